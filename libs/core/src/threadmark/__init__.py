@@ -1,0 +1,1 @@
+"""Threadmark: checkpoint savers whose put stores what changed."""

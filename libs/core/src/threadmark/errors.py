@@ -1,0 +1,52 @@
+"""Every error a saver raises, under one base class.
+
+A message says what happened, to which key, and what to do about it. Errors about a value know their place: the
+layer that meets one adds what it knows (`error.at('channel "state"')`), so that the user reads the whole path.
+"""
+
+from typing import Self
+
+
+class ThreadmarkError(Exception):
+    """Base of every error that Threadmark raises on purpose."""
+
+
+class ConfigError(ThreadmarkError, ValueError):
+    """The caller's arguments cannot be meant: a missing thread_id, a negative limit, an unknown URL scheme."""
+
+
+class PlacedError(ThreadmarkError):
+    """An error about a stored or given value, which knows the way to it."""
+
+    def __init__(self, problem: str, place: str = "") -> None:
+        super().__init__(f"{place}: {problem}" if place else problem)
+        self.problem = problem
+        self.place = place
+
+    def at(self, outer: str) -> Self:
+        """The same error with one more step in front of its place."""
+        return type(self)(self.problem, f"{outer} -> {self.place}" if self.place else outer)
+
+
+class SerializationError(PlacedError):
+    """A value cannot be stored so that it comes back the same; nothing was stored."""
+
+
+class ForbiddenTypeError(PlacedError):
+    """A value's class is not one that this saver may store or load; the message has the line that allows it."""
+
+
+class CorruptDataError(PlacedError):
+    """Stored bytes are not what was written; the message names thread, namespace, checkpoint and channel."""
+
+
+class SchemaError(ThreadmarkError):
+    """The database holds a format that this release does not read, or not a Threadmark database at all."""
+
+
+class StoreError(ThreadmarkError):
+    """The database failed (locked, full, unreachable); the driver's own error is the cause."""
+
+
+class ClosedError(ThreadmarkError):
+    """The saver was closed, or belongs to another process; open a new one."""
