@@ -1,1 +1,44 @@
-"""Threadmark: checkpoint savers whose put stores what changed."""
+"""Threadmark: checkpoint savers for Pregel-style graph engines. A put stores what changed.
+
+    import threadmark
+
+    with threadmark.open("sqlite:///agents.db") as saver:
+        ...
+"""
+
+from threadmark.errors import (
+    ClosedError,
+    ConfigError,
+    CorruptDataError,
+    ForbiddenTypeError,
+    SchemaError,
+    SerializationError,
+    StoreError,
+    ThreadmarkError,
+)
+from threadmark.ids import new_id
+from threadmark.memory import MemorySaver
+from threadmark.model import Checkpoint, CheckpointTuple, DeltaChannelHistory, Pruned
+from threadmark.urls import open  # noqa: A004 - used as `threadmark.open`
+from threadmark.saver import Saver
+from threadmark.serde import Serde
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointTuple",
+    "ClosedError",
+    "ConfigError",
+    "CorruptDataError",
+    "DeltaChannelHistory",
+    "ForbiddenTypeError",
+    "MemorySaver",
+    "Pruned",
+    "Saver",
+    "SchemaError",
+    "Serde",
+    "SerializationError",
+    "StoreError",
+    "ThreadmarkError",
+    "new_id",
+    "open",
+]

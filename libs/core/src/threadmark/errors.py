@@ -28,6 +28,22 @@ class PlacedError(ThreadmarkError):
         return type(self)(self.problem, f"{outer} -> {self.place}" if self.place else outer)
 
 
+class located:  # noqa: N801 - reads as a statement: `with located("channel 'x'"):`
+    """A block whose placed errors get one more step in front of their place."""
+
+    __slots__ = ("_place",)
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, PlacedError):
+            raise error.at(self._place) from error
+
+
 class SerializationError(PlacedError):
     """A value cannot be stored so that it comes back the same; nothing was stored."""
 

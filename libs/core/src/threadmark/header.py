@@ -1,0 +1,101 @@
+"""A checkpoint's header: everything of a checkpoint but its values, and where each value's bytes lie.
+
+Its encoding is plain msgpack in the order the engine gave, so that the header of a step differs from its parent's
+in a few places only, and the rope stores just those.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import msgpack
+
+from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.stored import Encoded, Stored
+from threadmark.versions import Version
+
+HEADER_TAG = "h1"
+
+_SPECIAL = {"id", "channel_values", "channel_versions"}
+
+
+class Serializer(Protocol):
+    """What turns values into bytes; a user may bring one."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """A tag that names the encoding, and the encoded value."""
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """The value that `dumps_typed` was given."""
+
+
+class Header(NamedTuple):
+    """What a checkpoint row says beside its key and its metadata.
+
+    `plain` holds the fields that msgpack gives back exactly; `rest` holds the others, through the serializer.
+    """
+
+    versions: dict[str, Version]
+    values: dict[str, Stored]
+    plain: dict[str, Any]
+    rest: Encoded | None
+
+    def to_bytes(self) -> bytes:
+        """The header's encoding (docs/format.md)."""
+        try:
+            encoded: bytes = _packb(
+                [
+                    self.plain,
+                    self.versions,
+                    {channel: value.to_bytes() for channel, value in self.values.items()},
+                    list(self.rest) if self.rest else None,
+                ]
+            )
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ConfigError(
+                "channel_versions must map channel names to an int of up to 64 bits, a float or a string"
+            ) from error
+        return encoded
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Header":
+        """The header that `to_bytes` encoded."""
+        try:
+            plain, versions, values, rest = msgpack.unpackb(data, unicode_errors="surrogatepass")
+            return cls(
+                versions,
+                {channel: Stored.from_bytes(body) for channel, body in values.items()},
+                plain,
+                Encoded(*rest) if rest else None,
+            )
+        except (ValueError, TypeError, AttributeError) as error:
+            raise CorruptDataError("its header cannot be read") from error
+
+
+def split_fields(checkpoint: Mapping[str, Any], serde: Serializer) -> tuple[dict[str, Any], Encoded | None]:
+    """The `plain` and `rest` of a checkpoint's header."""
+    plain: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for key, value in checkpoint.items():
+        if key not in _SPECIAL:
+            (plain if _is_exact(value) else rest)[key] = value
+    return plain, Encoded(*serde.dumps_typed(rest)) if rest else None
+
+
+def joined_fields(header: Header, serde: Serializer) -> dict[str, Any]:
+    """The checkpoint's fields that `split_fields` was given."""
+    if header.rest is None:
+        return dict(header.plain)
+    return {**header.plain, **serde.loads_typed(header.rest)}
+
+
+def _is_exact(value: Any) -> bool:
+    """Whether msgpack alone gives the value back: no tuples, no subclasses, no foreign types."""
+    try:
+        _packb(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return False
+    return True
+
+
+def _packb(value: Any) -> Any:
+    return msgpack.packb(value, strict_types=True, unicode_errors="surrogatepass")

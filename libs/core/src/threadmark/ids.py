@@ -1,0 +1,45 @@
+"""Checkpoint ids that only grow: UUIDs of version 6 as text, which sort by the time they were made.
+
+LangGraph makes its ids the same way, so both kinds sort among each other.
+"""
+
+import secrets
+import threading
+import time
+
+# 100 ns intervals between the start of the Gregorian calendar, where UUID time begins, and that of Unix time.
+_GREGORIAN_OFFSET = 0x01B21DD213814000
+
+_lock = threading.Lock()
+_last = 0
+
+
+def new_id() -> str:
+    """A new id, greater than every earlier one of this process, even when the clock was set back."""
+    global _last  # noqa: PLW0603 - "of this process" is the promise, so the last time is the process's
+    with _lock:
+        _last = ticks = max(time.time_ns() // 100 + _GREGORIAN_OFFSET, _last + 1)
+    return uuid6_text(ticks, secrets.randbits(62))
+
+
+def uuid6_text(ticks: int, entropy: int) -> str:
+    """The UUIDv6 of a time in 100 ns ticks since 1582 and 62 bits of clock sequence and node."""
+    high, middle, low = ticks >> 28 & 0xFFFFFFFF, ticks >> 12 & 0xFFFF, ticks & 0xFFF
+    tail = 0x8000 << 48 | entropy
+    return f"{high:08x}-{middle:04x}-6{low:03x}-{tail >> 48:04x}-{tail & 0xFFFFFFFFFFFF:012x}"
+
+
+def rank_after(parent_rank: str | None, checkpoint_id: str) -> str:
+    """What a checkpoint sorts by: its id, unless that would sort it before its parent.
+
+    Ids come from clocks, and clocks are set back. A checkpoint whose id is not greater than its parent's rank gets
+    the parent's rank with a counter and its own id behind, which sorts after the parent and before anything newer.
+    """
+    if parent_rank is None or checkpoint_id > parent_rank:
+        return checkpoint_id
+    base, _, trailer = parent_rank.partition(_STEPPED_BACK)
+    count = int(trailer[:8], 16) + 1 if trailer else 1
+    return f"{base}{_STEPPED_BACK}{count:08x}.{checkpoint_id}"
+
+
+_STEPPED_BACK = "\x02"

@@ -1,0 +1,103 @@
+"""Checkpoint metadata: JSON that comes back equal, and the filter that searches it.
+
+Both are done here and not in SQL, so that every backend gives the same answer. A backend may use what it knows of
+a filter to read fewer rows (`certain_fragments`); the filter itself decides.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from threadmark.config import config_metadata
+from threadmark.errors import ConfigError, CorruptDataError, SerializationError
+from threadmark.model import Config, Metadata
+
+
+def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
+    """A checkpoint's metadata: every key given, then what the run's configuration adds."""
+    result = dict(metadata)
+    for key, value in config_metadata(config).items():
+        result.setdefault(key, value)
+    return result
+
+
+def to_json(metadata: Mapping[str, Any]) -> str:
+    """Compact JSON text from which `from_json` gives equal metadata; a SerializationError where there is none."""
+    plain = _plain(dict(metadata), "metadata")
+    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    # Lone surrogates have no UTF-8; JSON can escape them.
+    return text if text.isprintable() else json.dumps(plain, separators=(",", ":"))
+
+
+def from_json(text: str) -> Metadata:
+    """The metadata of a row's JSON text."""
+    try:
+        metadata = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptDataError("its metadata is not JSON", "metadata") from error
+    if not isinstance(metadata, dict):
+        raise CorruptDataError("its metadata is not a JSON object", "metadata")
+    return metadata
+
+
+def matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether every key of `wanted` is in `metadata` with an equal JSON value (True is not 1)."""
+    return all(key in metadata and _same(metadata[key], value) for key, value in wanted.items())
+
+
+def checked_filter(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A filter that can be compared with stored JSON; a ConfigError names the key that cannot."""
+    for key, value in (wanted or {}).items():
+        if not isinstance(key, str):
+            raise ConfigError(f"filter key {key!r} is not a string: filters compare top-level metadata keys")
+        try:
+            _plain(value, f"filter[{key!r}]")
+        except SerializationError as error:
+            raise ConfigError(f"{error.place}: {error.problem}; compare with a JSON value") from error
+    return dict(wanted or {})
+
+
+def certain_fragments(wanted: Mapping[str, Any]) -> list[str]:
+    """Text that stands in the JSON of every metadata that matches; rows without it need not be read.
+
+    Only strings, booleans and None have one: equal numbers can be spelled in several ways, and so can equal objects
+    and letters outside ASCII.
+    """
+    spelled = [
+        to_json({key: value})[1:-1]
+        for key, value in wanted.items()
+        if value is None or isinstance(value, (str, bool))
+    ]
+    return [fragment for fragment in spelled if fragment.isascii()]
+
+
+def _plain(value: Any, place: str) -> Any:
+    """The same value, of exactly the types that JSON gives back; tuples become lists, as LangGraph's savers do."""
+    kind = type(value)
+    if value is None or kind in (str, int, float, bool):
+        return value
+    if kind is dict:
+        for key in value:
+            if type(key) is not str:
+                raise SerializationError(f"the key {key!r} is not a string; metadata is JSON", place)
+        return {key: _plain(item, f"{place}[{key!r}]") for key, item in value.items()}
+    if kind in (list, tuple):
+        return [_plain(item, f"{place}[{index}]") for index, item in enumerate(value)]
+    raise SerializationError(
+        f"a {kind.__name__} is not a JSON value; metadata is JSON, so that it can be searched. "
+        "Keep it in a channel, or convert it to a string or a number",
+        place,
+    )
+
+
+def _same(stored: Any, wanted: Any) -> bool:
+    if isinstance(stored, bool) or isinstance(wanted, bool):
+        return stored is wanted
+    if isinstance(stored, dict) and isinstance(wanted, dict):
+        return stored.keys() == wanted.keys() and all(_same(stored[key], wanted[key]) for key in stored)
+    if isinstance(stored, list) and isinstance(wanted, (list, tuple)):
+        return len(stored) == len(wanted) and all(map(_same, stored, wanted))
+    if isinstance(stored, float) and isinstance(wanted, float) and math.isnan(stored):
+        return math.isnan(wanted)
+    return bool(stored == wanted)

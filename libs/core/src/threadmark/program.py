@@ -1,0 +1,121 @@
+"""Programs and operations: what is to be done, written once, with no I/O in it.
+
+A *program* is a generator that yields steps (a statement with its parameters, or a call on the dictionaries of the
+memory backend), is sent the rows of each and returns its result. A driver runs a whole program inside one
+transaction: it commits when the program returns and rolls back when it raises.
+
+An *operation* is a generator that yields transactions and is sent their results. Between two of its transactions
+it may compute for as long as it likes: no lock and no connection is held then. Every method of a saver is one
+operation; `run` and `arun` are the only code that knows whether the caller is blocking or on asyncio.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+T = TypeVar("T")
+
+Row = tuple[Any, ...]
+Rows = list[Row]
+
+
+class Query(NamedTuple):
+    """One statement; its rows are sent back (none for a statement that returns none)."""
+
+    sql: str
+    params: Sequence[Any] = ()
+
+
+class Many(NamedTuple):
+    """One statement for each item of `params`; an empty list is sent back."""
+
+    sql: str
+    params: Sequence[Sequence[Any]]
+
+
+class Call(NamedTuple):
+    """A function of the memory backend's tables; what it returns is sent back."""
+
+    function: Callable[[Any], Any]
+
+
+Step = Query | Many | Call
+Program = Generator[Step, Any, T]
+
+
+class Transaction(NamedTuple):
+    """A program to run whole or not at all. It is a factory, because a retry needs a fresh generator."""
+
+    program: Callable[[], Program[Any]]
+    writes: bool
+    frees: bool = False
+    """Whether it may remove so much that the driver should give space back."""
+
+
+Operation = Generator[Transaction, Any, T]
+
+
+class Driver(Protocol):
+    """What runs transactions on a real database, for both faces."""
+
+    def run(self, transaction: Transaction) -> Any:
+        """Run the program in one transaction and return its result."""
+
+    async def arun(self, transaction: Transaction) -> Any:
+        """Like `run`, for asyncio."""
+
+    def close(self) -> None:
+        """Give back what the driver holds; further calls raise ClosedError."""
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+
+
+def run(driver: Driver, operation: Operation[T]) -> T:
+    """Drive an operation on the caller's thread."""
+    try:
+        transaction = next(operation)
+        while True:
+            try:
+                result = driver.run(transaction)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the operation
+                transaction = operation.throw(error)
+            else:
+                transaction = operation.send(result)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+    finally:
+        operation.close()
+
+
+async def arun(driver: Driver, operation: Operation[T]) -> T:
+    """Like `run`, for asyncio."""
+    try:
+        transaction = next(operation)
+        while True:
+            try:
+                result = await driver.arun(transaction)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the operation
+                transaction = operation.throw(error)
+            else:
+                transaction = operation.send(result)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+    finally:
+        operation.close()
+
+
+def play(program: Program[T], execute: Callable[[Step], Any]) -> T:
+    """Run the steps of one program with a blocking `execute`; an error of a step is thrown into the program."""
+    try:
+        step = next(program)
+        while True:
+            try:
+                rows = execute(step)
+            except Exception as error:  # noqa: BLE001 - the program may know what to do; if not, it passes through
+                step = program.throw(error)
+            else:
+                step = program.send(rows)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+    finally:
+        program.close()

@@ -1,0 +1,140 @@
+"""What a saver remembers of the database: recent encodings, and the checkpoints that runs are about to continue.
+
+It makes a put cheap (the parent's bytes need not be read) and is never trusted: encodings are found by their
+digest, so their bytes cannot be wrong, and whether their segments still exist is proven by the transaction that
+relies on it, which compares the thread's epoch. Bounded in bytes, shared by both faces and all threads.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from threadmark.header import Header
+from threadmark.rope import Source
+from threadmark.stored import Stored
+
+_ENTRY_OVERHEAD = 400
+"""What the interpreter needs for an entry beside its bytes, roughly; without it, many tiny entries would cost nothing."""
+
+_SIBLINGS_KEPT = 24
+_RECENT_KEPT = 8
+
+
+class Known(NamedTuple):
+    """A stored checkpoint as a later put needs it."""
+
+    epoch: int
+    rank: str
+    header: Header
+    source: Source
+    """The header's own encoding."""
+
+
+class _Entry(NamedTuple):
+    cost: int
+    value: object
+
+
+class Recall:
+    """A cache bounded in bytes; the least recently used entries go first."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._used = 0
+        self._entries: OrderedDict[tuple[object, ...], _Entry] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def epoch(self, thread_id: str) -> int | None:
+        """The thread's epoch as last seen."""
+        epoch = self._get(("epoch", thread_id))
+        return epoch if isinstance(epoch, int) else None
+
+    def see_epoch(self, thread_id: str, epoch: int) -> None:
+        """Remember the epoch that a transaction read."""
+        self._set(("epoch", thread_id), epoch, len(thread_id))
+
+    def checkpoint(self, thread_id: str, ns: str, checkpoint_id: str) -> Known | None:
+        """The checkpoint, if it is remembered from the thread's present epoch."""
+        known = self._get(("checkpoint", thread_id, ns, checkpoint_id))
+        if isinstance(known, Known) and known.epoch == self.epoch(thread_id):
+            return known
+        return None
+
+    def see_checkpoint(self, thread_id: str, ns: str, checkpoint_id: str, known: Known) -> None:
+        """Remember a checkpoint that was read or stored."""
+        self.see_epoch(thread_id, known.epoch)
+        # A decoded header takes several times the memory of its encoding.
+        self._set(("checkpoint", thread_id, ns, checkpoint_id), known, 5 * len(known.source.data))
+
+    def data(self, thread_id: str, digest: bytes) -> bytes | None:
+        """The bytes with this digest, whenever they were seen."""
+        found = self._get(("value", thread_id, digest))
+        return found[1].data if isinstance(found, tuple) else None
+
+    def source(self, thread_id: str, digest: bytes, epoch: int | None) -> Source | None:
+        """The stored encoding with this digest, if its segments were there in this epoch."""
+        found = self._get(("value", thread_id, digest))
+        return found[1] if isinstance(found, tuple) and found[0] == epoch else None
+
+    def see_value(self, thread_id: str, epoch: int, stored: Stored, data: bytes) -> None:
+        """Remember a value that was read or stored; literals need no remembering."""
+        if stored.digest:
+            entry = (epoch, Source(data, stored.manifest))
+            self._set(("value", thread_id, stored.digest), entry, len(data) + 100 * len(stored.manifest))
+            self._add_to_list(("recent", thread_id), stored.digest, _RECENT_KEPT)
+
+    def see_writes(self, thread_id: str, ns: str, checkpoint_id: str, digests: Iterable[bytes]) -> None:
+        """Remember which values the tasks of a step wrote: they will stand in the next checkpoint."""
+        for digest in digests:
+            if digest:
+                self._add_to_list(("writes", thread_id, ns, checkpoint_id), digest, _SIBLINGS_KEPT)
+
+    def written(self, thread_id: str, ns: str, checkpoint_id: str | None, epoch: int | None) -> list[Source]:
+        """What tasks wrote for the step after this checkpoint, then the thread's last values."""
+        digests = self._list(("writes", thread_id, ns, checkpoint_id)) + self._list(("recent", thread_id))
+        found = (self.source(thread_id, digest, epoch) for digest in dict.fromkeys(digests))
+        return [source for source in found if source is not None]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._entries.clear()
+            self._used = 0
+
+    @property
+    def used(self) -> int:
+        """Bytes accounted for; never more than the capacity."""
+        return self._used
+
+    def _list(self, key: tuple[object, ...]) -> list[bytes]:
+        digests = self._get(key)
+        return digests if isinstance(digests, list) else []
+
+    def _add_to_list(self, key: tuple[object, ...], digest: bytes, kept: int) -> None:
+        others = [other for other in self._list(key) if other != digest]
+        self._set(key, [digest, *others][:kept], 40 * kept)
+
+    def _get(self, key: tuple[object, ...]) -> object:
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            return entry.value
+
+    def _set(self, key: tuple[object, ...], value: object, size: int) -> None:
+        cost = size + _ENTRY_OVERHEAD
+        with self._lock:
+            self._discard(key)
+            if cost > self._capacity:
+                return
+            self._entries[key] = _Entry(cost, value)
+            self._used += cost
+            while self._used > self._capacity:
+                _, oldest = self._entries.popitem(last=False)
+                self._used -= oldest.cost
+
+    def _discard(self, key: tuple[object, ...]) -> None:
+        if (entry := self._entries.pop(key, None)) is not None:
+            self._used -= entry.cost

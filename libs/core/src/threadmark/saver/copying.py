@@ -1,0 +1,47 @@
+"""Copying a thread: every checkpoint, every pending write, and the bytes once."""
+
+import time
+from functools import partial
+
+from threadmark.config import as_thread_id
+from threadmark.program import Operation, Program, Transaction
+from threadmark.saver.checks import checkpoint_row, prove_checkpoint, prove_write, write_row
+from threadmark.saver.kit import Kit
+from threadmark.store import Change, Outline, Scope
+
+_PAGE = 256
+
+
+def copy_thread(kit: Kit, source: str, target: str) -> Operation[None]:
+    """Let `target` hold everything that `source` holds; what both hold under one key is taken from `source`."""
+    source, target = as_thread_id(source), as_thread_id(target)
+    if source != target:
+        yield Transaction(partial(_copy, kit, source, target), writes=True)
+
+
+def _copy(kit: Kit, source: str, target: str) -> Program[None]:
+    """One transaction: a copy is there whole or not at all.
+
+    A row's check binds it to its thread, so each row is proven under the old key and bound to the new one: damage
+    is never copied into a row that looks good.
+    """
+    if (yield from kit.store.epoch(source)) is None:
+        return
+    now = time.time_ns() // 1000
+    yield from kit.store.add(Change(target, None, now, {}, (), (), None))
+    yield from kit.store.copy_segments(source, target)
+    page: list[Outline] = []
+    more = True
+    while more:
+        page = yield from kit.store.page(Scope(source), page[-1] if page else None, _PAGE)
+        rows = yield from kit.store.rows(source, [(outline.ns, outline.id) for outline in page])
+        for row in rows:
+            prove_checkpoint(row)
+        bound = [checkpoint_row(row.outline._replace(thread_id=target), row.header) for row in rows]
+        yield from kit.store.add(Change(target, None, now, {}, bound, (), None))
+        more = len(page) == _PAGE
+    writes = yield from kit.store.writes(source, None)
+    for write in writes:
+        prove_write(source, write)
+    bound_writes = [write_row(target, write) for write in writes]
+    yield from kit.store.add(Change(target, None, now, {}, (), bound_writes, None))

@@ -1,0 +1,115 @@
+"""Delta channels: what the ancestors of a checkpoint contributed to a channel that is stored as its changes."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from threadmark.config import place
+from threadmark.model import Config, DeltaChannelHistory
+from threadmark.program import Operation, Program, Transaction
+from threadmark.saver.checks import checkpoint_place
+from threadmark.saver.kit import Kit
+from threadmark.saver.opening import Opening, Write, decode_value, decode_write, proven_writes
+from threadmark.store import Key, Outline
+from threadmark.stored import Stored
+
+_FIRST_REACH = 64
+
+
+class _Walk:
+    """The way from a checkpoint to the root: for each channel, the visited ancestors and the seed where it ends."""
+
+    def __init__(self, channels: Sequence[str]) -> None:
+        self.remaining = set(channels)
+        self.visited: dict[str, list[Key]] = {channel: [] for channel in channels}
+        self.seeds: dict[str, tuple[Stored, Outline]] = {}
+        self._seen: set[Key] = set()
+
+    def visit(self, opening: Opening) -> bool:
+        """Take one ancestor in; False where the walk is over (everything found, or a checkpoint seen before)."""
+        outline = opening.outline
+        key = (outline.ns, outline.id)
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        for channel in tuple(self.remaining):
+            # A value stands before the writes of its own checkpoint, so those count even where the walk ends.
+            self.visited[channel].append(key)
+            if channel in opening.header.values:
+                self.seeds[channel] = (opening.header.values[channel], outline)
+                self.remaining.discard(channel)
+        return bool(self.remaining)
+
+
+def get_delta_channel_history(
+    kit: Kit, config: Config, channels: Sequence[str]
+) -> Operation[dict[str, DeltaChannelHistory]]:
+    """For each channel the writes of the ancestors since its last stored value, oldest first, and that value."""
+    if not channels:
+        return {}
+    where = place(config)
+    walk, writes, data = yield Transaction(partial(_history, kit, where, channels), writes=False)
+    result: dict[str, DeltaChannelHistory] = {}
+    for channel in channels:
+        visited = reversed(walk.visited[channel])
+        entry = DeltaChannelHistory(
+            writes=[
+                decode_write(where.thread_id, write, data, kit.serde)
+                for key in visited
+                for write in writes.get(key, ())
+                if write.row.channel == channel
+            ]
+        )
+        if channel in walk.seeds:
+            stored, outline = walk.seeds[channel]
+            seed_place = f'{checkpoint_place(outline)}, channel "{channel}"'
+            entry["seed"] = decode_value(stored, data, kit.serde, seed_place)
+        result[channel] = entry
+    return result
+
+
+def _history(
+    kit: Kit, where: tuple[str, str, str | None], channels: Sequence[str]
+) -> Program[tuple[_Walk, dict[Key, list[Write]], dict[bytes, bytes]]]:
+    """One transaction: the chain in growing reaches, then the writes it passed and every value needed."""
+    thread_id, ns, start = where
+    walk = _Walk(channels)
+    reach, skip, going = _FIRST_REACH, 1, True
+    while going:
+        rows = yield from kit.store.chain(thread_id, ns, start, reach)
+        openings = [Opening(row, (), kit.recall) for row in rows[skip:]]
+        headers = {key for opening in openings for key in opening.header_keys()}
+        segments = (yield from kit.store.segments(thread_id, sorted(headers))) if headers else {}
+        for opening in openings:
+            opening.open_header(segments)
+            if not (going := walk.visit(opening)):
+                break
+        start = rows[-1].outline.parent if rows else None
+        going = going and start is not None and len(rows) == reach
+        reach, skip = reach * 8, 0
+    keys = sorted({key for visited in walk.visited.values() for key in visited})
+    rows_of_writes = (yield from kit.store.writes(thread_id, keys)) if keys else []
+    writes = _by_checkpoint(thread_id, [row for row in rows_of_writes if row.channel in walk.visited])
+    values = [stored for stored, _ in walk.seeds.values()]
+    values += [write.value for group in writes.values() for write in group]
+    needed = {key for value in values for key in value.keys()}  # noqa: SIM118 - not a mapping
+    segments = (yield from kit.store.segments(thread_id, sorted(needed))) if needed else {}
+    return walk, writes, {value.digest: value.data(segments) for value in values if value.digest}
+
+
+def _by_checkpoint(thread_id: str, rows: Sequence[Any]) -> dict[Key, list[Write]]:
+    groups: dict[Key, list[Write]] = {}
+    for write in proven_writes(thread_id, rows):
+        groups.setdefault((write.row.ns, write.row.checkpoint_id), []).append(write)
+    return groups
+
+
+def open_deltas(metadata: Mapping[str, Any], header_versions: Mapping[str, Any], values: Mapping[str, Any]) -> set[str]:
+    """The delta channels of a checkpoint whose value lies in its ancestors' writes.
+
+    LangGraph counts, in metadata, the steps since each delta channel was last stored whole.
+    """
+    counters = metadata.get("counters_since_delta_snapshot")
+    if not isinstance(counters, Mapping):
+        return set()
+    return {channel for channel in counters if channel in header_versions and channel not in values}

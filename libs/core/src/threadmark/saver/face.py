@@ -1,0 +1,236 @@
+"""The saver: every operation for blocking callers and for asyncio. All thinking is done in the operations."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from threadmark.errors import CorruptDataError
+from threadmark.header import Serializer
+from threadmark.model import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointTuple,
+    Config,
+    DeltaChannelHistory,
+    Pruned,
+)
+from threadmark.program import Driver, arun, run
+from threadmark.recall import Recall
+from threadmark.saver import copying, delta, listing, reading, removing, writing
+from threadmark.saver.kit import Kit
+from threadmark.saver.opening import Loaded, decoded
+from threadmark.serde import Serde
+from threadmark.store import Store
+from threadmark.versions import Version, next_version
+
+CACHE_BYTES = 64 * 1024 * 1024
+"""How much a saver remembers of recent encodings, unless told otherwise."""
+
+
+class Saver:
+    """Saves the state of a graph after every step.
+
+    A backend is a `Store` (its rows) and a `Driver` (its transactions); everything else is here, once. Every method
+    has a twin for asyncio with an `a` in front, and both may be used on one saver, from any thread and event loop.
+    Use it as a context manager, blocking or asyncio, or call `close` or `aclose`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        driver: Driver,
+        *,
+        serde: Serializer | None = None,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        self._driver = driver
+        self._kit = Kit(store, serde if serde is not None else Serde(), Recall(cache_bytes))
+
+    @property
+    def serde(self) -> Serializer:
+        """The serializer of values."""
+        return self._kit.serde
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """Fields that a run's configuration may have for this saver: none beside those every saver reads."""
+        return []
+
+    def get(self, config: Config) -> Checkpoint | None:
+        """The checkpoint that `config` names, or the newest of its namespace."""
+        found = self.get_tuple(config)
+        return found.checkpoint if found else None
+
+    async def aget(self, config: Config) -> Checkpoint | None:
+        """Like `get`, for asyncio."""
+        found = await self.aget_tuple(config)
+        return found.checkpoint if found else None
+
+    def get_tuple(self, config: Config) -> CheckpointTuple | None:
+        """Like `get`, with metadata, parent and pending writes."""
+        return run(self._driver, reading.get_tuple(self._kit, config))
+
+    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
+        """Like `get_tuple`, for asyncio."""
+        return await arun(self._driver, reading.get_tuple(self._kit, config))
+
+    def list(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints, newest first: of one thread, of one namespace of it, or with None of all threads.
+
+        `filter` compares top-level metadata keys, `before` leaves only older checkpoints. Nothing is held between
+        two items. A damaged checkpoint raises CorruptDataError where it stands; in a listing of all threads the
+        others come first, and the error at the end.
+        """
+        return self._pages(listing.listing(config, filter, before, limit))
+
+    def alist(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Like `list`, for asyncio."""
+        return self._apages(listing.listing(config, filter, before, limit))
+
+    def put(
+        self, config: Config, checkpoint: Checkpoint, metadata: Mapping[str, Any], new_versions: ChannelVersions
+    ) -> dict[str, Any]:
+        """Store a checkpoint as the child of the one that `config` names; the configuration that names it."""
+        return run(self._driver, writing.put(self._kit, config, checkpoint, metadata, new_versions))
+
+    async def aput(
+        self, config: Config, checkpoint: Checkpoint, metadata: Mapping[str, Any], new_versions: ChannelVersions
+    ) -> dict[str, Any]:
+        """Like `put`, for asyncio."""
+        return await arun(self._driver, writing.put(self._kit, config, checkpoint, metadata, new_versions))
+
+    def put_writes(
+        self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store what a task wrote, before the step is over: all of it or nothing."""
+        return run(self._driver, writing.put_writes(self._kit, config, writes, task_id, task_path))
+
+    async def aput_writes(
+        self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Like `put_writes`, for asyncio."""
+        return await arun(self._driver, writing.put_writes(self._kit, config, writes, task_id, task_path))
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Remove a thread whole. What a run that is still going stores for it later is refused."""
+        return run(self._driver, removing.delete_thread(self._kit, thread_id))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Like `delete_thread`, for asyncio."""
+        return await arun(self._driver, removing.delete_thread(self._kit, thread_id))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove the checkpoints that these runs made, except those that a surviving delta channel is read from."""
+        return run(self._driver, removing.delete_for_runs(self._kit, run_ids))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Like `delete_for_runs`, for asyncio."""
+        return await arun(self._driver, removing.delete_for_runs(self._kit, run_ids))
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Let the target thread hold everything that the source thread holds."""
+        return run(self._driver, copying.copy_thread(self._kit, source_thread_id, target_thread_id))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Like `copy_thread`, for asyncio."""
+        return await arun(self._driver, copying.copy_thread(self._kit, source_thread_id, target_thread_id))
+
+    def prune(
+        self,
+        thread_ids: Sequence[str],
+        *,
+        strategy: str = "keep_latest",
+        keep_last: int | None = None,
+        older_than: timedelta | None = None,
+        dry_run: bool = False,
+    ) -> Pruned:
+        """Remove old checkpoints of these threads; what was removed, or with `dry_run` what would be.
+
+        The newest checkpoint of every namespace stays (the newest `keep_last`, and whatever is not `older_than`
+        that age), with what its delta channels are read from; strategy "delete" removes everything.
+        """
+        rule = removing.prune_rule(strategy, keep_last, older_than)
+        return run(self._driver, removing.prune(self._kit, thread_ids, rule, dry_run=dry_run))
+
+    async def aprune(
+        self,
+        thread_ids: Sequence[str],
+        *,
+        strategy: str = "keep_latest",
+        keep_last: int | None = None,
+        older_than: timedelta | None = None,
+        dry_run: bool = False,
+    ) -> Pruned:
+        """Like `prune`, for asyncio."""
+        rule = removing.prune_rule(strategy, keep_last, older_than)
+        return await arun(self._driver, removing.prune(self._kit, thread_ids, rule, dry_run=dry_run))
+
+    def get_delta_channel_history(
+        self, *, config: Config, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """For each channel what the ancestors wrote since its last stored value, oldest first, and that value."""
+        return run(self._driver, delta.get_delta_channel_history(self._kit, config, channels))
+
+    async def aget_delta_channel_history(
+        self, *, config: Config, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Like `get_delta_channel_history`, for asyncio."""
+        return await arun(self._driver, delta.get_delta_channel_history(self._kit, config, channels))
+
+    def get_next_version(self, current: Version | None, channel: None = None) -> Version:  # noqa: ARG002 - the contract's
+        """The version after `current`, of the same kind; integers from 1 for a new channel."""
+        return next_version(current)
+
+    def close(self) -> None:
+        """Give back everything the saver holds; later calls raise ClosedError."""
+        self._driver.close()
+        self._kit.recall.clear()
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        await self._driver.aclose()
+        self._kit.recall.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _pages(self, asked: listing.Listing) -> Iterator[CheckpointTuple]:
+        reader = listing.Reader(self._kit, asked)
+        while reader.more:
+            yield from reader.readable(run(self._driver, reader.next_batch()))
+        reader.finish()
+
+    async def _apages(self, asked: listing.Listing) -> AsyncIterator[CheckpointTuple]:
+        reader = listing.Reader(self._kit, asked)
+        while reader.more:
+            for item in reader.readable(await arun(self._driver, reader.next_batch())):
+                yield item
+        reader.finish()

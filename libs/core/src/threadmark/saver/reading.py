@@ -1,0 +1,35 @@
+"""Reading one checkpoint."""
+
+from functools import partial
+
+from threadmark.config import Place, place
+from threadmark.model import CheckpointTuple, Config
+from threadmark.program import Operation, Program, Transaction
+from threadmark.saver.kit import Kit
+from threadmark.saver.opening import Loaded, Opening, Wanted, decoded, remember
+
+
+def get_tuple(kit: Kit, config: Config) -> Operation[CheckpointTuple | None]:
+    """The checkpoint that `config` names, or the newest of its namespace."""
+    where = place(config)
+    loaded = yield Transaction(partial(load, kit, where), writes=False)
+    return decoded(loaded, kit.serde) if loaded else None
+
+
+def load(kit: Kit, where: Place, wanted: Wanted | None = None) -> Program[Loaded | None]:
+    """One checkpoint with the bytes of its values, remembered for the put that may follow."""
+    found = yield from kit.store.find(*where)
+    if found is None:
+        return None
+    opening = Opening(found.row, found.writes, kit.recall)
+    segments = dict(found.segments)
+    missing = [key for key in opening.header_keys() if key not in segments]
+    if missing:
+        segments |= yield from kit.store.segments(where.thread_id, missing)
+    opening.open_header(segments)
+    missing = [key for key in opening.value_keys(wanted) if key not in segments]
+    if missing:
+        segments |= yield from kit.store.segments(where.thread_id, missing)
+    loaded = opening.loaded(found.epoch, segments)
+    remember(kit.recall, loaded)
+    return loaded

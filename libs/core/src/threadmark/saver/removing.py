@@ -1,0 +1,195 @@
+"""Removing: deleting threads and runs, pruning, and copying.
+
+A thread's segments are shared by its checkpoints, so what a removal frees is found by marking what the survivors
+need and sweeping the rest, in the same transaction.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import NamedTuple
+
+from threadmark.config import as_thread_id
+from threadmark.errors import ConfigError
+from threadmark.metadata import certain_fragments, from_json, matches
+from threadmark.model import Pruned
+from threadmark.program import Operation, Program, Transaction
+from threadmark.saver.delta import open_deltas
+from threadmark.saver.kit import Kit
+from threadmark.saver.opening import Opening, proven_writes
+from threadmark.store import CheckpointRow, Key, Outline, Scope
+
+_PAGE = 4096
+_BATCH = 256
+
+Choice = Callable[[Sequence[Outline]], set[Key]]
+"""Which of a thread's checkpoints, newest first, are to go."""
+
+
+class Rule(NamedTuple):
+    """What `prune` was asked for, checked."""
+
+    everything: bool
+    choose: Choice
+
+
+def delete_thread(kit: Kit, thread_id: str) -> Operation[None]:
+    """Remove a thread whole."""
+    yield Transaction(partial(kit.store.drop, as_thread_id(thread_id), _now()), writes=True, frees=True)
+
+
+def prune(kit: Kit, thread_ids: Sequence[str], rule: Rule, *, dry_run: bool) -> Operation[Pruned]:
+    """Remove what the rule lets go, thread by thread."""
+    total = Pruned(0, 0, 0, 0)
+    for thread_id in _thread_ids(thread_ids):
+        program = partial(_remove, kit, thread_id, rule.choose, everything=rule.everything, dry_run=dry_run)
+        removed = yield Transaction(program, writes=not dry_run, frees=not dry_run)
+        total = total.plus(removed)
+    return total
+
+
+def prune_rule(strategy: str, keep_last: int | None, older_than: timedelta | None) -> Rule:
+    """Check the arguments of `prune`."""
+    if strategy not in ("keep_latest", "delete"):
+        raise ConfigError(f"unknown prune strategy {strategy!r}: give 'keep_latest' or 'delete'")
+    if strategy == "delete":
+        if keep_last is not None or older_than is not None:
+            raise ConfigError("prune with strategy='delete' removes everything: leave out keep_last and older_than")
+        return Rule(everything=True, choose=lambda outlines: {(outline.ns, outline.id) for outline in outlines})
+    if keep_last is not None and (isinstance(keep_last, bool) or not isinstance(keep_last, int) or keep_last < 1):
+        raise ConfigError(f"keep_last must be at least 1, not {keep_last!r}: use strategy='delete' to keep nothing")
+    if older_than is not None and not isinstance(older_than, timedelta):
+        raise ConfigError(f"older_than must be a timedelta, not {older_than!r}")
+    kept = keep_last if keep_last is not None else 1
+    age = older_than if older_than is not None else timedelta(0)
+    return Rule(everything=False, choose=partial(_outlived, kept=kept, age=age))
+
+
+def delete_for_runs(kit: Kit, run_ids: Sequence[str]) -> Operation[None]:
+    """Remove the checkpoints that these runs made, except those that a surviving delta channel is read from."""
+    if isinstance(run_ids, str):
+        raise ConfigError(f"run_ids must be a list of run ids: give [{run_ids!r}]")
+    for run_id in dict.fromkeys(map(str, run_ids)):
+        wanted = {"run_id": run_id}
+        threads: dict[str, None] = {}
+        after = None
+        more = True
+        while more:
+            scope = Scope(fragments=certain_fragments(wanted))
+            page = yield Transaction(partial(kit.store.page, scope, after, _PAGE), writes=False)
+            threads |= dict.fromkeys(row.thread_id for row in page if matches(from_json(row.metadata), wanted))
+            more = len(page) == _PAGE
+            after = page[-1] if page else None
+        choose = partial(_made_by, wanted=wanted)
+        for thread_id in sorted(threads):
+            program = partial(_remove, kit, thread_id, choose, everything=False, dry_run=False)
+            yield Transaction(program, writes=True, frees=True)
+
+
+def _remove(kit: Kit, thread_id: str, choose: Choice, *, everything: bool, dry_run: bool) -> Program[Pruned]:
+    """Remove the chosen checkpoints of one thread with their writes, and the segments that nothing needs then."""
+    epoch = yield from kit.store.epoch(thread_id)
+    if epoch is None:
+        return Pruned(0, 0, 0, 0)
+    outlines: list[Outline] = []
+    more = True
+    while more:
+        page = yield from kit.store.page(Scope(thread_id), outlines[-1] if outlines else None, _PAGE)
+        outlines += page
+        more = len(page) == _PAGE
+    doomed = choose(outlines)
+    writes = yield from kit.store.writes(thread_id, None)
+    survey = _Survey(kit, outlines, doomed)
+    while keys := survey.next_batch():
+        rows = yield from kit.store.rows(thread_id, keys)
+        openings = survey.open(rows)
+        headers = sorted({key for opening in openings for key in opening.header_keys()})
+        segments = (yield from kit.store.segments(thread_id, headers)) if headers else {}
+        survey.take(openings, segments)
+    sizes = yield from kit.store.segment_sizes(thread_id)
+    doomed = survey.doomed
+    gone = [row for row in writes if everything or (row.ns, row.checkpoint_id) in doomed]
+    kept = () if everything else [row for row in writes if (row.ns, row.checkpoint_id) not in doomed]
+    written = {key for write in proven_writes(thread_id, kept) for key in write.value.keys()}  # noqa: SIM118
+    swept = sorted(sizes.keys() - survey.marked - written)
+    if dry_run:
+        pass
+    elif len(doomed) == len(outlines) and not kept:
+        yield from kit.store.drop(thread_id, _now())
+    elif doomed or swept:
+        yield from kit.store.remove(thread_id, sorted(doomed), swept)
+    return Pruned(len(doomed), len(gone), len(swept), sum(sizes[key] for key in swept))
+
+
+class _Survey:
+    """Which checkpoints survive, and which segments they need.
+
+    A survivor whose delta channel is stored as changes needs its ancestors up to the last stored value: those are
+    spared too, whatever the choice was.
+    """
+
+    def __init__(self, kit: Kit, outlines: Sequence[Outline], doomed: set[Key]) -> None:
+        self._kit = kit
+        self._outlines = {(outline.ns, outline.id): outline for outline in outlines}
+        self._lacking: dict[Key, set[str]] = {}
+        self._waiting = [key for key in self._outlines if key not in doomed]
+        self.doomed = doomed
+        self.marked: set[bytes] = set()
+
+    def next_batch(self) -> list[Key]:
+        """The survivors to read next; none when every one has been read."""
+        batch = self._waiting[:_BATCH]
+        del self._waiting[:_BATCH]
+        return batch
+
+    def open(self, rows: Sequence[CheckpointRow]) -> list[Opening]:
+        """The rows of survivors, proven."""
+        return [Opening(row, (), self._kit.recall) for row in rows]
+
+    def take(self, openings: Sequence[Opening], segments: Mapping[bytes, bytes]) -> None:
+        """Mark what these survivors need."""
+        for opening in openings:
+            opening.open_header(segments)
+            self.marked.update(opening.header_keys())
+            for value in opening.header.values.values():
+                self.marked.update(value.keys())
+            self._spare_ancestors(opening)
+
+    def _spare_ancestors(self, opening: Opening) -> None:
+        outline, header = opening.outline, opening.header
+        key = (outline.ns, outline.id)
+        lacking = open_deltas(from_json(outline.metadata), header.versions, header.values)
+        lacking |= {channel for channel in self._lacking.get(key, ()) if channel not in header.values}
+        parent = (outline.ns, outline.parent or "")
+        if not lacking or parent not in self._outlines or lacking <= self._lacking.get(parent, set()):
+            return
+        self._lacking.setdefault(parent, set()).update(lacking)
+        self.doomed = self.doomed - {parent}
+        self._waiting.append(parent)
+
+
+def _outlived(outlines: Sequence[Outline], kept: int, age: timedelta) -> set[Key]:
+    """All but the newest `kept` of each namespace, of those that are old enough."""
+    before = _now() - round(age.total_seconds() * 1e6)
+    seen: dict[str, int] = {}
+    doomed = set()
+    for outline in outlines:
+        seen[outline.ns] = seen.get(outline.ns, 0) + 1
+        if seen[outline.ns] > kept and outline.created_at <= before:
+            doomed.add((outline.ns, outline.id))
+    return doomed
+
+
+def _made_by(outlines: Sequence[Outline], wanted: Mapping[str, str]) -> set[Key]:
+    return {(outline.ns, outline.id) for outline in outlines if matches(from_json(outline.metadata), wanted)}
+
+
+def _thread_ids(thread_ids: Sequence[str]) -> list[str]:
+    if isinstance(thread_ids, str):
+        raise ConfigError(f"thread_ids must be a list of thread ids: give [{thread_ids!r}]")
+    return list(dict.fromkeys(as_thread_id(thread_id) for thread_id in thread_ids))
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

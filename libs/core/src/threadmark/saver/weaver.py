@@ -1,0 +1,80 @@
+"""Turning encoded values into stored form, each against what the thread already holds."""
+
+from collections.abc import Mapping, Sequence
+
+from threadmark.compression import shrink
+from threadmark.digests import value_digest
+from threadmark.recall import Recall
+from threadmark.rope import Source, segment_keys, weave
+from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
+
+_SOURCES = 24
+
+
+class Weaver:
+    """The values of one change, each compared with the sources it is given and with those woven before it.
+
+    What is remembered serves only if it is of the epoch that the change will prove; `lent` holds sources that were
+    read in that epoch, whether or not they are still remembered.
+    """
+
+    def __init__(self, recall: Recall, thread_id: str, epoch: int | None, lent: Mapping[bytes, Source]) -> None:
+        self._recall = recall
+        self._thread_id = thread_id
+        self._epoch = epoch
+        self._lent = lent
+        self._fresh: dict[bytes, bytes] = {}
+        self._used: set[bytes] = set()
+        self.woven: list[tuple[Stored, bytes]] = []
+        """What was woven, for the memory of recent encodings."""
+
+    def store(self, encoded: Encoded, sources: Sequence[Source]) -> Stored:
+        """The stored form of a value."""
+        tag, data = encoded
+        if len(data) <= LITERAL_LIMIT:
+            return Stored(tag, (data,), b"")
+        digest = value_digest(data)
+        same = self._source(digest)
+        if same is not None:
+            return self._keep(Stored(tag, same.manifest, digest), data)
+        siblings = [Source(other, stored.manifest) for stored, other in reversed(self.woven)]
+        woven = weave(data, [*sources, *siblings][:_SOURCES])
+        if not segment_keys(woven.manifest):
+            return Stored(tag, (data,), b"")
+        self._fresh |= woven.fresh
+        return self._keep(Stored(tag, woven.manifest, digest), data)
+
+    def inherit(self, stored: Stored) -> Stored:
+        """A value that the thread already holds."""
+        self._used.update(stored.keys())
+        return stored
+
+    def sources(self, stored: Stored | None) -> list[Source]:
+        """The bytes of a stored value, to compare another with; none for a literal or what is not remembered."""
+        found = self._source(stored.digest) if stored is not None and stored.digest else None
+        return [found] if found else []
+
+    def written(self, ns: str, checkpoint_id: str | None) -> list[Source]:
+        """What else a value may repeat: the writes of the step before it, and the thread's last values."""
+        return self._recall.written(self._thread_id, ns, checkpoint_id, self._epoch)
+
+    def segments(self) -> dict[bytes, bytes]:
+        """The segments to add, in the form they are stored in."""
+        return {key: shrink(data) for key, data in self._fresh.items()}
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch that must be proven: None if no value needs segments that the thread holds already."""
+        return None if self._used <= self._fresh.keys() else self._epoch
+
+    def remember(self, epoch: int) -> None:
+        """Once stored, what was woven is a source for the next change."""
+        for stored, data in self.woven:
+            self._recall.see_value(self._thread_id, epoch, stored, data)
+
+    def _source(self, digest: bytes) -> Source | None:
+        return self._lent.get(digest) or self._recall.source(self._thread_id, digest, self._epoch)
+
+    def _keep(self, stored: Stored, data: bytes) -> Stored:
+        self.woven.append((stored, data))
+        return self.inherit(stored)

@@ -1,0 +1,194 @@
+"""Writing: a checkpoint, and the pending writes of a task.
+
+Values are encoded and compared before any transaction starts. The transaction then proves that the thread is still
+in the epoch that the comparison relied on; where it is not (something was deleted meanwhile), the work is done
+again with what is there now.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from threadmark.config import Place, place
+from threadmark.errors import ConfigError, SerializationError, StoreError, ThreadmarkError, located
+from threadmark.header import HEADER_TAG, Header, Serializer, split_fields
+from threadmark.ids import rank_after
+from threadmark.metadata import merged, to_json
+from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
+from threadmark.program import Operation, Transaction
+from threadmark.recall import Known
+from threadmark.rope import Source
+from threadmark.saver.checks import checkpoint_row, write_row
+from threadmark.saver.kit import Kit
+from threadmark.saver.reading import load
+from threadmark.saver.weaver import Weaver
+from threadmark.store import Change, CheckpointRow, Outline, WriteRow
+from threadmark.stored import Encoded, Stored
+from threadmark.versions import Version
+
+_ATTEMPTS = 8
+
+_WORTH_READING = 2048
+"""From this many bytes on, a cold saver reads what the thread holds before it stores pending writes."""
+
+
+def put(
+    kit: Kit, config: Config, checkpoint: Checkpoint, metadata: Mapping[str, Any], new_versions: ChannelVersions
+) -> Operation[dict[str, Any]]:
+    """Store a checkpoint as the child of the one that `config` names; the configuration that names it."""
+    draft = _Draft(kit.serde, checkpoint, new_versions)
+    continues = place(config)
+    where = continues._replace(checkpoint_id=draft.id)
+    # A checkpoint put again under its own config is no child of itself.
+    parent_id = continues.checkpoint_id if continues.checkpoint_id != draft.id else None
+    text = to_json(merged(config, metadata))
+    for _ in range(_ATTEMPTS):
+        parent, weaver = yield from _prepared(kit, continues, draft.reads)
+        header = draft.header(weaver, parent, weaver.written(continues.ns, continues.checkpoint_id))
+        data = header.to_bytes()
+        stored = weaver.store(Encoded(HEADER_TAG, data), [parent.source] if parent else [])
+        rank = rank_after(parent.rank if parent and parent_id else None, draft.id)
+        outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, _now(), text)
+        rows = [checkpoint_row(outline, stored.to_bytes())]
+        epoch = yield from _add(kit, weaver, where, rows, (), parent_id)
+        if epoch is not None:
+            known = Known(epoch, rank, header, Source(data, stored.manifest))
+            kit.recall.see_checkpoint(where.thread_id, where.ns, draft.id, known)
+            return where.config()
+    raise _restless(where)
+
+
+def put_writes(
+    kit: Kit, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+) -> Operation[None]:
+    """Store what a task wrote, all or nothing."""
+    where = place(config)
+    if where.checkpoint_id is None:
+        raise ConfigError("put_writes needs the checkpoint_id of the step that the task belongs to")
+    # A task has one write of a special channel, so the last of a batch stands for all.
+    encoded = {
+        SPECIAL_WRITES.get(channel, index): (channel, encode(kit.serde, channel, value))
+        for index, (channel, value) in enumerate(writes)
+    }
+    large = sum(len(value.data) for _, value in encoded.values()) >= _WORTH_READING
+    channels = {channel for channel, _ in encoded.values()}
+    for _ in range(_ATTEMPTS):
+        current, weaver = yield from _prepared(kit, where, channels if large else None)
+        others = weaver.written(where.ns, where.checkpoint_id)
+        rows = []
+        for index, (channel, value) in encoded.items():
+            base = weaver.sources(current.header.values.get(channel)) if current else []
+            body = weaver.store(value, [*base, *others]).to_bytes()
+            row = WriteRow(where.ns, where.checkpoint_id, task_id, index, task_path, channel, body, b"")
+            rows.append(write_row(where.thread_id, row))
+        epoch = yield from _add(kit, weaver, where, (), rows, where.checkpoint_id)
+        if epoch is not None:
+            digests = [stored.digest for stored, _ in weaver.woven]
+            kit.recall.see_writes(where.thread_id, where.ns, where.checkpoint_id, digests)
+            return
+    raise _restless(where)
+
+
+def encode(serde: Serializer, channel: str, value: Any) -> Encoded:
+    """A channel's value, encoded; errors name the channel and the way inside the value."""
+    with located(f'channel "{channel}"'):
+        try:
+            return Encoded(*serde.dumps_typed(value))
+        except ThreadmarkError:
+            raise
+        except Exception as error:
+            raise SerializationError(f"the serializer cannot store a {type(value).__name__}: {error}") from error
+
+
+class _Draft:
+    """A checkpoint to store: its values are encoded when first needed, and once."""
+
+    def __init__(self, serde: Serializer, checkpoint: Checkpoint, new_versions: ChannelVersions) -> None:
+        if not isinstance(checkpoint.get("id"), str):
+            raise ConfigError("the checkpoint has no id: give it one, as threadmark.new_id() makes them")
+        self.id = checkpoint["id"]
+        self._serde = serde
+        self._values = checkpoint.get("channel_values") or {}
+        self._versions = dict(checkpoint.get("channel_versions") or {})
+        self._new = new_versions
+        self._plain, self._rest = split_fields(checkpoint, serde)
+        self._encoded: dict[str, Encoded] = {}
+
+    @property
+    def reads(self) -> set[str]:
+        """The channels whose value in the parent is worth having, to store only what changed."""
+        return {channel for channel in self._values if channel in self._new}
+
+    def header(self, weaver: Weaver, parent: Known | None, extra: Sequence[Source]) -> Header:
+        """The header, every value in its stored form."""
+        held = parent.header if parent else _NOTHING
+        values: dict[str, Stored] = {}
+        for channel, value in self._values.items():
+            if channel in held.values and self._unchanged(channel, held.versions):
+                values[channel] = weaver.inherit(held.values[channel])
+            else:
+                base = weaver.sources(held.values.get(channel))
+                values[channel] = weaver.store(self._encode(channel, value), [*base, *extra])
+        for channel in self._versions:
+            if channel not in values and channel not in self._new and channel in held.values:
+                values[channel] = weaver.inherit(held.values[channel])
+        return Header(self._versions, values, self._plain, self._rest)
+
+    def _unchanged(self, channel: str, held: Mapping[str, Version]) -> bool:
+        return channel not in self._new and channel in held and held[channel] == self._versions.get(channel)
+
+    def _encode(self, channel: str, value: Any) -> Encoded:
+        if channel not in self._encoded:
+            self._encoded[channel] = encode(self._serde, channel, value)
+        return self._encoded[channel]
+
+
+_NOTHING = Header({}, {}, {}, None)
+
+
+def _prepared(kit: Kit, where: Place, reads: set[str] | None) -> Operation[tuple[Known | None, Weaver]]:
+    """The checkpoint that a change starts from, and a weaver for the epoch it was known in.
+
+    A checkpoint that is not remembered is read, with the values of the channels in `reads`; None reads nothing.
+    """
+    known, lent = None, {}
+    if where.checkpoint_id is not None:
+        known = kit.recall.checkpoint(where.thread_id, where.ns, where.checkpoint_id)
+        if known is None and reads is not None:
+            read = yield Transaction(partial(load, kit, where, reads.__contains__), writes=False)
+            known, lent = (read.known(), read.sources()) if read else (None, {})
+    epoch = known.epoch if known else kit.recall.epoch(where.thread_id)
+    return known, Weaver(kit.recall, where.thread_id, epoch, lent)
+
+
+def _add(
+    kit: Kit,
+    weaver: Weaver,
+    where: Place,
+    checkpoints: Sequence[CheckpointRow],
+    writes: Sequence[WriteRow],
+    continues: str | None,
+) -> Operation[int | None]:
+    """The thread's epoch once the rows are stored; None where they relied on another epoch and must be made anew."""
+    change = Change(where.thread_id, weaver.epoch, _now(), weaver.segments(), checkpoints, writes, continues)
+    added = yield Transaction(partial(kit.store.add, change), writes=True)
+    if added.too_late:
+        raise ConfigError(
+            f"thread {change.thread_id!r} was deleted, and checkpoint {change.continues!r} with it: "
+            "what continues it is not stored. Start the thread anew, without a checkpoint_id"
+        )
+    kit.recall.see_epoch(change.thread_id, added.epoch)
+    if change.epoch not in (None, added.epoch):
+        return None
+    weaver.remember(added.epoch)
+    epoch: int = added.epoch
+    return epoch
+
+
+def _restless(where: Place) -> StoreError:
+    return StoreError(f"{where}: rows of the thread were deleted {_ATTEMPTS} times while this was stored; try again")
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

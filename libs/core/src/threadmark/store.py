@@ -1,0 +1,150 @@
+"""What a backend must answer: about a dozen coarse operations on rows, each a program.
+
+A backend knows rows, not meaning: bytes here are opaque, checks are made and compared in `saver`, and the order of
+statements is the backend's own affair. An operation that writes happens in a transaction whose driver rolls back on
+any error, so that no operation has to tidy up.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from threadmark.program import Program
+
+TOMBSTONE_MICROSECONDS = 24 * 3600 * 1_000_000
+"""How long a deleted thread is remembered: longer than a run that was going on then."""
+
+Key = tuple[str, str]
+"""(namespace, checkpoint_id)"""
+
+
+class Outline(NamedTuple):
+    """A checkpoint without its state: enough to list, search and choose."""
+
+    thread_id: str
+    ns: str
+    id: str
+    rank: str
+    parent: str | None
+    created_at: int
+    """Microseconds since 1970, by the clock of the process that stored it."""
+    metadata: str
+    """JSON text."""
+
+
+class CheckpointRow(NamedTuple):
+    """A checkpoint as it is stored."""
+
+    outline: Outline
+    header: bytes
+    """The header in its stored form (`stored.Stored`)."""
+    check: bytes
+
+
+class WriteRow(NamedTuple):
+    """A pending write as it is stored. `idx` is its place in its task's writes, negative for the special channels."""
+
+    ns: str
+    checkpoint_id: str
+    task_id: str
+    idx: int
+    task_path: str
+    channel: str
+    value: bytes
+    """The value in its stored form (`stored.Stored`)."""
+    check: bytes
+
+
+class Found(NamedTuple):
+    """A checkpoint, its writes, and those segments that the backend could fetch in the same go."""
+
+    epoch: int
+    row: CheckpointRow
+    writes: Sequence[WriteRow]
+    segments: Mapping[bytes, bytes]
+
+
+class Scope(NamedTuple):
+    """Which checkpoints to list; None leaves a part open.
+
+    `fragments` are texts that the metadata of every wanted checkpoint contains. A backend may leave out rows that
+    lack one, or ignore them.
+    """
+
+    thread_id: str | None = None
+    ns: str | None = None
+    checkpoint_id: str | None = None
+    before: str | None = None
+    """A rank; only smaller ones are wanted."""
+    fragments: Sequence[str] = ()
+
+
+class Change(NamedTuple):
+    """Rows to add to one thread, all or none."""
+
+    thread_id: str
+    epoch: int | None
+    """The epoch in which every segment that the rows mention and `segments` lacks was there; None if there is none."""
+    now: int
+    segments: Mapping[bytes, bytes]
+    checkpoints: Sequence[CheckpointRow]
+    writes: Sequence[WriteRow]
+    continues: str | None
+    """The checkpoint that the rows belong to or follow; if it went with a deleted thread, they come too late."""
+
+
+class Added(NamedTuple):
+    """What became of a Change."""
+
+    epoch: int
+    """The thread's epoch. Where it is not the one the change counted on, nothing was added."""
+    too_late: bool = False
+    """The thread was deleted, with the checkpoint that the change continues; nothing was added."""
+
+
+class Store(Protocol):
+    """The operations of a backend."""
+
+    def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
+        """The checkpoint with this id, or the one with the greatest rank."""
+
+    def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
+        """The stored bytes of these segments; a missing one is left out."""
+
+    def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
+        """The next checkpoints of the scope, by descending (rank, thread_id, ns)."""
+
+    def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
+        """These checkpoints, in any order; a missing one is left out."""
+
+    def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
+        """The writes of these checkpoints (of the whole thread for None), in any order."""
+
+    def chain(
+        self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int
+    ) -> Program[list[CheckpointRow]]:
+        """The checkpoint (the newest for None) and then its ancestors, at most `limit` rows."""
+
+    def epoch(self, thread_id: str) -> Program[int | None]:
+        """The thread's epoch, None for a thread that is not there; in a writing transaction it also locks the thread."""
+
+    def add(self, change: Change) -> Program[Added]:
+        """Add the rows of one change; see `Change` and `Added`.
+
+        A checkpoint replaces one of the same key, and so does a write of a special channel; another write leaves
+        the one that is there.
+        """
+
+    def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
+        """The stored size of every segment of the thread."""
+
+    def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
+        """Remove checkpoints with their writes, and segments; the new epoch."""
+
+    def drop(self, thread_id: str, now: int) -> Program[None]:
+        """Remove everything of a thread, and remember for a while up to which checkpoint it was deleted."""
+
+    def copy_segments(self, source: str, target: str) -> Program[None]:
+        """Let the target thread, which exists, have all segments of the source thread."""
+
+    def threads(self, after: str, limit: int) -> Program[list[str]]:
+        """The next thread ids greater than `after`, in ascending order."""

@@ -1,0 +1,36 @@
+"""Any Python string as text that every database can hold, in the same order.
+
+Databases refuse what Python allows: Postgres has no NUL in text, UTF-8 has no lone surrogates. `to_column` maps any
+string to one that both accept; ordinary text maps to itself, so that stored names stay readable. The mapping keeps
+the order of code points, because ids are compared in SQL.
+"""
+
+# NUL and U+0001 become pairs that start with U+0001; surrogates become pairs that start with U+D7FF, which is the
+# code point just below them and not assigned to any character.
+_LOW, _HIGH = "\x01", "\ud7ff"
+_ESCAPES = {0: _LOW + "\x01", 1: _LOW + "\x02", 0xD7FF: _HIGH + "\x01"}
+_ESCAPES |= {code: _HIGH + chr(2 + code - 0xD800) for code in range(0xD800, 0xE000)}
+
+
+def to_column(text: str) -> str:
+    """Text without NUL and lone surrogates, from which `from_column` gives the original back."""
+    if text.isprintable() and _HIGH not in text:
+        return text
+    return text.translate(_ESCAPES)
+
+
+def from_column(column: str) -> str:
+    """The string that `to_column` was given; of a damaged column some other string, which no row's check will pass."""
+    if _LOW not in column and _HIGH not in column:
+        return column
+    text: list[str] = []
+    characters = iter(column)
+    for character in characters:
+        if character == _LOW:
+            text.append(chr(max(ord(next(characters, _LOW)) - 1, 0)))
+        elif character == _HIGH:
+            code = ord(next(characters, _LOW))
+            text.append(_HIGH if code == 1 else chr((code - 2 + 0xD800) % 0x110000))
+        else:
+            text.append(character)
+    return "".join(text)

@@ -1,0 +1,111 @@
+"""Python values as columns and back.
+
+Reading never raises: of a damaged column comes some value, and the row's check says that it is the wrong one, with
+its place.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from threadmark.store import CheckpointRow, Outline, WriteRow
+from threadmark.text import from_column, to_column
+
+_UUID_LENGTH = 36
+_UUID_BYTES = 16
+
+
+def id_column(text: str) -> str | bytes:
+    """An id that is only compared for equality: 16 bytes where it is a UUID as it is usually written."""
+    if len(text) == _UUID_LENGTH and text[8] == "-":
+        try:
+            packed = UUID(text)
+        except ValueError:
+            return to_column(text)
+        if str(packed) == text:
+            return packed.bytes
+    return to_column(text)
+
+
+def from_id_column(column: Any) -> str:
+    """The id that `id_column` was given."""
+    if isinstance(column, bytes) and len(column) == _UUID_BYTES:
+        return str(UUID(bytes=column))
+    return from_text_column(column)
+
+
+def from_text_column(column: Any) -> str:
+    """The string that `to_column` was given."""
+    return from_column(column) if isinstance(column, str) else f"\ufffd{type(column).__name__}"
+
+
+def from_blob_column(column: Any) -> bytes:
+    """The bytes of a column."""
+    return column if isinstance(column, bytes) else b""
+
+
+def outline(thread_id: str, columns: Any) -> Outline:
+    """A checkpoint's outline from the columns of `sql._OUTLINE`."""
+    ns, checkpoint_id, rank, parent, created_at, metadata = columns
+    return Outline(
+        thread_id,
+        from_text_column(ns),
+        from_text_column(checkpoint_id),
+        from_text_column(rank),
+        None if parent is None else from_text_column(parent),
+        created_at,
+        from_text_column(metadata),
+    )
+
+
+def checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
+    """A checkpoint from the columns of `sql._ROW`."""
+    *outline_columns, header, check = columns
+    return CheckpointRow(
+        outline(thread_id, outline_columns), from_blob_column(header), from_blob_column(check)
+    )
+
+
+def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
+    """The parameters of `sql.ADD_CHECKPOINT`."""
+    _, ns, checkpoint_id, rank, parent, created_at, metadata = row.outline
+    return (
+        thread,
+        to_column(ns),
+        to_column(rank),
+        None if checkpoint_id == rank else to_column(checkpoint_id),
+        None if parent is None else to_column(parent),
+        created_at,
+        metadata,
+        row.header,
+        row.check,
+    )
+
+
+def write_row(columns: Any) -> WriteRow:
+    """A pending write from the columns of `sql._WRITE`."""
+    ns, checkpoint_id, task_id, idx, task_path, channel, value, check = columns
+    return WriteRow(
+        from_text_column(ns),
+        from_id_column(checkpoint_id),
+        from_id_column(task_id),
+        idx,
+        from_text_column(task_path),
+        from_text_column(channel),
+        from_blob_column(value),
+        from_blob_column(check),
+    )
+
+
+def write_columns(thread: int, row: WriteRow) -> tuple[Any, ...]:
+    """The parameters of `sql.ADD_WRITE` and `sql.REPLACE_WRITE`."""
+    return (
+        thread,
+        to_column(row.ns),
+        id_column(row.checkpoint_id),
+        id_column(row.task_id),
+        row.idx,
+        to_column(row.task_path),
+        to_column(row.channel),
+        row.value,
+        row.check,
+    )

@@ -1,0 +1,7 @@
+"""The drivers: what runs programs on SQLite, for blocking callers and for asyncio. All I/O is in here."""
+
+from threadmark_sqlite.driver.connection import Settings
+from threadmark_sqlite.driver.file import FileDriver
+from threadmark_sqlite.driver.shared import SharedDriver
+
+__all__ = ["FileDriver", "Settings", "SharedDriver"]

@@ -1,0 +1,119 @@
+"""A connection that the user opened with aiosqlite, served through its public interface."""
+
+import asyncio
+import sqlite3
+from typing import Any
+
+import aiosqlite
+
+from threadmark.errors import ClosedError, ConfigError, StoreError
+from threadmark.program import Many, Program, Query, Step, Transaction
+
+from threadmark_sqlite import sql
+from threadmark_sqlite.driver.connection import Settings, translated
+from threadmark_sqlite.migrations import is_current, migrate
+
+
+class AiosqliteDriver:
+    """Runs one program at a time, for asyncio only. The connection stays the user's."""
+
+    def __init__(self, connection: aiosqlite.Connection, settings: Settings) -> None:
+        self._connection: aiosqlite.Connection | None = connection
+        self._settings = settings
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._turn = asyncio.Lock()
+        self._prepared = False
+
+    def run(self, transaction: Transaction) -> Any:
+        """Refuse: an aiosqlite connection cannot be used without awaiting."""
+        raise ConfigError(
+            "this saver was given an aiosqlite connection, which serves asyncio only: "
+            "call the methods that start with 'a', or give a path to use both"
+        )
+
+    async def arun(self, transaction: Transaction) -> Any:
+        """Run the program in one transaction. Once begun it is finished, even if its task is cancelled."""
+        self._bind_to_loop()
+        return await asyncio.shield(asyncio.ensure_future(self._transact(transaction)))
+
+    def close(self) -> None:
+        """Let the connection go; closing it is the user's affair."""
+        self._connection = None
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        async with self._turn:
+            self.close()
+
+    def _bind_to_loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            if self._loop is not None and not self._loop.is_closed():
+                raise ConfigError(
+                    "this saver's aiosqlite connection is in use by another event loop: give a path instead, "
+                    "then one saver serves any number of loops"
+                )
+            self._loop, self._turn = loop, asyncio.Lock()
+
+    async def _transact(self, transaction: Transaction) -> Any:
+        async with self._turn:
+            if self._connection is None:
+                raise ClosedError("this saver was closed; make a new one")
+            try:
+                async with self._connection.cursor() as cursor:
+                    cursor.row_factory = None
+                    if not self._prepared:
+                        await self._prepare(cursor)
+                        self._prepared = True
+                    return await self._in_transaction(cursor, transaction)
+            except sqlite3.Error as error:
+                raise translated(error, self._settings) from error
+
+    async def _prepare(self, cursor: aiosqlite.Cursor) -> None:
+        await cursor.execute(sql.SYNCHRONOUS[self._settings.durability])
+        if not await _play(cursor, is_current(str(self._settings))):
+            await cursor.execute(sql.INCREMENTAL_VACUUM)
+            await cursor.execute(sql.WRITE_AHEAD_LOG)
+            await self._in_transaction(cursor, Transaction(lambda: migrate(str(self._settings)), writes=True))
+
+    async def _in_transaction(self, cursor: aiosqlite.Cursor, transaction: Transaction) -> Any:
+        connection = cursor._conn
+        if connection.in_transaction:
+            raise StoreError("the connection given has an open transaction: commit it or roll it back first")
+        await cursor.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
+        try:
+            result = await _play(cursor, transaction.program())
+            await cursor.execute(sql.COMMIT)
+        except BaseException:
+            if connection.in_transaction:
+                await cursor.execute(sql.ROLLBACK)
+            raise
+        return result
+
+
+async def _play(cursor: aiosqlite.Cursor, program: Program[Any]) -> Any:
+    """Like `threadmark.program.play`, with each step awaited."""
+    try:
+        step = next(program)
+        while True:
+            try:
+                rows = await _execute(cursor, step)
+            except Exception as error:  # noqa: BLE001 - the program may know what to do; if not, it passes through
+                step = program.throw(error)
+            else:
+                step = program.send(rows)
+    except StopIteration as stop:
+        return stop.value
+    finally:
+        program.close()
+
+
+async def _execute(cursor: aiosqlite.Cursor, step: Step) -> Any:
+    if isinstance(step, Query):
+        await cursor.execute(step.sql, step.params)
+        return [tuple(row) for row in await cursor.fetchall()]
+    if isinstance(step, Many):
+        if step.params:
+            await cursor.executemany(step.sql, step.params)
+        return []
+    raise AssertionError(f"the SQLite backend has no {type(step).__name__}")

@@ -1,0 +1,123 @@
+"""Opening SQLite connections, running programs on them, and what their errors mean."""
+
+import sqlite3
+import time
+from functools import partial
+from typing import Any, NamedTuple
+
+from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError
+from threadmark.program import Many, Program, Query, Step, Transaction, play
+
+from threadmark_sqlite import sql
+from threadmark_sqlite.migrations import is_current, migrate
+
+
+class Settings(NamedTuple):
+    """Which file, and how it is to be used."""
+
+    path: str
+    durability: str
+    timeout: float
+    """Seconds to wait for a lock that another process holds."""
+
+    def __str__(self) -> str:
+        return f"SQLite database {self.path!r}"
+
+
+plain_text = partial(str, encoding="utf-8", errors="surrogateescape")
+"""How text columns are read: damaged text must reach the row's check, which names its place, and not fail before."""
+
+
+def connect(settings: Settings) -> sqlite3.Connection:
+    """A connection to the file, which is brought to the current format if need be."""
+    try:
+        connection = sqlite3.connect(
+            settings.path, timeout=settings.timeout, isolation_level=None, check_same_thread=False
+        )
+    except sqlite3.Error as error:
+        raise translated(error, settings) from error
+    try:
+        prepare(connection, settings)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
+    """Set the connection up, and the database where it is new or of an earlier release."""
+    connection.text_factory = plain_text
+    try:
+        connection.execute(sql.BUSY_TIMEOUT.format(milliseconds=round(settings.timeout * 1000)))
+        connection.execute(sql.SYNCHRONOUS[settings.durability])
+        connection.execute(sql.WAL_SIZE_LIMIT)
+        if not play(is_current(str(settings)), partial(execute, connection)):
+            connection.execute(sql.INCREMENTAL_VACUUM)
+            _use_log(connection, settings)
+            transact(connection, Transaction(partial(migrate, str(settings)), writes=True))
+    except sqlite3.Error as error:
+        raise translated(error, settings) from error
+
+
+def transact(connection: sqlite3.Connection, transaction: Transaction) -> Any:
+    """Run a program in a transaction of its own."""
+    connection.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
+    try:
+        result = play(transaction.program(), partial(execute, connection))
+        connection.execute(sql.COMMIT)
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute(sql.ROLLBACK)
+        raise
+    return result
+
+
+def execute(connection: sqlite3.Connection, step: Step) -> Any:
+    """Run one step; its rows."""
+    if isinstance(step, Query):
+        return _cursor(connection).execute(step.sql, step.params).fetchall()
+    if isinstance(step, Many):
+        if step.params:
+            _cursor(connection).executemany(step.sql, step.params)
+        return []
+    raise AssertionError(f"the SQLite backend has no {type(step).__name__}")
+
+
+def translated(error: Exception, settings: Settings) -> ThreadmarkError:
+    """What an error of the database means to the user."""
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = code & 0xFF if isinstance(code, int) else None
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreError(
+            f"{settings} has been locked by somebody else for {settings.timeout:g} s: "
+            "end the transaction that holds it, or give a longer timeout"
+        )
+    if primary == sqlite3.SQLITE_FULL:
+        return StoreError(f"{settings} cannot grow: the disk (or the size that was allowed) is full")
+    if primary == sqlite3.SQLITE_READONLY:
+        return StoreError(f"{settings} is read-only: nothing can be stored in it")
+    if primary == sqlite3.SQLITE_CANTOPEN:
+        return StoreError(f"{settings} cannot be opened: check that its folder exists and may be written")
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return CorruptDataError(f"the file is damaged or is no SQLite database ({error})", str(settings))
+    return StoreError(f"{settings}: {error}")
+
+
+def _cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:
+    cursor = connection.cursor()
+    cursor.row_factory = None  # a connection that a user gave may have one
+    return cursor
+
+
+def _use_log(connection: sqlite3.Connection, settings: Settings) -> None:
+    """Switch a new file to a write-ahead log; processes that do so at once are told "locked" without any waiting."""
+    deadline = time.monotonic() + settings.timeout
+    while True:
+        try:
+            connection.execute(sql.WRITE_AHEAD_LOG)
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return

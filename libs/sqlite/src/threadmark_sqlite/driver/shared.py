@@ -1,0 +1,72 @@
+"""A database that only one connection can see, because it is in memory: one program at a time, on the caller's thread."""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from threadmark.errors import ClosedError, StoreError
+from threadmark.program import Transaction
+
+from threadmark_sqlite.driver.connection import Settings, plain_text, prepare, transact, translated
+
+
+class SharedDriver:
+    """Runs one program at a time on a single connection, on the caller's thread."""
+
+    def __init__(self, connection: sqlite3.Connection, settings: Settings, *, owned: bool) -> None:
+        self._connection: sqlite3.Connection | None = connection
+        self._settings = settings
+        self._owned = owned
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._prepared = False
+
+    def run(self, transaction: Transaction) -> Any:
+        """Run the program in one transaction and return its result."""
+        with self._lock, self._ready() as connection:
+            return transact(connection, transaction)
+
+    async def arun(self, transaction: Transaction) -> Any:
+        """Like `run`, for asyncio. The database is in memory: there is nothing to wait for."""
+        return self.run(transaction)
+
+    def close(self) -> None:
+        """Close the connection, unless it is the user's."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is not None and self._owned:
+                connection.close()
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        self.close()
+
+    @contextmanager
+    def _ready(self) -> Iterator[sqlite3.Connection]:
+        connection = self._connection
+        if connection is None:
+            raise ClosedError("this saver was closed; open a new one")
+        if self._process != os.getpid():
+            raise ClosedError("this saver's database is in the memory of the process that forked; use a file")
+        try:
+            if connection.in_transaction:
+                raise StoreError("the connection given has an open transaction: commit it or roll it back first")
+            users_factory = connection.text_factory
+            try:
+                if not self._prepared:
+                    prepare(connection, self._settings)
+                    self._prepared = True
+                connection.text_factory = plain_text
+                yield connection
+            finally:
+                connection.text_factory = users_factory
+        except sqlite3.ProgrammingError as error:
+            raise StoreError(
+                f"the connection given cannot be used here ({error}): "
+                "open it with check_same_thread=False, or give a path"
+            ) from error
+        except sqlite3.Error as error:
+            raise translated(error, self._settings) from error

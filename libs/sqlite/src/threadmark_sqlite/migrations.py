@@ -1,0 +1,135 @@
+"""The database's format, as a sequence of numbered steps. A released step is never changed; a new one is added.
+
+Each step and its record are one transaction, and the file's `user_version` is the number of the last one, so that
+a database tells its format even to tools that know nothing of its tables.
+"""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from threadmark.errors import SchemaError
+from threadmark.program import Program, Query
+
+from threadmark_sqlite import sql
+
+
+class Migration(NamedTuple):
+    """One step."""
+
+    number: int
+    name: str
+    statements: tuple[str, ...]
+
+
+MIGRATIONS = (
+    Migration(
+        1,
+        "threads, segments, checkpoints, writes",
+        (
+            """
+            CREATE TABLE threadmark_migration (
+                number INTEGER PRIMARY KEY,
+                name TEXT NOT NULL,
+                applied_at TEXT NOT NULL
+            )
+            """,
+            """
+            CREATE TABLE threadmark_thread (
+                number INTEGER PRIMARY KEY,
+                thread_id TEXT NOT NULL UNIQUE,
+                epoch INTEGER NOT NULL,
+                live INTEGER NOT NULL,
+                deleted_up_to TEXT,
+                created_at INTEGER NOT NULL,
+                expires_at INTEGER,
+                metadata TEXT
+            )
+            """,
+            """
+            CREATE TABLE threadmark_segment (
+                number INTEGER PRIMARY KEY,
+                thread INTEGER NOT NULL,
+                key BLOB NOT NULL,
+                data BLOB NOT NULL
+            )
+            """,
+            """
+            CREATE UNIQUE INDEX threadmark_segment_key
+            ON threadmark_segment (thread, key)
+            """,
+            """
+            CREATE TABLE threadmark_checkpoint (
+                number INTEGER PRIMARY KEY,
+                thread INTEGER NOT NULL,
+                ns TEXT NOT NULL,
+                rank TEXT NOT NULL,
+                id TEXT,
+                parent TEXT,
+                created_at INTEGER NOT NULL,
+                metadata TEXT NOT NULL,
+                header BLOB NOT NULL,
+                checksum BLOB NOT NULL
+            )
+            """,
+            """
+            CREATE UNIQUE INDEX threadmark_checkpoint_rank
+            ON threadmark_checkpoint (thread, ns, rank)
+            """,
+            """
+            CREATE UNIQUE INDEX threadmark_checkpoint_id
+            ON threadmark_checkpoint (thread, ns, id)
+            WHERE id IS NOT NULL
+            """,
+            """
+            CREATE TABLE threadmark_write (
+                thread INTEGER NOT NULL,
+                ns TEXT NOT NULL,
+                checkpoint_id BLOB NOT NULL,
+                task_id BLOB NOT NULL,
+                idx INTEGER NOT NULL,
+                task_path TEXT NOT NULL,
+                channel TEXT NOT NULL,
+                value BLOB NOT NULL,
+                checksum BLOB NOT NULL,
+                PRIMARY KEY (thread, ns, checkpoint_id, task_id, idx)
+            )
+            WITHOUT ROWID
+            """,
+        ),
+    ),
+)
+
+CURRENT = MIGRATIONS[-1].number
+
+
+def is_current(place: str) -> Program[bool]:
+    """Whether nothing is to be done; SchemaError where the file is not ours, or of a later release."""
+    ((application_id,),) = yield Query(sql.GET_APPLICATION_ID)
+    if application_id not in (0, sql.APPLICATION_ID):
+        raise SchemaError(
+            f"{place} belongs to another application (application_id {application_id:#x}): choose another file"
+        )
+    ((number,),) = yield Query(sql.GET_FORMAT)
+    if application_id == sql.APPLICATION_ID and number > CURRENT:
+        raise SchemaError(
+            f"{place} has format {number}, this release knows formats up to {CURRENT}: upgrade threadmark-sqlite"
+        )
+    return bool(application_id == sql.APPLICATION_ID and number == CURRENT)
+
+
+def migrate(place: str) -> Program[None]:
+    """Bring the database to the current format; run it in a writing transaction, which keeps other processes out."""
+    if (yield from is_current(place)):
+        return
+    ((exists,),) = yield Query(sql.HAS_MIGRATIONS)
+    ((last,),) = (yield Query(sql.LAST_MIGRATION)) if exists else ((0,),)
+    for migration in MIGRATIONS:
+        if migration.number <= last:
+            continue
+        for statement in migration.statements:
+            yield Query(statement)
+        yield Query(
+            sql.RECORD_MIGRATION, (migration.number, migration.name, datetime.now(UTC).isoformat(timespec="seconds"))
+        )
+    yield Query(sql.SET_FORMAT.format(number=CURRENT))
+    yield Query(sql.SET_APPLICATION_ID)

@@ -1,0 +1,266 @@
+"""Every statement of the SQLite backend, one constant each.
+
+Names of users (threads, channels, metadata keys) are always bound, never part of a statement.
+"""
+
+APPLICATION_ID = 0x54484D4B  # "THMK"
+
+# What a new connection is told. A WAL file lets readers go on while somebody writes.
+BUSY_TIMEOUT = "PRAGMA busy_timeout = {milliseconds:d}"
+SYNCHRONOUS = {
+    "full": "PRAGMA synchronous = FULL",
+    "normal": "PRAGMA synchronous = NORMAL",
+}
+WAL_SIZE_LIMIT = "PRAGMA journal_size_limit = 16777216"
+
+# What a new file is told, before its first table.
+INCREMENTAL_VACUUM = "PRAGMA auto_vacuum = INCREMENTAL"
+WRITE_AHEAD_LOG = "PRAGMA journal_mode = WAL"
+
+BEGIN_READ = "BEGIN"
+BEGIN_WRITE = "BEGIN IMMEDIATE"
+COMMIT = "COMMIT"
+ROLLBACK = "ROLLBACK"
+SAVEPOINT = "SAVEPOINT threadmark_one"
+RELEASE = "RELEASE threadmark_one"
+ROLLBACK_TO = "ROLLBACK TO threadmark_one"
+
+# Free pages go to the end of the file and are cut off; then the log, which may hold the old ones, is emptied.
+GIVE_SPACE_BACK = "PRAGMA incremental_vacuum"
+EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
+
+FILES = "PRAGMA database_list"
+GET_APPLICATION_ID = "PRAGMA application_id"
+SET_APPLICATION_ID = f"PRAGMA application_id = {APPLICATION_ID:d}"
+GET_FORMAT = "PRAGMA user_version"
+SET_FORMAT = "PRAGMA user_version = {number:d}"
+
+HAS_MIGRATIONS = """
+SELECT count(*)
+FROM sqlite_master
+WHERE type = 'table' AND name = 'threadmark_migration'
+"""
+
+LAST_MIGRATION = """
+SELECT coalesce(max(number), 0)
+FROM threadmark_migration
+"""
+
+RECORD_MIGRATION = """
+INSERT INTO threadmark_migration (number, name, applied_at)
+VALUES (?, ?, ?)
+"""
+
+# A thread's number, epoch, whether it is there at all, and up to which checkpoint it was once deleted.
+THREAD = """
+SELECT number, epoch, live, deleted_up_to
+FROM threadmark_thread
+WHERE thread_id = ?
+"""
+
+ADD_THREAD = """
+INSERT INTO threadmark_thread (thread_id, epoch, live, created_at)
+VALUES (?, ?, 1, ?)
+"""
+
+REVIVE_THREAD = """
+UPDATE threadmark_thread
+SET live = 1
+WHERE number = ?
+"""
+
+NEXT_EPOCH = """
+UPDATE threadmark_thread
+SET epoch = epoch + 1
+WHERE number = ?
+"""
+
+BURY_THREAD = """
+UPDATE threadmark_thread
+SET live = 0, deleted_up_to = ?, epoch = max(epoch + 1, ?)
+WHERE number = ?
+"""
+
+FORGET_BURIED = """
+DELETE FROM threadmark_thread
+WHERE live = 0 AND epoch < ?
+"""
+
+THREADS = """
+SELECT thread_id
+FROM threadmark_thread
+WHERE live = 1 AND thread_id > ?
+ORDER BY thread_id
+LIMIT ?
+"""
+
+# `id` is NULL where it equals `rank`, which it does unless a clock was set back.
+_OUTLINE = "c.ns, coalesce(c.id, c.rank), c.rank, c.parent, c.created_at, c.metadata"
+_ROW = f"{_OUTLINE}, c.header, c.checksum"
+
+# The join order is pinned: without statistics SQLite might walk all checkpoints for one thread.
+_OF_THREAD = """
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_checkpoint AS c ON c.thread = t.number
+WHERE t.thread_id = ? AND t.live = 1
+"""
+
+_WITH_ID = "((c.rank = ? AND c.id IS NULL) OR c.id = ?)"
+
+FIND = f"""
+SELECT t.epoch, {_ROW}
+{_OF_THREAD} AND c.ns = ? AND {_WITH_ID}
+"""
+
+FIND_NEWEST = f"""
+SELECT t.epoch, {_ROW}
+{_OF_THREAD} AND c.ns = ?
+ORDER BY c.rank DESC
+LIMIT 1
+"""
+
+ROW = f"""
+SELECT {_ROW}
+{_OF_THREAD} AND c.ns = ? AND {_WITH_ID}
+"""
+
+# A checkpoint and its ancestors, nearest first.
+CHAIN = f"""
+WITH RECURSIVE chain (depth, number, parent) AS (
+    SELECT 0, ?, ?
+    UNION ALL
+    SELECT chain.depth + 1, c.number, c.parent
+    FROM chain
+    CROSS JOIN threadmark_checkpoint AS c
+    WHERE c.thread = ? AND c.ns = ?
+        AND ((c.rank = chain.parent AND c.id IS NULL) OR c.id = chain.parent)
+    LIMIT ?
+)
+SELECT {_ROW}
+FROM chain
+CROSS JOIN threadmark_checkpoint AS c ON c.number = chain.number
+ORDER BY chain.depth
+"""
+
+CHAIN_START = f"""
+SELECT c.number, c.parent, c.thread
+{_OF_THREAD} AND c.ns = ? AND {_WITH_ID}
+"""
+
+CHAIN_START_NEWEST = f"""
+SELECT c.number, c.parent, c.thread
+{_OF_THREAD} AND c.ns = ?
+ORDER BY c.rank DESC
+LIMIT 1
+"""
+
+# A page of outlines: the clauses that a scope asks for are joined by AND.
+PAGE = f"""
+SELECT t.thread_id, {_OUTLINE}
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_checkpoint AS c ON c.thread = t.number
+WHERE {{clauses}}
+ORDER BY c.rank DESC, t.thread_id DESC, c.ns DESC
+LIMIT ?
+"""
+PAGE_LIVE = "t.live = 1"
+PAGE_OF_THREAD = "t.thread_id = ?"
+PAGE_OF_NAMESPACE = "c.ns = ?"
+PAGE_WITH_ID = _WITH_ID
+PAGE_BEFORE = "c.rank < ?"
+PAGE_WITH_FRAGMENT = "instr(c.metadata, ?) > 0"
+PAGE_AFTER = "(c.rank, t.thread_id, c.ns) < (?, ?, ?)"
+
+REMOVE_CHECKPOINT = """
+DELETE FROM threadmark_checkpoint
+WHERE thread = ? AND ns = ? AND ((rank = ? AND id IS NULL) OR id = ?)
+"""
+
+HAS_CHECKPOINT = """
+SELECT 1
+FROM threadmark_checkpoint
+WHERE thread = ? AND (rank = ? OR id = ?)
+LIMIT 1
+"""
+
+ADD_CHECKPOINT = """
+INSERT INTO threadmark_checkpoint (thread, ns, rank, id, parent, created_at, metadata, header, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_WRITE = "w.ns, w.checkpoint_id, w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum"
+
+WRITES_OF_CHECKPOINT = f"""
+SELECT {_WRITE}
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_write AS w ON w.thread = t.number
+WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
+"""
+
+WRITES_OF_THREAD = f"""
+SELECT {_WRITE}
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_write AS w ON w.thread = t.number
+WHERE t.thread_id = ?
+"""
+
+_ADD_WRITE = """
+INTO threadmark_write (thread, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+ADD_WRITE = f"INSERT OR IGNORE {_ADD_WRITE}"
+REPLACE_WRITE = f"INSERT OR REPLACE {_ADD_WRITE}"
+
+REMOVE_WRITES = """
+DELETE FROM threadmark_write
+WHERE thread = ? AND ns = ? AND checkpoint_id = ?
+"""
+
+SEGMENTS = """
+SELECT s.key, s.data
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_segment AS s ON s.thread = t.number
+WHERE t.thread_id = ? AND s.key IN ({places})
+"""
+
+SEGMENT_SIZES = """
+SELECT s.key, length(s.data)
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_segment AS s ON s.thread = t.number
+WHERE t.thread_id = ?
+"""
+
+ADD_SEGMENT = """
+INSERT OR IGNORE INTO threadmark_segment (thread, key, data)
+VALUES (?, ?, ?)
+"""
+
+COPY_SEGMENTS = """
+INSERT OR IGNORE INTO threadmark_segment (thread, key, data)
+SELECT target.number, s.key, s.data
+FROM threadmark_segment AS s, threadmark_thread AS source, threadmark_thread AS target
+WHERE source.thread_id = ? AND target.thread_id = ? AND s.thread = source.number
+"""
+
+REMOVE_SEGMENT = """
+DELETE FROM threadmark_segment
+WHERE thread = ? AND key = ?
+"""
+
+GREATEST_ID = """
+SELECT max(coalesce(id, rank))
+FROM threadmark_checkpoint
+WHERE thread = ?
+"""
+
+WRITTEN_FOR = """
+SELECT DISTINCT checkpoint_id
+FROM threadmark_write
+WHERE thread = ?
+"""
+
+EMPTY_THREAD = (
+    "DELETE FROM threadmark_checkpoint WHERE thread = ?",
+    "DELETE FROM threadmark_write WHERE thread = ?",
+    "DELETE FROM threadmark_segment WHERE thread = ?",
+)

@@ -1,0 +1,196 @@
+"""The store operations in SQL. A thread has a small number here, so that its long name stands in one row only."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from threadmark.program import Many, Program, Query
+from threadmark.store import (
+    TOMBSTONE_MICROSECONDS,
+    Added,
+    Change,
+    CheckpointRow,
+    Found,
+    Key,
+    Outline,
+    Scope,
+    Store,
+    WriteRow,
+)
+from threadmark.text import to_column
+
+from threadmark_sqlite import sql
+from threadmark_sqlite.columns import (
+    checkpoint_columns,
+    checkpoint_row,
+    from_id_column,
+    from_text_column,
+    from_blob_column,
+    id_column,
+    outline,
+    write_columns,
+    write_row,
+)
+
+_KEYS_AT_ONCE = 256
+
+
+class SqliteStore(Store):
+    """The rows of every saver on one database."""
+
+    def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
+        thread, namespace = to_column(thread_id), to_column(ns)
+        if checkpoint_id is None:
+            rows = yield Query(sql.FIND_NEWEST, (thread, namespace))
+        else:
+            rows = yield Query(sql.FIND, (thread, namespace, *_twice(checkpoint_id)))
+        if not rows:
+            return None
+        epoch, *columns = rows[0]
+        row = checkpoint_row(thread_id, columns)
+        writes = yield Query(sql.WRITES_OF_CHECKPOINT, (thread, namespace, id_column(row.outline.id)))
+        return Found(epoch, row, [write_row(write) for write in writes], {})
+
+    def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
+        found: dict[bytes, bytes] = {}
+        for some in _chunks(keys):
+            statement = sql.SEGMENTS.format(places=", ".join("?" * len(some)))
+            rows = yield Query(statement, (to_column(thread_id), *some))
+            found.update((key, from_blob_column(data)) for key, data in rows)
+        return found
+
+    def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
+        clauses, params = _clauses(scope, after)
+        rows = yield Query(sql.PAGE.format(clauses=" AND ".join(clauses)), (*params, limit))
+        return [outline(from_text_column(thread_id), columns) for thread_id, *columns in rows]
+
+    def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
+        found: list[CheckpointRow] = []
+        for ns, checkpoint_id in keys:
+            rows = yield Query(sql.ROW, (to_column(thread_id), to_column(ns), *_twice(checkpoint_id)))
+            found += [checkpoint_row(thread_id, columns) for columns in rows]
+        return found
+
+    def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
+        thread = to_column(thread_id)
+        if keys is None:
+            rows = yield Query(sql.WRITES_OF_THREAD, (thread,))
+            return [write_row(columns) for columns in rows]
+        found: list[WriteRow] = []
+        for ns, checkpoint_id in keys:
+            rows = yield Query(sql.WRITES_OF_CHECKPOINT, (thread, to_column(ns), id_column(checkpoint_id)))
+            found += [write_row(columns) for columns in rows]
+        return found
+
+    def chain(
+        self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int
+    ) -> Program[list[CheckpointRow]]:
+        thread, namespace = to_column(thread_id), to_column(ns)
+        if checkpoint_id is None:
+            start = yield Query(sql.CHAIN_START_NEWEST, (thread, namespace))
+        else:
+            start = yield Query(sql.CHAIN_START, (thread, namespace, *_twice(checkpoint_id)))
+        if not start:
+            return []
+        number, parent, of_thread = start[0]
+        rows = yield Query(sql.CHAIN, (number, parent, of_thread, namespace, limit))
+        return [checkpoint_row(thread_id, columns) for columns in rows]
+
+    def epoch(self, thread_id: str) -> Program[int | None]:
+        rows = yield Query(sql.THREAD, (to_column(thread_id),))
+        return next((epoch for _, epoch, live, _ in rows if live), None)
+
+    def add(self, change: Change) -> Program[Added]:
+        thread_id = to_column(change.thread_id)
+        rows = yield Query(sql.THREAD, (thread_id,))
+        if change.epoch is not None and (not rows or rows[0][1] != change.epoch):
+            return Added(rows[0][1] if rows else 0)
+        if not rows:
+            yield Query(sql.ADD_THREAD, (thread_id, change.now, change.now))
+            rows = yield Query(sql.THREAD, (thread_id,))
+        number, epoch, live, deleted_up_to = rows[0]
+        if deleted_up_to is not None and change.continues and change.continues <= from_text_column(deleted_up_to):
+            known = yield Query(sql.HAS_CHECKPOINT, (number, *_twice(change.continues)))
+            if not known:
+                return Added(epoch, too_late=True)
+        if not live:
+            yield Query(sql.REVIVE_THREAD, (number,))
+        if change.segments:
+            yield Many(sql.ADD_SEGMENT, [(number, key, data) for key, data in change.segments.items()])
+        for row in change.checkpoints:
+            yield Query(sql.REMOVE_CHECKPOINT, (number, to_column(row.outline.ns), *_twice(row.outline.id)))
+            yield Query(sql.ADD_CHECKPOINT, checkpoint_columns(number, row))
+        yield Many(sql.ADD_WRITE, [write_columns(number, row) for row in change.writes if row.idx >= 0])
+        yield Many(sql.REPLACE_WRITE, [write_columns(number, row) for row in change.writes if row.idx < 0])
+        return Added(epoch)
+
+    def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
+        rows = yield Query(sql.SEGMENT_SIZES, (to_column(thread_id),))
+        return dict(rows)
+
+    def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
+        ((number, epoch, _, _),) = yield Query(sql.THREAD, (to_column(thread_id),))
+        places = [(number, to_column(ns), checkpoint_id) for ns, checkpoint_id in keys]
+        yield Many(sql.REMOVE_CHECKPOINT, [(*place, *_twice(key)) for *place, key in places])
+        yield Many(sql.REMOVE_WRITES, [(*place, id_column(key)) for *place, key in places])
+        yield Many(sql.REMOVE_SEGMENT, [(number, key) for key in segments])
+        yield Query(sql.NEXT_EPOCH, (number,))
+        return int(epoch) + 1
+
+    def drop(self, thread_id: str, now: int) -> Program[None]:
+        rows = yield Query(sql.THREAD, (to_column(thread_id),))
+        if not rows:
+            return
+        number, _, _, deleted_before = rows[0]
+        ((greatest,),) = yield Query(sql.GREATEST_ID, (number,))
+        written = yield Query(sql.WRITTEN_FOR, (number,))
+        ids = [from_id_column(column) for (column,) in written]
+        ids += [from_text_column(column) for column in (greatest, deleted_before) if column is not None]
+        for statement in sql.EMPTY_THREAD:
+            yield Query(statement, (number,))
+        yield Query(sql.BURY_THREAD, (to_column(max(ids, default="")), now, number))
+        yield Query(sql.FORGET_BURIED, (now - TOMBSTONE_MICROSECONDS,))
+
+    def copy_segments(self, source: str, target: str) -> Program[None]:
+        yield Query(sql.COPY_SEGMENTS, (to_column(source), to_column(target)))
+
+    def threads(self, after: str, limit: int) -> Program[list[str]]:
+        rows = yield Query(sql.THREADS, (to_column(after), limit))
+        return [from_text_column(thread_id) for (thread_id,) in rows]
+
+
+def _twice(checkpoint_id: str) -> tuple[str, str]:
+    """An id as the two parameters of a condition that looks for it in two columns."""
+    column = to_column(checkpoint_id)
+    return column, column
+
+
+def _chunks(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Keys in groups of a few sizes only, the last key repeated, so that few different statements are prepared."""
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        some = tuple(keys[start : start + _KEYS_AT_ONCE])
+        size = 1 << (len(some) - 1).bit_length()
+        yield some + some[-1:] * (size - len(some))
+
+
+def _clauses(scope: Scope, after: Outline | None) -> tuple[list[str], list[Any]]:
+    clauses: list[str] = [sql.PAGE_LIVE]
+    params: list[Any] = []
+    if scope.thread_id is not None:
+        clauses.append(sql.PAGE_OF_THREAD)
+        params.append(to_column(scope.thread_id))
+    if scope.ns is not None:
+        clauses.append(sql.PAGE_OF_NAMESPACE)
+        params.append(to_column(scope.ns))
+    if scope.checkpoint_id is not None:
+        clauses.append(sql.PAGE_WITH_ID)
+        params.extend(_twice(scope.checkpoint_id))
+    if scope.before is not None:
+        clauses.append(sql.PAGE_BEFORE)
+        params.append(to_column(scope.before))
+    for fragment in scope.fragments:
+        clauses.append(sql.PAGE_WITH_FRAGMENT)
+        params.append(fragment)
+    if after is not None:
+        clauses.append(sql.PAGE_AFTER)
+        params.extend(map(to_column, (after.rank, after.thread_id, after.ns)))
+    return clauses, params
