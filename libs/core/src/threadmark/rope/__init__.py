@@ -1,0 +1,21 @@
+"""Bytes as slices of stored segments: what changed, found and written down. Nothing here does I/O."""
+
+from threadmark.rope.manifest import KEY_SIZE, Manifest, Part, Slice, join, segment_key, segment_keys
+from threadmark.rope.packed import pack, unpack
+from threadmark.rope.reuse import Source
+from threadmark.rope.weave import Woven, weave
+
+__all__ = [
+    "KEY_SIZE",
+    "Manifest",
+    "Part",
+    "Slice",
+    "Source",
+    "Woven",
+    "join",
+    "pack",
+    "segment_key",
+    "segment_keys",
+    "unpack",
+    "weave",
+]

@@ -1,0 +1,126 @@
+"""When stored bytes are written anew: the rules that keep manifests short and reads small.
+
+Every put pays for its manifest again: about 14 bytes for each segment it names and 5 for each part. Bytes that are
+made raw are paid for once. So each rule makes raw what costs more where it is than it would cost anew; what is raw
+goes into the one segment that the put adds.
+"""
+
+from collections.abc import Collection
+from itertools import accumulate
+from math import isqrt
+
+from threadmark.rope.manifest import Slice
+from threadmark.rope.reuse import RAW, made_raw
+
+MOST_SEGMENTS = 48
+MOST_PARTS = 512
+SLACK = 1024  # the segments of a value are longer than twice the value by no more than this
+MOST_LITERAL = 64  # so many raw bytes stand in the manifest; more are worth a segment
+
+_CRUMB = 24  # a slice shorter than this is not worth its place between raw bytes
+_LONE = 32  # nor a segment of which less than this is used
+_PART_COST = 5
+_SEGMENT_COST = 14
+_ROW_COST = 60
+_RAGGED = 6  # a manifest may cost so many times the square root of the value's length
+_EVEN = 8  # and is mended until it costs so many times less than that
+
+
+def tidied(slices: list[Slice]) -> list[Slice]:
+    """The same value within the bounds of what may be stored.
+
+    The order matters: the first two rules may leave less of a segment in use, the third answers for that, and the
+    last two drop segments only as a whole.
+    """
+    for rule in (_without_crumbs, _without_tatters, _without_waste, _without_crowd):
+        slices = rule(slices)
+    return slices
+
+
+def raw_length(slices: list[Slice]) -> int:
+    """How many bytes of a value are to be stored anew."""
+    return sum(piece.length for piece in slices if piece.key == RAW)
+
+
+def _without_crumbs(slices: list[Slice]) -> list[Slice]:
+    """No slice too short to be worth naming."""
+    used = _used(slices)
+    keys = [RAW, *(piece.key for piece in slices), RAW]
+    crumbs = [
+        used.get(piece.key, _LONE) < _LONE or (piece.length < _CRUMB and RAW in (before, after))
+        for before, piece, after in zip(keys, slices, keys[2:], strict=False)
+    ]
+    return made_raw(slices, crumbs) if any(crumbs) else slices
+
+
+def _without_tatters(slices: list[Slice]) -> list[Slice]:
+    """No value in so many parts that its manifests, put after put, cost more than to write it anew.
+
+    Parts gather by the edits of a value, and the sum of the manifests with the square of their number; against the
+    cost of one rewriting that sum is least where a manifest has grown to about the square root of the value.
+    """
+    most = min(_RAGGED * isqrt(sum(piece.length for piece in slices)), MOST_PARTS * _PART_COST)
+    if len(slices) <= MOST_PARTS and _manifest_cost(slices) <= most:
+        return slices
+    shortest = _CRUMB
+    mended = slices
+    while len(mended) > 1 and _manifest_cost(mended) > most // _EVEN:
+        shortest *= 2
+        mended = made_raw(slices, [piece.length < shortest for piece in slices])
+    return mended
+
+
+def _without_waste(slices: list[Slice]) -> list[Slice]:
+    """No more to be read than twice the value: the least used segments go first."""
+    used = _used(slices)
+    sizes = {piece.key: piece.size for piece in slices if piece.key != RAW}
+    total = sum(piece.length for piece in slices)
+    excess = sum(sizes.values()) + raw_length(slices) - 2 * total - SLACK
+    dropped = set()
+    for key in sorted(used, key=lambda key: used[key] / sizes[key]):
+        if excess <= 0:
+            break
+        excess -= sizes[key] - used[key]
+        dropped.add(key)
+    return _without(slices, dropped)
+
+
+def _without_crowd(slices: list[Slice]) -> list[Slice]:
+    """No more segments than there is room for; the smallest are merged.
+
+    There is more room where segments are larger, since merging those costs more. Of all merges the one is chosen
+    that costs least for the square of the room it makes, as so many further segments can be merged in that before
+    they need the room of others: over n appends a byte is written anew about log(n) / log(room) times.
+    """
+    ascending = sorted((length, key) for key, length in _used(slices).items())
+    smaller = [length for length, _ in ascending[: (len(ascending) + 1) // 2]]
+    if not smaller:
+        return slices
+    room = min(isqrt(sum(smaller) // len(smaller)), MOST_SEGMENTS - 1)
+    fresh = raw_length(slices) > MOST_LITERAL
+    if len(ascending) + fresh <= room:
+        return slices
+    row, gained = (0, 0) if fresh else (_ROW_COST, 1)
+    costs = accumulate((length for length, _ in ascending), initial=row)
+    least = len(ascending) + 1 - room
+    count = min(
+        range(max(least, gained + 1), len(ascending) + 1),
+        key=dict(enumerate(cost / max(1, count-gained)**2 for count, cost in enumerate(costs))).__getitem__, default=0
+    )
+    return _without(slices, {key for _, key in ascending[:count]})
+
+
+def _used(slices: list[Slice]) -> dict[bytes, int]:
+    used: dict[bytes, int] = {}
+    for key, _, _, length in slices:
+        if key != RAW:
+            used[key] = used.get(key, 0) + length
+    return used
+
+
+def _without(slices: list[Slice], keys: Collection[bytes]) -> list[Slice]:
+    return made_raw(slices, [piece.key in keys for piece in slices]) if keys else slices
+
+
+def _manifest_cost(slices: list[Slice]) -> int:
+    return _PART_COST * len(slices) + _SEGMENT_COST * len(_used(slices))
