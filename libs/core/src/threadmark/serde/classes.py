@@ -1,0 +1,147 @@
+"""Classes by the names that stored data gives them: which may be stored and loaded, and how they are found.
+
+A name in the data is looked up and compared, never run: no import (except where the user allowed the class), no
+module `__getattr__`, no descriptor. What is found must be a class that goes by that very name.
+"""
+
+import importlib
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
+from threadmark.serde.registry import Registry
+
+LONGEST_NAME = 1000
+
+
+class Classes:
+    """The policy, applied alike when a value is stored and when it is loaded.
+
+    Without `allow`, every class of a known family may be stored, and loaded once the program itself has imported
+    its module. With `allow`, only builtin kinds, registered classes and the listed ones: classes, "module:Class",
+    or "module:*". `import_anything` lets stored names import modules, which runs code that the data chose.
+    """
+
+    def __init__(
+        self, registry: Registry, allow: Iterable[type | str] | None = None, *, import_anything: bool = False
+    ) -> None:
+        self._registry = registry
+        self._import_anything = import_anything
+        self._allow = None if allow is None else frozenset(map(_entry, allow))
+
+    def name_of(self, cls: type) -> str:
+        """The name to store `cls` under; raises where the same policy would not find it again."""
+        name = canonical_name(cls)
+        self._check_allowed(name, cls)
+        found = _look_up(name) if "[" not in name else self._parametrized(name)
+        if found is not cls:
+            raise SerializationError(
+                f"{name} cannot be stored: the class is not found under its own name (it was defined inside a "
+                "function, or replaced since); define it at the top level of a module"
+            )
+        return name
+
+    def find(self, name: str) -> type:
+        """The class that stored data calls `name`."""
+        if len(name) > LONGEST_NAME or ":" not in name:
+            raise CorruptDataError("a stored class name is not one")
+        if registered := self._registry.of_name(name):
+            return registered.cls
+        if "[" in name:
+            return self._parametrized(name)
+        self._check_allowed(name, None)
+        module = name.partition(":")[0]
+        if module not in sys.modules:
+            self._import(module, name)
+        found = _look_up(name)
+        if not isinstance(found, type) or canonical_name(found) != name:
+            raise ForbiddenTypeError(
+                f"{name} was stored, but there is no such class now; if it was moved or renamed, "
+                f'say so: threadmark.serde.register(TheClass, aliases=["{name}"])'
+            )
+        return found
+
+    def _check_allowed(self, name: str, cls: type | None) -> None:
+        if self._allow is None or self._import_anything:
+            return
+        origin = name.partition("[")[0]
+        module = origin.partition(":")[0]
+        if module == "builtins" or origin in self._allow or f"{module}:*" in self._allow:
+            return
+        registered = self._registry.of_name(name) if cls is None else self._registry.of_class(cls)
+        if registered is None:
+            raise ForbiddenTypeError(
+                f'{origin} is not allowed here; to allow it: Serde(allow=[..., "{origin}"])'
+            )
+
+    def _import(self, module: str, name: str) -> None:
+        listed = self._allow is not None
+        if not listed and not self._import_anything:
+            raise ForbiddenTypeError(
+                f"{name} was stored, but the program has not imported {module}; import it before loading, "
+                f'or let the serializer do it: Serde(allow=[..., "{name}"])'
+            )
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            raise ForbiddenTypeError(f"{name} was stored, but importing {module} failed: {error}") from error
+
+    def _parametrized(self, name: str) -> type:
+        """The generic pydantic model `origin[arguments]`."""
+        origin_name, arguments = _split_arguments(name)
+        origin: Any = self.find(origin_name)
+        metadata = vars(origin).get("__pydantic_generic_metadata__")
+        if not metadata or len(metadata["parameters"]) != len(arguments):
+            raise CorruptDataError(f"{origin_name} does not take the stored type arguments")
+        classes = tuple(map(self.find, arguments))
+        found: type = origin[classes if len(classes) != 1 else classes[0]]
+        return found
+
+
+def canonical_name(cls: type) -> str:
+    """ "module:Qualified.Name", with type arguments where a generic pydantic model was given some."""
+    generic = vars(cls).get("__pydantic_generic_metadata__")
+    if generic and generic["origin"]:
+        arguments = generic["args"]
+        if not all(isinstance(argument, type) for argument in arguments):
+            raise SerializationError(
+                f"{cls.__qualname__} cannot be stored: its type arguments must be classes"
+            )
+        name = f"{canonical_name(generic['origin'])}[{','.join(map(canonical_name, arguments))}]"
+    else:
+        name = f"{cls.__module__}:{cls.__qualname__}"
+    if len(name) > LONGEST_NAME:
+        raise SerializationError(f"{cls.__name__} cannot be stored: its name is too long")
+    return name
+
+
+def _entry(allowed: type | str) -> str:
+    return allowed if isinstance(allowed, str) else canonical_name(allowed)
+
+
+def _look_up(name: str) -> object:
+    """What stands under `name`, read from the namespaces themselves so that nothing found on the way can run."""
+    module, _, path = name.partition(":")
+    found: object = sys.modules.get(module)
+    for step in path.split("."):
+        if found is None:
+            return None
+        namespace = type.__getattribute__(found, "__dict__") if isinstance(found, type) else vars(found)
+        found = namespace.get(step)
+        if found is not None and not isinstance(found, type):
+            return found
+    return found
+
+
+def _split_arguments(name: str) -> tuple[str, list[str]]:
+    origin, _, rest = name.partition("[")
+    if not rest.endswith("]"):
+        raise CorruptDataError("a stored class name is not one")
+    arguments, depth, start = [], 0, 0
+    for place, character in enumerate(rest):
+        depth += (character == "[") - (character == "]")
+        if (character == "," and depth == 0) or place == len(rest) - 1:
+            arguments.append(rest[start:place])
+            start = place + 1
+    return origin, arguments

@@ -1,0 +1,1 @@
+"""The kinds of value the serializer knows, one module for each corner of the type system."""

@@ -1,0 +1,139 @@
+"""Python's containers beyond list and dict, which msgpack carries itself."""
+
+import sys
+from array import array
+from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
+from threadmark.serde.classes import Classes
+from threadmark.serde.plan import Kind
+
+# The width of array's type codes differs between platforms, so the stored width is compared before the bytes are used.
+_ARRAY_CODES = frozenset("bBuhHiIlLqQfd")
+
+
+def _no_memoryview(_: memoryview) -> tuple[()]:
+    raise SerializationError(
+        "a memoryview cannot be stored, it is a window on another object; store bytes(view)"
+    )
+
+
+def _take_array(value: "array[Any]") -> tuple[str, int, bytes]:
+    return (value.typecode, value.itemsize, _little_endian(value).tobytes())
+
+
+def _give_array(items: list[Any]) -> "array[Any]":
+    code, width, content = items
+    if code not in _ARRAY_CODES or type(content) is not bytes:
+        raise CorruptDataError("a stored array is not one")
+    found: array[Any] = array(code)
+    if found.itemsize != width:
+        raise SerializationError(
+            f"array({code!r}) was stored with {width} bytes an item; here it has {found.itemsize}"
+        )
+    found.frombytes(content)
+    return _little_endian(found)
+
+
+def _little_endian(value: "array[Any]") -> "array[Any]":
+    if sys.byteorder == "little":
+        return value
+    swapped = value[:]
+    swapped.byteswap()
+    return swapped
+
+
+def _give_deque(items: list[Any]) -> deque[Any]:
+    most, *members = items
+    return deque(members, most)
+
+
+def _the_dict(items: list[Any]) -> dict[Any, Any]:
+    (found,) = items
+    if type(found) is not dict:
+        raise CorruptDataError("a dictionary was expected")
+    return found
+
+
+def _give_counter(items: list[Any]) -> Counter[Any]:
+    counter: Counter[Any] = Counter()
+    # Counter.update would add the counts up, which not every stored count can do.
+    dict.update(counter, _the_dict(items))
+    return counter
+
+
+def _give_namespace(items: list[Any]) -> SimpleNamespace:
+    namespace = SimpleNamespace()
+    namespace.__dict__.update(_the_dict(items))
+    return namespace
+
+
+KINDS = (
+    Kind("t", tuple, lambda value: value, tuple),
+    Kind("s", set, lambda value: value, set, unordered=True),
+    Kind("f", frozenset, lambda value: value, frozenset, unordered=True),
+    Kind("b", bytearray, lambda value: (bytes(value),), lambda items: bytearray(*items)),
+    Kind("v", memoryview, _no_memoryview, lambda _: None),
+    Kind("q", deque, lambda value: (value.maxlen, *value), _give_deque),
+    Kind("o", OrderedDict, lambda value: (dict(value.items()),), lambda items: OrderedDict(_the_dict(items))),
+    Kind("n", Counter, lambda value: (dict(value.items()),), _give_counter),
+    Kind("h", ChainMap, lambda value: value.maps, lambda items: ChainMap(*items)),
+    Kind(
+        "m",
+        MappingProxyType,
+        lambda value: (dict(value.items()),),
+        lambda items: MappingProxyType(_the_dict(items)),
+    ),
+    Kind("N", SimpleNamespace, lambda value: (value.__dict__,), _give_namespace),
+    Kind("r", range, lambda value: (value.start, value.stop, value.step), lambda items: range(*items)),
+    Kind("l", slice, lambda value: (value.start, value.stop, value.step), lambda items: slice(*items)),
+    Kind("a", array, _take_array, _give_array),
+)
+
+
+class Factories:
+    """The classes that a defaultdict may carry as its factory: builtin containers and what may itself be stored."""
+
+    def __init__(self, classes: Classes, is_stored: Callable[[type], bool]) -> None:
+        self._classes = classes
+        self._is_stored = is_stored
+
+    def name(self, factory: object) -> str | None:
+        """What the data calls the factory."""
+        if factory is None:
+            return None
+        if not isinstance(factory, type) or not self._is_stored(factory):
+            raise SerializationError(
+                "a defaultdict can be stored with list, dict, int or another class of data as its factory, not with "
+                f"{getattr(factory, '__qualname__', type(factory).__qualname__)}"
+            )
+        return self._classes.name_of(factory)
+
+    def find(self, name: object) -> type | None:
+        """The factory that the data names."""
+        if name is None:
+            return None
+        if type(name) is not str:
+            raise CorruptDataError("the factory of a stored defaultdict is not a name")
+        factory = self._classes.find(name)
+        if not self._is_stored(factory):
+            raise ForbiddenTypeError(
+                f"{name} cannot be the factory of a defaultdict: it is not a class of data"
+            )
+        return factory
+
+
+def default_dict(factories: Factories) -> Kind:
+    """defaultdict itself."""
+
+    def take(value: defaultdict[Any, Any]) -> tuple[str | None, dict[Any, Any]]:
+        return (factories.name(value.default_factory), dict(value.items()))
+
+    def give(items: list[Any]) -> defaultdict[Any, Any]:
+        name, content = items
+        return defaultdict(factories.find(name), content)
+
+    return Kind("d", defaultdict, take, give)

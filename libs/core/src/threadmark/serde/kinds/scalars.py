@@ -1,0 +1,65 @@
+"""Numbers and single values that msgpack has no type for."""
+
+import fractions
+from decimal import Decimal
+from fractions import Fraction
+from types import EllipsisType, NotImplementedType
+from typing import Any
+from uuid import UUID, SafeUUID
+
+from threadmark.errors import CorruptDataError, SerializationError
+from threadmark.serde.plan import Kind
+
+# Reducing a fraction takes time that grows with the square of its length; stored data must not choose hours.
+LARGEST_FRACTION_BITS = 1 << 16
+
+
+def _take_int(value: int) -> tuple[bytes]:
+    return (value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True),)
+
+
+def _give_int(items: list[Any]) -> int:
+    (content,) = items
+    return int.from_bytes(content, "big", signed=True)
+
+
+def _take_fraction(value: Fraction) -> tuple[int, int]:
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > LARGEST_FRACTION_BITS:
+        raise SerializationError(f"a Fraction of more than {LARGEST_FRACTION_BITS} bits cannot be stored")
+    return (value.numerator, value.denominator)
+
+
+def _give_fraction(items: list[Any]) -> Fraction:
+    numerator, denominator = items
+    if max(numerator.bit_length(), denominator.bit_length()) > LARGEST_FRACTION_BITS:
+        raise CorruptDataError("a stored Fraction is too long")
+    return fractions.Fraction(numerator, denominator)
+
+
+def _take_uuid(value: UUID) -> tuple[Any, ...]:
+    if value.is_safe is SafeUUID.unknown:
+        return (value.bytes,)
+    return (value.bytes, value.is_safe.value)
+
+
+def _give_uuid(items: list[Any]) -> UUID:
+    content, *safe = items
+    return UUID(bytes=content, is_safe=SafeUUID(*safe) if safe else SafeUUID.unknown)
+
+
+KINDS = (
+    Kind("i", int, _take_int, _give_int),
+    Kind("c", complex, lambda value: (value.real, value.imag), lambda items: complex(*items)),
+    Kind("x", Decimal, lambda value: (str(value),), lambda items: Decimal(_text(items))),
+    Kind("/", Fraction, _take_fraction, _give_fraction),
+    Kind("u", UUID, _take_uuid, _give_uuid),
+    Kind(".", EllipsisType, lambda _: (), lambda _: ...),
+    Kind("!", NotImplementedType, lambda _: (), lambda _: NotImplemented),
+)
+
+
+def _text(items: list[Any]) -> str:
+    (text,) = items
+    if type(text) is not str:
+        raise CorruptDataError("text was expected")
+    return text

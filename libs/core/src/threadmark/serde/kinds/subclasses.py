@@ -1,0 +1,191 @@
+"""Subclasses of builtin types: the builtin content, put in by the builtin's own methods, and the attributes."""
+
+import datetime
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from threadmark.errors import SerializationError
+from threadmark.serde.attributes import Attributes, checked_state
+from threadmark.serde.kinds.containers import Factories
+from threadmark.serde.kinds.times import give_datetime, take_datetime
+from threadmark.serde.plan import Give, Take, Upgrade
+
+_HEAP_TYPE = 1 << 9
+_POINTER = 8
+
+
+class _Builtin(NamedTuple):
+    """One builtin type: its content as plain data, and an instance of a subclass from that content."""
+
+    take: Callable[[Any], Any]
+    give: Callable[[type, Any], Any]
+
+
+def _from_new(base: Any) -> Callable[[type, Any], Any]:
+    return lambda cls, content: base.__new__(cls, content)
+
+
+def _give_complex(cls: type[complex], content: list[float]) -> complex:
+    return complex.__new__(cls, *content)
+
+
+def _give_bytearray(cls: type[bytearray], content: bytes) -> bytearray:
+    value = bytearray.__new__(cls)
+    bytearray.__init__(value, content)
+    return value
+
+
+def _give_list(cls: type[list[Any]], content: list[Any]) -> list[Any]:
+    value = list.__new__(cls)
+    list.extend(value, content)
+    return value
+
+
+def _give_set(cls: type[set[Any]], content: set[Any]) -> set[Any]:
+    value = set.__new__(cls)
+    set.update(value, content)
+    return value
+
+
+def _give_dict(cls: type[dict[Any, Any]], content: dict[Any, Any]) -> dict[Any, Any]:
+    value = dict.__new__(cls)
+    dict.update(value, content)
+    return value
+
+
+def _give_ordered(cls: type[OrderedDict[Any, Any]], content: dict[Any, Any]) -> OrderedDict[Any, Any]:
+    value = OrderedDict.__new__(cls)
+    # dict's own insertion would bypass the order, update would call an overridden __setitem__.
+    for key, item in content.items():
+        OrderedDict.__setitem__(value, key, item)
+    return value
+
+
+def _give_deque(cls: type[deque[Any]], content: list[Any]) -> deque[Any]:
+    most, *members = content
+    value = deque.__new__(cls)
+    deque.__init__(value, members, most)
+    return value
+
+
+def _date_parts(value: datetime.date) -> list[int]:
+    return [value.year, value.month, value.day]
+
+
+# The first of these that a class derives from is its base, so the more special come first.
+_BUILTINS: dict[type, _Builtin] = {
+    str: _Builtin(str.__str__, _from_new(str)),
+    int: _Builtin(int.__int__, _from_new(int)),
+    float: _Builtin(float.__float__, _from_new(float)),
+    complex: _Builtin(lambda value: [value.real, value.imag], _give_complex),
+    bytes: _Builtin(lambda value: bytes.__getitem__(value, slice(None)), _from_new(bytes)),
+    bytearray: _Builtin(lambda value: bytes(bytearray.__getitem__(value, slice(None))), _give_bytearray),
+    tuple: _Builtin(lambda value: [*tuple.__iter__(value)], _from_new(tuple)),
+    list: _Builtin(lambda value: [*list.__iter__(value)], _give_list),
+    set: _Builtin(lambda value: set().union(set.__iter__(value)), _give_set),
+    frozenset: _Builtin(lambda value: frozenset().union(frozenset.__iter__(value)), _from_new(frozenset)),
+    OrderedDict: _Builtin(lambda value: dict(OrderedDict.items(value)), _give_ordered),
+    Counter: _Builtin(lambda value: dict(dict.items(value)), _give_dict),
+    dict: _Builtin(lambda value: dict(dict.items(value)), _give_dict),
+    deque: _Builtin(lambda value: [value.maxlen, *deque.__iter__(value)], _give_deque),
+    datetime.datetime: _Builtin(take_datetime, lambda cls, content: give_datetime(content, cls)),
+    datetime.date: _Builtin(_date_parts, lambda cls, content: datetime.date.__new__(cls, *content)),
+    datetime.timedelta: _Builtin(
+        lambda value: [value.days, value.seconds, value.microseconds],
+        lambda cls, content: datetime.timedelta.__new__(cls, *content),
+    ),
+    Decimal: _Builtin(Decimal.__str__, _from_new(Decimal)),
+}
+
+
+class Subclasses:
+    """Python classes derived from a builtin type; those derived in C hide state that nothing here can see."""
+
+    letter = "B"
+    title = "a subclass of a builtin type"
+
+    def accepts(self, cls: type) -> bool:
+        """Whether `cls` is a class statement's, with a builtin data type behind it."""
+        base = _builtin_base(cls)
+        return base is not None and cls is not base and _made_by_class_statements(cls, base)
+
+    def plan(self, cls: type, upgrade: Upgrade | None) -> tuple[Take, Give]:
+        """The content, then the attributes where there are some."""
+        base = _builtin_base(cls)
+        if base is None:
+            raise SerializationError(f"{cls.__qualname__} is not {self.title}")
+        builtin = _BUILTINS[base]
+        attributes = Attributes(cls)
+        del upgrade
+
+        def take(value: object) -> tuple[Any, ...]:
+            content, own = builtin.take(value), attributes.read(value)
+            return (content, own) if own else (content,)
+
+        def give(items: list[Any]) -> object:
+            content, *own = items
+            value = builtin.give(cls, content)
+            if own:
+                attributes.write(value, checked_state(own[0]))
+            return value
+
+        return take, give
+
+
+class DefaultDicts:
+    """Subclasses of defaultdict, whose factory is a class that the policy allows."""
+
+    letter = "F"
+    title = "a subclass of defaultdict"
+
+    def __init__(self, factories: Factories) -> None:
+        self._factories = factories
+
+    def accepts(self, cls: type) -> bool:
+        """Whether `cls` is derived from defaultdict, in Python."""
+        return (
+            issubclass(cls, defaultdict)
+            and cls is not defaultdict
+            and _made_by_class_statements(cls, defaultdict)
+        )
+
+    def plan(self, cls: type[defaultdict[Any, Any]], upgrade: Upgrade | None) -> tuple[Take, Give]:
+        """The factory's name, the content, then the attributes."""
+        attributes, factories = Attributes(cls), self._factories
+        del upgrade
+
+        def take(value: defaultdict[Any, Any]) -> tuple[Any, ...]:
+            return (factories.name(value.default_factory), dict(dict.items(value)), attributes.read(value))
+
+        def give(items: list[Any]) -> defaultdict[Any, Any]:
+            factory, content, own = items
+            value = defaultdict.__new__(cls)
+            defaultdict.__init__(value, factories.find(factory))
+            dict.update(value, content)
+            attributes.write(value, checked_state(own))
+            return value
+
+        return take, give
+
+
+def _builtin_base(cls: type) -> type | None:
+    return next((owner for owner in cls.__mro__ if owner in _BUILTINS), None)
+
+
+def _made_by_class_statements(cls: type, base: type) -> bool:
+    """Whether everything between `cls` and `base` came from Python, so that attributes are all there is to it."""
+    between = [owner for owner in cls.__mro__ if owner is not base and issubclass(owner, base)]
+    slots = sum(len(_slot_names(owner)) for owner in between)
+    # A class statement adds at most its slots, one pointer for the dictionary, one for weak references.
+    room = base.__basicsize__ + _POINTER * (slots + 2)
+    return all(owner.__flags__ & _HEAP_TYPE for owner in between) and cls.__basicsize__ <= room
+
+
+def _slot_names(owner: type) -> tuple[str, ...]:
+    slots = vars(owner).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+FAMILY = Subclasses()

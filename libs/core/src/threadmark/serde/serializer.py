@@ -1,0 +1,75 @@
+"""The serializer that savers use: any value to a tag and bytes, and back to an equal value of the same types."""
+
+from collections.abc import Iterable
+from typing import Any, Protocol, runtime_checkable
+
+from threadmark.errors import CorruptDataError, PlacedError, SerializationError
+from threadmark.serde.classes import Classes
+from threadmark.serde.decoder import decode
+from threadmark.serde.encoder import Encoder
+from threadmark.serde.plans import Plans
+from threadmark.serde.registry import DEFAULT, Registry
+
+NONE, PLAIN, TYPED = "n", "m", "t"
+
+
+@runtime_checkable
+class Serializer(Protocol):
+    """What a saver asks of a serializer, the user's own included."""
+
+    def dumps_typed(self, obj: Any, /) -> tuple[str, bytes]:
+        """A short tag, which is stored with the value, and the bytes."""
+
+    def loads_typed(self, data: tuple[str, bytes], /) -> Any:
+        """The value again."""
+
+
+class Serde:
+    """Exact and safe: what comes back is equal and of the same types, or there is an error at put.
+
+    Args:
+        allow: The only classes, besides builtin kinds and registered ones, that may be stored and loaded: classes,
+            "module:Class" or "module:*". Without it, every class of a known family (dataclass, enum, pydantic model
+            ...) whose module the program has imported.
+        dangerously_import_anything: Let names in stored data import modules. Importing runs code: only for data that
+            nobody else could have written.
+        registry: Where registered classes are looked up; the one that `threadmark.serde.register` fills by default.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow: Iterable[type | str] | None = None,
+        dangerously_import_anything: bool = False,
+        registry: Registry = DEFAULT,
+    ) -> None:
+        classes = Classes(registry, allow, import_anything=dangerously_import_anything)
+        self._plans = Plans(registry, classes)
+        # Encoders at rest. A list's pop and append are atomic, so threads share it without a lock.
+        self._encoders: list[Encoder] = []
+
+    def dumps_typed(self, obj: Any, /) -> tuple[str, bytes]:
+        """The value as a tag and bytes; equal values give equal bytes in every process."""
+        if obj is None:
+            return NONE, b""
+        try:
+            encoder = self._encoders.pop()
+        except IndexError:
+            encoder = Encoder(self._plans)
+        try:
+            encoded, typed = encoder.encode(obj)
+        except PlacedError:
+            raise
+        except Exception as error:
+            raise SerializationError(f"the value cannot be stored: {error}") from error
+        self._encoders.append(encoder)
+        return (TYPED if typed else PLAIN), encoded
+
+    def loads_typed(self, data: tuple[str, bytes], /) -> Any:
+        """The value that `dumps_typed` was given."""
+        tag, encoded = data
+        if tag in {PLAIN, TYPED}:
+            return decode(encoded, self._plans)
+        if tag == NONE and not encoded:
+            return None
+        raise CorruptDataError(f"the tag {tag!r} is not one that this serializer writes")
