@@ -18,9 +18,9 @@ def shared(data: bytes, source: bytes) -> int:
     return sum(match.length for match in found(data, source))
 
 
-texts = st.lists(st.sampled_from([b"a", b"ab", b"template " * 6, bytes(50), bytes(range(200))]), max_size=40).map(
-    b"".join
-)
+texts = st.lists(
+    st.sampled_from([b"a", b"ab", b"template " * 6, bytes(50), bytes(range(200))]), max_size=40
+).map(b"".join)
 
 
 @given(texts, texts, st.integers(0, 500), st.integers(0, 500))
@@ -65,7 +65,9 @@ def test_thirty_edits_of_any_kind_leave_the_rest_shared() -> None:
 
 def test_records_of_one_shape_are_matched_with_themselves_after_the_oldest_were_trimmed() -> None:
     chance = random.Random(1)
-    records = [b'{"type": "human", "id": %d, "content": "%d"}' % (n, chance.getrandbits(200)) for n in range(900)]
+    records = [
+        b'{"type": "human", "id": %d, "content": "%d"}' % (n, chance.getrandbits(200)) for n in range(900)
+    ]
     source, data = b"[" + b", ".join(records[:800]), b"[" + b", ".join(records[100:])
     assert shared(data, source) >= sum(map(len, records[100:800]))
     assert len(found(data, source)) <= 3

@@ -102,10 +102,8 @@ def _without_crowd(slices: list[Slice]) -> list[Slice]:
     if len(ascending) + fresh <= room:
         return slices
     costs = list(accumulate((length for length, _ in ascending), initial=0 if fresh else _ROW_COST))
-    merged = min(
-        range(len(ascending) + 1 - room, len(costs)),
-        key=lambda count: costs[count] / (count - 1 + fresh) ** 2,
-    )
+    least = max(len(ascending) + 2 - MOST_SEGMENTS, 2 - fresh)
+    merged = min(range(least, len(costs)), key=lambda count: costs[count] / (count - 1 + fresh) ** 2)
     return _without(slices, {key for _, key in ascending[:merged]})
 
 
