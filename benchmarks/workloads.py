@@ -62,6 +62,12 @@ def thread(name: str) -> dict[str, Any]:
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
 
 
+def newest(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration that names the newest checkpoint of the same thread."""
+    kept = {key: value for key, value in config["configurable"].items() if key != "checkpoint_id"}
+    return {"configurable": kept}
+
+
 def drive(saver: Saver, config: Mapping[str, Any], steps: Iterable[Step]) -> Mapping[str, Any]:
     """Store a run; the configuration of its last checkpoint."""
     for step in steps:
