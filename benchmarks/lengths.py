@@ -12,16 +12,14 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import workloads
-from storage import on_disk
-from threadmark import Saver, compression
+from storage import on_disk, zstd
+from threadmark import Saver
 from threadmark.program import Program
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.driver import FileDriver, Settings
@@ -61,10 +59,10 @@ def lengths(of: Sequence[int], folder: Path) -> Iterator[Length]:
             for step in (*first[-_LAST_PUTS:], last):
                 for task in step.tasks:
                     saver.put_writes(config, task.writes, task.id, task.path)
-                messages_now = step.checkpoint["channel_values"]["messages"]
-                encodings.append(_timed(partial(saver.serde.dumps_typed, messages_now))[0])
-                put = partial(saver.put, config, step.checkpoint, step.metadata, step.new_versions)
-                seconds, config = _timed(put)
+                value = step.checkpoint["channel_values"]["messages"]
+                encodings.append(_timed(partial(saver.serde.dumps_typed, value))[0])
+                put: Callable[..., Any] = saver.put
+                seconds, config = _timed(partial(put, config, step.checkpoint, step.metadata, step.new_versions))
                 puts.append(seconds)
         done = messages
         yield Length(
@@ -116,8 +114,7 @@ def main() -> None:
     parser.add_argument("messages", nargs="*", type=int, default=LENGTHS)
     parser.add_argument("--without-zstd", action="store_true", help="store as if zstandard were not installed")
     asked = parser.parse_args()
-    squeezed = patch.object(compression, "zstandard", None) if asked.without_zstd else nullcontext()
-    with squeezed, tempfile.TemporaryDirectory() as folder:
+    with zstd(on=not asked.without_zstd), tempfile.TemporaryDirectory() as folder:
         for line in report(asked.messages, Path(folder)):
             print(line, flush=True)
 

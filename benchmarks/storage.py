@@ -11,14 +11,16 @@ import argparse
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-import workloads
 from langgraph.checkpoint.sqlite import SqliteSaver as PeerSaver
-from threadmark import Saver, compression
+
+import workloads
+from threadmark import Saver
+from threadmark.saver import weaver
 from threadmark_sqlite import SqliteSaver
 from workloads import WORKLOADS, Step, Task
 
@@ -95,6 +97,11 @@ def tables(path: Path) -> list[Table]:
         connection.close()
 
 
+def zstd(*, on: bool) -> AbstractContextManager[object]:
+    """Within it, segments are stored as if zstandard were installed, or were not."""
+    return nullcontext() if on else patch.object(weaver, "shrink", lambda data: b"\x00" + data)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
@@ -102,8 +109,7 @@ def main() -> None:
     parser.add_argument("--without-zstd", action="store_true", help="store as if zstandard were not installed")
     parser.add_argument("--tables", action="store_true", help="print what each table of ours takes")
     asked = parser.parse_args()
-    squeezed = patch.object(compression, "zstandard", None) if asked.without_zstd else nullcontext()
-    with squeezed, tempfile.TemporaryDirectory() as folder:
+    with zstd(on=not asked.without_zstd), tempfile.TemporaryDirectory() as folder:
         for line in report(asked.workload or list(WORKLOADS), Path(folder), with_tables=asked.tables):
             print(line, flush=True)
 

@@ -17,9 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import workloads
 from langgraph.checkpoint.sqlite import SqliteSaver as PeerSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver as AsyncPeerSaver
+
+import workloads
 from threadmark_sqlite import SqliteSaver
 from workloads import Step
 

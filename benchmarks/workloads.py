@@ -190,7 +190,7 @@ class _Run:
             "versions_seen": self._seen,
             "updated_channels": sorted(changed),
         }
-        metadata = {"source": "loop" if tasks else "input", "step": self._number - 1, "parents": {}}
+        metadata: dict[str, Any] = {"source": "loop" if tasks else "input", "step": self._number - 1, "parents": {}}
         return Step(tasks, checkpoint, metadata, new_versions)
 
     def task(self, node: str, writes: Sequence[tuple[str, Any]]) -> Task:

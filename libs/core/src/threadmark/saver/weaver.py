@@ -41,8 +41,9 @@ class Weaver:
         if same is not None:
             return self._keep(Stored(tag, same.manifest, digest), data)
         woven = weave(data, near)
-        if sum(map(len, woven.fresh.values())) >= _MUCH and (far := self.siblings() + self._recall.recent(self._thread_id, self._epoch)):
-            woven = weave(data, [*near, *far][:_SOURCES])
+        if sum(map(len, woven.fresh.values())) >= _MUCH:
+            far = self.siblings() + self._recall.recent(self._thread_id, self._epoch)
+            woven = weave(data, [*near, *far][:_SOURCES]) if far else woven
         if not segment_keys(woven.manifest):
             return Stored(tag, (data,), b"")
         self._fresh |= woven.fresh

@@ -85,9 +85,7 @@ def put_writes(
             # Packets to the same node are often alike; to compare with more than one costs more than it gains.
             alike = weaver.siblings() or weaver.written(where.ns, where.checkpoint_id, channel)
             stored = weaver.store(value, [*base, *alike[:1]])
-            row = WriteRow(
-                where.ns, where.checkpoint_id, task_id, index, task_path, channel, stored.to_bytes(), b""
-            )
+            row = WriteRow(where.ns, where.checkpoint_id, task_id, index, task_path, channel, stored.to_bytes(), b"")
             rows.append(write_row(where.thread_id, row))
             written.append((channel, stored.digest))
         epoch = yield from _add(kit, weaver, where, (), rows, where.checkpoint_id)
@@ -128,9 +126,7 @@ class _Draft:
         """The channels whose value in the parent is worth having, to store only what changed."""
         return {channel for channel in self._values if channel in self._new}
 
-    def header(
-        self, weaver: Weaver, parent: Known | None, written: Callable[[str], Sequence[Source]]
-    ) -> Header:
+    def header(self, weaver: Weaver, parent: Known | None, written: Callable[[str], Sequence[Source]]) -> Header:
         """The header, every value in its stored form; `written` tells what tasks wrote to a channel."""
         held = parent.header if parent else _NOTHING
         values: dict[str, Stored] = {}
