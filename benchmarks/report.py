@@ -14,6 +14,7 @@ from pathlib import Path
 import lengths
 import storage
 import throughput
+from workloads import WORKLOADS
 
 _TEN_THOUSAND = 10_000
 
@@ -36,7 +37,7 @@ def report(*, long: bool) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         yield from ("", "Bytes on disk", "")
-        yield from storage.report(list(storage.WORKLOADS), folder)
+        yield from storage.report(list(WORKLOADS), folder)
         yield from ("", "A long conversation (chat)", "")
         yield from lengths.report([*lengths.LENGTHS, *([_TEN_THOUSAND] if long else [])], folder)
         yield from ("", "Operations a second", "")
