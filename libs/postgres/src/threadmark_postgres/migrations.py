@@ -1,4 +1,4 @@
-"""The database's format, as a sequence of numbered steps. A released step is never changed, a new one is added.
+"""The database's format, in numbered steps. A released step is never changed, a new one is added.
 
 Steps are applied with their record in one transaction, under a lock that other processes wait for. A step
 only adds what the release before does not mind, so that it may be applied while that release runs.

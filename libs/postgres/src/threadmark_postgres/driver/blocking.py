@@ -75,12 +75,12 @@ class Pool:
         return connection
 
     def _take_back(self, connection: Connection) -> None:
-        if self._closed or not is_idle(connection):
-            connection.close()
-        else:
+        if is_idle(connection):
             self._idle.append(connection)
-            if self._closed:  # meanwhile
-                self.forget_idle()
+        else:
+            connection.close()
+        if self._closed:  # perhaps only just now
+            self.forget_idle()
 
 
 class Given:

@@ -8,7 +8,6 @@ import aiosqlite
 
 from threadmark.errors import ClosedError, ConfigError, StoreError
 from threadmark.program import Many, Program, Query, Step, Transaction
-
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import Settings, translated
 from threadmark_sqlite.migrations import is_current, migrate
@@ -24,7 +23,7 @@ class AiosqliteDriver:
         self._turn = asyncio.Lock()
         self._prepared = False
 
-    def run(self, transaction: Transaction) -> Any:
+    def run(self, transaction: Transaction) -> Any:  # noqa: ARG002 - a driver's signature
         """Refuse: an aiosqlite connection cannot be used without awaiting."""
         raise ConfigError(
             "this saver was given an aiosqlite connection, which serves asyncio only: "
@@ -77,18 +76,20 @@ class AiosqliteDriver:
             await self._in_transaction(cursor, Transaction(lambda: migrate(str(self._settings)), writes=True))
 
     async def _in_transaction(self, cursor: aiosqlite.Cursor, transaction: Transaction) -> Any:
-        connection = cursor._conn
-        if connection.in_transaction:
+        if self._has_transaction():
             raise StoreError("the connection given has an open transaction: commit it or roll it back first")
         await cursor.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
         try:
             result = await _play(cursor, transaction.program())
             await cursor.execute(sql.COMMIT)
         except BaseException:
-            if connection.in_transaction:
+            if self._has_transaction():
                 await cursor.execute(sql.ROLLBACK)
             raise
         return result
+
+    def _has_transaction(self) -> bool:
+        return self._connection is not None and self._connection.in_transaction
 
 
 async def _play(cursor: aiosqlite.Cursor, program: Program[Any]) -> Any:
@@ -116,4 +117,4 @@ async def _execute(cursor: aiosqlite.Cursor, step: Step) -> Any:
         if step.params:
             await cursor.executemany(step.sql, step.params)
         return []
-    raise AssertionError(f"the SQLite backend has no {type(step).__name__}")
+    raise TypeError(f"the SQLite backend has no {type(step).__name__}")
