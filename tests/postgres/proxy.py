@@ -1,5 +1,6 @@
 """A socket between a saver and its server that counts the round trips made through it."""
 
+import contextlib
 import socket
 import threading
 from typing import Self
@@ -19,7 +20,8 @@ class Proxy:
     def cut(self) -> None:
         """Close every connection as a firewall does, saying nothing to the clients before."""
         for end in self._ends:
-            end.close() if end.fileno() < 0 else end.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):  # closed already
+                end.shutdown(socket.SHUT_RDWR)
         self._ends.clear()
 
     def __enter__(self) -> Self:
@@ -48,13 +50,18 @@ class Proxy:
                 if spoken.is_set():
                     spoken.clear()
                     self.round_trips += 1
-                server.sendall(data)
+                _send(server, data)
 
     def _answers(self, server: socket.socket, client: socket.socket, spoken: threading.Event) -> None:
         with client, server:
             while data := _received(server):
                 spoken.set()
-                client.sendall(data)
+                _send(client, data)
+
+
+def _send(end: socket.socket, data: bytes) -> None:
+    with contextlib.suppress(OSError):  # the other side is gone, and what waits for an answer will notice
+        end.sendall(data)
 
 
 def _received(end: socket.socket) -> bytes:
