@@ -1,4 +1,4 @@
-"""Where LangGraph's face is tested: every backend gives fresh checkpointers, and cold ones on the same data."""
+"""The backends that LangGraph's face is tested on; each opens checkpointers on the data of one test."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +21,7 @@ def _memory(folder: Path) -> Checkpointer:  # noqa: ARG001 - nothing to keep
 
 
 def _sqlite(folder: Path) -> Checkpointer:
+    folder.mkdir(exist_ok=True)
     return SqliteSaver(folder / "checkpoints.db")
 
 
