@@ -1,8 +1,9 @@
-"""LangGraph's `Send`, which is no record of a kind that the serializer knows by itself."""
+"""LangGraph's own types, which checkpoints may hold under every policy of the serializer."""
 
 from typing import Any
 
-from langgraph.types import Send
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import Command, Interrupt, Overwrite, Send, TimeoutPolicy
 
 from threadmark.serde import register
 
@@ -18,3 +19,5 @@ def _send(fields: list[Any]) -> Send:
 
 
 register(Send, "langgraph:Send", encode=_fields, decode=_send)
+for each in (Command, Interrupt, Overwrite, TimeoutPolicy, _DeltaSnapshot):
+    register(each)
