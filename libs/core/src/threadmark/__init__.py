@@ -1,9 +1,9 @@
 """Threadmark: checkpoint savers for Pregel-style graph engines. A put stores what changed.
 
-    import threadmark
+import threadmark
 
-    with threadmark.open("sqlite:///agents.db") as saver:
-        ...
+with threadmark.open("sqlite:///agents.db") as saver:
+    ...
 """
 
 from threadmark.errors import (
@@ -19,9 +19,9 @@ from threadmark.errors import (
 from threadmark.ids import new_id
 from threadmark.memory import MemorySaver
 from threadmark.model import Checkpoint, CheckpointTuple, DeltaChannelHistory, Pruned
-from threadmark.urls import open  # noqa: A004 - used as `threadmark.open`
 from threadmark.saver import Saver
 from threadmark.serde import Serde
+from threadmark.urls import open  # noqa: A004 - used as `threadmark.open`
 
 __all__ = [
     "Checkpoint",

@@ -15,6 +15,9 @@ from threadmark.versions import Version
 
 HEADER_TAG = "h1"
 
+_VERSION_KINDS = frozenset({int, float, str})
+_BAD_VERSIONS = "channel_versions must map channel names to an int of up to 64 bits, a float or a string"
+
 _SPECIAL = {"id", "channel_values", "channel_versions"}
 
 
@@ -41,6 +44,8 @@ class Header(NamedTuple):
 
     def to_bytes(self) -> bytes:
         """The header's encoding (docs/format.md)."""
+        if not _VERSION_KINDS.issuperset(map(type, self.versions.values())):
+            raise ConfigError(_BAD_VERSIONS)
         try:
             encoded: bytes = _packb(
                 [
@@ -51,9 +56,7 @@ class Header(NamedTuple):
                 ]
             )
         except (TypeError, ValueError, OverflowError) as error:
-            raise ConfigError(
-                "channel_versions must map channel names to an int of up to 64 bits, a float or a string"
-            ) from error
+            raise ConfigError(_BAD_VERSIONS) from error
         return encoded
 
     @classmethod

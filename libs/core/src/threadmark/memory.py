@@ -7,13 +7,26 @@ it did when its program fails.
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from threadmark.errors import ClosedError, ConfigError
 from threadmark.header import Serializer
 from threadmark.program import Call, Program, Step, Transaction, play
 from threadmark.saver import CACHE_BYTES, Saver
-from threadmark.store import TOMBSTONE_MICROSECONDS, Added, Change, CheckpointRow, Found, Key, Outline, Scope, Store, WriteRow
+from threadmark.store import (
+    TOMBSTONE_MICROSECONDS,
+    Added,
+    Change,
+    CheckpointRow,
+    Found,
+    Key,
+    Outline,
+    Scope,
+    Store,
+    WriteRow,
+)
+
+T = TypeVar("T")
 
 WriteKey = tuple[str, str, str, int]
 """(namespace, checkpoint_id, task_id, idx)"""
@@ -77,14 +90,14 @@ class MemoryStore(Store):
             key = (ns, row.outline.id)
             return Found(thread.epoch, row, [write for write in thread.writes.values() if write[:2] == key], {})
 
-        return (yield Call(call))
+        return (yield from _ask(call))
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         def call(tables: Tables) -> dict[bytes, bytes]:
             held = tables.threads[thread_id].segments if thread_id in tables.threads else {}
             return {key: held[key] for key in keys if key in held}
 
-        return (yield Call(call))
+        return (yield from _ask(call))
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         def call(tables: Tables) -> list[Outline]:
@@ -92,14 +105,14 @@ class MemoryStore(Store):
             chosen = sorted(filter(partial(_in_scope, scope), outlines), key=_order, reverse=True)
             return [outline for outline in chosen if after is None or _order(outline) < _order(after)][:limit]
 
-        return (yield Call(call))
+        return (yield from _ask(call))
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
         def call(tables: Tables) -> list[CheckpointRow]:
             held = tables.threads[thread_id].checkpoints if thread_id in tables.threads else {}
             return [held[key] for key in keys if key in held]
 
-        return (yield Call(call))
+        return (yield from _ask(call))
 
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
         def call(tables: Tables) -> list[WriteRow]:
@@ -107,11 +120,9 @@ class MemoryStore(Store):
             wanted = None if keys is None else set(keys)
             return [row for row in held.values() if wanted is None or row[:2] in wanted]
 
-        return (yield Call(call))
+        return (yield from _ask(call))
 
-    def chain(
-        self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int
-    ) -> Program[list[CheckpointRow]]:
+    def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         def call(tables: Tables) -> list[CheckpointRow]:
             thread = tables.threads.get(thread_id)
             if thread is None:
@@ -123,14 +134,14 @@ class MemoryStore(Store):
                 row = thread.checkpoints.get((ns, row.outline.parent or ""))
             return rows
 
-        return (yield Call(call))
+        return (yield from _ask(call))
 
     def epoch(self, thread_id: str) -> Program[int | None]:
         def call(tables: Tables) -> int | None:
             thread = tables.threads.get(thread_id)
             return thread.epoch if thread and thread.state["live"] else None
 
-        return (yield Call(call))
+        return (yield from _ask(call))
 
     def add(self, change: Change) -> Program[Added]:
         thread: Thread | None = yield Call(lambda tables: tables.threads.get(change.thread_id))
@@ -150,7 +161,7 @@ class MemoryStore(Store):
             held = tables.threads[thread_id].segments if thread_id in tables.threads else {}
             return {key: len(data) for key, data in held.items()}
 
-        return (yield Call(call))
+        return (yield from _ask(call))
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         def call(tables: Tables) -> int:
@@ -165,7 +176,7 @@ class MemoryStore(Store):
             tables.set(thread.state, "epoch", thread.epoch + 1)
             return thread.epoch
 
-        return (yield Call(call))
+        return (yield from _ask(call))
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
         def call(tables: Tables) -> None:
@@ -193,7 +204,12 @@ class MemoryStore(Store):
             live = [thread_id for thread_id, thread in tables.threads.items() if thread.state["live"]]
             return sorted(thread_id for thread_id in live if thread_id > after)[:limit]
 
-        return (yield Call(call))
+        return (yield from _ask(call))
+
+
+def _ask(function: Callable[[Tables], T]) -> Program[T]:
+    result: T = yield Call(function)
+    return result
 
 
 def _newest(thread: Thread, ns: str) -> CheckpointRow | None:
@@ -285,7 +301,7 @@ class MemoryDriver:
 
 def _execute(tables: Tables, step: Step) -> Any:
     if not isinstance(step, Call):
-        raise AssertionError(f"the memory backend has no {type(step).__name__}")
+        raise TypeError(f"the memory backend has no {type(step).__name__}")
     return step.function(tables)
 
 

@@ -65,9 +65,7 @@ def certain_fragments(wanted: Mapping[str, Any]) -> list[str]:
     and letters outside ASCII.
     """
     spelled = [
-        to_json({key: value})[1:-1]
-        for key, value in wanted.items()
-        if value is None or isinstance(value, (str, bool))
+        to_json({key: value})[1:-1] for key, value in wanted.items() if value is None or isinstance(value, (str, bool))
     ]
     return [fragment for fragment in spelled if fragment.isascii()]
 

@@ -15,7 +15,7 @@ from threadmark.rope import Source
 from threadmark.stored import Stored
 
 _ENTRY_OVERHEAD = 400
-"""What the interpreter needs for an entry beside its bytes, roughly; without it, many tiny entries would cost nothing."""
+"""What the interpreter needs for an entry beside its bytes, roughly: many tiny entries are not free."""
 
 _SIBLINGS_KEPT = 24
 _RECENT_KEPT = 8

@@ -83,7 +83,7 @@ class Change(NamedTuple):
 
     thread_id: str
     epoch: int | None
-    """The epoch in which every segment that the rows mention and `segments` lacks was there; None if there is none."""
+    """The epoch in which the segments were there that the rows mention and `segments` lacks; None if it lacks none."""
     now: int
     segments: Mapping[bytes, bytes]
     checkpoints: Sequence[CheckpointRow]
@@ -119,13 +119,11 @@ class Store(Protocol):
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
         """The writes of these checkpoints (of the whole thread for None), in any order."""
 
-    def chain(
-        self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int
-    ) -> Program[list[CheckpointRow]]:
+    def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         """The checkpoint (the newest for None) and then its ancestors, at most `limit` rows."""
 
     def epoch(self, thread_id: str) -> Program[int | None]:
-        """The thread's epoch, None for a thread that is not there; in a writing transaction it also locks the thread."""
+        """The thread's epoch, None for one that is not there; in a writing transaction it also locks the thread."""
 
     def add(self, change: Change) -> Program[Added]:
         """Add the rows of one change; see `Change` and `Added`.

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from threadmark.errors import SchemaError
 from threadmark.program import Program, Query
-
 from threadmark_sqlite import sql
 
 
@@ -129,7 +128,8 @@ def migrate(place: str) -> Program[None]:
         for statement in migration.statements:
             yield Query(statement)
         yield Query(
-            sql.RECORD_MIGRATION, (migration.number, migration.name, datetime.now(UTC).isoformat(timespec="seconds"))
+            sql.RECORD_MIGRATION,
+            (migration.number, migration.name, datetime.now(UTC).isoformat(timespec="seconds")),
         )
     yield Query(sql.SET_FORMAT.format(number=CURRENT))
     yield Query(sql.SET_APPLICATION_ID)

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote
 
@@ -9,7 +10,6 @@ from threadmark import ConfigError, Saver
 from threadmark.header import Serializer
 from threadmark.program import Driver
 from threadmark.saver import CACHE_BYTES
-
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver
 from threadmark_sqlite.store import SqliteStore
@@ -69,7 +69,7 @@ def _driver(database: Any, settings: Settings) -> Driver:
             return SharedDriver(connection, settings, owned=True)
         if not path:
             raise ConfigError(f"an empty path: give a file, or {_MEMORY!r}")
-        return FileDriver(settings._replace(path=os.path.abspath(path)))
+        return FileDriver(settings._replace(path=str(Path(path).absolute())))
     if _is_aiosqlite(database):
         from threadmark_sqlite.driver.aio import AiosqliteDriver
 

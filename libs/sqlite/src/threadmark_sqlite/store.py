@@ -17,14 +17,13 @@ from threadmark.store import (
     WriteRow,
 )
 from threadmark.text import to_column
-
 from threadmark_sqlite import sql
 from threadmark_sqlite.columns import (
     checkpoint_columns,
     checkpoint_row,
+    from_blob_column,
     from_id_column,
     from_text_column,
-    from_blob_column,
     id_column,
     outline,
     write_columns,
@@ -81,9 +80,7 @@ class SqliteStore(Store):
             found += [write_row(columns) for columns in rows]
         return found
 
-    def chain(
-        self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int
-    ) -> Program[list[CheckpointRow]]:
+    def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         thread, namespace = to_column(thread_id), to_column(ns)
         if checkpoint_id is None:
             start = yield Query(sql.CHAIN_START_NEWEST, (thread, namespace))

@@ -79,9 +79,7 @@ def _found(data: bytes, sources: Sequence[Source]) -> list[tuple[Match, int]]:
     return sorted(found)
 
 
-def _fill(
-    found: list[tuple[Match, int]], open_: list[Gap], data: bytes, number: int, source: bytes
-) -> list[Gap]:
+def _fill(found: list[tuple[Match, int]], open_: list[Gap], data: bytes, number: int, source: bytes) -> list[Gap]:
     """Add what a source has of the open stretches; returns what stays open."""
     wanted = sum(gap.end - gap.start for gap in open_)
     budget = Budget(min(_PASSES * len(data), _FAR * wanted) + _LEAST)

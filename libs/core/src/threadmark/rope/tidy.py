@@ -105,7 +105,8 @@ def _without_crowd(slices: list[Slice]) -> list[Slice]:
     least = len(ascending) + 1 - room
     count = min(
         range(max(least, gained + 1), len(ascending) + 1),
-        key=dict(enumerate(cost / max(1, count-gained)**2 for count, cost in enumerate(costs))).__getitem__, default=0
+        key=dict(enumerate(cost / max(1, count - gained) ** 2 for count, cost in enumerate(costs))).__getitem__,
+        default=0,
     )
     return _without(slices, {key for _, key in ascending[:count]})
 

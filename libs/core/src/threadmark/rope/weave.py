@@ -17,9 +17,7 @@ class Woven(NamedTuple):
     fresh: dict[bytes, bytes]
 
 
-def weave(
-    data: bytes, sources: Sequence[Source], key: Callable[[bytes], bytes] = segment_key
-) -> Woven:
+def weave(data: bytes, sources: Sequence[Source], key: Callable[[bytes], bytes] = segment_key) -> Woven:
     """Express a value by what its sources are made of.
 
     The first source should be what the value most likely came from; the further ones fill the gaps. A manifest

@@ -6,7 +6,6 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from threadmark.errors import CorruptDataError
 from threadmark.header import Serializer
 from threadmark.model import (
     ChannelVersions,
@@ -20,7 +19,6 @@ from threadmark.program import Driver, arun, run
 from threadmark.recall import Recall
 from threadmark.saver import copying, delta, listing, reading, removing, writing
 from threadmark.saver.kit import Kit
-from threadmark.saver.opening import Loaded, decoded
 from threadmark.serde import Serde
 from threadmark.store import Store
 from threadmark.versions import Version, next_version
@@ -110,20 +108,26 @@ class Saver:
         return self._apages(listing.listing(config, filter, before, limit))
 
     def put(
-        self, config: Config, checkpoint: Checkpoint, metadata: Mapping[str, Any], new_versions: ChannelVersions
+        self,
+        config: Config,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        new_versions: ChannelVersions,
     ) -> dict[str, Any]:
         """Store a checkpoint as the child of the one that `config` names; the configuration that names it."""
         return run(self._driver, writing.put(self._kit, config, checkpoint, metadata, new_versions))
 
     async def aput(
-        self, config: Config, checkpoint: Checkpoint, metadata: Mapping[str, Any], new_versions: ChannelVersions
+        self,
+        config: Config,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        new_versions: ChannelVersions,
     ) -> dict[str, Any]:
         """Like `put`, for asyncio."""
         return await arun(self._driver, writing.put(self._kit, config, checkpoint, metadata, new_versions))
 
-    def put_writes(
-        self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
+    def put_writes(self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Store what a task wrote, before the step is over: all of it or nothing."""
         return run(self._driver, writing.put_writes(self._kit, config, writes, task_id, task_path))
 

@@ -119,18 +119,18 @@ class Reader:
 def _load(kit: Kit, outlines: Sequence[Outline]) -> Program[list[Loaded | CorruptDataError]]:
     """These checkpoints, read in one transaction; one that was deleted meanwhile is left out."""
     found: list[Loaded | CorruptDataError] = []
-    for thread_id, group in groupby(outlines, key=lambda outline: outline.thread_id):
+    for thread, group in groupby(outlines, key=lambda outline: outline.thread_id):
         keys = [(outline.ns, outline.id) for outline in group]
-        epoch = yield from kit.store.epoch(thread_id)
-        rows = yield from kit.store.rows(thread_id, keys)
-        writes = yield from kit.store.writes(thread_id, keys)
+        epoch = yield from kit.store.epoch(thread)
+        rows = yield from kit.store.rows(thread, keys)
+        writes = yield from kit.store.writes(thread, keys)
         openings = [_attempt(partial(_opening, kit, row, writes)) for row in _in_order(rows, keys)]
         headers = {key for opening in _good(openings) for key in opening.header_keys()}
-        segments = (yield from kit.store.segments(thread_id, sorted(headers))) if headers else {}
+        segments = (yield from kit.store.segments(thread, sorted(headers))) if headers else {}
         openings = [_then(opening, partial(_with_header, segments=segments)) for opening in openings]
         needed = {key for opening in _good(openings) for key in opening.value_keys()} - segments.keys()
         if needed:
-            segments |= yield from kit.store.segments(thread_id, sorted(needed))
+            segments |= yield from kit.store.segments(thread, sorted(needed))
         whole = partial(Opening.loaded, epoch=epoch or 0, segments=segments)
         found += [_then(opening, whole) for opening in openings]
     return found

@@ -158,9 +158,7 @@ def decoded(loaded: Loaded, serde: Serializer) -> CheckpointTuple:
     )
 
 
-def decode_write(
-    thread_id: str, write: Write, data: Mapping[bytes, bytes], serde: Serializer
-) -> tuple[str, str, Any]:
+def decode_write(thread_id: str, write: Write, data: Mapping[bytes, bytes], serde: Serializer) -> tuple[str, str, Any]:
     """A pending write as its user sees it."""
     row = write.row
     value = decode_value(write.value, data, serde, write_place(thread_id, row))

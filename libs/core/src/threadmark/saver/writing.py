@@ -34,7 +34,11 @@ _WORTH_READING = 2048
 
 
 def put(
-    kit: Kit, config: Config, checkpoint: Checkpoint, metadata: Mapping[str, Any], new_versions: ChannelVersions
+    kit: Kit,
+    config: Config,
+    checkpoint: Checkpoint,
+    metadata: Mapping[str, Any],
+    new_versions: ChannelVersions,
 ) -> Operation[dict[str, Any]]:
     """Store a checkpoint as the child of the one that `config` names; the configuration that names it."""
     draft = _Draft(kit.serde, checkpoint, new_versions)

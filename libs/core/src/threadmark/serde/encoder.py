@@ -99,7 +99,5 @@ def _shielded(value: Any) -> Any:
     if cls is bytearray:
         return [_BYTEARRAY, bytes(value)]
     if cls is memoryview:
-        raise SerializationError(
-            "a memoryview cannot be stored, it is a window on another object; store bytes(view)"
-        )
+        raise SerializationError("a memoryview cannot be stored, it is a window on another object; store bytes(view)")
     return _Shielded(value) if cls is list or cls is dict else value

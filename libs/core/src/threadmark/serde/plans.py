@@ -66,14 +66,10 @@ class Plans:
         registered = self._registry.of_name(name)
         if letter == _REGISTERED:
             if registered is None:
-                raise SerializationError(
-                    f"no class is registered as {name!r} now; register it before loading"
-                )
+                raise SerializationError(f"no class is registered as {name!r} now; register it before loading")
             cls, family = registered.cls, None
             if not registered.encode:
-                raise SerializationError(
-                    f"a {name!r} was stored by functions, but is registered without them now"
-                )
+                raise SerializationError(f"a {name!r} was stored by functions, but is registered without them now")
         else:
             family = self._families_by_letter.get(letter)
             if family is None:

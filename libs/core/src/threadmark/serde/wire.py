@@ -30,9 +30,7 @@ def new_pack(write: Callable[[Any], Any], *, surrogates: bool = False) -> Pack:
     return pack
 
 
-def unpack(
-    encoded: bytes, read_array: Callable[[list[Any]], Any], read_extension: Callable[[int, bytes], Any]
-) -> Any:
+def unpack(encoded: bytes, read_array: Callable[[list[Any]], Any], read_extension: Callable[[int, bytes], Any]) -> Any:
     """The value; `read_array` and `read_extension` see every array and every extension as soon as it is complete."""
     return msgpack.unpackb(
         encoded,

@@ -8,7 +8,6 @@ import aiosqlite
 
 from threadmark.errors import ClosedError, ConfigError, StoreError
 from threadmark.program import Many, Program, Query, Step, Transaction
-
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import Settings, translated
 from threadmark_sqlite.migrations import is_current, migrate
@@ -32,8 +31,8 @@ class AiosqliteDriver:
         loop = self._loop
         if loop is None or not loop.is_running() or loop is _running_loop():
             raise ConfigError(
-                "this saver was given an aiosqlite connection, which is used on its event loop: there, call the "
-                "methods that start with 'a'; blocking calls work on other threads while the loop runs. "
+                "this saver was given an aiosqlite connection, which is used on its event loop: there, call "
+                "the methods that start with 'a'; blocking calls work on other threads while the loop runs. "
                 "Give a path instead, and both work everywhere"
             )
         return asyncio.run_coroutine_threadsafe(self._transact(transaction), loop).result()
@@ -84,18 +83,20 @@ class AiosqliteDriver:
             await self._in_transaction(cursor, Transaction(lambda: migrate(str(self._settings)), writes=True))
 
     async def _in_transaction(self, cursor: aiosqlite.Cursor, transaction: Transaction) -> Any:
-        connection = cursor._conn
-        if connection.in_transaction:
+        if self._has_transaction():
             raise StoreError("the connection given has an open transaction: commit it or roll it back first")
         await cursor.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
         try:
             result = await _play(cursor, transaction.program())
             await cursor.execute(sql.COMMIT)
         except BaseException:
-            if connection.in_transaction:
+            if self._has_transaction():
                 await cursor.execute(sql.ROLLBACK)
             raise
         return result
+
+    def _has_transaction(self) -> bool:
+        return self._connection is not None and self._connection.in_transaction
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
@@ -130,4 +131,4 @@ async def _execute(cursor: aiosqlite.Cursor, step: Step) -> Any:
         if step.params:
             await cursor.executemany(step.sql, step.params)
         return []
-    raise AssertionError(f"the SQLite backend has no {type(step).__name__}")
+    raise TypeError(f"the SQLite backend has no {type(step).__name__}")

@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError
-from threadmark.program import Many, Program, Query, Step, Transaction, play
-
+from threadmark.program import Many, Query, Step, Transaction, play
 from threadmark_sqlite import sql
 from threadmark_sqlite.migrations import is_current, migrate
 
@@ -80,7 +79,7 @@ def execute(connection: sqlite3.Connection, step: Step) -> Any:
         if step.params:
             _cursor(connection).executemany(step.sql, step.params)
         return []
-    raise AssertionError(f"the SQLite backend has no {type(step).__name__}")
+    raise TypeError(f"the SQLite backend has no {type(step).__name__}")
 
 
 def translated(error: Exception, settings: Settings) -> ThreadmarkError:

@@ -9,7 +9,6 @@ from typing import Any
 
 from threadmark.errors import ClosedError
 from threadmark.program import Transaction
-
 from threadmark_sqlite.driver.connection import Settings, connect, transact, translated
 from threadmark_sqlite.driver.writer import Writer
 

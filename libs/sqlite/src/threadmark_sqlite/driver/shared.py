@@ -1,4 +1,4 @@
-"""A database that only one connection can see, because it is in memory: one program at a time, on the caller's thread."""
+"""A database in memory, which only one connection can see: one program at a time, on the caller's thread."""
 
 import os
 import sqlite3
@@ -9,7 +9,6 @@ from typing import Any
 
 from threadmark.errors import ClosedError, StoreError
 from threadmark.program import Transaction
-
 from threadmark_sqlite.driver.connection import Settings, plain_text, prepare, transact, translated
 
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from threadmark.errors import ClosedError, ThreadmarkError
 from threadmark.program import Transaction, play
-
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import Settings, connect, execute, transact, translated
 
@@ -113,7 +112,7 @@ class Writer:
         connection.execute(sql.SAVEPOINT)
         try:
             result = play(transaction.program(), partial(execute, connection))
-        except BaseException as error:  # noqa: BLE001 - it belongs to the caller of this one operation
+        except BaseException as error:
             if not connection.in_transaction:
                 raise _BatchLostError from error
             connection.execute(sql.ROLLBACK_TO)
@@ -147,4 +146,3 @@ class Writer:
 
 class _Failed(NamedTuple):
     error: BaseException
-

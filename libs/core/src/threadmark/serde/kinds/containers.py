@@ -16,9 +16,7 @@ _ARRAY_CODES = frozenset("bBuhHiIlLqQfd")
 
 
 def _no_memoryview(_: memoryview) -> tuple[()]:
-    raise SerializationError(
-        "a memoryview cannot be stored, it is a window on another object; store bytes(view)"
-    )
+    raise SerializationError("a memoryview cannot be stored, it is a window on another object; store bytes(view)")
 
 
 def _take_array(value: "array[Any]") -> tuple[str, int, bytes]:
@@ -31,9 +29,7 @@ def _give_array(items: list[Any]) -> "array[Any]":
         raise CorruptDataError("a stored array is not one")
     found: array[Any] = array(code)
     if found.itemsize != width:
-        raise SerializationError(
-            f"array({code!r}) was stored with {width} bytes an item; here it has {found.itemsize}"
-        )
+        raise SerializationError(f"array({code!r}) was stored with {width} bytes an item; here it has {found.itemsize}")
     found.frombytes(content)
     return _little_endian(found)
 
@@ -120,9 +116,7 @@ class Factories:
             raise CorruptDataError("the factory of a stored defaultdict is not a name")
         factory = self._classes.find(name)
         if not self._is_stored(factory):
-            raise ForbiddenTypeError(
-                f"{name} cannot be the factory of a defaultdict: it is not a class of data"
-            )
+            raise ForbiddenTypeError(f"{name} cannot be the factory of a defaultdict: it is not a class of data")
         return factory
 
 

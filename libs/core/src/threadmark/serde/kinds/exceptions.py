@@ -52,9 +52,7 @@ class Exceptions:
         del upgrade
 
         def take(error: BaseException) -> tuple[Any, ...]:
-            own = {
-                name: getattr(builtin, name).__get__(error) for name in names if _is_set(builtin, name, error)
-            }
+            own = {name: getattr(builtin, name).__get__(error) for name in names if _is_set(builtin, name, error)}
             state = attributes.read(error)
             if error.__cause__ or error.__context__ or error.__suppress_context__:
                 return (
@@ -72,9 +70,7 @@ class Exceptions:
             own, state = rest[:2] or ({}, {})
             if type(args) is not list or not checked_state(own).keys() <= set(names):
                 raise CorruptDataError("a stored exception is not one")
-            error: BaseException = builtin.__new__(
-                cls, *(args if issubclass(cls, BaseExceptionGroup) else ())
-            )
+            error: BaseException = builtin.__new__(cls, *(args if issubclass(cls, BaseExceptionGroup) else ()))
             error.args = tuple(args)
             for name, value in own.items():
                 getattr(builtin, name).__set__(error, value)

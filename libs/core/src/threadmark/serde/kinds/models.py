@@ -101,9 +101,7 @@ class FirstModels:
         every = cls.__fields__
         names = {*every, "__fields_set__", *cls.__private_attributes__}
         defaults: dict[str, Any] = {
-            name: (lambda field=field: field.get_default())
-            for name, field in every.items()
-            if not field.required
+            name: (lambda field=field: field.get_default()) for name, field in every.items() if not field.required
         }
         return plan_of_attributes(cls, Fields(frozenset(names), defaults), upgrade)
 

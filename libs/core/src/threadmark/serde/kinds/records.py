@@ -143,9 +143,7 @@ class NamedTuples:
         """By field names, and an instance's own attributes where a subclass has room for some."""
         every: tuple[str, ...] = cls._fields  # type: ignore[attr-defined]  # checked by `accepts`
         known: dict[str, Any] = cls._field_defaults  # type: ignore[attr-defined]  # the same
-        fields = Fields(
-            frozenset(every), {name: (lambda default=default: default) for name, default in known.items()}
-        )
+        fields = Fields(frozenset(every), {name: (lambda default=default: default) for name, default in known.items()})
         attributes = Attributes(cls)
 
         def take(value: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -145,11 +145,7 @@ class DefaultDicts:
 
     def accepts(self, cls: type) -> bool:
         """Whether `cls` is derived from defaultdict, in Python."""
-        return (
-            issubclass(cls, defaultdict)
-            and cls is not defaultdict
-            and _made_by_class_statements(cls, defaultdict)
-        )
+        return issubclass(cls, defaultdict) and cls is not defaultdict and _made_by_class_statements(cls, defaultdict)
 
     def plan(self, cls: type[defaultdict[Any, Any]], upgrade: Upgrade | None) -> tuple[Take, Give]:
         """The factory's name, the content, then the attributes."""
