@@ -63,8 +63,38 @@ def wide(z,n=150,ch=120):
         cur=L.put(d,[cur] if cur else []); base=base or L.total()
         for c in r.sample(names,2): v[c]=[s+2,r.randbytes(70)]; seen[c]=s+2
     L.report("wide",n,base)
+def header(z,n=300,ch=8):
+    r=random.Random(5); L=Ledger(z); names=["messages","__start__","branch:to:agent","branch:to:tools","docs","plan","remaining","user"][:ch]
+    ver=lambda s: f"{s:032}.{r.random():.16f}"
+    v={c:[ver(1),r.randbytes(20)] for c in names}; seen={"__input__":{},"__start__":{"__start__":ver(1)},"agent":{"branch:to:agent":ver(1)},"tools":{"branch:to:tools":ver(1)}}; cur=None;base=0
+    for s in range(n):
+        d=msgpack.packb({"v":4,"ts":f"2025-01-01T00:{s//60:02d}:{s%60:02d}.{r.randrange(10**6):06d}+00:00","channels":v,"versions_seen":seen,"updated":["messages"]})
+        cur=L.put(d,[cur] if cur else [])
+        for c in ("messages",)+tuple(r.sample(names[2:4],1)): v[c]=[ver(s+2),r.randbytes(20)]
+        k=r.choice(["agent","tools"]); seen[k]={"branch:to:"+k:v["branch:to:"+k][0]}
+    L.report(f"header {len(d)}",n)
+def small(z,n=300):
+    r=random.Random(6); L=Ledger(z); cur=None
+    st={f"key{i}":text(r,30) for i in range(15)}
+    for s in range(n):
+        st[f"key{r.randrange(15)}"]=text(r,30); st["n"]=s
+        d=msgpack.packb(st); cur=L.put(d,[cur] if cur else [])
+    L.report(f"small {len(d)}",n)
+def window(z,n=300):
+    r=random.Random(7); L=Ledger(z); cur=None; msgs=[]
+    for s in range(n):
+        msgs.append(message(r,s,r.choice([100,400,1200]))); w=L.put(msgpack.packb(msgs[-1]),[cur] if cur else [])
+        msgs=msgs[-50:]
+        d=msgpack.packb(msgs); cur=L.put(d,([cur] if cur else [])+[w])
+    L.report(f"window {len(d)}",n)
+def mixed(z,n=400):
+    r=random.Random(8); L=Ledger(z); cur=None; msgs=[]
+    for s in range(n):
+        msgs.append(message(r,s,int(r.lognormvariate(6,1.2)))); w=L.put(msgpack.packb([msgs[-1]]),[cur] if cur else [])
+        d=msgpack.packb(msgs); cur=L.put(d,([cur] if cur else [])+[w])
+    L.report(f"mixed {len(d)//n}",n)
 if __name__=="__main__":
     for z in (False,True):
-        chat(500,z); chat(500,z,wrap=True); chat(500,z,True); doc(z); fanout(z); wide(z)
+        chat(500,z); chat(500,z,wrap=True); chat(500,z,True); doc(z); fanout(z); wide(z); header(z); small(z); window(z); mixed(z)
     if len(sys.argv)>1:
         for n in (100,1000,3000): chat(n,True)

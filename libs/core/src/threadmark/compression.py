@@ -4,7 +4,7 @@ zstandard is an optional extra. Rows written with it and without it live side by
 does one need it.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from threadmark.errors import ConfigError, CorruptDataError
 

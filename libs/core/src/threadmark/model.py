@@ -59,5 +59,47 @@ class Pruned(NamedTuple):
         return Pruned(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
+class Problem(NamedTuple):
+    """Something that `verify` found.
+
+    Its kind is "damaged" (bytes are not what was written, or are missing), "unreadable" (the bytes are right, but the
+    serializer cannot read them here) or "orphan" (bytes that nothing refers to; they cost space and no more).
+    """
+
+    kind: str
+    place: str
+    problem: str
+
+
+class Verified(NamedTuple):
+    """What `verify` looked at, and what it found."""
+
+    threads: int
+    checkpoints: int
+    writes: int
+    problems: list[Problem]
+
+
+class ChannelStats(NamedTuple):
+    """What one channel's values take."""
+
+    values: int
+    bytes_stored: int
+    """The segments that its values are made of; what it shares with other channels counts for each of them."""
+    bytes_whole: int
+
+
+class Stats(NamedTuple):
+    """What is stored, and what it would take if every checkpoint held its values whole."""
+
+    threads: int
+    checkpoints: int
+    writes: int
+    segments: int
+    bytes_stored: int
+    bytes_whole: int
+    channels: dict[str, ChannelStats]
+
+
 SPECIAL_WRITES = {"__error__": -1, "__scheduled__": -2, "__interrupt__": -3, "__resume__": -4}
 """Channels of which a task has at most one write, the newest; their place in a task's writes is fixed and negative."""

@@ -102,7 +102,7 @@ _ROW = f"{_OUTLINE}, c.header, c.checksum"
 _OF_THREAD = """
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_checkpoint AS c ON c.thread = t.number
-WHERE t.thread_id = ? AND t.live = 1
+WHERE t.thread_id = ?
 """
 
 _WITH_ID = "((c.rank = ? AND c.id IS NULL) OR c.id = ?)"
@@ -163,7 +163,7 @@ WHERE {{clauses}}
 ORDER BY c.rank DESC, t.thread_id DESC, c.ns DESC
 LIMIT ?
 """
-PAGE_LIVE = "t.live = 1"
+PAGE_ALL = "TRUE"
 PAGE_OF_THREAD = "t.thread_id = ?"
 PAGE_OF_NAMESPACE = "c.ns = ?"
 PAGE_WITH_ID = _WITH_ID

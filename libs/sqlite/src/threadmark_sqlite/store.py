@@ -170,7 +170,7 @@ def _chunks(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
 
 
 def _clauses(scope: Scope, after: Outline | None) -> tuple[list[str], list[Any]]:
-    clauses: list[str] = [sql.PAGE_LIVE]
+    clauses: list[str] = [sql.PAGE_ALL]
     params: list[Any] = []
     if scope.thread_id is not None:
         clauses.append(sql.PAGE_OF_THREAD)

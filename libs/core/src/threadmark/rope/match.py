@@ -5,25 +5,18 @@ Equal stretches are measured by comparing slices of doubling length, then by bis
 that a small edit costs a small search. A budget bounds the whole, whatever the bytes are.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 _ANCHOR = 32  # bytes that must agree before a place is looked at: shorter ones meet by chance in any structure
 _LEAST = 16  # a shorter match is not worth a slice
 _NEAR = 4096  # the smallest window: an edit usually leaves its surroundings where they were
-_REACH = 16  # a window is this much wider than the distance ahead of the anchor that is looked for
+_REACH = 64  # a window is this much wider than the distance ahead of the anchor that is looked for
 _STRIDE = 16  # how far ahead the second anchor lies; the distances then grow by half
-_ENOUGH = 4  # a match is taken at once if it skips at most this many times its own length
+_PATIENCE = 8  # a match that skips more than it shares must stand until the search is so many times further ahead
 _ANCHORS = 3000  # tried in one source at most: each costs a microsecond even where it is found at once
 _GALLOP = 64  # the first stretch compared
 _LONGEST = 1 << 16  # and the longest: a difference inside it is bisected
-
-
-class Gap(NamedTuple):
-    """data[start:end], of which nothing is known yet."""
-
-    start: int
-    end: int
 
 
 class Match(NamedTuple):
@@ -34,8 +27,27 @@ class Match(NamedTuple):
     length: int
 
 
+class Gap(NamedTuple):
+    """data[start:end], of which nothing is known yet."""
+
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
+    def without(self, matches: Iterable[Match]) -> Iterator["Gap"]:
+        """What matches inside the gap leave of it, empty rests included."""
+        start = self.start
+        for match in matches:
+            yield Gap(start, match.at)
+            start = match.at + match.length
+        yield Gap(start, self.end)
+
+
 class Budget:
-    """What a search may still spend: bytes looked at, and anchors tried."""
+    """What a search may still spend: bytes looked at, and distances tried."""
 
     def __init__(self, scan: int) -> None:
         self.scan = scan
@@ -45,27 +57,18 @@ class Budget:
         return self.scan > 0 and self.anchors > 0
 
     def spend(self, scanned: int) -> None:
-        """Account for one anchor that was looked for in so many bytes."""
+        """Account for one distance, at which anchors were looked for in so many bytes."""
         self.scan -= scanned
         self.anchors -= 1
 
 
-def matches(data: bytes, gap: Gap, source: bytes, budget: Budget, near: int = _NEAR) -> list[Match]:
+def matches(data: bytes, gap: Gap, source: bytes, budget: Budget, near: int = 0) -> list[Match]:
     """What a stretch of `data` shares with `source`, in ascending order and disjoint in both.
 
-    `near` is the window that even the nearest anchors are looked for in.
+    `near` widens the search: anchors are looked for at least so far from where the two part.
     """
     walk = _Walk(data, gap, source, budget, near)
     return [match for match in walk.matches() if match.length >= _LEAST]
-
-
-def gaps(gap: Gap, found: list[Match], least: int) -> list[Gap]:
-    """The stretches of at least so many bytes that matches inside a gap leave open."""
-    edges = [gap.start]
-    for match in found:
-        edges += match.at, match.at + match.length
-    edges.append(gap.end)
-    return [Gap(*edge) for edge in zip(edges[::2], edges[1::2], strict=True) if edge[1] - edge[0] >= least]
 
 
 class _Walk:
@@ -74,7 +77,7 @@ class _Walk:
     def __init__(self, data: bytes, gap: Gap, source: bytes, budget: Budget, near: int) -> None:
         self.data, self.at, self.end = data, gap.start, gap.end
         self.source, self.start, self.stop = source, 0, len(source)
-        self.budget, self.near = budget, near
+        self.budget, self.near = budget, max(near, _NEAR)
 
     def matches(self) -> Iterator[Match]:
         tail = self.same_before(self.end, self.stop)
@@ -90,38 +93,38 @@ class _Walk:
     def resumed(self, end: int, stop: int) -> Match | None:
         """The next match, found in what stands before the common tail."""
         best: Match | None = None
-        ahead = 0
-        furthest = max(end - self.at, stop - self.start) - _ANCHOR
-        while ahead <= furthest and self.budget:
-            window = max(self.near, _REACH * ahead)
-            for look in (self.inserted, self.removed):
-                match = look(ahead, window, end, stop)
-                if match and (best is None or match.length > best.length):
-                    best = match
-                    if match.at - self.at + match.start - self.start <= _ENOUGH * match.length:
-                        return match
-            ahead += ahead // 2 + _STRIDE
+        patience = 0
+        for at, start, ahead in self.places(end, stop):
+            if best and ahead > patience:
+                break
+            match = self.extended(at, start)
+            if best is None or match.length > best.length:
+                best = match
+                skipped = match.at - self.at + match.start - self.start
+                if skipped <= match.length:
+                    break
+                patience = _PATIENCE * skipped
         return best
 
-    def inserted(self, ahead: int, window: int, end: int, stop: int) -> Match | None:
-        """A match through an anchor of the source, found further on in the data."""
-        start = self.start + ahead
-        if start + _ANCHOR > stop:
-            return None
-        end = min(end, self.at + window)
-        at = self.data.find(self.source[start : start + _ANCHOR], self.at, end)
-        self.budget.spend((end if at < 0 else at) - self.at)
-        return None if at < 0 else self.extended(at, start)
-
-    def removed(self, ahead: int, window: int, end: int, stop: int) -> Match | None:
-        """A match through an anchor of the data, found further on in the source."""
-        at = self.at + ahead
-        if at + _ANCHOR > end:
-            return None
-        stop = min(stop, self.start + window)
-        start = self.source.find(self.data[at : at + _ANCHOR], self.start, stop)
-        self.budget.spend((stop if start < 0 else start) - self.start)
-        return None if start < 0 else self.extended(at, start)
+    def places(self, end: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        """Where the two may agree again: anchors of either, found further on in the other."""
+        longest = max(end - self.at, stop - self.start)
+        ahead = 0
+        while ahead + _ANCHOR <= longest and self.budget:
+            at, start = self.at + ahead, self.start + ahead
+            window = min(max(self.near, _REACH * ahead), longest)
+            self.budget.spend(window)
+            if start + _ANCHOR <= stop:
+                anchor = self.source[start : start + _ANCHOR]
+                found = self.data.find(anchor, self.at, min(end, self.at + window))
+                if found >= 0:
+                    yield found, start, ahead
+            if at + _ANCHOR <= end:
+                anchor = self.data[at : at + _ANCHOR]
+                found = self.source.find(anchor, self.start, min(stop, self.start + window))
+                if found >= 0:
+                    yield at, found, ahead
+            ahead += ahead//2 + _STRIDE
 
     def extended(self, at: int, start: int) -> Match:
         """The longest match around a place where the two agree."""

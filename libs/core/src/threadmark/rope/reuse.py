@@ -10,15 +10,16 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from threadmark.rope.manifest import Manifest, Slice
-from threadmark.rope.match import Budget, Gap, Match, gaps, matches
+from threadmark.rope.match import Budget, Gap, Match, matches
 
 RAW = b""
 
+_WL = 64
 _GAP = 48  # a shorter stretch is not looked for in further sources
 _MOVED = 32  # a stretch this many times shorter than the value, or longer, is looked for in the first source twice
-_PASSES = 8  # over the value, that a search in one source may cost,
+_PASSES = 4  # over the value, that a search in one source may cost,
 _FAR = 64  # or over what is still open, if that is less
-_LEAST = 1 << 14
+_NEAR = 16
 
 
 class Source(NamedTuple):
@@ -70,24 +71,27 @@ def coalesced(slices: Iterable[Slice]) -> list[Slice]:
 def _found(data: bytes, sources: Sequence[Source]) -> list[tuple[Match, int]]:
     """Disjoint matches in ascending order, each with the number of its source."""
     found: list[tuple[Match, int]] = []
-    open_ = [Gap(0, len(data))]
+    gaps = [Gap(0, len(data))]
     for number, source in enumerate(sources):
-        open_ = _fill(found, open_, data, number, source.data)
-    if sources and len(found) > 0:
-        moved = [gap for gap in open_ if (gap.end - gap.start) * _MOVED >= len(data)]
-        _fill(found, moved, data, 0, sources[0].data)
+        gaps = _fill(gaps, found, data, number, source.data, wide=number > 0)
+    if found:
+        large = [gap for gap in gaps if gap.length * _MOVED >= len(data)]
+        _fill(large, found, data, 0, sources[0].data, wide=True)
     return sorted(found)
 
 
-def _fill(found: list[tuple[Match, int]], open_: list[Gap], data: bytes, number: int, source: bytes) -> list[Gap]:
-    """Add what a source has of the open stretches; returns what stays open."""
-    wanted = sum(gap.end - gap.start for gap in open_)
-    budget = Budget(min(_PASSES * len(data), _FAR * wanted) + _LEAST)
-    still = []
-    for gap in open_:
-        new = matches(data, gap, source, budget)
-        found += ((match, number) for match in new)
-        still += gaps(gap, new, _GAP)
+def _fill(
+    gaps: list[Gap], found: list[tuple[Match, int]], data: bytes, number: int, source: bytes, *, wide: bool
+) -> list[Gap]:
+    """Add to `found` what a source has of the gaps; returns the gaps that stay."""
+    wanted = sum(gap.length for gap in gaps)
+    budget = Budget(min(_FAR * wanted, 2*len(data)) + (1<<16) if wide else _PASSES * wanted + (1<<20))
+    still: list[Gap] = []
+    for gap in gaps:
+        matched = matches(data, gap, source, budget, near=_NEAR * gap.length if wide else 0)
+        if wide: matched = [m for m in matched if m.length >= _WL]
+        found += ((match, number) for match in matched)
+        still += (rest for rest in gap.without(matched) if rest.length >= _GAP)
     return still
 
 

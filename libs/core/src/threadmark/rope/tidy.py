@@ -17,12 +17,12 @@ MOST_PARTS = 512
 SLACK = 1024  # the segments of a value are longer than twice the value by no more than this
 MOST_LITERAL = 64  # so many raw bytes stand in the manifest; more are worth a segment
 
-_CRUMB = 24  # a slice shorter than this is not worth its place between raw bytes
+_CRUMB = 16  # a slice shorter than this is not worth its place between raw bytes
 _LONE = 32  # nor a segment of which less than this is used
 _PART_COST = 5
 _SEGMENT_COST = 14
 _ROW_COST = 60
-_RAGGED = 6  # a manifest may cost so many times the square root of the value's length
+_RAGGED = 7  # a manifest may cost so many times the square root of the value's length
 _EVEN = 8  # and is mended until it costs so many times less than that
 
 
@@ -100,15 +100,11 @@ def _without_crowd(slices: list[Slice]) -> list[Slice]:
     fresh = raw_length(slices) > MOST_LITERAL
     if len(ascending) + fresh <= room:
         return slices
-    row, gained = (0, 0) if fresh else (_ROW_COST, 1)
-    costs = accumulate((length for length, _ in ascending), initial=row)
-    least = len(ascending) + 1 - room
-    count = min(
-        range(max(least, gained + 1), len(ascending) + 1),
-        key=dict(enumerate(cost / max(1, count - gained) ** 2 for count, cost in enumerate(costs))).__getitem__,
-        default=0,
+    costs = list(accumulate((length for length, _ in ascending), initial=0 if fresh else _ROW_COST))
+    merged = min(
+        range(len(ascending) + 1 - room, len(costs)), key=lambda count: costs[count] / (count + fresh - 1) ** 2
     )
-    return _without(slices, {key for _, key in ascending[:count]})
+    return _without(slices, {key for _, key in ascending[:merged]})
 
 
 def _used(slices: list[Slice]) -> dict[bytes, int]:

@@ -7,7 +7,7 @@ from threadmark.rope.manifest import Manifest, Part, Slice, segment_key
 from threadmark.rope.reuse import RAW, Source, reused
 from threadmark.rope.tidy import MOST_LITERAL, raw_length, tidied
 
-_SHORT = 8  # raw bytes that stay a literal even beside a new segment: a slice of that would hardly be shorter
+_SHORT = 24  # so many raw bytes stay literals even beside a new segment: the shortest pieces, mostly counts
 
 
 class Woven(NamedTuple):
@@ -17,7 +17,9 @@ class Woven(NamedTuple):
     fresh: dict[bytes, bytes]
 
 
-def weave(data: bytes, sources: Sequence[Source], key: Callable[[bytes], bytes] = segment_key) -> Woven:
+def weave(
+    data: bytes, sources: Sequence[Source], key: Callable[[bytes], bytes] = segment_key
+) -> Woven:
     """Express a value by what its sources are made of.
 
     The first source should be what the value most likely came from; the further ones fill the gaps. A manifest
@@ -49,7 +51,12 @@ def _laid(data: bytes, slices: list[Slice], key: Callable[[bytes], bytes]) -> Wo
 
 
 def _shortest_gathered(slices: list[Slice]) -> int:
-    raw = [piece.length for piece in slices if piece.key == RAW]
-    if sum(raw) <= MOST_LITERAL:
+    raw = sorted(piece.length for piece in slices if piece.key == RAW)
+    total = sum(raw)
+    if total <= MOST_LITERAL:
         return MOST_LITERAL + 1
-    return _SHORT if sum(length for length in raw if length < _SHORT) <= MOST_LITERAL else 1
+    kept = _SHORT
+    for length in raw:
+        kept -= length
+        if kept < 0:
+            return length

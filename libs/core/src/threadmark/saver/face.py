@@ -14,10 +14,12 @@ from threadmark.model import (
     Config,
     DeltaChannelHistory,
     Pruned,
+    Stats,
+    Verified,
 )
 from threadmark.program import Driver, arun, run
 from threadmark.recall import Recall
-from threadmark.saver import copying, delta, listing, reading, removing, writing
+from threadmark.saver import copying, delta, inspecting, listing, reading, removing, writing
 from threadmark.saver.kit import Kit
 from threadmark.serde import Serde
 from threadmark.store import Store
@@ -202,6 +204,22 @@ class Saver:
     ) -> Mapping[str, DeltaChannelHistory]:
         """Like `get_delta_channel_history`, for asyncio."""
         return await arun(self._driver, delta.get_delta_channel_history(self._kit, config, channels))
+
+    def verify(self, thread_id: str | None = None) -> Verified:
+        """Read everything stored (of one thread) and report what is damaged, unreadable or orphaned, with its place."""
+        return run(self._driver, inspecting.verify(self._kit, thread_id))
+
+    async def averify(self, thread_id: str | None = None) -> Verified:
+        """Like `verify`, for asyncio."""
+        return await arun(self._driver, inspecting.verify(self._kit, thread_id))
+
+    def stats(self, thread_id: str | None = None) -> Stats:
+        """How much is stored (of one thread), and how much it would be with every value stored whole."""
+        return run(self._driver, inspecting.stats(self._kit, thread_id))
+
+    async def astats(self, thread_id: str | None = None) -> Stats:
+        """Like `stats`, for asyncio."""
+        return await arun(self._driver, inspecting.stats(self._kit, thread_id))
 
     def get_next_version(self, current: Version | None, channel: None = None) -> Version:  # noqa: ARG002 - the contract's
         """The version after `current`, of the same kind; integers from 1 for a new channel."""

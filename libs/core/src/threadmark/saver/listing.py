@@ -82,7 +82,7 @@ class Reader:
         batch, self._waiting = self._waiting[:size], self._waiting[size:]
         if not batch:
             return []
-        found = yield Transaction(partial(_load, self._kit, batch), writes=False)
+        found = yield Transaction(partial(load_many, self._kit, batch), writes=False)
         if self._left is not None:
             self._left -= len(found)
         return list(found)
@@ -116,7 +116,7 @@ class Reader:
         return scope._replace(before=before)
 
 
-def _load(kit: Kit, outlines: Sequence[Outline]) -> Program[list[Loaded | CorruptDataError]]:
+def load_many(kit: Kit, outlines: Sequence[Outline]) -> Program[list[Loaded | CorruptDataError]]:
     """These checkpoints, read in one transaction; one that was deleted meanwhile is left out."""
     found: list[Loaded | CorruptDataError] = []
     for thread, group in groupby(outlines, key=lambda outline: outline.thread_id):

@@ -12,7 +12,7 @@ from threadmark.header import Header, Serializer, joined_fields
 from threadmark.metadata import from_json
 from threadmark.model import Checkpoint, CheckpointTuple
 from threadmark.recall import Known, Recall
-from threadmark.rope import Source
+from threadmark.rope import Source, segment_keys
 from threadmark.saver.checks import checkpoint_place, prove_checkpoint, prove_write, write_place
 from threadmark.store import CheckpointRow, Outline, WriteRow
 from threadmark.stored import Encoded, Stored
@@ -39,6 +39,11 @@ class Loaded(NamedTuple):
     writes: Sequence[Write]
     data: Mapping[bytes, bytes]
     """The bytes of the values, by digest."""
+
+    @property
+    def header_keys(self) -> tuple[bytes, ...]:
+        """The segments of the header."""
+        return segment_keys(self.source.manifest)
 
     def known(self) -> Known:
         """The checkpoint as a later put needs it."""
@@ -78,6 +83,10 @@ class Opening:
     def header_keys(self) -> Sequence[bytes]:
         """The segments of the header."""
         return self._header_stored.keys()
+
+    def header_size(self) -> int:
+        """How long the header is."""
+        return self._header_stored.size()
 
     def open_header(self, segments: Mapping[bytes, bytes]) -> None:
         """Read the header."""

@@ -1,0 +1,216 @@
+"""Inspecting: is everything stored readable, and how much is it."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from threadmark.config import as_thread_id
+from threadmark.errors import CorruptDataError, PlacedError, StoreError
+from threadmark.model import ChannelStats, Problem, Stats, Verified
+from threadmark.program import Operation, Program, Transaction
+from threadmark.recall import Recall
+from threadmark.saver.checks import write_place
+from threadmark.saver.kit import Kit
+from threadmark.saver.listing import load_many
+from threadmark.saver.opening import Loaded, Opening, decode_write, decoded, proven_writes
+from threadmark.store import Key, Outline, Scope, WriteRow
+from threadmark.stored import Stored
+
+_PAGE = 4096
+_BATCH = 16
+_ATTEMPTS = 8
+
+
+class _Contents(NamedTuple):
+    """What one thread holds, without the checkpoints' states."""
+
+    epoch: int | None
+    outlines: Sequence[Outline]
+    writes: Sequence[WriteRow]
+    sizes: dict[bytes, int]
+
+
+def verify(kit: Kit, thread_id: str | None) -> Operation[Verified]:
+    """Read every row, value by value, past the memory of recent encodings."""
+    kit = kit._replace(recall=Recall(0))
+    total = Verified(0, 0, 0, [])
+    after: str | None = ""
+    while after is not None:
+        names, after = yield from _some_threads(kit, thread_id, after)
+        for name in names:
+            one = yield from _verify_thread(kit, name)
+            total = Verified(*(mine + theirs for mine, theirs in zip(total, one, strict=True)))  # type: ignore[operator]  # numbers and lists both add up
+    return total
+
+
+def stats(kit: Kit, thread_id: str | None) -> Operation[Stats]:
+    """Count rows and bytes, thread by thread."""
+    kit = kit._replace(recall=Recall(0))
+    tally = _Tally()
+    after: str | None = ""
+    while after is not None:
+        names, after = yield from _some_threads(kit, thread_id, after)
+        for name in names:
+            yield Transaction(partial(_count, kit, name, tally), writes=False)
+    return tally.stats()
+
+
+def _some_threads(kit: Kit, thread_id: str | None, after: str) -> Operation[tuple[list[str], str | None]]:
+    """A page of thread ids, and where the next one starts."""
+    if thread_id is not None:
+        return [as_thread_id(thread_id)], None
+    names = yield Transaction(partial(kit.store.threads, after, _PAGE), writes=False)
+    return names, names[-1] if len(names) == _PAGE else None
+
+
+def _verify_thread(kit: Kit, thread_id: str) -> Operation[Verified]:
+    """One thread, a few checkpoints a transaction; begun again where rows were deleted meanwhile."""
+    for _ in range(_ATTEMPTS):
+        contents = yield Transaction(partial(_contents, kit, thread_id), writes=False)
+        problems: list[Problem] = []
+        needed: set[bytes] = set()
+        for batch in _batches(contents.outlines):
+            found = yield Transaction(partial(load_many, kit, batch), writes=False)
+            for item in found:
+                problems += _problems_of(kit, item, needed)
+        stray = yield Transaction(partial(_stray_writes, kit, thread_id, contents), writes=False)
+        problems += _problems_of_writes(kit, thread_id, stray, needed)
+        epoch = yield Transaction(partial(kit.store.epoch, thread_id), writes=False)
+        if epoch == contents.epoch:
+            problems += _orphans(thread_id, contents, needed, whole=not problems)
+            return Verified(int(epoch is not None), len(contents.outlines), len(contents.writes), problems)
+    raise StoreError(f"thread {thread_id!r}: rows were deleted {_ATTEMPTS} times during the check; try again")
+
+
+def _contents(kit: Kit, thread_id: str) -> Program[_Contents]:
+    epoch = yield from kit.store.epoch(thread_id)
+    outlines: list[Outline] = []
+    more = True
+    while more:
+        page = yield from kit.store.page(Scope(thread_id), outlines[-1] if outlines else None, _PAGE)
+        outlines += page
+        more = len(page) == _PAGE
+    writes = yield from kit.store.writes(thread_id, None)
+    sizes = yield from kit.store.segment_sizes(thread_id)
+    return _Contents(epoch, outlines, writes, sizes)
+
+
+def _problems_of(kit: Kit, item: Loaded | CorruptDataError, needed: set[bytes]) -> Iterator[Problem]:
+    if isinstance(item, CorruptDataError):
+        yield Problem("damaged", item.place, item.problem)
+        return
+    needed.update(item.header_keys)
+    for value in (*item.header.values.values(), *(write.value for write in item.writes)):
+        needed.update(value.keys())
+    try:
+        decoded(item, kit.serde)
+    except CorruptDataError as error:
+        yield Problem("damaged", error.place, error.problem)
+    except PlacedError as error:
+        yield Problem("unreadable", error.place, error.problem)
+
+
+def _stray_writes(kit: Kit, thread_id: str, contents: _Contents) -> Program[list[tuple[WriteRow, dict[bytes, bytes]]]]:
+    """Writes whose checkpoint is not there (they may come first), each with the segments of its value."""
+    there = {(outline.ns, outline.id) for outline in contents.outlines}
+    found = []
+    for row in contents.writes:
+        if (row.ns, row.checkpoint_id) not in there:
+            keys = _keys_of(row)
+            segments = (yield from kit.store.segments(thread_id, keys)) if keys else {}
+            found.append((row, segments))
+    return found
+
+
+def _problems_of_writes(
+    kit: Kit, thread_id: str, stray: Sequence[tuple[WriteRow, dict[bytes, bytes]]], needed: set[bytes]
+) -> Iterator[Problem]:
+    for row, segments in stray:
+        try:
+            (write,) = proven_writes(thread_id, [row])
+            needed.update(write.value.keys())
+            decode_write(thread_id, write, {write.value.digest: write.value.data(segments)}, kit.serde)
+        except CorruptDataError as error:
+            yield Problem("damaged", error.place or write_place(thread_id, row), error.problem)
+        except PlacedError as error:
+            yield Problem("unreadable", error.place, error.problem)
+
+
+def _orphans(thread_id: str, contents: _Contents, needed: set[bytes], *, whole: bool) -> Iterator[Problem]:
+    """Segments that nothing refers to; beside damaged rows nobody can tell."""
+    orphans = contents.sizes.keys() - needed
+    if orphans and whole:
+        size = sum(contents.sizes[key] for key in orphans)
+        yield Problem("orphan", f"thread {thread_id!r}", f"{len(orphans)} segments of {size} bytes; prune sweeps them")
+
+
+def _keys_of(row: WriteRow) -> Sequence[bytes]:
+    try:
+        return Stored.from_bytes(row.value).keys()
+    except CorruptDataError:
+        return ()
+
+
+def _batches(outlines: Sequence[Outline]) -> Iterator[Sequence[Outline]]:
+    for start in range(0, len(outlines), _BATCH):
+        yield outlines[start : start + _BATCH]
+
+
+def _count(kit: Kit, thread_id: str, tally: "_Tally") -> Program[None]:
+    contents = yield from _contents(kit, thread_id)
+    tally.thread(contents)
+    for batch in _batches(contents.outlines):
+        keys: list[Key] = [(outline.ns, outline.id) for outline in batch]
+        rows = yield from kit.store.rows(thread_id, keys)
+        openings = [Opening(row, (), kit.recall) for row in rows]
+        headers = sorted({key for opening in openings for key in opening.header_keys()})
+        segments = (yield from kit.store.segments(thread_id, headers)) if headers else {}
+        for row, opening in zip(rows, openings, strict=True):
+            opening.open_header(segments)
+            tally.checkpoint(opening, len(row.header))
+    tally.end_thread(contents)
+
+
+class _Tally:
+    """Sums over threads. A channel's segments are counted once a thread, however many values name them."""
+
+    def __init__(self) -> None:
+        self._threads = self._checkpoints = self._writes = self._segments = 0
+        self._stored = self._whole = 0
+        self._channels: dict[str, ChannelStats] = {}
+        self._of_channel: dict[str, set[bytes]] = {}
+
+    def thread(self, contents: _Contents) -> None:
+        """Everything of a thread but its checkpoints' headers."""
+        self._threads += contents.epoch is not None
+        self._checkpoints += len(contents.outlines)
+        self._writes += len(contents.writes)
+        self._segments += len(contents.sizes)
+        metadata = sum(len(outline.metadata.encode("utf-8", "surrogatepass")) for outline in contents.outlines)
+        self._stored += sum(contents.sizes.values()) + metadata + sum(len(row.value) for row in contents.writes)
+        self._whole += metadata + sum(Stored.from_bytes(row.value).size() for row in contents.writes)
+
+    def checkpoint(self, opening: Opening, header_size: int) -> None:
+        """One checkpoint's header and values."""
+        self._stored += header_size
+        self._whole += opening.header_size()
+        for channel, value in opening.header.values.items():
+            size = value.size()
+            values, stored, whole = self._channels.get(channel, ChannelStats(0, 0, 0))
+            self._channels[channel] = ChannelStats(values + 1, stored, whole + size)
+            self._of_channel.setdefault(channel, set()).update(value.keys())
+            self._whole += size if value.digest else 0  # a literal stands in the header, which is counted
+
+    def end_thread(self, contents: _Contents) -> None:
+        """Now each channel's segments are known."""
+        for channel, keys in self._of_channel.items():
+            values, stored, whole = self._channels[channel]
+            size = sum(contents.sizes.get(key, 0) for key in keys)
+            self._channels[channel] = ChannelStats(values, stored + size, whole)
+        self._of_channel.clear()
+
+    def stats(self) -> Stats:
+        """The sums."""
+        return Stats(
+            self._threads, self._checkpoints, self._writes, self._segments, self._stored, self._whole, self._channels
+        )

@@ -1,0 +1,159 @@
+"""Damage to stored rows, for every backend that keeps rows: what is done to them, and what a saver may answer then.
+
+A get must give the right value or a CorruptDataError that names the place; it may find nothing only where the damage
+hit what rows are found by.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from threadmark import CheckpointTuple, CorruptDataError, Saver
+from threadmark.model import PendingWrite
+
+
+class Field(NamedTuple):
+    """One field of one stored row."""
+
+    table: str
+    column: str
+    row: Any
+    """What tells the row from the others of its table."""
+    thread_id: str
+    value: bytes | int
+    """Text is given as its bytes."""
+
+
+class Damage(NamedTuple):
+    """What was done, and to what."""
+
+    kind: str
+    field: Field
+    value: bytes | int
+
+
+Expected = dict[tuple[str, str, str], CheckpointTuple]
+
+
+def fill(saver: Saver) -> Expected:
+    """Two threads with two namespaces each, values of all sizes, pending writes; and what reading them gives."""
+    chance = random.Random(7)
+    for thread_id in ("one", "two"):
+        for ns in ("", "child:1"):
+            config: Any = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns}}
+            messages: list[dict[str, Any]] = []
+            for step in range(6):
+                messages.append({"role": "user", "content": chance.randbytes(300).hex()})
+                values = {"messages": list(messages), "turn": step, "note": f"{thread_id} {ns} {step}"}
+                versions = dict.fromkeys(values, step + 1)
+                checkpoint: Any = {
+                    "v": 4,
+                    "id": f"1f1e501f-9a39-6dfa-aadb-{chance.randrange(16**11) + step * 16**11:012x}",
+                    "ts": f"2026-11-20T00:00:{step:02d}+00:00",
+                    "channel_values": values,
+                    "channel_versions": versions,
+                    "versions_seen": {"model": versions},
+                    "updated_channels": list(values),
+                }
+                config = saver.put(config, checkpoint, {"source": "loop", "step": step}, versions)
+                saver.put_writes(config, [("messages", [messages[-1]]), ("turn", step)], f"task-{step}", "path")
+    return {_key(found): found for found in saver.list(None)}
+
+
+def damages(fields: Sequence[Field], rounds: int, seed: int) -> Iterator[Damage]:
+    """Random damages, each to one of the fields."""
+    chance = random.Random(seed)
+    for _ in range(rounds):
+        field = chance.choice(fields)
+        kind = chance.choice(sorted(_KINDS))
+        value = _KINDS[kind](chance, field, fields)
+        if value != field.value:
+            yield Damage(kind, field, value)
+
+
+def check(saver: Saver, expected: Expected, damage: Damage, *, findable: bool) -> int:
+    """Read every checkpoint of the thread that was hit; how many answered with CorruptDataError.
+
+    Where the damage hit what rows are found by, they need not be `findable`.
+    """
+    refused = 0
+    for key, whole in expected.items():
+        if damage.field.thread_id not in ("", key[0]):
+            continue
+        place = dict(zip(("thread_id", "checkpoint_ns", "checkpoint_id"), key, strict=True))
+        try:
+            found = saver.get_tuple({"configurable": place})
+        except CorruptDataError as error:
+            refused += 1
+            assert all(repr(part) in str(error) for part in key), (damage, error)
+            continue
+        if found is None:
+            assert not findable, damage
+            continue
+        assert _without_writes(found) == _without_writes(whole), damage
+        extra = [write for write in _writes(found) if write not in _writes(whole)]
+        lost = [write for write in _writes(whole) if write not in _writes(found)]
+        assert not extra, damage
+        assert not lost or not findable, damage
+    return refused
+
+
+def check_listing(saver: Saver, expected: Expected, damage: Damage) -> None:
+    """`list(None)` gives nothing wrong, and everything of the threads that were not hit."""
+    listed: Expected = {}
+    try:
+        for found in saver.list(None):
+            listed[_key(found)] = found
+    except CorruptDataError as error:
+        assert error.place, damage
+    for key, found in listed.items():
+        assert key in expected, damage
+        assert _without_writes(found) == _without_writes(expected[key]), damage
+    unhit = {key for key in expected if key[0] != damage.field.thread_id}
+    assert unhit <= listed.keys(), damage
+
+
+def _without_writes(found: CheckpointTuple) -> CheckpointTuple:
+    return found._replace(pending_writes=None)
+
+
+def _writes(found: CheckpointTuple) -> list[PendingWrite]:
+    return found.pending_writes or []
+
+
+def _key(found: CheckpointTuple) -> tuple[str, str, str]:
+    place = found.config["configurable"]
+    return place["thread_id"], place["checkpoint_ns"], place["checkpoint_id"]
+
+
+def _flip(chance: random.Random, field: Field, _: Sequence[Field]) -> bytes | int:
+    if isinstance(field.value, int):
+        return field.value ^ (1 << chance.randrange(40))
+    data = bytearray(field.value or b"\0")
+    data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    return bytes(data)
+
+
+def _truncate(chance: random.Random, field: Field, _: Sequence[Field]) -> bytes | int:
+    return field.value >> 1 if isinstance(field.value, int) else field.value[: chance.randrange(len(field.value) or 1)]
+
+
+def _extend(chance: random.Random, field: Field, _: Sequence[Field]) -> bytes | int:
+    return field.value + 1 if isinstance(field.value, int) else field.value + chance.choice((b"\0", b"x", field.value))
+
+
+def _zero(_: random.Random, field: Field, __: Sequence[Field]) -> bytes | int:
+    return 0 if isinstance(field.value, int) else bytes(len(field.value))
+
+
+def _swap(chance: random.Random, field: Field, fields: Sequence[Field]) -> bytes | int:
+    return chance.choice([other.value for other in fields if other[:2] == field[:2]])
+
+
+_KINDS: dict[str, Callable[[random.Random, Field, Sequence[Field]], bytes | int]] = {
+    "flip": _flip,
+    "truncate": _truncate,
+    "extend": _extend,
+    "zero": _zero,
+    "swap": _swap,
+}

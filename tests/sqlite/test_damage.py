@@ -1,0 +1,138 @@
+"""Thousands of random damages to every table of a SQLite database: the right value or a clear error, never another."""
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from damage import Damage, Expected, Field, check, check_listing, damages, fill
+from threadmark import CorruptDataError, MemorySaver, Saver, SchemaError, StoreError
+from threadmark_sqlite import SqliteSaver
+
+ROUNDS = 800
+FILE_ROUNDS = 300
+
+# What rows are found by. Damage there may hide a row, but never pass it off for another.
+KEYS = {
+    "threadmark_thread": {"number", "thread_id"},
+    "threadmark_checkpoint": {"thread", "ns", "rank", "id"},
+    "threadmark_write": {"thread", "ns", "checkpoint_id", "task_id", "idx"},
+}
+NO_DAMAGE = Damage("none", Field("", "", (), "", 0), 0)
+TABLES = ("threadmark_thread", "threadmark_segment", "threadmark_checkpoint", "threadmark_write")
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="module")
+def saver(database: sqlite3.Connection) -> Saver:
+    return SqliteSaver(database, cache_bytes=0)
+
+
+@pytest.fixture(scope="module")
+def expected(saver: Saver) -> Expected:
+    return fill(saver)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_damaged_rows_give_the_right_value_or_an_error(
+    database: sqlite3.Connection, saver: Saver, expected: Expected, table: str
+) -> None:
+    fields = list(_fields(database, table))
+    whole = database.serialize()
+    refused = 0
+    for damage in damages(fields, ROUNDS, seed=3):
+        if _inflict(database, damage):
+            refused += check(saver, expected, damage, findable=damage.field.column not in KEYS.get(table, set()))
+            check_listing(saver, expected, damage)
+            database.deserialize(whole)
+    assert check(saver, expected, NO_DAMAGE, findable=True) == 0
+    assert refused > 0 or table == "threadmark_thread"
+
+
+def test_a_missing_segment_is_an_error(database: sqlite3.Connection, saver: Saver, expected: Expected) -> None:
+    whole = database.serialize()
+    refused = 0
+    for field in _fields(database, "threadmark_segment"):
+        if field.column == "data":
+            database.execute("DELETE FROM threadmark_segment WHERE number = ?", field.row)
+            refused += check(saver, expected, Damage("delete", field, b""), findable=True)
+            assert saver.verify().problems
+            database.deserialize(whole)
+    assert refused > 0
+    assert not saver.verify().problems
+
+
+def test_a_damaged_file_never_gives_a_wrong_value(tmp_path: Path) -> None:
+    """Bits anywhere in the file, the database's own structures included: those it may refuse as a whole."""
+    path = tmp_path / "damaged.db"
+    with SqliteSaver(path) as saver:
+        expected = fill(saver)
+    whole = path.read_bytes()
+    chance = random.Random(11)
+    refused = 0
+    for _ in range(FILE_ROUNDS):
+        damaged = bytearray(whole)
+        damaged[chance.randrange(100, len(damaged))] ^= 1 << chance.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            with SqliteSaver(path, cache_bytes=0) as saver:
+                listed = [(found.config["configurable"], found) for found in saver.list(None)]
+        except (CorruptDataError, StoreError, SchemaError):
+            refused += 1
+            continue
+        for place, found in listed:
+            right = expected[tuple(place.values())]
+            assert found._replace(pending_writes=None) == right._replace(pending_writes=None)
+    assert 0 < refused < FILE_ROUNDS
+
+
+def test_the_harness_would_notice_a_wrong_value() -> None:
+    """A saver that answers with something else must not pass: the check is tried on one that does."""
+    other = MemorySaver()
+    wrong = fill(other)
+    key = next(iter(wrong))
+    wrong[key].checkpoint["channel_values"]["turn"] = "changed"
+    with pytest.raises(AssertionError):
+        check(other, wrong, NO_DAMAGE, findable=True)
+
+
+def _fields(database: sqlite3.Connection, table: str) -> Iterator[Field]:
+    names = dict(database.execute("SELECT number, thread_id FROM threadmark_thread").fetchall())
+    keys = _row_key(table)
+    cursor = database.execute(f"SELECT {', '.join(keys)}, * FROM {table}")
+    columns = [column[0] for column in cursor.description][len(keys) :]
+    for row in cursor.fetchall():
+        values = dict(zip(columns, row[len(keys) :], strict=True))
+        thread_id = values.get("thread_id") or names[values["thread"]]
+        for column, value in values.items():
+            if value is not None:
+                data = value.encode() if isinstance(value, str) else value
+                yield Field(table, column, row[: len(keys)], thread_id, data)
+
+
+def _row_key(table: str) -> tuple[str, ...]:
+    if table == "threadmark_write":
+        return ("thread", "ns", "checkpoint_id", "task_id", "idx")
+    return ("number",)
+
+
+def _inflict(database: sqlite3.Connection, damage: Damage) -> bool:
+    """Change the field; False where the database itself refuses (two rows of one key)."""
+    field = damage.field
+    where = " AND ".join(f"{key} IS ?" for key in _row_key(field.table))
+    ((kind,),) = database.execute(f"SELECT typeof({field.column}) FROM {field.table} WHERE {where}", field.row)
+    try:
+        database.execute(
+            f"UPDATE {field.table} SET {field.column} = CAST(? AS {kind}) WHERE {where}", (damage.value, *field.row)
+        )
+    except sqlite3.IntegrityError:
+        return False
+    return True
