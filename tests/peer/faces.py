@@ -24,9 +24,7 @@ class Face(Protocol):
     async def history(self, graph: Graph, config: RunnableConfig, **options: Any) -> list[StateSnapshot]:
         """All states, newest first."""
 
-    async def update(
-        self, graph: Graph, config: RunnableConfig, values: Any, **options: Any
-    ) -> RunnableConfig:
+    async def update(self, graph: Graph, config: RunnableConfig, values: Any, **options: Any) -> RunnableConfig:
         """Change the state by hand."""
 
 
@@ -44,9 +42,7 @@ class Asyncio:
     async def history(self, graph: Graph, config: RunnableConfig, **options: Any) -> list[StateSnapshot]:
         return [snapshot async for snapshot in graph.aget_state_history(config, **options)]
 
-    async def update(
-        self, graph: Graph, config: RunnableConfig, values: Any, **options: Any
-    ) -> RunnableConfig:
+    async def update(self, graph: Graph, config: RunnableConfig, values: Any, **options: Any) -> RunnableConfig:
         return await graph.aupdate_state(config, values, **options)
 
 
@@ -64,9 +60,7 @@ class Blocking:
     async def history(self, graph: Graph, config: RunnableConfig, **options: Any) -> list[StateSnapshot]:
         return await asyncio.to_thread(lambda: list(graph.get_state_history(config, **options)))
 
-    async def update(
-        self, graph: Graph, config: RunnableConfig, values: Any, **options: Any
-    ) -> RunnableConfig:
+    async def update(self, graph: Graph, config: RunnableConfig, values: Any, **options: Any) -> RunnableConfig:
         return await asyncio.to_thread(graph.update_state, config, values, **options)
 
 

@@ -32,9 +32,7 @@ def one(snapshot: StateSnapshot) -> dict[str, Any]:
         "namespaces of parents": sorted(namespace.partition(":")[0] for namespace in parents),
         "tasks": [_task(task) for task in snapshot.tasks],
         "interrupts": [interrupt.value for interrupt in snapshot.interrupts],
-        "named": sorted(
-            snapshot.config["configurable"].keys() & {"thread_id", "checkpoint_ns", "checkpoint_id"}
-        ),
+        "named": sorted(snapshot.config["configurable"].keys() & {"thread_id", "checkpoint_ns", "checkpoint_id"}),
     }
 
 

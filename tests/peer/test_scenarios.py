@@ -28,9 +28,7 @@ SCENARIOS: list[Scenario] = [
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 @pytest.mark.parametrize("face", FACES, ids=lambda face: face.name)
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
-def test_runs_as_on_langgraphs_saver(
-    backend: Backend, face: Face, scenario: Scenario, tmp_path: Path
-) -> None:
+def test_runs_as_on_langgraphs_saver(backend: Backend, face: Face, scenario: Scenario, tmp_path: Path) -> None:
     async def both() -> tuple[Any, Any]:
         with backend.open(tmp_path) as saver:
             return await scenario(face, saver), await scenario(face, InMemorySaver())

@@ -17,9 +17,7 @@ COPY: Any = {"configurable": {"thread_id": "copy"}}
 
 
 @pytest.mark.parametrize("state", [Frequent, Rare])
-def test_pruned_delta_thread_reads_and_goes_on_as_before(
-    face: Face, saver: Checkpointer, state: type
-) -> None:
+def test_pruned_delta_thread_reads_and_goes_on_as_before(face: Face, saver: Checkpointer, state: type) -> None:
     async def run() -> None:
         graph = delta_graph(state, saver)
         await turns(face, graph, THREAD, range(4))

@@ -58,9 +58,7 @@ async def two_graphs_on_one_saver(face: Face, saver: BaseCheckpointSaver[Any]) -
         return {"messages": [AIMessage(str(state["messages"][-1].content).lower(), id="whispered")]}
 
     loud = StateGraph(Chat).add_node("shout", shout).add_edge(START, "shout").compile(checkpointer=saver)
-    soft = (
-        StateGraph(Chat).add_node("whisper", whisper).add_edge(START, "whisper").compile(checkpointer=saver)
-    )
+    soft = StateGraph(Chat).add_node("whisper", whisper).add_edge(START, "whisper").compile(checkpointer=saver)
     one: Any = {"configurable": {"thread_id": "one"}}
     two: Any = {"configurable": {"thread_id": "two"}}
     await face.invoke(loud, {"messages": [HumanMessage("Hello", id="1")]}, one)
@@ -80,10 +78,7 @@ async def agent_with_tools(face: Face, saver: BaseCheckpointSaver[Any]) -> Any:
     snapshots = await face.history(graph, thread)
     return [
         (
-            [
-                (message.type, message.content, message.id if message.type != "tool" else None)
-                for message in found
-            ],
+            [(message.type, message.content, message.id if message.type != "tool" else None) for message in found],
             snapshot.next,
             [task.name for task in snapshot.tasks],
         )

@@ -22,9 +22,7 @@ def nested(saver: BaseCheckpointSaver[Any], *, memory: bool | None) -> Graph:
         return {"steps": [f"{len(state['steps'])} steps, then {interrupt('go on?')}"]}
 
     innermost = StateGraph(Steps).add_node("ask", ask).add_edge(START, "ask").compile()
-    middle = (
-        StateGraph(Steps).add_node("prepare", lambda _: {"steps": ["prepared"]}).add_node("inner", innermost)
-    )
+    middle = StateGraph(Steps).add_node("prepare", lambda _: {"steps": ["prepared"]}).add_node("inner", innermost)
     middle.add_edge(START, "prepare").add_edge("prepare", "inner")
     outer = StateGraph(Steps).add_node("open", lambda _: {"steps": ["opened"]})
     outer.add_node("middle", middle.compile(checkpointer=memory))

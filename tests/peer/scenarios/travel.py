@@ -78,9 +78,7 @@ async def pydantic_state(face: Face, saver: BaseCheckpointSaver[Any]) -> Any:
 
     builder: Any = StateGraph(Order)
     graph = builder.add_node("price", price).add_edge(START, "price").compile(checkpointer=saver)
-    return await _twice(
-        face, graph, {"lines": [OrderLine(name="tea", position=Position(0, 1))], "note": None}
-    )
+    return await _twice(face, graph, {"lines": [OrderLine(name="tea", position=Position(0, 1))], "note": None})
 
 
 async def dataclass_state(face: Face, saver: BaseCheckpointSaver[Any]) -> Any:
