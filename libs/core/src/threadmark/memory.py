@@ -143,6 +143,9 @@ class MemoryStore(Store):
 
         return (yield from _ask(call))
 
+    def lock(self, thread_id: str) -> Program[int | None]:
+        return self.epoch(thread_id)  # a transaction has the dictionaries to itself
+
     def add(self, change: Change) -> Program[Added]:
         thread: Thread | None = yield Call(lambda tables: tables.threads.get(change.thread_id))
         if change.epoch is not None and (thread is None or thread.epoch != change.epoch):

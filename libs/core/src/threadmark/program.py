@@ -23,6 +23,12 @@ class Query(NamedTuple):
 
     sql: str
     params: Sequence[Any] = ()
+    sole: bool = False
+    """Whether the program most likely ends with it.
+
+    A driver may then run it as a transaction of its own, and start the program anew in a whole transaction should
+    it go on; so a sole statement changes nothing unless the program ends with it. Elsewhere it is like any other.
+    """
 
 
 class Many(NamedTuple):

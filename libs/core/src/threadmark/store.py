@@ -90,6 +90,8 @@ class Change(NamedTuple):
     writes: Sequence[WriteRow]
     continues: str | None
     """The checkpoint that the rows belong to or follow; if it went with a deleted thread, they come too late."""
+    needs: Sequence[bytes] = ()
+    """The segments that reading the one checkpoint takes; a backend may keep them at hand and fetch all at once."""
 
 
 class Added(NamedTuple):
@@ -123,7 +125,13 @@ class Store(Protocol):
         """The checkpoint (the newest for None) and then its ancestors, at most `limit` rows."""
 
     def epoch(self, thread_id: str) -> Program[int | None]:
-        """The thread's epoch, None for one that is not there; in a writing transaction it also locks the thread."""
+        """The thread's epoch, None for a thread that is not there."""
+
+    def lock(self, thread_id: str) -> Program[int | None]:
+        """Like `epoch`, and until the transaction ends nobody else adds to the thread or removes from it.
+
+        Whoever locks two threads does so in ascending order, or two of them could wait for each other.
+        """
 
     def add(self, change: Change) -> Program[Added]:
         """Add the rows of one change; see `Change` and `Added`.

@@ -96,6 +96,9 @@ class SqliteStore(Store):
         rows = yield Query(sql.THREAD, (to_column(thread_id),))
         return next((epoch for _, epoch, live, _ in rows if live), None)
 
+    def lock(self, thread_id: str) -> Program[int | None]:
+        return self.epoch(thread_id)  # a writing transaction has the database to itself
+
     def add(self, change: Change) -> Program[Added]:
         thread_id = to_column(change.thread_id)
         rows = yield Query(sql.THREAD, (thread_id,))

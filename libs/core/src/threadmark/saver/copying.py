@@ -25,7 +25,10 @@ def _copy(kit: Kit, source: str, target: str) -> Program[None]:
     A row's check binds it to its thread, so each row is proven under the old key and bound to the new one: damage
     is never copied into a row that looks good.
     """
-    if (yield from kit.store.epoch(source)) is None:
+    epochs = {}
+    for thread_id in sorted((source, target)):
+        epochs[thread_id] = yield from kit.store.lock(thread_id)
+    if epochs[source] is None:
         return
     now = time.time_ns() // 1000
     yield from kit.store.add(Change(target, None, now, {}, (), (), None))

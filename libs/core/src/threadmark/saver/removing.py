@@ -89,7 +89,7 @@ def delete_for_runs(kit: Kit, run_ids: Sequence[str]) -> Operation[None]:
 
 def _remove(kit: Kit, thread_id: str, choose: Choice, *, everything: bool, dry_run: bool) -> Program[Pruned]:
     """Remove the chosen checkpoints of one thread with their writes, and the segments that nothing needs then."""
-    epoch = yield from kit.store.epoch(thread_id)
+    epoch = yield from (kit.store.epoch(thread_id) if dry_run else kit.store.lock(thread_id))
     if epoch is None:
         return Pruned(0, 0, 0, 0)
     outlines: list[Outline] = []

@@ -23,7 +23,7 @@ from threadmark.saver.checks import checkpoint_row, write_row
 from threadmark.saver.kit import Kit
 from threadmark.saver.reading import load
 from threadmark.saver.weaver import Weaver
-from threadmark.store import Change, CheckpointRow, Outline, WriteRow
+from threadmark.store import Change, Outline, WriteRow
 from threadmark.stored import Encoded, Stored
 from threadmark.versions import Version
 
@@ -55,7 +55,10 @@ def put(
         rank = rank_after(parent.rank if parent and parent_id else None, draft.id)
         outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, _now(), text)
         rows = [checkpoint_row(outline, stored.to_bytes())]
-        epoch = yield from _add(kit, weaver, where, rows, (), parent_id)
+        added = weaver.segments()
+        needs = _needs(header, stored)
+        change = Change(where.thread_id, weaver.epoch, _now(), added, rows, (), parent_id, needs)
+        epoch = yield from _add(kit, weaver, change)
         if epoch is not None:
             known = Known(epoch, rank, header, Source(data, stored.manifest))
             kit.recall.see_checkpoint(where.thread_id, where.ns, draft.id, known)
@@ -86,7 +89,8 @@ def put_writes(
             body = weaver.store(value, [*base, *others]).to_bytes()
             row = WriteRow(where.ns, where.checkpoint_id, task_id, index, task_path, channel, body, b"")
             rows.append(write_row(where.thread_id, row))
-        epoch = yield from _add(kit, weaver, where, (), rows, where.checkpoint_id)
+        change = Change(where.thread_id, weaver.epoch, _now(), weaver.segments(), (), rows, where.checkpoint_id)
+        epoch = yield from _add(kit, weaver, change)
         if epoch is not None:
             digests = [stored.digest for stored, _ in weaver.woven]
             kit.recall.see_writes(where.thread_id, where.ns, where.checkpoint_id, digests)
@@ -151,6 +155,12 @@ class _Draft:
 _NOTHING = Header({}, {}, {}, None)
 
 
+def _needs(header: Header, stored: Stored) -> tuple[bytes, ...]:
+    """The segments that reading a checkpoint takes, those of its header first."""
+    keys = [*stored.keys(), *(key for value in header.values.values() for key in value.keys())]  # noqa: SIM118 - not a mapping
+    return tuple(dict.fromkeys(keys))
+
+
 def _prepared(kit: Kit, where: Place, reads: set[str] | None) -> Operation[tuple[Known | None, Weaver]]:
     """The checkpoint that a change starts from, and a weaver for the epoch it was known in.
 
@@ -166,16 +176,8 @@ def _prepared(kit: Kit, where: Place, reads: set[str] | None) -> Operation[tuple
     return known, Weaver(kit.recall, where.thread_id, epoch, lent)
 
 
-def _add(
-    kit: Kit,
-    weaver: Weaver,
-    where: Place,
-    checkpoints: Sequence[CheckpointRow],
-    writes: Sequence[WriteRow],
-    continues: str | None,
-) -> Operation[int | None]:
+def _add(kit: Kit, weaver: Weaver, change: Change) -> Operation[int | None]:
     """The thread's epoch once the rows are stored; None where they relied on another epoch and must be made anew."""
-    change = Change(where.thread_id, weaver.epoch, _now(), weaver.segments(), checkpoints, writes, continues)
     added = yield Transaction(partial(kit.store.add, change), writes=True)
     if added.too_late:
         raise ConfigError(

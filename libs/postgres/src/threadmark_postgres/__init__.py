@@ -1,0 +1,6 @@
+"""Threadmark's Postgres backend."""
+
+from threadmark_postgres.migrations import ddl
+from threadmark_postgres.saver import PostgresSaver
+
+__all__ = ["PostgresSaver", "ddl"]

@@ -1,0 +1,194 @@
+"""Like `blocking`, for asyncio: a pool of one event loop, or what the user gave."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+from threadmark.errors import ClosedError, ConfigError, StoreError
+from threadmark.program import Query, Rows
+from threadmark_postgres import sql
+from threadmark_postgres.driver.blocking import is_idle
+from threadmark_postgres.driver.exchange import Conversation
+from threadmark_postgres.driver.settings import Settings
+
+Connection = psycopg.AsyncConnection[Any]
+
+
+class Lender(Protocol):
+    """Where connections come from. One that comes back in a transaction, or broken, is not lent again."""
+
+    def lend(self) -> Any:
+        """An asyncio context that holds a connection in autocommit mode."""
+
+    def forget_idle(self) -> None:
+        """Do not lend any connection that was opened before: the server has gone."""
+
+    def close(self) -> None:
+        """Close what is not the user's."""
+
+
+class LoopPool:
+    """Up to `pool_size` connections of one event loop, closed when the loop shuts down.
+
+    Giving a connection back and closing never await, so that a cancelled task cannot be stopped in the
+    middle.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._free = asyncio.Semaphore(settings.pool_size)
+        self._idle: list[Connection] = []
+        self._closed = False
+        self._watch: AsyncGenerator[None, None] | None = None
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[Connection]:
+        """A connection; the caller waits while all are in use."""
+        if self._watch is None:
+            # A loop closes its asynchronous generators before it ends, and tells nobody else.
+            self._watch = self._until_shutdown()
+            await anext(self._watch)
+        await self._turn()
+        connection: Connection | None = None
+        try:
+            connection = self._idle.pop() if self._idle else await self._connect()
+            yield connection
+        finally:
+            if connection is not None:
+                self._take_back(connection)
+            self._free.release()
+
+    def forget_idle(self) -> None:
+        """Close all that nobody uses."""
+        while self._idle:
+            self._idle.pop().pgconn.finish()
+
+    def close(self) -> None:
+        """Close all that nobody uses now, and the others when they come back."""
+        self._closed = True
+        self.forget_idle()
+
+    async def _turn(self) -> None:
+        try:
+            async with asyncio.timeout(self._settings.timeout):
+                await self._free.acquire()
+        except TimeoutError as error:
+            raise StoreError(
+                f"all {self._settings.pool_size} connections have been in use "
+                f"for {self._settings.timeout:g} s: give a larger pool_size"
+            ) from error
+
+    async def _connect(self) -> Connection:
+        connection: Connection = await psycopg.AsyncConnection.connect(**self._settings.connecting())
+        return connection
+
+    def _take_back(self, connection: Connection) -> None:
+        if self._closed or not is_idle(connection):
+            connection.pgconn.finish()
+        else:
+            self._idle.append(connection)
+
+    async def _until_shutdown(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            self.forget_idle()
+            self._watch = None
+
+
+class Given:
+    """A connection, or a pool's connections, that the user opened and will close."""
+
+    def __init__(self, lend: Callable[[], Any]) -> None:
+        self._lend = lend
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[Connection]:
+        """A connection, for the time being in autocommit mode."""
+        self._bind_to_loop()
+        async with self._lend() as connection:
+            if connection.closed:
+                raise ClosedError(
+                    "the connection given was closed; make a new saver, from a URL to have it reconnect"
+                )
+            if not is_idle(connection):
+                raise StoreError(
+                    "the connection given has an open transaction: commit it or roll it back first"
+                )
+            before = connection.autocommit
+            if not before:
+                await connection.set_autocommit(True)
+            try:
+                yield connection
+            finally:
+                if not before and is_idle(connection):
+                    await connection.set_autocommit(before)
+
+    def forget_idle(self) -> None:
+        """Nothing: they are the user's."""
+
+    def close(self) -> None:
+        """Nothing: they are the user's."""
+
+    def _bind_to_loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop not in (None, loop):
+            raise ConfigError(
+                "this saver's asyncio connection belongs to another event loop: give a URL instead, "
+                "then one saver serves any number of loops"
+            )
+        self._loop = loop
+
+
+async def converse(connection: Connection, exchange: Conversation, *, prepare: bool) -> Any:
+    """Carry a conversation on to its end, and leave no transaction open."""
+    try:
+        batch = next(exchange)
+        while True:
+            batch = exchange.send(await _answers(connection, batch, prepare=None if prepare else False))
+    except StopIteration as stop:
+        return stop.value
+    except Exception:
+        await _roll_back(connection)
+        raise
+    except BaseException:
+        # Whoever cancels does not want to wait; the server rolls back when the connection is gone.
+        if not is_idle(connection):
+            connection.pgconn.finish()
+        raise
+    finally:
+        exchange.close()
+
+
+async def _answers(connection: Connection, batch: Any, *, prepare: bool | None) -> list[Rows]:
+    cursors = [psycopg.AsyncRawCursor(connection, row_factory=tuple_row) for _ in batch]
+    if len(batch) == 1:
+        await _send(cursors[0], batch[0], prepare=prepare)
+    else:
+        async with connection.pipeline():
+            for cursor, query in zip(cursors, batch, strict=True):
+                await _send(cursor, query, prepare=prepare)
+    return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+
+async def _send(cursor: Any, query: Query, *, prepare: bool | None) -> None:
+    await cursor.execute(query.sql, query.params or None, prepare=prepare, binary=True)
+
+
+async def _roll_back(connection: Connection) -> None:
+    if connection.closed or is_idle(connection):
+        return
+    try:
+        if connection.pgconn.transaction_status != TransactionStatus.ACTIVE:
+            await connection.execute(sql.ROLLBACK)
+    except psycopg.Error:
+        pass
+    finally:
+        if not is_idle(connection):
+            connection.pgconn.finish()

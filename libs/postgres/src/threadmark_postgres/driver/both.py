@@ -1,0 +1,164 @@
+"""The driver for both faces: it prepares the database at first use, and meets failures with patience."""
+
+import asyncio
+import os
+import threading
+import time
+from functools import partial
+from typing import Any
+
+import psycopg
+
+from threadmark.errors import ClosedError, ConfigError
+from threadmark.program import Transaction
+from threadmark_postgres.driver import aio, blocking
+from threadmark_postgres.driver.exchange import conversation
+from threadmark_postgres.driver.failures import Patience, is_for_all
+from threadmark_postgres.driver.settings import Settings
+from threadmark_postgres.migrations import is_current, migrate
+
+_inherited: list[object] = []
+"""Pools that a fork carried into this process. They are kept, because closing them could touch the parent's
+sessions.
+"""
+
+
+class PostgresDriver:
+    """Runs programs on a database, over pools of its own or over what the user gave."""
+
+    def __init__(
+        self, settings: Settings, given: blocking.Lender | None = None, given_async: aio.Lender | None = None
+    ) -> None:
+        self._settings = settings
+        self._given = given
+        self._given_async = given_async
+        self._changing = threading.Lock()
+        self._pool: blocking.Lender | None = None
+        self._pools: dict[asyncio.AbstractEventLoop, aio.Lender] = {}
+        self._process = os.getpid()
+        self._closed = False
+        self._partitions: int | None = None
+        self._ready = False
+
+    def run(self, transaction: Transaction) -> Any:
+        """Run the program in one transaction and return its result."""
+        patience = Patience(self._settings)
+        while True:
+            lender = self._lender()
+            try:
+                with lender.lend() as connection:
+                    if not self._ready:
+                        self._prepare(connection)
+                    return self._transact(connection, transaction)
+            except psycopg.Error as error:
+                wait = patience.next_wait(error)
+                if is_for_all(error):
+                    lender.forget_idle()
+            time.sleep(wait)
+
+    async def arun(self, transaction: Transaction) -> Any:
+        """Like `run`, for asyncio."""
+        if self._given is not None:
+            return await asyncio.to_thread(self.run, transaction)
+        if self._given_async is not None:
+            # The connection is not ours to throw away, so what was begun on it is finished even if nobody
+            # waits.
+            return await asyncio.shield(asyncio.ensure_future(self._arun(transaction)))
+        return await self._arun(transaction)
+
+    def setup(self, partitions: int | None) -> None:
+        """Make the tables, or bring them to the current format."""
+        self._partitions = partitions
+        self.run(self._checking())
+
+    async def asetup(self, partitions: int | None) -> None:
+        """Like `setup`, for asyncio."""
+        self._partitions = partitions
+        await self.arun(self._checking())
+
+    def close(self) -> None:
+        """Close every pool, those of other event loops too; what was begun is finished."""
+        with self._changing:
+            self._closed = True
+            ours = self._process == os.getpid()
+            pools = [*self._pools.values(), *([self._pool] if self._pool else [])]
+            self._pools, self._pool = {}, None
+        for pool in pools:
+            if ours:
+                pool.close()
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        self.close()
+
+    async def _arun(self, transaction: Transaction) -> Any:
+        patience = Patience(self._settings)
+        while True:
+            lender = self._lender_of_loop()
+            try:
+                async with lender.lend() as connection:
+                    if not self._ready:
+                        await self._aprepare(connection)
+                    return await self._atransact(connection, transaction)
+            except psycopg.Error as error:
+                wait = patience.next_wait(error)
+                if is_for_all(error):
+                    lender.forget_idle()
+            await asyncio.sleep(wait)
+
+    def _transact(self, connection: blocking.Connection, transaction: Transaction) -> Any:
+        return blocking.converse(connection, conversation(transaction), prepare=self._settings.prepare)
+
+    async def _atransact(self, connection: aio.Connection, transaction: Transaction) -> Any:
+        return await aio.converse(connection, conversation(transaction), prepare=self._settings.prepare)
+
+    def _prepare(self, connection: blocking.Connection) -> None:
+        if not self._transact(connection, self._checking()):
+            self._transact(connection, self._migrating())
+        self._ready = True
+
+    async def _aprepare(self, connection: aio.Connection) -> None:
+        if not await self._atransact(connection, self._checking()):
+            await self._atransact(connection, self._migrating())
+        self._ready = True
+
+    def _checking(self) -> Transaction:
+        return Transaction(partial(is_current, self._settings.schema), writes=False)
+
+    def _migrating(self) -> Transaction:
+        return Transaction(partial(migrate, self._settings.schema, self._partitions), writes=True)
+
+    def _lender(self) -> blocking.Lender:
+        with self._changing:
+            self._check_process()
+            if self._given is not None:
+                return self._given
+            if self._given_async is not None:
+                raise ConfigError(
+                    "this saver was given an asyncio connection or pool: "
+                    "call the methods that start with 'a', or give a URL to use both"
+                )
+            self._pool = self._pool or blocking.Pool(self._settings)
+            return self._pool
+
+    def _lender_of_loop(self) -> aio.Lender:
+        with self._changing:
+            self._check_process()
+            if self._given_async is not None:
+                return self._given_async
+            loop = asyncio.get_running_loop()
+            if loop not in self._pools:
+                for ended in [other for other in self._pools if other.is_closed()]:
+                    self._pools.pop(ended).close()
+                self._pools[loop] = aio.LoopPool(self._settings)
+            return self._pools[loop]
+
+    def _check_process(self) -> None:
+        if self._closed:
+            raise ClosedError("this saver was closed; open a new one")
+        if self._process == os.getpid():
+            return
+        if self._given is not None or self._given_async is not None:
+            raise ClosedError("this saver's connection belongs to the process that forked; give a URL")
+        _inherited.extend([self._pool, self._pools])
+        self._pool, self._pools, self._process = None, {}, os.getpid()

@@ -1,0 +1,109 @@
+"""What an error of the database means: whether to try again, for how long, and what to tell the user.
+
+Every transaction of a saver may be run twice: rows are named by their content or their key. So one whose
+connection was lost is tried again even if its commit may have been carried out.
+"""
+
+import random
+import time
+
+import psycopg
+from psycopg import errors
+
+from threadmark.errors import ConfigError, StoreError, ThreadmarkError
+from threadmark_postgres.driver.settings import Settings
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.02, 2.0
+
+# By SQLSTATE. The server refuses for now: it starts, stops, recovers, is a standby, has no connection left,
+# or chose this transaction as the victim of a deadlock. Or a statement that the connection was thought to
+# know is not there or fits no more, where a new connection helps.
+_PASSING = (
+    "08",
+    "40",
+    "57P01",
+    "57P02",
+    "57P03",
+    "57P05",
+    "53300",
+    "55P03",
+    "25006",
+    "25P03",
+    "26000",
+    "42P05",
+    "0A000",
+)
+
+# Others' connections will meet the same: all sessions end, or this server has become a standby.
+_FOR_ALL = ("57P01", "57P02", "57P03", "25006")
+
+# Refusals to connect have no code, only words; where the server speaks another language they are tried in
+# vain.
+_HOPELESS = (
+    "authentication failed",
+    "does not exist",
+    "no pg_hba.conf entry",
+    "no password supplied",
+    "pool",  # of the user: not open, or closed
+)
+
+
+class Patience:
+    """How an operation meets failures: it waits longer each time, and for `timeout` seconds in all."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._until = time.monotonic() + settings.timeout
+        self._wait = 0.0
+
+    def next_wait(self, error: psycopg.Error) -> float:
+        """Seconds to wait before the next attempt; what the error means to the user is raised where none may
+        help.
+        """
+        if not passes(error):
+            raise translated(error, self._settings) from error
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise StoreError(
+                f"{self._settings} could not be used for {self._settings.timeout:g} s: {_words(error)}"
+            ) from error
+        wait = min(self._wait * random.uniform(0.5, 1.0), left)  # noqa: S311 - spreads callers, hides nothing
+        # The first attempt that fails may just have met a connection that was closed long ago.
+        self._wait = min(max(2 * self._wait, _FIRST_WAIT), _LONGEST_WAIT)
+        return wait
+
+
+def passes(error: psycopg.Error) -> bool:
+    """Whether the same transaction may succeed on another connection, now or soon."""
+    if error.sqlstate is not None:
+        return error.sqlstate.startswith(_PASSING)
+    if isinstance(error, psycopg.OperationalError):
+        return not any(words in str(error) for words in _HOPELESS)
+    return isinstance(error, psycopg.InterfaceError) and "closed" in str(error)
+
+
+def is_for_all(error: psycopg.Error) -> bool:
+    """Whether other idle connections are probably of no use either."""
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError)
+    return error.sqlstate in _FOR_ALL
+
+
+def translated(error: psycopg.Error, settings: Settings) -> ThreadmarkError:
+    """What an error of the database means to the user."""
+    if isinstance(error, errors.ProgramLimitExceeded):
+        return ConfigError(
+            f"a thread_id, namespace or id is too long for an index ({_words(error)}): use up to 2,000 bytes"
+        )
+    if isinstance(error, errors.InsufficientPrivilege):
+        return StoreError(
+            f"{settings}: {_words(error)}. Grant the role USAGE on the schema and SELECT, INSERT, UPDATE and "
+            "DELETE on its tables; where it may not create them, run the script of threadmark_postgres.ddl()"
+        )
+    if isinstance(error, errors.QueryCanceled):
+        return StoreError(f"{settings}: {_words(error)}; the statement_timeout may be too short")
+    return StoreError(f"{settings}: {_words(error)}")
+
+
+def _words(error: psycopg.Error) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

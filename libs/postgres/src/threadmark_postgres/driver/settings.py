@@ -1,0 +1,41 @@
+"""Where the database is and how it is used."""
+
+from typing import Any, NamedTuple
+
+from psycopg.conninfo import conninfo_to_dict
+
+# A connection whose other end is gone without a word must not hang for ever; whoever names these in the URL
+# wins.
+_LIVELINESS = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+
+_PATH_PARAMETERS = ("host", "hostaddr", "port", "dbname")
+
+
+class Settings(NamedTuple):
+    """What a saver was told about its database."""
+
+    conninfo: str
+    schema: str | None
+    pool_size: int
+    prepare: bool
+    application_name: str
+    timeout: float
+    """Seconds for which an operation is tried again while the database cannot be reached."""
+
+    def __str__(self) -> str:
+        given = {
+            key: value for key, value in conninfo_to_dict(self.conninfo).items() if key in _PATH_PARAMETERS
+        }
+        return " ".join(["Postgres", *(f"{key}={value}" for key, value in given.items())])
+
+    def connecting(self) -> dict[str, Any]:
+        """The parameters of a new connection."""
+        given = conninfo_to_dict(self.conninfo)
+        threshold: dict[str, Any] = {} if self.prepare else {"prepare_threshold": None}
+        return {
+            **_LIVELINESS,
+            "application_name": self.application_name,
+            **{key: value for key, value in given.items() if value is not None},
+            **threshold,
+            "autocommit": True,
+        }

@@ -1,0 +1,218 @@
+"""The database's format, in numbered steps. A released step is never changed, a new one is added.
+
+Steps are applied with their record in one transaction, under a lock that other processes wait for. A step
+only adds what the release before does not mind, so that it may be applied while that release runs.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from threadmark.errors import ConfigError, SchemaError
+from threadmark.program import Program, Query
+from threadmark_postgres import sql
+
+_MOST_PARTITIONS = 4096
+
+
+class Table(NamedTuple):
+    """A table of which every key starts with thread_id, so that it can be partitioned by it."""
+
+    name: str
+    columns: str
+    free: int = 100
+    """How full a page is filled; the rest is for new versions of its rows."""
+
+
+class Migration(NamedTuple):
+    """One step: tables, then statements."""
+
+    number: int
+    name: str
+    tables: tuple[Table, ...] = ()
+    statements: tuple[str, ...] = ()
+
+
+# Ids, ranks and names are compared as code points, whatever the database's language is.
+MIGRATIONS = (
+    Migration(
+        1,
+        "threads, segments, checkpoints, heads, writes",
+        (
+            Table(
+                "thread",
+                """
+                thread_id text COLLATE "C" PRIMARY KEY,
+                epoch bigint NOT NULL,
+                live boolean NOT NULL,
+                deleted_up_to text COLLATE "C",
+                created_at bigint NOT NULL,
+                expires_at bigint,
+                metadata text
+                """,
+                80,
+            ),
+            Table(
+                "segment",
+                """
+                thread_id text COLLATE "C" NOT NULL,
+                key bytea NOT NULL,
+                data bytea NOT NULL,
+                PRIMARY KEY (thread_id, key)
+                """,
+            ),
+            Table(
+                "checkpoint",
+                """
+                thread_id text COLLATE "C" NOT NULL,
+                ns text COLLATE "C" NOT NULL,
+                rank text COLLATE "C" NOT NULL,
+                id text COLLATE "C",
+                parent text COLLATE "C",
+                created_at bigint NOT NULL,
+                run bigint,
+                metadata text COLLATE "C" NOT NULL,
+                header bytea NOT NULL,
+                checksum bytea NOT NULL,
+                PRIMARY KEY (thread_id, ns, rank)
+                """,
+            ),
+            Table(
+                "head",
+                """
+                thread_id text COLLATE "C" NOT NULL,
+                ns text COLLATE "C" NOT NULL,
+                rank text COLLATE "C" NOT NULL,
+                needs bytea[] NOT NULL,
+                PRIMARY KEY (thread_id, ns)
+                """,
+                50,
+            ),
+            Table(
+                "write",
+                """
+                thread_id text COLLATE "C" NOT NULL,
+                ns text COLLATE "C" NOT NULL,
+                checkpoint_id text COLLATE "C" NOT NULL,
+                task_id bytea NOT NULL,
+                idx integer NOT NULL,
+                task_path text COLLATE "C" NOT NULL,
+                channel text COLLATE "C" NOT NULL,
+                value bytea NOT NULL,
+                checksum bytea NOT NULL,
+                PRIMARY KEY (thread_id, ns, checkpoint_id, task_id, idx)
+                """,
+            ),
+        ),
+        (
+            # A segment is compressed already where that pays.
+            "ALTER TABLE tm.segment ALTER COLUMN data SET STORAGE EXTERNAL",
+            """
+            CREATE UNIQUE INDEX threadmark_checkpoint_id
+            ON tm.checkpoint (thread_id, ns, id)
+            WHERE id IS NOT NULL
+            """,
+            "CREATE INDEX threadmark_thread_buried ON tm.thread (epoch) WHERE NOT live",
+        ),
+    ),
+    Migration(
+        2,
+        "runs",
+        statements=("CREATE INDEX threadmark_checkpoint_run ON tm.checkpoint (run) WHERE run IS NOT NULL",),
+    ),
+)
+
+CURRENT = MIGRATIONS[-1].number
+
+_MIGRATION_TABLE = """
+CREATE TABLE tm.migration (
+    number integer PRIMARY KEY,
+    name text NOT NULL,
+    applied_at timestamptz NOT NULL
+)
+"""
+
+
+def ddl(schema: str | None = None, *, partitions: int | None = None) -> str:
+    """A script that sets up an empty database, for whoever may create tables where the saver may not.
+
+    The saver's role then needs USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables.
+    """
+    statements = [f"CREATE SCHEMA IF NOT EXISTS {sql.quoted(schema)}"] if schema is not None else []
+    statements.append(_MIGRATION_TABLE)
+    for migration in MIGRATIONS:
+        statements += _statements(migration, checked_partitions(partitions))
+        record = sql.RECORD_MIGRATION.replace("$1", str(migration.number))
+        statements.append(record.replace("$2", f"'{migration.name}'"))
+    script = ";\n\n".join(
+        _dedented(sql.in_schema(statement, schema)) for statement in ("BEGIN", *statements, "COMMIT")
+    )
+    return f"{script};\n"
+
+
+def is_current(schema: str | None) -> Program[bool]:
+    """Whether nothing is to be done; SchemaError where the database is of a later release."""
+    last = yield from _last(schema)
+    if last > CURRENT:
+        raise SchemaError(
+            f"the database has format {last}, this release knows formats up to {CURRENT}: "
+            "upgrade threadmark-postgres"
+        )
+    return bool(last == CURRENT)
+
+
+def migrate(schema: str | None, partitions: int | None) -> Program[None]:
+    """Bring the database to the current format; run it in a writing transaction."""
+    yield Query(sql.LOCK_SETUP)
+    if (yield from is_current(schema)):
+        return
+    last = yield from _last(schema)
+    if last == 0:
+        yield from _begin(schema)
+    for migration in MIGRATIONS:
+        if migration.number > last:
+            for statement in _statements(migration, partitions):
+                yield Query(sql.in_schema(statement, schema))
+            record = sql.in_schema(sql.RECORD_MIGRATION, schema)
+            yield Query(record, (migration.number, migration.name))
+
+
+def checked_partitions(partitions: int | None) -> int | None:
+    """A number of partitions that can be made."""
+    if partitions is None or 1 <= partitions <= _MOST_PARTITIONS:
+        return partitions
+    raise ConfigError(f"partitions must be None or a number from 1 to {_MOST_PARTITIONS}, not {partitions!r}")
+
+
+def _begin(schema: str | None) -> Program[None]:
+    if schema is not None:
+        ((exists,),) = yield Query(sql.HAS_SCHEMA, (schema,))
+        if not exists:
+            yield Query(f"CREATE SCHEMA {sql.quoted(schema)}")
+    yield Query(sql.in_schema(_MIGRATION_TABLE, schema))
+
+
+def _last(schema: str | None) -> Program[int]:
+    ((exists,),) = yield Query(sql.HAS_MIGRATIONS, (sql.in_schema("tm.migration", schema),))
+    if not exists:
+        return 0
+    ((last,),) = yield Query(sql.in_schema(sql.LAST_MIGRATION, schema))
+    return int(last)
+
+
+def _statements(migration: Migration, partitions: int | None) -> Iterator[str]:
+    for table in migration.tables:
+        free = f"WITH (fillfactor = {table.free})"
+        if partitions is None:
+            yield f"CREATE TABLE tm.{table.name} ({table.columns}) {free}"
+            continue
+        yield f"CREATE TABLE tm.{table.name} ({table.columns}) PARTITION BY HASH (thread_id)"
+        for part in range(partitions):
+            yield (
+                f"CREATE TABLE tm.{table.name}_{part} PARTITION OF tm.{table.name} "
+                f"FOR VALUES WITH (MODULUS {partitions}, REMAINDER {part}) {free}"
+            )
+    yield from migration.statements
+
+
+def _dedented(statement: str) -> str:
+    return "\n".join(line.rstrip() for line in statement.strip().splitlines())

@@ -1,0 +1,143 @@
+"""`PostgresSaver`: from a URL, a connection or a pool to the driver that serves it."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from threadmark import ConfigError, Saver
+from threadmark.header import Serializer
+from threadmark.saver import CACHE_BYTES
+from threadmark_postgres import sql
+from threadmark_postgres.driver import PostgresDriver, Settings, aio, blocking
+from threadmark_postgres.migrations import checked_partitions
+from threadmark_postgres.store import PostgresStore
+
+if TYPE_CHECKING:
+    import psycopg_pool
+
+    Database = (
+        str
+        | psycopg.Connection[Any]
+        | psycopg.AsyncConnection[Any]
+        | psycopg_pool.ConnectionPool[Any]
+        | psycopg_pool.AsyncConnectionPool[Any]
+    )
+
+
+class PostgresSaver(Saver):
+    """Saves to Postgres (13 or newer), for any number of threads, event loops and processes at once.
+
+    `database` is a URL or another libpq connection string, a psycopg connection or a psycopg_pool pool. From
+    a string the saver opens connections when it needs them, up to `pool_size` for each event loop and as many
+    for blocking callers, replaces those that break, and closes them with itself. A connection or pool that
+    was given stays the caller's to open and close.
+
+    `schema` is where the tables are (by default where the connection's search path leads). With
+    `prepare=False` no statement is prepared, as PgBouncer needs it in transaction mode before its release
+    1.21. While the database cannot be reached, an operation is tried again for `timeout` seconds, then it
+    raises StoreError.
+    """
+
+    def __init__(
+        self,
+        database: "Database",
+        *,
+        schema: str | None = None,
+        pool_size: int = 16,
+        prepare: bool = True,
+        application_name: str = "threadmark",
+        timeout: float = 30.0,
+        serde: Serializer | None = None,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        if pool_size < 1:
+            raise ConfigError(f"pool_size must be a number from 1 on, not {pool_size!r}")
+        if schema is not None:
+            sql.quoted(schema)
+        settings = Settings("", schema, pool_size, prepare, application_name, timeout)
+        self._postgres = _driver(database, settings)
+        super().__init__(PostgresStore(schema), self._postgres, serde=serde, cache_bytes=cache_bytes)
+
+    @classmethod
+    def from_url(cls, url: str, **options: Any) -> Self:
+        """The saver for `postgresql://user:password@host:port/database`."""
+        return cls(url, **options)
+
+    def setup(self, *, partitions: int | None = None) -> None:
+        """Make the tables, or bring those of an earlier release to the current format.
+
+        It is called at first use, so there is no need to, except to have new tables partitioned by thread.
+        """
+        self._postgres.setup(checked_partitions(partitions))
+
+    async def asetup(self, *, partitions: int | None = None) -> None:
+        """Like `setup`, for asyncio."""
+        await self._postgres.asetup(checked_partitions(partitions))
+
+
+def _driver(database: Any, settings: Settings) -> PostgresDriver:
+    if isinstance(database, str):
+        try:
+            conninfo_to_dict(database)
+        except psycopg.ProgrammingError as error:
+            raise ConfigError(
+                f"this is no Postgres connection string ({error}): write 'postgresql://user@host:5432/database'"
+            ) from error
+        return PostgresDriver(settings._replace(conninfo=database))
+    if isinstance(database, psycopg.Connection):
+        return PostgresDriver(settings, given=blocking.Given(_Exclusive(database).hold))
+    if isinstance(database, psycopg.AsyncConnection):
+        return PostgresDriver(settings, given_async=aio.Given(_AsyncExclusive(database).hold))
+    return _driver_of_pool(database, settings)
+
+
+def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
+    kinds = _pool_classes()
+    if isinstance(pool, kinds[:1]):
+        return PostgresDriver(settings, given=blocking.Given(pool.connection))
+    if isinstance(pool, kinds[1:]):
+        return PostgresDriver(settings, given_async=aio.Given(pool.connection))
+    raise ConfigError(
+        f"a {type(pool).__name__} is no Postgres database: "
+        "give a URL, a psycopg connection or a psycopg_pool pool"
+    )
+
+
+def _pool_classes() -> tuple[type[Any], ...]:
+    """The blocking and the asyncio pool, where psycopg_pool is installed."""
+    try:
+        import psycopg_pool
+    except ImportError:
+        return ()
+    return psycopg_pool.ConnectionPool, psycopg_pool.AsyncConnectionPool
+
+
+class _Exclusive:
+    """A single connection, held by one transaction at a time."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self._turn = threading.Lock()
+
+    @contextmanager
+    def hold(self) -> Iterator[psycopg.Connection[Any]]:
+        with self._turn:
+            yield self._connection
+
+
+class _AsyncExclusive:
+    """Like `_Exclusive`, for asyncio."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._connection = connection
+        self._turn = asyncio.Lock()
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        async with self._turn:
+            yield self._connection

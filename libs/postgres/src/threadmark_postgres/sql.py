@@ -1,0 +1,459 @@
+"""Every statement of the Postgres backend, one constant each.
+
+`tm.` stands before the name of every table of ours; `in_schema` puts the schema's name there. Names of users
+(threads, channels, metadata keys) are always bound, never part of a statement. Every statement but those that
+search all threads names one thread_id, so that it stays inside one partition or shard.
+"""
+
+import re
+from functools import lru_cache
+
+from threadmark.errors import ConfigError
+
+# What a reading transaction of several statements sees is one state of the database; a writing one sees,
+# after it has waited for a lock, what the holder of the lock did.
+BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+COMMIT = "COMMIT"
+ROLLBACK = "ROLLBACK"
+
+# Whoever sets up the tables keeps others from doing the same until the transaction ends.
+LOCK_SETUP = "SELECT pg_advisory_xact_lock(6074030921331797345)"
+
+HAS_MIGRATIONS = "SELECT to_regclass($1::text) IS NOT NULL"
+
+HAS_SCHEMA = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1::text)"
+
+LAST_MIGRATION = """
+SELECT coalesce(max(number), 0)
+FROM tm.migration
+"""
+
+RECORD_MIGRATION = """
+INSERT INTO tm.migration (number, name, applied_at)
+VALUES ($1::int, $2::text, now())
+"""
+
+# A live thread's epoch.
+EPOCH = """
+SELECT epoch
+FROM tm.thread
+WHERE thread_id = $1::text AND live
+"""
+
+LOCK = """
+SELECT epoch, live
+FROM tm.thread
+WHERE thread_id = $1::text
+FOR UPDATE
+"""
+
+REVIVE_THREAD = """
+UPDATE tm.thread
+SET live = true
+WHERE thread_id = $1::text
+"""
+
+THREADS = """
+SELECT thread_id
+FROM tm.thread
+WHERE live AND thread_id > $1::text
+ORDER BY thread_id
+LIMIT $2::bigint
+"""
+
+# `id` is NULL where it equals `rank`, which it does unless a clock was set back.
+_OUTLINE = "c.ns, coalesce(c.id, c.rank), c.rank, c.parent, c.created_at, c.metadata"
+_ROW = f"{_OUTLINE}, c.header, c.checksum"
+_ALL = "c.ns, c.id, c.rank, c.parent, c.created_at, c.metadata, c.header, c.checksum"
+
+# The keys of the segments that a stored value consists of: a count in its first byte, then 12 bytes for each.
+_KEYS_OF = """
+SELECT substring({body} FROM 2 + 12 * place FOR 12)
+FROM {table},
+    generate_series(0, CASE WHEN length({body}) > 0 THEN get_byte({body}, 0) ELSE 0 END - 1) AS place
+"""
+
+# A checkpoint, its writes and their segments, with one snapshot in one go. A row says by `kind` what it is.
+# Of the newest checkpoint `tm.head` knows all segments; of another one the header's come along, which names
+# the others.
+_FIND = f"""
+WITH chosen AS (
+    SELECT t.epoch, c.*
+    FROM tm.thread AS t
+    CROSS JOIN LATERAL ({{choice}}) AS c
+    WHERE t.thread_id = $1::text AND t.live
+), pending AS (
+    SELECT w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum
+    FROM chosen AS c
+    JOIN tm.write AS w
+        ON w.thread_id = $1::text AND w.ns = $2::text AND w.checkpoint_id = coalesce(c.id, c.rank)
+), needed (key) AS (
+    SELECT unnest(h.needs)
+    FROM chosen AS c
+    JOIN tm.head AS h ON h.thread_id = $1::text AND h.ns = $2::text AND h.rank = c.rank
+    UNION ALL
+    {_KEYS_OF.format(body="chosen.header", table="chosen")}
+    UNION ALL
+    {_KEYS_OF.format(body="pending.value", table="pending")}
+)
+SELECT 0 AS kind, epoch, created_at, rank, coalesce(id, rank), parent, metadata, header, checksum, NULL::bytea
+FROM chosen
+UNION ALL
+SELECT 1, idx, NULL, task_path, channel, NULL, NULL, value, checksum, task_id
+FROM pending
+UNION ALL
+SELECT 2, NULL, NULL, NULL, NULL, NULL, NULL, s.data, s.key, NULL
+FROM tm.segment AS s
+WHERE s.thread_id = $1::text AND s.key = ANY (ARRAY(SELECT key FROM needed))
+"""
+FIND_NEWEST = _FIND.format(
+    choice=f"""
+        SELECT {_ALL}
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = $2::text
+        ORDER BY c.rank DESC
+        LIMIT 1
+    """
+)
+FIND = _FIND.format(
+    choice=f"""
+        SELECT {_ALL}
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = $2::text AND c.rank = $3::text AND c.id IS NULL
+        UNION ALL
+        SELECT {_ALL}
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = $2::text AND c.id = $3::text
+    """
+)
+
+SEGMENTS = """
+SELECT key, data
+FROM tm.segment
+WHERE thread_id = $1::text AND key = ANY ($2::bytea[])
+"""
+
+SEGMENT_SIZES = """
+SELECT key, length(data)
+FROM tm.segment
+WHERE thread_id = $1::text
+"""
+
+ROWS = f"""
+SELECT {_ROW}
+FROM unnest($2::text[], $3::text[]) AS asked (ns, id)
+JOIN tm.checkpoint AS c
+    ON c.thread_id = $1::text AND c.ns = asked.ns AND c.rank = asked.id AND c.id IS NULL
+UNION ALL
+SELECT {_ROW}
+FROM unnest($2::text[], $3::text[]) AS asked (ns, id)
+JOIN tm.checkpoint AS c
+    ON c.thread_id = $1::text AND c.ns = asked.ns AND c.id = asked.id
+"""
+
+_WRITE = "w.ns, w.checkpoint_id, w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum"
+
+WRITES = f"""
+SELECT {_WRITE}
+FROM unnest($2::text[], $3::text[]) AS asked (ns, id)
+JOIN tm.write AS w
+    ON w.thread_id = $1::text AND w.ns = asked.ns AND w.checkpoint_id = asked.id
+"""
+
+WRITES_OF_THREAD = f"""
+SELECT {_WRITE}
+FROM tm.write AS w
+WHERE w.thread_id = $1::text
+"""
+
+# A checkpoint and its ancestors, nearest first; where two checkpoints name each other, the limit ends it.
+_CHAIN = f"""
+WITH RECURSIVE chain AS (
+    SELECT 0 AS depth, c.*
+    FROM ({{choice}}) AS c
+    UNION ALL
+    SELECT chain.depth + 1, c.*
+    FROM chain
+    CROSS JOIN LATERAL (
+        SELECT {_ALL}
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = $2::text AND c.rank = chain.parent AND c.id IS NULL
+        UNION ALL
+        SELECT {_ALL}
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = $2::text AND c.id = chain.parent
+    ) AS c
+    WHERE chain.depth < $3::int - 1
+)
+SELECT {_ROW}
+FROM chain AS c
+ORDER BY c.depth
+"""
+CHAIN_FROM_NEWEST = _CHAIN.format(
+    choice=f"""
+        SELECT {_ALL}
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = $2::text
+        ORDER BY c.rank DESC
+        LIMIT 1
+    """
+)
+CHAIN = _CHAIN.format(
+    choice=f"""
+        SELECT {_ALL}
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = $2::text
+            AND ((c.rank = $4::text AND c.id IS NULL) OR c.id = $4::text)
+    """
+)
+
+# A page of outlines: the clauses that a scope asks for are joined by AND.
+PAGE = f"""
+SELECT c.thread_id, {_OUTLINE}
+FROM tm.checkpoint AS c
+WHERE {{clauses}}
+ORDER BY c.rank DESC, c.thread_id DESC, c.ns DESC
+LIMIT $1::bigint
+"""
+PAGE_OF_ALL = "true"
+PAGE_OF_THREAD = "c.thread_id = ${}::text"
+PAGE_OF_NAMESPACE = "c.ns = ${}::text"
+PAGE_WITH_ID = "((c.rank = ${0}::text AND c.id IS NULL) OR c.id = ${0}::text)"
+PAGE_BEFORE = "c.rank < ${}::text"
+PAGE_OF_RUN = "c.run = ${}::bigint"
+PAGE_WITH_FRAGMENT = "position(${}::text IN c.metadata) > 0"
+PAGE_AFTER = "(c.rank, c.thread_id, c.ns) < (${}::text, ${}::text, ${}::text)"
+
+# Adding, in one statement, which is one transaction and one round trip. Adders of a thread share its row's
+# lock, so they wait for removals only; `seen` is what was there before any wait and `held` what is there
+# after it. Where the two differ the rest of the statement would still see the old state, so nothing is added
+# and the statement is run again. Adders cannot wait for each other in a circle: all take their rows in the
+# same order.
+_ADD = """
+WITH seen AS (
+    SELECT epoch, live, deleted_up_to
+    FROM tm.thread
+    WHERE thread_id = $1::text
+), locked AS (
+    SELECT epoch, deleted_up_to
+    FROM tm.thread
+    WHERE thread_id = $1::text AND live
+    FOR SHARE
+), made AS (
+    INSERT INTO tm.thread (thread_id, epoch, live, created_at)
+    SELECT $1::text, $3::bigint, true, $3::bigint
+    WHERE $2::bigint IS NULL AND NOT EXISTS (SELECT FROM seen)
+    ON CONFLICT DO NOTHING
+    RETURNING epoch, deleted_up_to
+), held AS (
+    SELECT epoch, deleted_up_to, true AS live
+    FROM locked
+    UNION ALL
+    SELECT epoch, deleted_up_to, true
+    FROM made
+    UNION ALL
+    SELECT epoch, deleted_up_to, false
+    FROM seen
+    WHERE NOT live
+), judged AS (
+    SELECT
+        held.epoch,
+        held.live,
+        NOT EXISTS (SELECT FROM seen WHERE seen.epoch <> held.epoch) AS steady,
+        coalesce($6::text <> '' AND $6::text <= held.deleted_up_to, false) AND NOT EXISTS (
+            SELECT
+            FROM tm.checkpoint AS c
+            WHERE c.thread_id = $1::text AND (c.rank = $6::text OR c.id = $6::text)
+        ) AS too_late
+    FROM held
+), proven AS (
+    SELECT epoch
+    FROM judged
+    WHERE live AND steady AND NOT too_late AND epoch = coalesce($2::bigint, epoch)
+), segments AS (
+    INSERT INTO tm.segment (thread_id, key, data)
+    SELECT $1::text, fresh.key, fresh.data
+    FROM proven, unnest($4::bytea[], $5::bytea[]) AS fresh (key, data)
+    ON CONFLICT DO NOTHING
+)
+"""
+_JUDGEMENT = """
+SELECT epoch, live, steady, too_late
+FROM judged
+"""
+
+# A checkpoint that is stored again may get another rank, so the row of its old rank goes first.
+ADD_CHECKPOINTS = f"""
+{_ADD}, given AS (
+    SELECT *
+    FROM proven, unnest(
+        $7::text[], $8::text[], $9::text[], $10::text[], $11::bigint[],
+        $12::text[], $13::bytea[], $14::bytea[], $15::bigint[]
+    ) AS fresh (ns, id, rank, parent, created_at, metadata, header, checksum, run)
+), outranked AS (
+    DELETE FROM tm.checkpoint AS c
+    USING given
+    WHERE c.thread_id = $1::text AND c.ns = given.ns AND c.rank = given.id AND c.id IS NULL
+    RETURNING c.rank
+), renamed AS (
+    DELETE FROM tm.checkpoint AS c
+    USING given
+    WHERE c.thread_id = $1::text AND c.ns = given.ns AND c.rank <> given.rank
+        AND c.id = coalesce(given.id, given.rank)
+    RETURNING c.rank
+), added AS (
+    INSERT INTO tm.checkpoint AS c
+        (thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)
+    SELECT $1::text, ns, id, rank, parent, created_at, metadata, header, checksum, run
+    FROM given
+    WHERE (SELECT count(*) FROM outranked) + (SELECT count(*) FROM renamed) >= 0
+    ON CONFLICT (thread_id, ns, rank) DO UPDATE
+    SET id = excluded.id,
+        parent = excluded.parent,
+        created_at = excluded.created_at,
+        metadata = excluded.metadata,
+        header = excluded.header,
+        checksum = excluded.checksum,
+        run = excluded.run
+), headed AS (
+    INSERT INTO tm.head AS h (thread_id, ns, rank, needs)
+    SELECT $1::text, ns, rank, $16::bytea[]
+    FROM given
+    WHERE $16::bytea[] IS NOT NULL
+    ON CONFLICT (thread_id, ns) DO UPDATE
+    SET rank = excluded.rank, needs = excluded.needs
+    WHERE h.rank <= excluded.rank
+)
+{_JUDGEMENT}
+"""
+
+# A write of a special channel (its idx is negative) replaces the one that is there, another one leaves it.
+ADD_WRITES = f"""
+{_ADD}, added AS (
+    INSERT INTO tm.write AS w
+        (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
+    SELECT $1::text, fresh.*
+    FROM proven, unnest(
+        $7::text[], $8::text[], $9::bytea[], $10::int[], $11::text[], $12::text[], $13::bytea[], $14::bytea[]
+    ) AS fresh
+    ON CONFLICT (thread_id, ns, checkpoint_id, task_id, idx) DO UPDATE
+    SET task_path = excluded.task_path,
+        channel = excluded.channel,
+        value = excluded.value,
+        checksum = excluded.checksum
+    WHERE w.idx < 0
+)
+{_JUDGEMENT}
+"""
+
+# Removing; the thread is locked by then.
+REMOVE = """
+WITH doomed AS (
+    SELECT ns, id
+    FROM unnest($2::text[], $3::text[]) AS doomed (ns, id)
+), checkpoints AS (
+    DELETE FROM tm.checkpoint AS c
+    USING doomed
+    WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.rank = doomed.id AND c.id IS NULL
+), stepped_back AS (
+    DELETE FROM tm.checkpoint AS c
+    USING doomed
+    WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.id = doomed.id
+), writes AS (
+    DELETE FROM tm.write AS w
+    USING doomed
+    WHERE w.thread_id = $1::text AND w.ns = doomed.ns AND w.checkpoint_id = doomed.id
+), segments AS (
+    DELETE FROM tm.segment
+    WHERE thread_id = $1::text AND key = ANY ($4::bytea[])
+)
+UPDATE tm.thread
+SET epoch = epoch + 1
+WHERE thread_id = $1::text
+RETURNING epoch
+"""
+
+# What is at hand for a checkpoint that is not there any more is of no use.
+FORGET_HEADS = """
+DELETE FROM tm.head AS h
+WHERE h.thread_id = $1::text AND NOT EXISTS (
+    SELECT
+    FROM tm.checkpoint AS c
+    WHERE c.thread_id = $1::text AND c.ns = h.ns AND c.rank = h.rank
+)
+"""
+
+BURY_THREAD = """
+UPDATE tm.thread
+SET live = false,
+    epoch = greatest(epoch + 1, $2::bigint),
+    deleted_up_to = greatest(
+        deleted_up_to,
+        (SELECT max(coalesce(c.id, c.rank)) FROM tm.checkpoint AS c WHERE c.thread_id = $1::text),
+        (SELECT max(w.checkpoint_id) FROM tm.write AS w WHERE w.thread_id = $1::text),
+        ''
+    )
+WHERE thread_id = $1::text
+"""
+
+EMPTY_THREAD = """
+WITH checkpoints AS (
+    DELETE FROM tm.checkpoint
+    WHERE thread_id = $1::text
+), writes AS (
+    DELETE FROM tm.write
+    WHERE thread_id = $1::text
+), heads AS (
+    DELETE FROM tm.head
+    WHERE thread_id = $1::text
+)
+DELETE FROM tm.segment
+WHERE thread_id = $1::text
+"""
+
+# A row that somebody holds is left to the next removal, so that removals never wait for each other here.
+FORGET_BURIED = """
+DELETE FROM tm.thread
+WHERE thread_id IN (
+    SELECT thread_id
+    FROM tm.thread
+    WHERE NOT live AND epoch < $1::bigint
+    LIMIT 1000
+    FOR UPDATE SKIP LOCKED
+)
+"""
+
+COPY_SEGMENTS = """
+WITH heads AS (
+    INSERT INTO tm.head AS h (thread_id, ns, rank, needs)
+    SELECT $2::text, ns, rank, needs
+    FROM tm.head
+    WHERE thread_id = $1::text
+    ON CONFLICT (thread_id, ns) DO UPDATE
+    SET rank = excluded.rank, needs = excluded.needs
+    WHERE h.rank <= excluded.rank
+)
+INSERT INTO tm.segment (thread_id, key, data)
+SELECT $2::text, key, data
+FROM tm.segment
+WHERE thread_id = $1::text
+ON CONFLICT DO NOTHING
+"""
+
+
+@lru_cache(maxsize=512)
+def in_schema(statement: str, schema: str | None) -> str:
+    """The statement with its tables in this schema; None leaves it to the connection's search path."""
+    prefix = "threadmark_" if schema is None else f"{quoted(schema)}.threadmark_"
+    return _TABLE.sub(lambda _: prefix, statement)
+
+
+_TABLE = re.compile(r"\btm\.")
+
+
+def quoted(name: str) -> str:
+    """A name as an SQL identifier."""
+    if not name or "\x00" in name:
+        raise ConfigError(f"{name!r} cannot be the name of a schema")
+    return '"' + name.replace('"', '""') + '"'

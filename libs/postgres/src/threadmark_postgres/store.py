@@ -1,0 +1,219 @@
+"""The store operations in SQL: one statement wherever that can be, because each is a round trip."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from threadmark.errors import StoreError
+from threadmark.program import Program, Query
+from threadmark.store import (
+    TOMBSTONE_MICROSECONDS,
+    Added,
+    Change,
+    CheckpointRow,
+    Found,
+    Key,
+    Outline,
+    Scope,
+    Store,
+    WriteRow,
+)
+from threadmark.text import from_column, to_column
+from threadmark_postgres import sql
+from threadmark_postgres.columns import (
+    checkpoint_columns,
+    checkpoint_row,
+    from_id_column,
+    outline,
+    run_number,
+    write_columns,
+    write_row,
+)
+
+_CHECKPOINT, _WRITE, _SEGMENT = range(3)
+"""The kinds of rows that `sql.FIND` gives."""
+
+_ATTEMPTS = 16
+_RUN = '"run_id":"'
+
+
+class PostgresStore(Store):
+    """The rows of every saver on one schema; None is the first schema of the connection's search path."""
+
+    def __init__(self, schema: str | None) -> None:
+        self._schema = schema
+
+    def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
+        """One statement; for the newest checkpoint it brings every segment along."""
+        place = (to_column(thread_id), to_column(ns))
+        if checkpoint_id is None:
+            rows = yield self._query(sql.FIND_NEWEST, *place, sole=True)
+        else:
+            rows = yield self._query(sql.FIND, *place, to_column(checkpoint_id))
+        found = None
+        writes: list[WriteRow] = []
+        segments: dict[bytes, bytes] = {}
+        for kind, *columns in rows:
+            if kind == _SEGMENT:
+                segments[columns[7]] = columns[6]
+            elif kind == _CHECKPOINT:
+                found = columns
+            else:
+                idx, _, task_path, channel, _, _, value, check, task_id = columns
+                task = (from_id_column(task_id), idx, from_column(task_path), from_column(channel))
+                writes.append(WriteRow(ns, "", *task, value, check))
+        if found is None:
+            return None
+        epoch, created_at, rank, own_id, parent, metadata, header, check, _ = found
+        row = checkpoint_row(thread_id, (place[1], own_id, rank, parent, created_at, metadata, header, check))
+        writes = [write._replace(checkpoint_id=row.outline.id) for write in writes]
+        return Found(epoch, row, writes, segments)
+
+    def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
+        """One statement, whatever their number."""
+        rows = yield self._query(sql.SEGMENTS, to_column(thread_id), list(keys))
+        return dict(rows)
+
+    def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
+        """One statement, made of the clauses that the scope asks for."""
+        clauses: list[str] = [sql.PAGE_OF_ALL]
+        params: list[Any] = [limit]
+        for clause, values in _clauses(scope, after):
+            places = range(len(params) + 1, len(params) + 1 + len(values))
+            clauses.append(clause.format(*places))
+            params += values
+        rows = yield self._query(sql.PAGE.format(clauses=" AND ".join(clauses)), *params, sole=True)
+        return [outline(from_column(thread_id), columns) for thread_id, *columns in rows]
+
+    def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
+        """One statement, whatever their number."""
+        rows = yield self._query(sql.ROWS, to_column(thread_id), *_arrays(keys))
+        return [checkpoint_row(thread_id, columns) for columns in rows]
+
+    def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
+        """One statement, whatever their number."""
+        if keys is None:
+            rows = yield self._query(sql.WRITES_OF_THREAD, to_column(thread_id))
+        else:
+            rows = yield self._query(sql.WRITES, to_column(thread_id), *_arrays(keys))
+        return [write_row(columns) for columns in rows]
+
+    def chain(
+        self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int
+    ) -> Program[list[CheckpointRow]]:
+        """One recursive statement."""
+        place = (to_column(thread_id), to_column(ns), limit)
+        if checkpoint_id is None:
+            rows = yield self._query(sql.CHAIN_FROM_NEWEST, *place)
+        else:
+            rows = yield self._query(sql.CHAIN, *place, to_column(checkpoint_id))
+        return [checkpoint_row(thread_id, columns) for columns in rows]
+
+    def epoch(self, thread_id: str) -> Program[int | None]:
+        """The live thread's epoch."""
+        rows = yield self._query(sql.EPOCH, to_column(thread_id))
+        return next((epoch for (epoch,) in rows), None)
+
+    def lock(self, thread_id: str) -> Program[int | None]:
+        """Lock the thread's row, also that of a deleted thread."""
+        rows = yield self._query(sql.LOCK, to_column(thread_id))
+        return next((epoch for epoch, live in rows if live), None)
+
+    def add(self, change: Change) -> Program[Added]:
+        """One statement; more only where a deleted thread begins anew, or somebody else was quicker."""
+        for _ in range(_ATTEMPTS):
+            added = yield from self._add_once(change)
+            if added is not None:
+                return added
+        raise StoreError(
+            f"thread {change.thread_id!r} was deleted and made again {_ATTEMPTS} times meanwhile; try again"
+        )
+
+    def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
+        """One statement."""
+        rows = yield self._query(sql.SEGMENT_SIZES, to_column(thread_id))
+        return dict(rows)
+
+    def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
+        """Remove and step the epoch on in one statement."""
+        thread = to_column(thread_id)
+        ((epoch,),) = yield self._query(sql.REMOVE, thread, *_arrays(keys), list(segments))
+        yield self._query(sql.FORGET_HEADS, thread)
+        return int(epoch)
+
+    def drop(self, thread_id: str, now: int) -> Program[None]:
+        """Lock the thread, bury it, empty it; then forget those buried long ago."""
+        thread = to_column(thread_id)
+        rows = yield self._query(sql.LOCK, thread)
+        if not rows:
+            return
+        yield self._query(sql.BURY_THREAD, thread, now)
+        yield self._query(sql.EMPTY_THREAD, thread)
+        yield self._query(sql.FORGET_BURIED, now - TOMBSTONE_MICROSECONDS)
+
+    def copy_segments(self, source: str, target: str) -> Program[None]:
+        """The bytes never leave the server."""
+        yield self._query(sql.COPY_SEGMENTS, to_column(source), to_column(target))
+
+    def threads(self, after: str, limit: int) -> Program[list[str]]:
+        """One statement."""
+        rows = yield self._query(sql.THREADS, to_column(after), limit)
+        return [from_column(thread_id) for (thread_id,) in rows]
+
+    def _query(self, statement: str, *params: Any, sole: bool = False) -> Query:
+        return Query(sql.in_schema(statement, self._schema), params, sole)
+
+    def _add_once(self, change: Change) -> Program[Added | None]:
+        """What became of the change; None where it must be tried again."""
+        thread = to_column(change.thread_id)
+        for query in self._adding(change, thread):
+            rows = yield query
+            judgement = next(iter(rows), None)
+            if judgement is None:
+                return None if change.epoch is None else Added(0)
+            epoch, live, steady, too_late = judgement
+            if change.epoch not in (None, epoch):
+                return Added(epoch)
+            if not steady:
+                return None
+            if too_late:
+                return Added(epoch, too_late=True)
+            if not live:
+                yield self._query(sql.REVIVE_THREAD, thread)
+                return None
+        return Added(epoch)
+
+    def _adding(self, change: Change, thread: str) -> Iterator[Query]:
+        segments = sorted(change.segments.items())
+        keys, data = [key for key, _ in segments], [data for _, data in segments]
+        continues = None if change.continues is None else to_column(change.continues)
+        start = (thread, change.epoch, change.now, keys, data, continues)
+        sole = not (change.checkpoints and change.writes)
+        if change.checkpoints:
+            needs = list(change.needs) if len(change.checkpoints) == 1 else None
+            columns = checkpoint_columns(change.checkpoints)
+            yield self._query(sql.ADD_CHECKPOINTS, *start, *columns, needs, sole=sole)
+        if change.writes or not change.checkpoints:
+            yield self._query(sql.ADD_WRITES, *start, *write_columns(change.writes), sole=sole)
+
+
+def _arrays(keys: Sequence[Key]) -> tuple[list[str], list[str]]:
+    return [to_column(ns) for ns, _ in keys], [to_column(checkpoint_id) for _, checkpoint_id in keys]
+
+
+def _clauses(scope: Scope, after: Outline | None) -> Iterator[tuple[str, list[Any]]]:
+    if scope.thread_id is not None:
+        yield sql.PAGE_OF_THREAD, [to_column(scope.thread_id)]
+    if scope.ns is not None:
+        yield sql.PAGE_OF_NAMESPACE, [to_column(scope.ns)]
+    if scope.checkpoint_id is not None:
+        yield sql.PAGE_WITH_ID, [to_column(scope.checkpoint_id)]
+    if scope.before is not None:
+        yield sql.PAGE_BEFORE, [to_column(scope.before)]
+    for fragment in scope.fragments:
+        if fragment.startswith(_RUN):
+            yield sql.PAGE_OF_RUN, [run_number(json.loads(f"{{{fragment}}}")["run_id"])]
+        else:
+            yield sql.PAGE_WITH_FRAGMENT, [to_column(fragment)]
+    if after is not None:
+        yield sql.PAGE_AFTER, [to_column(text) for text in (after.rank, after.thread_id, after.ns)]

@@ -1,0 +1,156 @@
+"""Postgres clusters of the tests' own: made in a temporary folder, on a free port, gone at the end."""
+
+import functools
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Self
+
+import psycopg
+
+ROOT = Path(__file__).parents[2]
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "max_connections": "120",
+    "shared_buffers": "32MB",
+    "wal_level": "replica",
+    "max_wal_senders": "4",
+    "hot_standby": "on",
+    "log_min_messages": "fatal",
+    # Databases in other languages and with other defaults are more common than this one is.
+    "default_transaction_isolation": "repeatable read",
+}
+
+
+class Cluster:
+    """A server with its files; `durable` leaves fsync on."""
+
+    def __init__(self, *, durable: bool = False, primary: "Cluster | None" = None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="threadmark-postgres-"))
+        self.data = self.folder / "data"
+        self.port = _free_port()
+        self._user = _server_user()
+        if self._user:
+            shutil.chown(self.folder, self._user)
+        if primary is None:
+            self._command(
+                "initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"
+            )
+            self._configure(_SETTINGS | {"fsync": "on" if durable else "off"})
+        else:
+            source = f"host=127.0.0.1 port={primary.port} user=postgres application_name=standby"
+            self._command("pg_basebackup", "-D", self.data, "-d", source, "-R", "-X", "stream", "-c", "fast")
+        self._configure({"port": str(self.port), "unix_socket_directories": f"'{self.folder}'"})
+        self.start()
+
+    @property
+    def url(self) -> str:
+        """Where the server listens, as its superuser."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def database(self, name: str) -> str:
+        """The URL of a new, empty database."""
+        self.execute(f'CREATE DATABASE "{name}"')
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
+
+    def execute(self, statement: str) -> None:
+        """Run one statement as the superuser."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement)
+
+    def start(self) -> None:
+        """Start the server and wait for it."""
+        self._command("pg_ctl", "-D", self.data, "-l", self.folder / "log", "-w", "-s", "start")
+
+    def stop(self) -> None:
+        """Stop the server; sessions are ended."""
+        self._command("pg_ctl", "-D", self.data, "-m", "fast", "-w", "-s", "stop")
+
+    def restart(self) -> None:
+        """Stop and start."""
+        self.stop()
+        self.start()
+
+    def kill(self) -> None:
+        """End the server and every session at once, as a power cut would."""
+        first = int((self.data / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        for process in [first, *map(int, children)]:
+            os.kill(process, signal.SIGKILL)
+
+    def promote(self) -> None:
+        """Make a standby the primary."""
+        self._command("pg_ctl", "-D", self.data, "-w", "-s", "promote")
+
+    def configure(self, **settings: str) -> None:
+        """Change settings that need no restart."""
+        self._configure(settings)
+        self._command("pg_ctl", "-D", self.data, "-s", "reload")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if (self.data / "postmaster.pid").exists():
+            self._command("pg_ctl", "-D", self.data, "-m", "immediate", "-s", "stop", check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _configure(self, settings: dict[str, str]) -> None:
+        with (self.data / "postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = {_quoted(value)}\n" for name, value in settings.items())
+
+    def _command(self, program: str, *arguments: object, check: bool = True) -> None:
+        command = [str(_server_binaries() / program), *map(str, arguments)]
+        if self._user:
+            command = [
+                "setpriv",
+                f"--reuid={self._user}",
+                f"--regid={self._user}",
+                "--clear-groups",
+                "--",
+                *command,
+            ]
+        outcome = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+        )
+        if check and outcome.returncode:
+            raise AssertionError(f"{program} failed: {outcome.stdout}{outcome.stderr}")
+
+
+@functools.cache
+def _server_binaries() -> Path:
+    script = ROOT / "scripts" / "ensure-postgres"
+    found = subprocess.run([script], capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise AssertionError(found.stderr)
+    return Path(found.stdout.strip())
+
+
+def _server_user() -> str | None:
+    """Whom the server runs as: it refuses to run as root."""
+    if os.geteuid() != 0:
+        return None
+    users = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in users else "nobody"
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _quoted(value: str) -> str:
+    return value if value.startswith("'") else f"'{value}'"
