@@ -1,10 +1,15 @@
 """The backends that LangGraph's face is tested on; each opens checkpointers on the data of one test."""
 
+import functools
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from threadmark_langgraph import Checkpointer, InMemorySaver, SqliteSaver
+import psycopg
+
+from postgres.cluster import Cluster
+from threadmark_langgraph import Checkpointer, InMemorySaver, PostgresSaver, SqliteSaver
 
 
 class Backend(NamedTuple):
@@ -25,5 +30,22 @@ def _sqlite(folder: Path) -> Checkpointer:
     return SqliteSaver(folder / "checkpoints.db")
 
 
-BACKENDS = [Backend("memory", _memory, lasting=False), Backend("sqlite", _sqlite)]
+@functools.cache
+def cluster() -> Cluster:
+    """A server for all tests, started by the first that needs it and stopped by `conftest.py`."""
+    return Cluster()
+
+
+def _postgres(folder: Path) -> Checkpointer:
+    schema = "s" + hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+    with psycopg.connect(cluster().url, autocommit=True) as connection:
+        connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+    return PostgresSaver(cluster().url, schema=schema)
+
+
+BACKENDS = [
+    Backend("memory", _memory, lasting=False),
+    Backend("sqlite", _sqlite),
+    Backend("postgres", _postgres),
+]
 """A new backend plugs in here, and every test of this face runs on it."""

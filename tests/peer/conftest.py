@@ -5,9 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from peer.backends import BACKENDS, Backend
+from peer.backends import BACKENDS, Backend, cluster
 from peer.faces import FACES, Face
 from threadmark_langgraph import Checkpointer
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _server() -> Iterator[None]:
+    yield
+    if cluster.cache_info().currsize:
+        with cluster():
+            cluster.cache_clear()
 
 
 @pytest.fixture(params=BACKENDS, ids=lambda backend: backend.name)

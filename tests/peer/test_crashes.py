@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from peer.backends import cluster
+
 ROUNDS = Path(__file__).parents[2] / "benchmarks" / "crash_rounds.py"
-DATABASES = ["sqlite"]
-"""Where the rounds run; a URL names a server."""
 
 
-@pytest.mark.parametrize("database", DATABASES)
-def test_killed_runs_are_resumed_without_loss_or_repetition(database: str) -> None:
+@pytest.mark.parametrize("backend", ["sqlite", "postgres"])
+def test_killed_runs_are_resumed_without_loss_or_repetition(backend: str) -> None:
+    database = cluster().url if backend == "postgres" else backend
     # A process of its own, because the rounds fork, which a process with threads must not.
     command = [sys.executable, str(ROUNDS), database, "--rounds", "100"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

@@ -2,12 +2,15 @@
 
 from threadmark_langgraph import packets as _packets  # noqa: F401 - registers LangGraph's types
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
+from threadmark_langgraph.postgres import AsyncPostgresSaver, PostgresSaver
 from threadmark_langgraph.savers import AsyncSqliteSaver, InMemorySaver, SqliteSaver
 
 __all__ = [
+    "AsyncPostgresSaver",
     "AsyncSqliteSaver",
     "Checkpointer",
     "InMemorySaver",
+    "PostgresSaver",
     "SqliteSaver",
     "wrap",
 ]

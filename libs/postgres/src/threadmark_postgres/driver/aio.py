@@ -66,7 +66,8 @@ class LoopPool:
     def forget_idle(self) -> None:
         """Close all that nobody uses."""
         while self._idle:
-            self._idle.pop().pgconn.finish()
+            connection = self._idle.pop()
+            connection.pgconn.finish()
 
     def close(self) -> None:
         """Close all that nobody uses now, and the others when they come back."""
