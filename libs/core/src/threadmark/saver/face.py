@@ -1,5 +1,6 @@
 """The saver: every operation for blocking callers and for asyncio. All thinking is done in the operations."""
 
+import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
@@ -51,6 +52,12 @@ class Saver:
     def serde(self) -> Serializer:
         """The serializer of values."""
         return self._kit.serde
+
+    def with_serde(self, serde: Serializer) -> Self:
+        """A saver with another serializer on the same connections and cache; the two are closed together."""
+        twin = copy.copy(self)
+        twin._kit = self._kit._replace(serde=serde)  # noqa: SLF001 - of our own twin
+        return twin
 
     @property
     def config_specs(self) -> list[Any]:

@@ -14,21 +14,28 @@ from threadmark_sqlite.migrations import is_current, migrate
 
 
 class AiosqliteDriver:
-    """Runs one program at a time, for asyncio only. The connection stays the user's."""
+    """Runs one program at a time, on the event loop of the connection, which stays the user's."""
 
     def __init__(self, connection: aiosqlite.Connection, settings: Settings) -> None:
         self._connection: aiosqlite.Connection | None = connection
         self._settings = settings
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop = _running_loop()
         self._turn = asyncio.Lock()
         self._prepared = False
 
-    def run(self, transaction: Transaction) -> Any:  # noqa: ARG002 - a driver's signature
-        """Refuse: an aiosqlite connection cannot be used without awaiting."""
-        raise ConfigError(
-            "this saver was given an aiosqlite connection, which serves asyncio only: "
-            "call the methods that start with 'a', or give a path to use both"
-        )
+    def run(self, transaction: Transaction) -> Any:
+        """Let the connection's event loop run the program, while the caller waits on another thread.
+
+        On the loop's own thread this would wait for itself for ever, so it is refused there.
+        """
+        loop = self._loop
+        if loop is None or not loop.is_running() or loop is _running_loop():
+            raise ConfigError(
+                "this saver was given an aiosqlite connection, which is used on its event loop: there, call "
+                "the methods that start with 'a'; blocking calls work on other threads while the loop runs. "
+                "Give a path instead, and both work everywhere"
+            )
+        return asyncio.run_coroutine_threadsafe(self._transact(transaction), loop).result()
 
     async def arun(self, transaction: Transaction) -> Any:
         """Run the program in one transaction. Once begun it is finished, even if its task is cancelled."""
@@ -98,6 +105,13 @@ class AiosqliteDriver:
 
     def _has_transaction(self) -> bool:
         return self._connection is not None and self._connection.in_transaction
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 async def _play(cursor: aiosqlite.Cursor, program: Program[Any]) -> Any:

@@ -1,0 +1,16 @@
+"""Threadmark as LangGraph's checkpointer: import a saver from here instead, or `wrap` one."""
+
+from threadmark_langgraph import packets as _packets  # noqa: F401 - registers LangGraph's types
+from threadmark_langgraph.checkpointer import Checkpointer, wrap
+from threadmark_langgraph.postgres import AsyncPostgresSaver, PostgresSaver
+from threadmark_langgraph.savers import AsyncSqliteSaver, InMemorySaver, SqliteSaver
+
+__all__ = [
+    "AsyncPostgresSaver",
+    "AsyncSqliteSaver",
+    "Checkpointer",
+    "InMemorySaver",
+    "PostgresSaver",
+    "SqliteSaver",
+    "wrap",
+]

@@ -1,0 +1,240 @@
+"""`Checkpointer`: any Threadmark saver as a LangGraph checkpointer, the one implementation of all names."""
+
+import copy
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol, maybe_add_typed_methods
+
+from threadmark import CheckpointTuple as StoredTuple
+from threadmark import Saver
+from threadmark_langgraph.allowlist import extended
+from threadmark_langgraph.sends import lacks_sends, with_sends
+from threadmark_langgraph.shapes import (
+    FIRST_VERSION,
+    engine_config,
+    engine_tuple,
+    following_version,
+    place_only,
+    saver_checkpoint,
+    stored_metadata,
+)
+
+
+def wrap(saver: Saver) -> "Checkpointer":
+    """A checkpointer for LangGraph that keeps everything in this saver, whoever wrote its backend."""
+    return Checkpointer(saver)
+
+
+class Checkpointer(BaseCheckpointSaver[Any]):
+    """A LangGraph checkpointer that keeps everything in a Threadmark saver.
+
+    Both faces work, on whatever threads and event loops the saver serves. Closing it closes the saver.
+    """
+
+    def __init__(self, saver: Saver, *, serde: SerializerProtocol | None = None) -> None:
+        self._saver = saver
+        if serde is not None:
+            self.serde = serde
+
+    @property
+    def saver(self) -> Saver:
+        """The Threadmark saver, for what LangGraph's interface has no method for."""
+        return self._saver
+
+    @property
+    def serde(self) -> SerializerProtocol:
+        """The serializer of values. Setting it changes this checkpointer only, not its clones."""
+        return self._saver.serde
+
+    @serde.setter
+    def serde(self, serde: SerializerProtocol) -> None:
+        self._saver = self._saver.with_serde(maybe_add_typed_methods(serde))
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """Fields that a run's configuration may have for this saver."""
+        return self._saver.config_specs
+
+    def get_next_version(self, current: Any, channel: None = None) -> Any:
+        """The version after `current`, of the same kind; LangGraph's strings for a new thread."""
+        if current is None:
+            return FIRST_VERSION
+        following = following_version(current) if isinstance(current, str) else None
+        return following or self._saver.get_next_version(current, channel)
+
+    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> BaseCheckpointSaver[Any]:
+        """A clone that may also load these classes; it shares connections and caches with this one."""
+        serde = extended(self.serde, extra_allowlist)
+        if serde is None:
+            return super().with_allowlist(extra_allowlist)
+        if serde is self.serde:
+            return self
+        clone = copy.copy(self)
+        clone.serde = serde
+        return clone
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that `config` names, or the newest of its namespace."""
+        found = self._saver.get_tuple(config)
+        return found and self._complete(found)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Like `get_tuple`, for asyncio."""
+        found = await self._saver.aget_tuple(config)
+        return found and await self._acomplete(found)
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the contract's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints, newest first: of one namespace, of one thread, or with None of all threads."""
+        for found in self._saver.list(config, filter=filter, before=before, limit=limit):
+            yield self._complete(found)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the contract's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Like `list`, for asyncio."""
+        async for found in self._saver.alist(config, filter=filter, before=before, limit=limit):
+            yield await self._acomplete(found)
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint as the child of the one that `config` names; the configuration that names it."""
+        merged = stored_metadata(config, metadata)
+        stored = self._saver.put(place_only(config), saver_checkpoint(checkpoint), merged, new_versions)
+        return engine_config(stored)
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Like `put`, for asyncio."""
+        merged = stored_metadata(config, metadata)
+        put = self._saver.aput(place_only(config), saver_checkpoint(checkpoint), merged, new_versions)
+        return engine_config(await put)
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store what a task wrote, before the step is over: all of it or nothing."""
+        self._saver.put_writes(config, writes, task_id, task_path)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Like `put_writes`, for asyncio."""
+        await self._saver.aput_writes(config, writes, task_id, task_path)
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Remove a thread whole. What a run that is still going stores for it later is refused."""
+        self._saver.delete_thread(thread_id)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Like `delete_thread`, for asyncio."""
+        await self._saver.adelete_thread(thread_id)
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove what these runs made, except what a surviving delta channel is read from."""
+        self._saver.delete_for_runs(run_ids)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Like `delete_for_runs`, for asyncio."""
+        await self._saver.adelete_for_runs(run_ids)
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Let the target thread hold everything that the source thread holds."""
+        self._saver.copy_thread(source_thread_id, target_thread_id)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Like `copy_thread`, for asyncio."""
+        await self._saver.acopy_thread(source_thread_id, target_thread_id)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Keep the newest checkpoint of each namespace and what its delta channels are read from, or nothing.
+
+        `saver.prune` can keep more, and says what it removed.
+        """
+        self._saver.prune(thread_ids, strategy=strategy)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Like `prune`, for asyncio."""
+        await self._saver.aprune(thread_ids, strategy=strategy)
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """For each channel its last stored value, and what the ancestors wrote since, oldest first."""
+        return self._saver.get_delta_channel_history(config=config, channels=channels)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Like `get_delta_channel_history`, for asyncio."""
+        return await self._saver.aget_delta_channel_history(config=config, channels=channels)
+
+    def close(self) -> None:
+        """Give back everything the saver holds, for every clone too."""
+        self._saver.close()
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        await self._saver.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _complete(self, stored: StoredTuple) -> CheckpointTuple:
+        found = engine_tuple(stored)
+        if found.parent_config is None or not lacks_sends(found):
+            return found
+        parent = self._saver.get_tuple(found.parent_config)
+        return with_sends(found, parent and engine_tuple(parent))
+
+    async def _acomplete(self, stored: StoredTuple) -> CheckpointTuple:
+        found = engine_tuple(stored)
+        if found.parent_config is None or not lacks_sends(found):
+            return found
+        parent = await self._saver.aget_tuple(found.parent_config)
+        return with_sends(found, parent and engine_tuple(parent))

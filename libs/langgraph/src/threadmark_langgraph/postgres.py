@@ -1,0 +1,69 @@
+"""The Postgres savers under LangGraph's names; they need the package threadmark-postgres."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Self
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from threadmark import ConfigError
+from threadmark_langgraph.checkpointer import Checkpointer
+
+
+class _Postgres(Checkpointer):
+    def __init__(self, conn: Any, pipe: object = None, serde: SerializerProtocol | None = None, **options: Any) -> None:
+        if pipe is not None:
+            raise ConfigError("a pipeline is not needed: a put is one round trip here; leave out `pipe`")
+        from threadmark_postgres import PostgresSaver as PostgresBackend
+
+        self._postgres = PostgresBackend(conn, **options)
+        super().__init__(self._postgres, serde=serde)
+        self.conn = conn
+
+
+class PostgresSaver(_Postgres):
+    """Keeps everything in Postgres, for any number of threads, event loops and processes.
+
+    `conn` is a connection or a pool, as LangGraph's saver takes it, or simply a URL, which is better: connections
+    that break are replaced. The options are those of `threadmark_postgres.PostgresSaver`.
+    """
+
+    @classmethod
+    @contextmanager
+    def from_conn_string(
+        cls,
+        conn_string: str,
+        *,
+        pipeline: bool = False,  # noqa: ARG003 - LangGraph's switch; a put is one round trip without it
+        serde: SerializerProtocol | None = None,
+        **options: Any,
+    ) -> Iterator[Self]:
+        """A saver for this database, closed in the end."""
+        with cls(conn_string, serde=serde, **options) as saver:
+            yield saver
+
+    def setup(self) -> None:
+        """Make the tables now; otherwise the first operation does."""
+        self._postgres.setup()
+
+
+class AsyncPostgresSaver(_Postgres):
+    """`PostgresSaver` under LangGraph's asyncio name; `conn` may be an asyncio connection or pool."""
+
+    @classmethod
+    @asynccontextmanager
+    async def from_conn_string(
+        cls,
+        conn_string: str,
+        *,
+        pipeline: bool = False,  # noqa: ARG003 - LangGraph's switch; a put is one round trip without it
+        serde: SerializerProtocol | None = None,
+        **options: Any,
+    ) -> AsyncIterator[Self]:
+        """A saver for this database, closed in the end."""
+        async with cls(conn_string, serde=serde, **options) as saver:
+            yield saver
+
+    async def setup(self) -> None:
+        """Make the tables now; otherwise the first operation does."""
+        await self._postgres.asetup()

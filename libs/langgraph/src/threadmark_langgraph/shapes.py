@@ -1,0 +1,64 @@
+"""What the two sides call things: configurations, metadata and checkpoints on their way in and out."""
+
+import json
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    get_checkpoint_metadata,
+)
+
+from threadmark import Checkpoint as StoredCheckpoint
+from threadmark import CheckpointTuple as StoredTuple
+from threadmark.config import place
+
+FIRST_VERSION = f"{1:032d}.{0:016d}"
+"""The version of a thread's first channel, in the kind that LangGraph's own savers use.
+
+The engine also asks for a first version in the middle of a thread's life, and compares it with the others.
+"""
+
+
+def following_version(current: str) -> str | None:
+    """The version after one of LangGraph's strings; None for a string that is none.
+
+    LangGraph draws the digits behind the dot anew each time, so that forks differ. Here a checkpoint names
+    its values itself, and digits that stay the same are bytes that need not be stored again.
+    """
+    count, dot, fraction = current.partition(".")
+    if not (dot and count.isascii() and count.isdigit()):
+        return None
+    return f"{int(count) + 1:032d}.{fraction}"
+
+
+def stored_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
+    """A checkpoint's metadata as LangGraph merges and cleans it, and as JSON gives it back."""
+    merged = dict(get_checkpoint_metadata(config, metadata))
+    try:
+        plain = json.loads(json.dumps(merged))
+    except (TypeError, ValueError, RecursionError):
+        return merged  # the saver says which key it is
+    return dict(plain)
+
+
+def place_only(config: RunnableConfig) -> dict[str, Any]:
+    """The configuration without what has already been merged into metadata."""
+    return place(config).config()
+
+
+def saver_checkpoint(checkpoint: Checkpoint) -> StoredCheckpoint:
+    """The checkpoint in Threadmark's own shape."""
+    return cast("StoredCheckpoint", checkpoint)  # the same keys, which both sides declare for themselves
+
+
+def engine_config(config: dict[str, Any]) -> RunnableConfig:
+    """The configuration in LangGraph's own shape."""
+    return cast("RunnableConfig", config)  # a dictionary of the same keys
+
+
+def engine_tuple(found: StoredTuple) -> CheckpointTuple:
+    """A stored checkpoint in LangGraph's own classes."""
+    return CheckpointTuple(*found)  # type: ignore[arg-type]  # the same fields, which LangGraph calls by other types

@@ -1,0 +1,39 @@
+"""Every test here runs on every backend, and where it says so on both faces."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from peer.backends import BACKENDS, Backend, cluster
+from peer.faces import FACES, Face
+from threadmark_langgraph import Checkpointer
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _server() -> Iterator[None]:
+    yield
+    if cluster.cache_info().currsize:
+        with cluster():
+            cluster.cache_clear()
+
+
+@pytest.fixture(params=BACKENDS, ids=lambda backend: backend.name)
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """Each backend in turn."""
+    found: Backend = request.param
+    return found
+
+
+@pytest.fixture(params=FACES, ids=lambda face: face.name)
+def face(request: pytest.FixtureRequest) -> Face:
+    """Each face in turn."""
+    found: Face = request.param
+    return found
+
+
+@pytest.fixture
+def saver(backend: Backend, tmp_path: Path) -> Iterator[Checkpointer]:
+    """A fresh checkpointer, closed in the end."""
+    with backend.open(tmp_path) as checkpointer:
+        yield checkpointer
