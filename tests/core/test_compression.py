@@ -37,9 +37,7 @@ def test_without_the_extra_segments_are_stored_as_they_are(monkeypatch: pytest.M
         expand(compressed, len(TEXT))
 
 
-@pytest.mark.parametrize(
-    "stored", [b"", b"\x00", b"\x00abcd", b"\x01", b"\x01\x28\xb5\x2f\xfd", b"\x02abc", b"abc"]
-)
+@pytest.mark.parametrize("stored", [b"", b"\x00", b"\x00abcd", b"\x01", b"\x01\x28\xb5\x2f\xfd", b"\x02abc", b"abc"])
 def test_stored_bytes_that_are_no_segment_of_that_size_are_refused(stored: bytes) -> None:
     with pytest.raises(CorruptDataError):
         expand(stored, 3)

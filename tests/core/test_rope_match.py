@@ -18,9 +18,9 @@ def shared(data: bytes, source: bytes) -> int:
     return sum(match.length for match in found(data, source))
 
 
-texts = st.lists(
-    st.sampled_from([b"a", b"ab", b"template " * 6, bytes(50), bytes(range(200))]), max_size=40
-).map(b"".join)
+texts = st.lists(st.sampled_from([b"a", b"ab", b"template " * 6, bytes(50), bytes(range(200))]), max_size=40).map(
+    b"".join
+)
 
 
 @given(texts, texts, st.integers(0, 500), st.integers(0, 500))
@@ -65,9 +65,7 @@ def test_thirty_edits_of_any_kind_leave_the_rest_shared() -> None:
 
 def test_records_of_one_shape_are_matched_with_themselves_after_the_oldest_were_trimmed() -> None:
     chance = random.Random(1)
-    records = [
-        b'{"type": "human", "id": %d, "content": "%d"}' % (n, chance.getrandbits(200)) for n in range(900)
-    ]
+    records = [b'{"type": "human", "id": %d, "content": "%d"}' % (n, chance.getrandbits(200)) for n in range(900)]
     source, data = b"[" + b", ".join(records[:800]), b"[" + b", ".join(records[100:])
     assert shared(data, source) >= sum(map(len, records[100:800]))
     assert len(found(data, source)) <= 3
@@ -78,6 +76,14 @@ def test_a_block_is_found_in_the_middle_of_a_longer_source() -> None:
     block = chance.randbytes(20_000)
     source = chance.randbytes(30_000) + block + chance.randbytes(30_000)
     assert shared(chance.randbytes(40) + block + chance.randbytes(40), source) == len(block)
+
+
+def test_an_edited_part_of_a_much_longer_source_is_found_wherever_it_stands() -> None:
+    source = random.Random(5).randbytes(400_000)
+    for place in (0, 100_000, 390_000):
+        part = source[place : place + 10_000]
+        for edit in (100, 5000, 9900):
+            assert shared(part[:edit] + b"new" + part[edit + 7 :], source) > 9_850
 
 
 def test_a_search_ends_when_its_budget_is_spent() -> None:

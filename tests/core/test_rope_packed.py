@@ -63,9 +63,7 @@ def test_joining_yields_slices_and_literals_in_order() -> None:
     ("segments", "problem"),
     [({}, "is missing"), ({TWENTY.key: b"short"}, "has 5 bytes where 20 were stored")],
 )
-def test_joining_names_the_segment_that_is_not_what_was_stored(
-    segments: Mapping[bytes, bytes], problem: str
-) -> None:
+def test_joining_names_the_segment_that_is_not_what_was_stored(segments: Mapping[bytes, bytes], problem: str) -> None:
     with pytest.raises(CorruptDataError, match=f"{TWENTY.key.hex()} {problem}"):
         join((TWENTY,), segments)
 

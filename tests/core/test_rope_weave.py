@@ -68,9 +68,7 @@ def edited(data: bytes, kind: int, place: float, extent: float, chunk: bytes) ->
             return data[at:end]
 
 
-steps = st.tuples(
-    st.integers(0, 5), places, places, chunks, st.lists(st.integers(1, 30), max_size=4), st.booleans()
-)
+steps = st.tuples(st.integers(0, 5), places, places, chunks, st.lists(st.integers(1, 30), max_size=4), st.booleans())
 
 
 @settings(max_examples=150, deadline=None)
@@ -148,9 +146,7 @@ EDITS: list[tuple[str, Callable[[bytes], bytes], int]] = [
 
 
 @pytest.mark.parametrize(("edit", "new"), [edit[1:] for edit in EDITS], ids=[edit[0] for edit in EDITS])
-def test_an_edit_costs_what_is_new_and_less_than_a_hundred_bytes(
-    edit: Callable[[bytes], bytes], new: int
-) -> None:
+def test_an_edit_costs_what_is_new_and_less_than_a_hundred_bytes(edit: Callable[[bytes], bytes], new: int) -> None:
     thread = Thread()
     assert thread.cost(edit(BASE), thread.put(BASE)) <= new + 100
 
@@ -181,6 +177,27 @@ def test_a_packet_that_repeats_a_prompt_costs_its_own_fields() -> None:
         assert thread.cost(b"index %d" % number + prompt + b"own fields", *packets) <= 100
 
 
+def test_what_is_read_beside_a_value_may_be_long_and_costs_it_nothing() -> None:
+    files = {f"file {number}": random.Random(number).randbytes(5000).hex() for number in range(30)}
+    whole = b"".join(path.encode() + text.encode() for path, text in files.items())
+    held = weave(whole, [])
+    source = Source(whole, held.manifest)
+    file = whole[120_000:130_000].replace(whole[123_000:123_010], b"an edit")
+    alone = weave(file, [source])
+    assert sum(map(len, alone.fresh.values())) > 9000
+    beside = weave(file, [source], beside=segment_keys(held.manifest))
+    assert sum(map(len, beside.fresh.values())) < 100
+    assert join(beside.manifest, held.fresh | beside.fresh) == file
+
+
+def test_there_are_never_more_segments_than_a_manifest_may_name_whatever_is_beside() -> None:
+    pieces = [random.Random(number).randbytes(300) for number in range(200)]
+    sources = [Source(piece, weave(piece, []).manifest) for piece in pieces]
+    beside = [key for source in sources for key in segment_keys(source.manifest)]
+    woven = weave(b"".join(pieces), sources, beside=beside)
+    assert len(segment_keys(woven.manifest)) <= 48
+
+
 def appended(length: int, times: int) -> Thread:
     chance = random.Random(length)
     thread = Thread()
@@ -191,16 +208,12 @@ def appended(length: int, times: int) -> Thread:
 
 
 @pytest.mark.parametrize(("length", "times"), [(600, 500), (600, 700), (2000, 1000)])
-def test_appends_are_stored_within_three_times_their_bytes_manifests_included(
-    length: int, times: int
-) -> None:
+def test_appends_are_stored_within_three_times_their_bytes_manifests_included(length: int, times: int) -> None:
     assert appended(length, times).stored <= 3 * length * times
 
 
 @pytest.mark.parametrize(("length", "times"), [(20, 3000), (150, 5000), (400, 2000)])
-def test_however_many_and_small_the_appends_a_byte_is_written_three_times_at_most(
-    length: int, times: int
-) -> None:
+def test_however_many_and_small_the_appends_a_byte_is_written_three_times_at_most(length: int, times: int) -> None:
     assert sum(map(len, appended(length, times).segments.values())) <= 3 * length * times
 
 

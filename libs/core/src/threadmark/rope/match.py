@@ -15,6 +15,8 @@ _NEAR = 4096  # bytes that every anchor is looked for in,
 _REACH = 64  # or so many times its distance ahead, if that is more
 _PATIENCE = 8  # a doubtful match stands once the search is at so many times the distance that it skips
 _DISTANCES = 3000  # tried in one search, at a microsecond each even where the anchors are found at once
+_SIZEABLE = 4096  # a stretch this long is worth a look through the whole of a source
+_MUCH_LONGER = 8  # that is so many times longer
 _GALLOP = 64  # the length of the first slices compared
 _LONGEST = 1 << 16  # and of the longest: the length that a difference inside them leaves to bisect
 
@@ -65,7 +67,26 @@ class Budget:
 
 def matches(data: bytes, gap: Gap, source: bytes, budget: Budget) -> list[Match]:
     """What a stretch of `data` shares with `source`, in ascending order in both."""
-    return [match for match in _Walk(data, gap, source, budget).matches() if match.length >= _LEAST]
+    first, last = _surroundings(data, gap, source, budget)
+    walk = _Walk(data, gap, source[first:last], budget)
+    return [match._replace(start=match.start + first) for match in walk.matches() if match.length >= _LEAST]
+
+
+def _surroundings(data: bytes, gap: Gap, source: bytes, budget: Budget) -> tuple[int, int]:
+    """Which part of the source to compare with: of one that is much longer, that where a piece of the stretch stands.
+
+    Two pieces are looked for, since one may have been edited.
+    """
+    if gap.length < _SIZEABLE or len(source) < _MUCH_LONGER * gap.length:
+        return 0, len(source)
+    for ahead in (gap.length // 2, gap.length // 4):
+        anchor = data[gap.start + ahead : gap.start + ahead + _ANCHOR]
+        budget.spend(len(source))
+        place = source.find(anchor)
+        if place >= 0:
+            first = place - ahead
+            return max(0, first - _NEAR // 2), first + gap.length + _NEAR // 2
+    return 0, len(source)
 
 
 class _Walk:

@@ -26,15 +26,14 @@ _RAGGED = 7  # a manifest may cost so many times the square root of the value's 
 _MENDED = 8  # and where it costs more it is made to cost so many times less than that
 
 
-def tidied(slices: list[Slice]) -> list[Slice]:
+def tidied(slices: list[Slice], beside: frozenset[bytes] = frozenset()) -> list[Slice]:
     """The same value within the bounds of what may be stored.
 
     The order matters: the first two rules may leave less of a segment in use, the third answers for that, and
     the last two drop segments only as a whole.
     """
-    for rule in (_without_crumbs, _without_tatters, _without_waste, _without_crowd):
-        slices = rule(slices)
-    return slices
+    slices = _without_tatters(_without_crumbs(slices))
+    return _without_crowd(_without_waste(slices, beside), beside)
 
 
 def raw_length(slices: list[Slice]) -> int:
@@ -71,14 +70,14 @@ def _without_tatters(slices: list[Slice]) -> list[Slice]:
     return mended
 
 
-def _without_waste(slices: list[Slice]) -> list[Slice]:
+def _without_waste(slices: list[Slice], beside: frozenset[bytes]) -> list[Slice]:
     """No more to be read than twice the value: the least used segments go first."""
     used = _used(slices)
-    sizes = {piece.key: piece.size for piece in slices if piece.key != RAW}
+    sizes = {piece.key: piece.size for piece in slices if piece.key != RAW and piece.key not in beside}
     total = sum(piece.length for piece in slices)
     excess = sum(sizes.values()) + raw_length(slices) - 2 * total - SLACK
     wasteful = set()
-    for key in sorted(used, key=lambda key: used[key] / sizes[key]):
+    for key in sorted(sizes, key=lambda key: used[key] / sizes[key]):
         if excess <= 0:
             break
         excess -= sizes[key] - used[key]
@@ -86,14 +85,16 @@ def _without_waste(slices: list[Slice]) -> list[Slice]:
     return _without(slices, wasteful)
 
 
-def _without_crowd(slices: list[Slice]) -> list[Slice]:
+def _without_crowd(slices: list[Slice], beside: frozenset[bytes]) -> list[Slice]:
     """No more segments than there is room for; the smallest merge.
 
     There is more room where segments are larger, since merging them costs more. Of all merges that is the
     best which costs least for the square of the room it makes: k free places let about k * k / 2 further
     segments come and be merged once before larger ones must give way.
     """
-    ascending = sorted((length, key) for key, length in _used(slices).items())
+    used = _used(slices)
+    spared = beside if len(used) < MOST_SEGMENTS else frozenset()
+    ascending = sorted((length, key) for key, length in used.items() if key not in spared)
     smaller = [length for length, _ in ascending[: (len(ascending) + 1) // 2]]
     if not smaller:
         return slices

@@ -1,7 +1,7 @@
 """What a put stores of a value: slices of what the thread holds already, and one new segment at most."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -9,9 +9,7 @@ from threadmark.rope.manifest import Manifest, Part, Slice, segment_key
 from threadmark.rope.reuse import RAW, Source, reused
 from threadmark.rope.tidy import MOST_LITERAL, tidied
 
-_LITERAL_ANYWAY = (
-    24  # so many raw bytes, the shortest pieces, stay out of a new segment: counts, that change again
-)
+_LITERAL_ANYWAY = 24  # so many raw bytes, the shortest pieces, stay out of a new segment: counts, that change again
 
 
 class Woven(NamedTuple):
@@ -21,25 +19,30 @@ class Woven(NamedTuple):
     fresh: dict[bytes, bytes]
 
 
-def weave(data: bytes, sources: Sequence[Source], key: Callable[[bytes], bytes] = segment_key) -> Woven:
+def weave(
+    data: bytes,
+    sources: Sequence[Source],
+    key: Callable[[bytes], bytes] = segment_key,
+    *,
+    beside: Collection[bytes] = (),
+) -> Woven:
     """Express a value by what its sources are made of.
 
     The first source should be what the value most likely came from; the others fill the gaps. Whatever the
     sources, a manifest names at most 48 segments in at most 512 parts, and the segments are together no
-    longer than twice the value and 1 KiB. Equal arguments give equal manifests.
+    longer than twice the value and 1 KiB; of those `beside`, which a reader of the value has read anyway, none
+    counts towards that. Equal arguments give equal manifests.
     """
     if len(data) <= MOST_LITERAL:
         return Woven((data,) if data else (), {})
-    return _laid(data, tidied(reused(data, sources)), key)
+    return _laid(data, tidied(reused(data, sources), frozenset(beside)), key)
 
 
 def _laid(data: bytes, slices: list[Slice], key: Callable[[bytes], bytes]) -> Woven:
     """Raw bytes as literals, and gathered in a new segment."""
     shortest = _shortest_gathered([piece.length for piece in slices if piece.key == RAW])
     segment = b"".join(
-        data[start : start + length]
-        for owner, _, start, length in slices
-        if owner == RAW and length >= shortest
+        data[start : start + length] for owner, _, start, length in slices if owner == RAW and length >= shortest
     )
     name = key(segment) if segment else RAW
     manifest: list[Part] = []

@@ -1,6 +1,6 @@
 """Turning encoded values into stored form, each against what the thread already holds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from threadmark.compression import shrink
 from threadmark.digests import value_digest
@@ -31,7 +31,7 @@ class Weaver:
         self.woven: list[tuple[Stored, bytes]] = []
         """What was woven, for the memory of recent encodings."""
 
-    def store(self, encoded: Encoded, near: Sequence[Source]) -> Stored:
+    def store(self, encoded: Encoded, near: Sequence[Source], beside: Collection[bytes] = ()) -> Stored:
         """The stored form of a value: compared with sources near it, and if much of it is new, with all others."""
         tag, data = encoded
         if len(data) <= LITERAL_LIMIT:
@@ -40,10 +40,10 @@ class Weaver:
         same = self._source(digest)
         if same is not None:
             return self._keep(Stored(tag, same.manifest, digest), data)
-        woven = weave(data, near)
+        woven = weave(data, near, beside=beside)
         if sum(map(len, woven.fresh.values())) >= _MUCH:
             far = self.siblings() + self._recall.recent(self._thread_id, self._epoch)
-            woven = weave(data, [*near, *far][:_SOURCES]) if far else woven
+            woven = weave(data, [*near, *far][:_SOURCES], beside=beside) if far else woven
         if not segment_keys(woven.manifest):
             return Stored(tag, (data,), b"")
         self._fresh |= woven.fresh

@@ -82,12 +82,14 @@ def put_writes(
     channels = {channel for channel, _ in encoded.values()}
     for _ in range(_ATTEMPTS):
         current, weaver = yield from _prepared(kit, where, channels if large else None)
+        # Whoever reads a pending write reads the values of its checkpoint, too.
+        beside = {key for value in current.header.values.values() for key in value.keys()} if current else set()  # noqa: SIM118 - not a mapping
         rows, written = [], []
         for index, (channel, value) in encoded.items():
             base = weaver.sources(current.header.values.get(channel)) if current else []
             # Packets to the same node are often alike; to compare with more than one costs more than it gains.
             alike = weaver.siblings() or weaver.written(where.ns, where.checkpoint_id, channel)
-            stored = weaver.store(value, [*base, *alike[:1]])
+            stored = weaver.store(value, [*base, *alike[:1]], beside)
             row = WriteRow(where.ns, where.checkpoint_id, task_id, index, task_path, channel, stored.to_bytes(), b"")
             rows.append(write_row(where.thread_id, row))
             written.append((channel, stored.digest))
