@@ -5,8 +5,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from threadmark.errors import CorruptDataError, PlacedError, SerializationError
 from threadmark.serde.classes import Classes
-from threadmark.serde.decoder import decode
-from threadmark.serde.encoder import Encoder
+from threadmark.serde.decoder import decode, decode_plain
+from threadmark.serde.encoder import encode
 from threadmark.serde.plans import Plans
 from threadmark.serde.registry import DEFAULT, Registry
 
@@ -45,30 +45,25 @@ class Serde:
     ) -> None:
         classes = Classes(registry, allow, import_anything=dangerously_import_anything)
         self._plans = Plans(registry, classes)
-        # Encoders at rest. A list's pop and append are atomic, so threads share it without a lock.
-        self._encoders: list[Encoder] = []
 
     def dumps_typed(self, obj: Any, /) -> tuple[str, bytes]:
         """The value as a tag and bytes; equal values give equal bytes in every process."""
         if obj is None:
             return NONE, b""
         try:
-            encoder = self._encoders.pop()
-        except IndexError:
-            encoder = Encoder(self._plans)
-        try:
-            encoded, typed = encoder.encode(obj)
+            encoded, typed = encode(obj, self._plans)
         except PlacedError:
             raise
         except Exception as error:
             raise SerializationError(f"the value cannot be stored: {error}") from error
-        self._encoders.append(encoder)
         return (TYPED if typed else PLAIN), encoded
 
     def loads_typed(self, data: tuple[str, bytes], /) -> Any:
         """The value that `dumps_typed` was given."""
         tag, encoded = data
-        if tag in {PLAIN, TYPED}:
+        if tag == PLAIN:
+            return decode_plain(encoded, self._plans)
+        if tag == TYPED:
             return decode(encoded, self._plans)
         if tag == NONE and not encoded:
             return None

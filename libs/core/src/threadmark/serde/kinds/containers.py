@@ -73,8 +73,8 @@ def _give_namespace(items: list[Any]) -> SimpleNamespace:
 
 KINDS = (
     Kind("t", tuple, lambda value: value, tuple),
-    Kind("s", set, lambda value: value, set, unordered=True),
-    Kind("f", frozenset, lambda value: value, frozenset, unordered=True),
+    Kind("s", set, lambda value: value, set),
+    Kind("f", frozenset, lambda value: value, frozenset),
     Kind("b", bytearray, lambda value: (bytes(value),), lambda items: bytearray(*items)),
     Kind("v", memoryview, _no_memoryview, lambda _: None),
     Kind("q", deque, lambda value: (value.maxlen, *value), _give_deque),

@@ -4,19 +4,21 @@ import sys
 from typing import Any
 
 from threadmark.errors import CorruptDataError
-from threadmark.serde.attributes import Fields, checked_state, evolve
-from threadmark.serde.kinds.records import plan_of_attributes
-from threadmark.serde.plan import Give, Take, Upgrade
+from threadmark.serde.attributes import Fields, checked_names, checked_state, evolve, named
+from threadmark.serde.kinds.records import attribute_reader, attribute_writer
+from threadmark.serde.plan import Definer, Give, Take, Upgrade
+from threadmark.serde.shapes import Shapes
 
-_MOST_SHAPES = 256
+# How a model's dictionary of extra values, or of private attributes, is stored.
+_NONE, _EMPTY, _HERE = 0, 1, 2
 
 
 class Models:
     """Models of pydantic 2.
 
-    The items are the fields' dictionary and which of them were set, as a number whose bits follow the
-    dictionary's order; then only where there are some: extra values, private attributes, and the class's field
-    names where the dictionary's are not the same (a model made by `model_construct`, a cached property).
+    The mark lists the names in the model's dictionary, those that were set, how extra values and private attributes
+    are there, and the class's fields where the dictionary's names are not the same (a model made by
+    `model_construct`, a cached property). The items are the values, then extra values and private attributes.
     """
 
     letter = "M"
@@ -27,66 +29,85 @@ class Models:
         pydantic = sys.modules.get("pydantic.main")
         return pydantic is not None and issubclass(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
-    def plan(self, cls: Any, upgrade: Upgrade | None) -> tuple[Take, Give]:
+    def writer(self, cls: Any, define: Definer) -> Take:
+        """By state."""
+        fields = frozenset(cls.__pydantic_fields__)
+
+        def new_shape(key: tuple[tuple[str, ...], frozenset[str], int, int]) -> Any:
+            names, fields_set, extra, private = key
+            listed = () if fields == frozenset(names) else (sorted(fields),)
+            return define.shape(list(names), sorted(fields_set), extra, private, *listed)
+
+        shapes = Shapes(new_shape)
+
+        def take(model: Any) -> list[Any]:
+            state, extra, private = model.__dict__, model.__pydantic_extra__, model.__pydantic_private__
+            fields_set = frozenset(model.__pydantic_fields_set__)
+            if not extra and private is None:
+                return [shapes[tuple(state), fields_set, _NONE if extra is None else _EMPTY, _NONE], *state.values()]
+            key = (tuple(state), fields_set, _presence(extra), _presence(private))
+            return [shapes[key], *state.values(), *filter(None, (extra, private))]
+
+        return take
+
+    def reader(self, cls: Any, details: list[Any], upgrade: Upgrade | None) -> Give:
         """By state."""
         from pydantic import BaseModel
 
-        every = cls.__pydantic_fields__
-        names = frozenset(every)
-        listed = sorted(names)
-        defaults = {
-            name: (lambda field=field: field.get_default(call_default_factory=True))
-            for name, field in every.items()
-            if not field.is_required()
-        }
-        fields = Fields(names, defaults)
-        own = vars(BaseModel)
-        set_fields_set = own["__pydantic_fields_set__"].__set__
-        set_extra = own["__pydantic_extra__"].__set__
-        set_private = own["__pydantic_private__"].__set__
-        set_state = object.__setattr__
-        new = object.__new__
-        masks: dict[Any, tuple[Any, bool]] = {}
-        sets: dict[Any, frozenset[str]] = {}
-
-        def take(model: Any) -> tuple[Any, ...]:
-            state = model.__dict__
-            shape = (tuple(state), frozenset(model.__pydantic_fields_set__))
-            known = masks.get(shape)
-            if known is None:
-                known = (_mask(*shape), names == state.keys())
-                _remember(masks, shape, known)
-            mask, regular = known
-            extra, private = model.__pydantic_extra__, model.__pydantic_private__
-            if extra is None and private is None and regular:
-                return (state, mask)
-            return (state, mask, extra, private) if regular else (state, mask, extra, private, listed)
+        names, fields_set, extra_is, private_is, *listed = details
+        names, fields_set = checked_names(names), frozenset(checked_names(fields_set))
+        stored, fields = frozenset(*map(checked_names, listed or [names])), _model_fields(cls)
+        slots = vars(BaseModel)
+        set_fields_set = slots["__pydantic_fields_set__"].__set__
+        set_extra = slots["__pydantic_extra__"].__set__
+        set_private = slots["__pydantic_private__"].__set__
+        set_dict, new = object.__setattr__, object.__new__
+        plain = extra_is != _HERE and private_is != _HERE and stored == fields.names
 
         def give(items: list[Any]) -> Any:
-            state, mask, *rest = items
-            extra, private, stored = (*rest, None, None, None)[:3]
-            shape = (tuple(state), mask) if type(mask) is int else None
-            set_names = sets.get(shape)
-            if set_names is None:
-                checked_state(state)
-                set_names = _unmask(state, mask)
-                if shape:
-                    _remember(sets, shape, set_names)
-            if (stored_names := state.keys() if stored is None else frozenset(stored)) != names:
-                state = evolve(cls, state, stored_names, fields, upgrade)
-                set_names &= state.keys() | (extra or {}).keys()
+            private = _dictionary(private_is, items)
+            extra = _dictionary(extra_is, items)
+            state = named(names, items)
+            if stored != fields.names:
+                state = evolve(cls, state, stored, fields, upgrade)
+            return build(state, extra, private)
+
+        def build(state: dict[str, Any], extra: Any, private: Any) -> Any:
             model = new(cls)
-            set_state(model, "__dict__", state)
-            set_fields_set(model, set(set_names))
-            set_extra(model, None if extra is None else checked_state(extra))
-            set_private(model, None if private is None else checked_state(private))
+            set_dict(model, "__dict__", state)
+            set_fields_set(model, set(fields_set))
+            set_extra(model, extra)
+            set_private(model, private)
             return model
 
-        return take, give
+        return give
+
+
+def _presence(dictionary: dict[str, Any] | None) -> int:
+    return _NONE if dictionary is None else _HERE if dictionary else _EMPTY
+
+
+def _dictionary(presence: object, items: list[Any]) -> dict[str, Any] | None:
+    if presence == _HERE:
+        return checked_state(items.pop())
+    return None if presence == _NONE else {}
+
+
+def _model_fields(cls: Any) -> Fields:
+    defaults = {
+        name: lambda field=field: field.get_default(call_default_factory=True)
+        for name, field in cls.__pydantic_fields__.items()
+        # A factory that takes the other fields' validated values cannot fill one field of a stored model.
+        if not field.is_required() and not getattr(field, "default_factory_takes_validated_data", False)
+    }
+    return Fields(frozenset(cls.__pydantic_fields__), defaults)
 
 
 class FirstModels:
-    """Models of pydantic 1, which pydantic 2 still carries as `pydantic.v1`."""
+    """Models of pydantic 1, which pydantic 2 still carries as `pydantic.v1`.
+
+    Which fields were given, and the private ones, are slots: the attributes are all there is.
+    """
 
     letter = "m"
     title = "a pydantic.v1 model"
@@ -94,18 +115,21 @@ class FirstModels:
     def accepts(self, cls: type) -> bool:
         """Whether the class is a model of pydantic 1."""
         pydantic = sys.modules.get("pydantic.v1.main")
-        return pydantic is not None and issubclass(cls, pydantic.BaseModel)
+        return pydantic is not None and issubclass(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
-    def plan(self, cls: Any, upgrade: Upgrade | None) -> tuple[Take, Give]:
-        """By attributes: the set of given fields and the private ones are slots."""
-        every = cls.__fields__
-        names = {*every, "__fields_set__", *cls.__private_attributes__}
-        defaults: dict[str, Any] = {
-            name: (lambda field=field: field.get_default())
-            for name, field in every.items()
-            if not field.required
-        }
-        return plan_of_attributes(cls, Fields(frozenset(names), defaults), upgrade)
+    def writer(self, cls: type, define: Definer) -> Take:
+        """By attributes."""
+        return attribute_writer(cls, _first_model_fields(cls), define)
+
+    def reader(self, cls: type, details: list[Any], upgrade: Upgrade | None) -> Give:
+        """By attributes."""
+        return attribute_reader(cls, _first_model_fields(cls), details, upgrade)
+
+
+def _first_model_fields(cls: Any) -> Fields:
+    names = {*cls.__fields__, "__fields_set__", *cls.__private_attributes__}
+    optional = {name: field.get_default for name, field in cls.__fields__.items() if not field.required}
+    return Fields(frozenset(names), optional)
 
 
 class Secrets:
@@ -116,36 +140,17 @@ class Secrets:
 
     def accepts(self, cls: type) -> bool:
         """Whether the class is one of pydantic's secrets."""
-        types = [sys.modules.get("pydantic.types"), sys.modules.get("pydantic.v1.types")]
-        return any(module is not None and cls in (module.SecretStr, module.SecretBytes) for module in types)
+        modules = [sys.modules.get("pydantic.types"), sys.modules.get("pydantic.v1.types")]
+        return any(module is not None and cls in (module.SecretStr, module.SecretBytes) for module in modules)
 
-    def plan(self, cls: type, upgrade: Upgrade | None) -> tuple[Take, Give]:
+    def writer(self, cls: type, define: Definer) -> Take:
         """By attributes."""
-        return plan_of_attributes(cls, Fields(frozenset({"_secret_value"}), {}), upgrade)
+        return attribute_writer(cls, _SECRET_FIELDS, define)
+
+    def reader(self, cls: type, details: list[Any], upgrade: Upgrade | None) -> Give:
+        """By attributes."""
+        return attribute_reader(cls, _SECRET_FIELDS, details, upgrade)
 
 
+_SECRET_FIELDS = Fields(frozenset({"_secret_value"}), {})
 FAMILIES = (Models(), FirstModels(), Secrets())
-
-
-def _mask(state: tuple[str, ...], fields_set: frozenset[str]) -> int | list[str]:
-    """Names that the dictionary does not have (extra values count as set) leave no choice but to list them all."""
-    if not fields_set.issubset(state):
-        return sorted(fields_set)
-    return sum(1 << place for place, name in enumerate(state) if name in fields_set)
-
-
-def _unmask(state: dict[str, Any], mask: Any) -> frozenset[str]:
-    if type(mask) is int:
-        if mask >> len(state):
-            raise CorruptDataError("more fields were set than the model has")
-        return frozenset(name for place, name in enumerate(state) if mask >> place & 1)
-    if type(mask) is not list or not all(type(name) is str for name in mask):
-        raise CorruptDataError("the names of the fields that were set are not some")
-    return frozenset(mask)
-
-
-def _remember(cache: dict[Any, Any], key: Any, value: Any) -> None:
-    """Shapes repeat; where they do not (model_construct with anything at all), the cache starts over."""
-    if len(cache) >= _MOST_SHAPES:
-        cache.clear()
-    cache[key] = value

@@ -10,7 +10,7 @@ from threadmark.errors import SerializationError
 from threadmark.serde.attributes import Attributes, checked_state
 from threadmark.serde.kinds.containers import Factories
 from threadmark.serde.kinds.times import give_datetime, take_datetime
-from threadmark.serde.plan import Give, Take, Upgrade
+from threadmark.serde.plan import Definer, Give, Take, Upgrade
 
 _HEAP_TYPE = 1 << 9
 _POINTER = 8
@@ -111,27 +111,28 @@ class Subclasses:
         base = _builtin_base(cls)
         return base is not None and cls is not base and _made_by_class_statements(cls, base)
 
-    def plan(self, cls: type, upgrade: Upgrade | None) -> tuple[Take, Give]:
+    def writer(self, cls: type, define: Definer) -> Take:
         """The content, then the attributes where there are some."""
-        base = _builtin_base(cls)
-        if base is None:
-            raise SerializationError(f"{cls.__qualname__} is not {self.title}")
-        builtin = _BUILTINS[base]
-        attributes = Attributes(cls)
-        del upgrade
+        shape, builtin, read = define.shape(), _builtin(cls), Attributes(cls).read
 
-        def take(value: object) -> tuple[Any, ...]:
-            content, own = builtin.take(value), attributes.read(value)
-            return (content, own) if own else (content,)
+        def take(value: object) -> list[Any]:
+            content, own = builtin.take(value), read(value)
+            return [shape, content, own] if own else [shape, content]
+
+        return take
+
+    def reader(self, cls: type, details: list[Any], upgrade: Upgrade | None) -> Give:
+        """The content by the builtin's own methods."""
+        builtin, write = _builtin(cls), Attributes(cls).write
 
         def give(items: list[Any]) -> object:
             content, *own = items
             value = builtin.give(cls, content)
             if own:
-                attributes.write(value, checked_state(own[0]))
+                write(value, checked_state(*own))
             return value
 
-        return take, give
+        return give
 
 
 class DefaultDicts:
@@ -151,23 +152,31 @@ class DefaultDicts:
             and _made_by_class_statements(cls, defaultdict)
         )
 
-    def plan(self, cls: type[defaultdict[Any, Any]], upgrade: Upgrade | None) -> tuple[Take, Give]:
+    def writer(self, cls: type, define: Definer) -> Take:
         """The factory's name, the content, then the attributes."""
-        attributes, factories = Attributes(cls), self._factories
-        del upgrade
+        shape, read, factories = define.shape(), Attributes(cls).read, self._factories
+        return lambda value: [shape, factories.name(value.default_factory), dict(dict.items(value)), read(value)]
 
-        def take(value: defaultdict[Any, Any]) -> tuple[Any, ...]:
-            return (factories.name(value.default_factory), dict(dict.items(value)), attributes.read(value))
+    def reader(self, cls: type, details: list[Any], upgrade: Upgrade | None) -> Give:
+        """The content by defaultdict's own methods."""
+        write, factories = Attributes(cls).write, self._factories
 
         def give(items: list[Any]) -> defaultdict[Any, Any]:
             factory, content, own = items
-            value = defaultdict.__new__(cls)
+            value: defaultdict[Any, Any] = defaultdict.__new__(cls)
             defaultdict.__init__(value, factories.find(factory))
             dict.update(value, content)
-            attributes.write(value, checked_state(own))
+            write(value, checked_state(own))
             return value
 
-        return take, give
+        return give
+
+
+def _builtin(cls: type) -> _Builtin:
+    base = _builtin_base(cls)
+    if base is None:
+        raise SerializationError(f"{cls.__qualname__} is not a subclass of a builtin type any more")
+    return _BUILTINS[base]
 
 
 def _builtin_base(cls: type) -> type | None:
