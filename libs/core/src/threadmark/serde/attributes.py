@@ -84,11 +84,16 @@ def checked_state(found: object) -> dict[str, Any]:
     return found
 
 
+def wrong_count(names: list[str], items: list[Any]) -> CorruptDataError:
+    """The error for an object that has not one item for each name of its mark."""
+    return CorruptDataError(f"a stored object has {len(items)} items where its mark has {len(names)} names")
+
+
 def named(names: list[str], items: list[Any]) -> dict[str, Any]:
-    """The items by name; there must be one for each."""
+    """The items by name."""
     if len(items) != len(names):
-        raise CorruptDataError("a stored object has not as many items as its mark has names")
-    return dict(zip(names, items, strict=True))
+        raise wrong_count(names, items)
+    return dict(zip(names, items, strict=False))
 
 
 def evolve(

@@ -4,9 +4,9 @@ import sys
 from typing import Any
 
 from threadmark.errors import CorruptDataError
-from threadmark.serde.attributes import Fields, checked_names, checked_state, evolve, named
+from threadmark.serde.attributes import Fields, checked_names, checked_state, evolve, wrong_count
 from threadmark.serde.kinds.records import attribute_reader, attribute_writer
-from threadmark.serde.plan import Definer, Give, Take, Upgrade
+from threadmark.serde.plan import Definer, Give, Shape, Take, Upgrade
 from threadmark.serde.shapes import Shapes
 
 # How a model's dictionary of extra values, or of private attributes, is stored.
@@ -33,20 +33,27 @@ class Models:
         """By state."""
         fields = frozenset(cls.__pydantic_fields__)
 
-        def new_shape(key: tuple[tuple[str, ...], frozenset[str], int, int]) -> Any:
+        def new_shape(key: tuple[tuple[str, ...], frozenset[str], int, int]) -> Shape:
             names, fields_set, extra, private = key
             listed = () if fields == frozenset(names) else (sorted(fields),)
             return define.shape(list(names), sorted(fields_set), extra, private, *listed)
 
         shapes = Shapes(new_shape)
+        # Models mostly look like the one before. Kept as one tuple, so that threads see all of it or none.
+        latest: tuple[Any, ...] = (None, None, None, None)
 
         def take(model: Any) -> list[Any]:
-            state, extra, private = model.__dict__, model.__pydantic_extra__, model.__pydantic_private__
-            fields_set = frozenset(model.__pydantic_fields_set__)
-            if not extra and private is None:
-                return [shapes[tuple(state), fields_set, _NONE if extra is None else _EMPTY, _NONE], *state.values()]
-            key = (tuple(state), fields_set, _presence(extra), _presence(private))
-            return [shapes[key], *state.values(), *filter(None, (extra, private))]
+            nonlocal latest
+            state, given = model.__dict__, model.__pydantic_fields_set__
+            extra, private = model.__pydantic_extra__, model.__pydantic_private__
+            names, fields_set, same_extra, shape = latest
+            if private is None and tuple(state) == names and given == fields_set and extra == same_extra:
+                return [shape, *state.values()]
+            key = (tuple(state), frozenset(given), _presence(extra), _presence(private))
+            shape = shapes[key]
+            if not extra:
+                latest = (key[0], key[1], extra, shape)
+            return [shape, *state.values(), *filter(None, (extra, private))]
 
         return take
 
@@ -61,20 +68,17 @@ class Models:
         set_fields_set = slots["__pydantic_fields_set__"].__set__
         set_extra = slots["__pydantic_extra__"].__set__
         set_private = slots["__pydantic_private__"].__set__
-        set_dict, new = object.__setattr__, object.__new__
-        plain = extra_is != _HERE and private_is != _HERE and stored == fields.names
+        set_dict, new = slots["__dict__"].__set__, object.__new__
+        same, count = stored == fields.names, len(names)
 
         def give(items: list[Any]) -> Any:
-            private = _dictionary(private_is, items)
-            extra = _dictionary(extra_is, items)
-            state = named(names, items)
-            if stored != fields.names:
-                state = evolve(cls, state, stored, fields, upgrade)
-            return build(state, extra, private)
-
-        def build(state: dict[str, Any], extra: Any, private: Any) -> Any:
+            private = checked_state(items.pop()) if private_is == _HERE else {} if private_is else None
+            extra = checked_state(items.pop()) if extra_is == _HERE else {} if extra_is else None
+            if len(items) != count:
+                raise wrong_count(names, items)
+            state = dict(zip(names, items))
             model = new(cls)
-            set_dict(model, "__dict__", state)
+            set_dict(model, state if same else evolve(cls, state, stored, fields, upgrade))
             set_fields_set(model, set(fields_set))
             set_extra(model, extra)
             set_private(model, private)
@@ -84,13 +88,9 @@ class Models:
 
 
 def _presence(dictionary: dict[str, Any] | None) -> int:
-    return _NONE if dictionary is None else _HERE if dictionary else _EMPTY
-
-
-def _dictionary(presence: object, items: list[Any]) -> dict[str, Any] | None:
-    if presence == _HERE:
-        return checked_state(items.pop())
-    return None if presence == _NONE else {}
+    if dictionary is None:
+        return _NONE
+    return _HERE if dictionary else _EMPTY
 
 
 def _model_fields(cls: Any) -> Fields:
