@@ -3,6 +3,7 @@
 from typing import Any
 
 from threadmark.errors import CorruptDataError, PlacedError
+from threadmark.serde.places import where_unreadable
 from threadmark.serde.plan import Reader, reference_to
 from threadmark.serde.plans import Plans
 from threadmark.serde.wire import MARK_CODE, NeedsSlowWayError, unpack, unpack_fast
@@ -43,10 +44,12 @@ def decode(encoded: bytes, plans: Plans) -> Any:
 
     try:
         value = unpack(encoded, read_array, read_mark)
-    except PlacedError:
-        raise
+    except PlacedError as error:
+        place = where_unreadable(encoded, plans)
+        raise (error.at(place) if place else error) from error.__cause__
     except Exception as error:
-        raise CorruptDataError(f"the stored bytes cannot be read: {type(error).__name__}: {error}") from error
+        problem = f"the stored bytes cannot be read: {type(error).__name__}: {error}"
+        raise CorruptDataError(problem, where_unreadable(encoded, plans)) from error
     if marks:
         raise CorruptDataError("a mark stands where no typed array begins")
     return value

@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.classes import Classes
-from threadmark.serde.kinds import containers, enums, exceptions, models, records, scalars, subclasses, text, times
+from threadmark.serde.kinds import arrays, containers, enums, exceptions, frames, models, records, scalars, subclasses, text, times
 from threadmark.serde.plan import Definer, Family, Give, Kind, Reader, Shape, Take
 from threadmark.serde.refusals import refusal
 from threadmark.serde.registry import Registered, Registry
 from threadmark.serde.wire import unpack
 
 _REGISTERED = "="
-_CARRIED_BY_MSGPACK = frozenset({type(None), bool, int, float, str, bytes, list, dict})
 _MOST_READERS = 10_000
 
 
@@ -43,6 +42,8 @@ class _Head(NamedTuple):
 class Plans:
     """One serializer's writers and readers, kept from call to call and checked against the classes of today."""
 
+    carried = frozenset({type(None), bool, int, float, str, bytes, list, dict})
+
     def __init__(self, registry: Registry, classes: Classes) -> None:
         self._registry = registry
         self._classes = classes
@@ -53,6 +54,8 @@ class Plans:
         self._families: tuple[Family, ...] = (
             enums.FAMILY,
             exceptions.FAMILY,
+            *arrays.FAMILIES,
+            frames.FAMILY,
             records.NAMED_TUPLES,
             subclasses.DefaultDicts(factories),
             subclasses.FAMILY,
@@ -131,7 +134,16 @@ class Plans:
         return next((family for family in self._families if family.accepts(cls)), None)
 
     def _is_stored(self, cls: type) -> bool:
-        return cls in _CARRIED_BY_MSGPACK or cls in self._kind_writers or self._family(cls) is not None
+        return cls in self.carried or cls in self._kind_writers or self._family(cls) is not None
+
+
+def names_in(payload: bytes) -> list[str]:
+    """The attributes' names in a mark, where its kind has some."""
+    if len(payload) == 1:
+        return []
+    _, details = _parts(payload)
+    names = details[0] if details else []
+    return names if type(names) is list and all(type(name) is str for name in names) else []
 
 
 def _parts(payload: bytes) -> tuple[str, list[Any]]:

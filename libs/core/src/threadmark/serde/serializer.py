@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
-from threadmark.errors import CorruptDataError, PlacedError, SerializationError
+from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.classes import Classes
 from threadmark.serde.decoder import decode, decode_plain
 from threadmark.serde.encoder import encode
+from threadmark.serde.places import where_unstorable
 from threadmark.serde.plans import Plans
 from threadmark.serde.registry import DEFAULT, Registry
 
@@ -52,10 +53,9 @@ class Serde:
             return NONE, b""
         try:
             encoded, typed = encode(obj, self._plans)
-        except PlacedError:
-            raise
         except Exception as error:
-            raise SerializationError(f"the value cannot be stored: {error}") from error
+            problem = where_unstorable(obj, self._plans) or SerializationError(f"it cannot be stored: {error}")
+            raise problem from error
         return (TYPED if typed else PLAIN), encoded
 
     def loads_typed(self, data: tuple[str, bytes], /) -> Any:

@@ -39,21 +39,20 @@ class Models:
             return define.shape(list(names), sorted(fields_set), extra, private, *listed)
 
         shapes = Shapes(new_shape)
+        if cls.__private_attributes__ or cls.model_config.get("extra") == "allow":
+            return _writer_with_dictionaries(shapes)
         # Models mostly look like the one before. Kept as one tuple, so that threads see all of it or none.
-        latest: tuple[Any, ...] = (None, None, None, None)
+        latest: tuple[Any, ...] = (None, None, None)
 
         def take(model: Any) -> list[Any]:
             nonlocal latest
             state, given = model.__dict__, model.__pydantic_fields_set__
-            extra, private = model.__pydantic_extra__, model.__pydantic_private__
-            names, fields_set, same_extra, shape = latest
-            if private is None and tuple(state) == names and given == fields_set and extra == same_extra:
-                return [shape, *state.values()]
-            key = (tuple(state), frozenset(given), _presence(extra), _presence(private))
-            shape = shapes[key]
-            if not extra:
-                latest = (key[0], key[1], extra, shape)
-            return [shape, *state.values(), *filter(None, (extra, private))]
+            names, fields_set, shape = latest
+            if tuple(state) != names or given != fields_set:
+                names, fields_set = tuple(state), frozenset(given)
+                shape = shapes[names, fields_set, _NONE, _NONE]
+                latest = (names, fields_set, shape)
+            return [shape, *state.values()]
 
         return take
 
@@ -85,6 +84,26 @@ class Models:
             return model
 
         return give
+
+
+def _writer_with_dictionaries(shapes: Shapes[Any]) -> Take:
+    """The writer for models that may have extra values or private attributes."""
+    latest: tuple[Any, ...] = (None, None, None, None)
+
+    def take(model: Any) -> list[Any]:
+        nonlocal latest
+        state, given, extra = model.__dict__, model.__pydantic_fields_set__, model.__pydantic_extra__
+        private = model.__pydantic_private__
+        names, fields_set, same_extra, shape = latest
+        if extra == same_extra and private is None and tuple(state) == names and given == fields_set:
+            return [shape, *state.values()]
+        names, fields_set = tuple(state), frozenset(given)
+        shape = shapes[names, fields_set, _presence(extra), _presence(private)]
+        if not extra and private is None:
+            latest = (names, fields_set, extra, shape)
+        return [shape, *state.values(), *filter(None, (extra, private))]
+
+    return take
 
 
 def _presence(dictionary: dict[str, Any] | None) -> int:
