@@ -1,7 +1,7 @@
 """Encoding and decoding, beside LangGraph's own serializer in the same process.
 
-Run it: `python benchmarks/serde_speed.py`. A ratio above 1 means that Threadmark is faster, or smaller. Each figure is
-the best of many short runs, taken in turns so that a busy machine slows both.
+Run it: `python benchmarks/serde_speed.py`. A ratio above 1 means that Threadmark is faster, or smaller. Each
+figure is the best of many short runs, taken in turns so that a busy machine slows both.
 """
 
 import dataclasses
@@ -57,7 +57,12 @@ def messages(rng: random.Random) -> list[Any]:
     found: list[Any] = []
     while len(found) < 500:
         found.append(HumanMessage(content=text(rng, 20), id=str(uuid.UUID(int=rng.getrandbits(128)))))
-        call = {"name": "search", "args": {"query": text(rng, 4)}, "id": f"call_{len(found)}", "type": "tool_call"}
+        call = {
+            "name": "search",
+            "args": {"query": text(rng, 4)},
+            "id": f"call_{len(found)}",
+            "type": "tool_call",
+        }
         found.append(
             AIMessage(
                 content=text(rng, 60),
@@ -96,7 +101,8 @@ def deep_state(rng: random.Random) -> dict[str, Any]:
 
     return {
         "chapters": [
-            Chapter(number, [finding() for _ in range(5)], {"state": "open", "round": number}) for number in range(40)
+            Chapter(number, [finding() for _ in range(5)], {"state": "open", "round": number})
+            for number in range(40)
         ]
     }
 
@@ -126,15 +132,20 @@ def best(actions: list[Callable[[], Any]]) -> list[float]:
 def main() -> None:
     """Print a row for each kind of state."""
     ours, theirs = Serde(), JsonPlusSerializer(allowed_msgpack_modules=True)
-    print(f"{'state':22} {'encode':>9} {'decode':>9} {'bytes':>10} {'encode x':>9} {'decode x':>9} {'size x':>7}")
+    head = ("encode", "decode", "bytes", "encode x", "decode x", "size x")
+    print(f"{'state':22}" + "".join(f"{title:>11}" for title in head))
     for make in (messages, plain_messages, deep_state, scalars):
         value = make(random.Random(7))
         mine, other = ours.dumps_typed(value), theirs.dumps_typed(value)
-        encode, peer_encode = best([lambda v=value: ours.dumps_typed(v), lambda v=value: theirs.dumps_typed(v)])
-        decode, peer_decode = best([lambda d=mine: ours.loads_typed(d), lambda d=other: theirs.loads_typed(d)])
+        encode, peer_encode = best(
+            [lambda v=value: ours.dumps_typed(v), lambda v=value: theirs.dumps_typed(v)]
+        )
+        decode, peer_decode = best(
+            [lambda d=mine: ours.loads_typed(d), lambda d=other: theirs.loads_typed(d)]
+        )
         print(
-            f"{make.__name__:22} {encode:7.0f}us {decode:7.0f}us {len(mine[1]):10,}"
-            f" {peer_encode / encode:8.2f}x {peer_decode / decode:8.2f}x {len(other[1]) / len(mine[1]):6.2f}x"
+            f"{make.__name__:22}{encode:9.0f}us{decode:9.0f}us{len(mine[1]):11,}"
+            f"{peer_encode / encode:10.2f}x{peer_decode / decode:10.2f}x{len(other[1]) / len(mine[1]):10.2f}x"
         )
 
 

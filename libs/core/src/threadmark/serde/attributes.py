@@ -1,7 +1,8 @@
 """An object's attributes as data, and data put back as attributes, without running any method of its class.
 
-Also here: what happens when the class has changed since its instance was stored. One rule serves every kind of
-record: fields that were added take their defaults, and everything else needs an `upgrade` that says what is meant.
+Also here: what happens when the class has changed since its instance was stored. One rule serves every kind
+of record: fields that were added take their defaults, and everything else needs an `upgrade` that says what
+is meant.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Upgrade
+from threadmark.serde.plan import Stored
 
 # What typing and attrs note on instances for themselves: not part of the value, and wrong in another process.
 _CACHED_HASH = "_attrs_cached_hash"
@@ -38,7 +39,9 @@ class Attributes:
             for name, descriptor in members:
                 if isinstance(descriptor, types.MemberDescriptorType) and name not in _NOT_SLOTS:
                     if name in self.slots:
-                        raise SerializationError(f"{cls.__qualname__} cannot be stored: two slots are named {name!r}")
+                        raise SerializationError(
+                            f"{cls.__qualname__} cannot be stored: two slots are named {name!r}"
+                        )
                     self.slots[name] = descriptor
 
     def read(self, value: object) -> dict[str, Any]:
@@ -96,23 +99,19 @@ def named(names: list[str], items: list[Any]) -> dict[str, Any]:
     return dict(zip(names, items, strict=False))
 
 
-def evolve(
-    cls: type, state: dict[str, Any], stored: Iterable[str], now: Fields, upgrade: Upgrade | None
-) -> dict[str, Any]:
-    """The state for the class as it is now, from one that was stored when its fields were `stored`."""
-    if upgrade is not None:
-        state = dict(upgrade(state))
-        before = frozenset(state)
-    else:
-        before = frozenset(stored)
+def evolve(stored: Stored, state: dict[str, Any], names: Iterable[str], now: Fields) -> dict[str, Any]:
+    """The state for the class as it is now, from one that was stored when its fields had these names."""
+    name, source, before = stored.cls.__qualname__, "the class has changed since", frozenset(names)
+    if stored.upgrade is not None:
+        state = dict(stored.upgrade(state))
+        source, before = "its upgrade function's result does not fit", frozenset(state)
     missing, removed = now.names - before, before - now.names
-    unfilled = sorted(missing - now.defaults.keys())
+    unfilled = missing - now.defaults.keys()
     if removed or unfilled:
-        changes = [f"{name} was removed" for name in sorted(map(str, removed))]
-        changes += [f"{name} is new and has no default" for name in unfilled]
-        source = "its upgrade function's result does not fit" if upgrade else "the class has changed since"
+        changes = [f"{field} was removed" for field in sorted(map(str, removed))]
+        changes += [f"{field} is new and has no default" for field in sorted(unfilled)]
         raise SerializationError(
-            f"a stored {cls.__qualname__} cannot be loaded: {source} ({'; '.join(changes)}); "
-            f"give threadmark.serde.register({cls.__qualname__}, upgrade=...) a function that maps the old fields"
+            f"a stored {name} cannot be loaded: {source} ({'; '.join(changes)}); "
+            f"give threadmark.serde.register({name}, upgrade=...) a function that maps the old fields"
         )
-    return state | {name: now.defaults[name]() for name in sorted(missing)}
+    return state | {field: now.defaults[field]() for field in sorted(missing)}

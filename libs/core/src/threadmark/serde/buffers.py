@@ -1,8 +1,8 @@
 """Finding what the packers write without asking: bytearray and memoryview come out as if they were bytes.
 
-There is no hook for them, and looking at every value costs more than packing it. But each leaves one of three header
-bytes in the encoding. Where such a byte occurs it is mostly part of a length or a number, and the few bytes before
-it can prove that; only where they cannot, the values are looked at.
+There is no hook for them, and looking at every value costs more than packing it. But each leaves one of three
+header bytes in the encoding. Where such a byte occurs it is mostly part of a length or a number, and the few
+bytes before it can prove that; only where they cannot, the values are looked at.
 """
 
 import gc
@@ -15,8 +15,8 @@ from threadmark.serde.wire import NEVER_ASKED_ABOUT
 _ENTERED = frozenset({dict, list})
 _BUFFER_HEADERS = (b"\xc4", b"\xc5", b"\xc6")
 
-# Headers by how many bytes of a number, a length or a reference follow them; after a length comes text. All of them
-# can also be the first half of a character, which a second half follows.
+# Headers by how many bytes of a number, a length or a reference follow them; after a length comes text. All
+# of them can also be the first half of a character, which a second half follows.
 _HEADERS = {
     1: b"\xc7\xcc\xd0\xd9",
     2: b"\xc8\xcd\xd1\xd4\xda\xdc\xde",
@@ -27,7 +27,8 @@ _HEADERS = {
 _LONGEST_SPAN = max(_HEADERS)
 _NO_SECOND_HALF = rb"(?![\x80-\xbf])"
 _PATIENCE = 3
-# Looking at all values costs about as much as looking at this many suspicious bytes for each byte of encoding.
+# Looking at all values costs about as much as looking at this many suspicious bytes for each byte of
+# encoding.
 _LOOKS_A_BYTE = 1 / 250
 
 
@@ -42,7 +43,9 @@ def may_hold_buffer(encoded: bytes) -> bool:
 
 
 def holds_stowaway(roots: Iterable[Any]) -> bool:
-    """Whether one of these values, or of those in their lists and dictionaries, came aboard without being asked."""
+    """Whether one of these values, or of those in their lists and dictionaries, came aboard without being
+    asked.
+    """
     level = list(roots)
     while level:
         if not NEVER_ASKED_ABOUT.isdisjoint(map(type, level)):
@@ -63,11 +66,15 @@ def _is_in_span(encoded: bytes, place: int, patience: int) -> bool:
     first = max(0, place - _LONGEST_SPAN)
     if _ENDS_IN_SPAN.search(encoded, first, place):
         return True
-    return patience > 0 and any(_is_header(encoded, start, patience - 1) for start in _reaching(encoded, place))
+    return patience > 0 and any(
+        _is_header(encoded, start, patience - 1) for start in _reaching(encoded, place)
+    )
 
 
 def _is_header(encoded: bytes, place: int, patience: int) -> bool:
-    """Whether the byte is certainly a header: no half of a character, and no earlier header has it in its span."""
+    """Whether the byte is certainly a header: no half of a character, and no earlier header has it in its
+    span.
+    """
     if not _HALF_ALONE.match(encoded, place):
         return False
     return all(_is_in_span(encoded, start, patience) for start in _reaching(encoded, place))
@@ -87,8 +94,8 @@ def _one_of(headers: bytes) -> bytes:
 def _ends_in_span() -> re.Pattern[bytes]:
     """Matches a certain header whose span goes on where the searched bytes end.
 
-    In the order of the pattern: a header, no second half of a character, nothing before that looks like a header
-    with a span so long, and not more bytes than the header's own span has before its last.
+    In the order of the pattern: a header, no second half of a character, nothing before that looks like a
+    header with a span so long, and not more bytes than the header's own span has before its last.
     """
     looks_covered = b""
     for distance in range(1, _LONGEST_SPAN + 1):
@@ -99,6 +106,8 @@ def _ends_in_span() -> re.Pattern[bytes]:
     return re.compile(pattern + rb"(?:" + b"|".join(rests) + rb")\Z", re.DOTALL)
 
 
-_SPANS = bytes(next((span for span, headers in _HEADERS.items() if byte in headers), 0) for byte in range(256))
+_SPANS = bytes(
+    next((span for span, headers in _HEADERS.items() if byte in headers), 0) for byte in range(256)
+)
 _ENDS_IN_SPAN = _ends_in_span()
 _HALF_ALONE = re.compile(rb"." + _NO_SECOND_HALF, re.DOTALL)

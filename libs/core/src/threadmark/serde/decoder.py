@@ -53,4 +53,3 @@ def decode(encoded: bytes, plans: Plans) -> Any:
     if marks:
         raise CorruptDataError("a mark stands where no typed array begins")
     return value
-

@@ -9,10 +9,10 @@ from threadmark.serde.plan import Shape, Take
 from threadmark.serde.plans import Plans
 from threadmark.serde.wire import NEVER_ASKED_ABOUT, NeedsSlowWayError, fast_mark, mark, new_pack, pack_fast
 
-# Sets are sorted by the encodings of their members, each by a packer of its own inside the running one: this bound
-# keeps the C stack small where every other bound would multiply.
+# Sets are sorted by the encodings of their members, each by a packer of its own inside the running one: this
+# bound keeps the C stack small where every other bound would multiply.
 DEEPEST_SETS = 8
-_SORTABLE = (frozenset({str}), frozenset({int}), frozenset())
+_SORTABLE: tuple[frozenset[type], ...] = (frozenset({str}), frozenset({int}), frozenset())
 
 
 def encode(value: Any, plans: Plans) -> tuple[bytes, bool]:
@@ -34,7 +34,7 @@ def encode(value: Any, plans: Plans) -> tuple[bytes, bool]:
 
 
 class _Writers(dict[type, Take]):
-    """The writers of one call: looked up once for each class, so that a class redefined meanwhile is noticed."""
+    """The writers of one call; the next call looks again, so that a class redefined meanwhile is noticed."""
 
     def __init__(self, find: Callable[[type], Take]) -> None:
         super().__init__()
@@ -86,7 +86,9 @@ class Encoder:
         order = self._orders.get(id(members))
         if order is None:
             if self._depth == DEEPEST_SETS:
-                raise SerializationError(f"sets inside sets cannot be stored deeper than {DEEPEST_SETS} levels")
+                raise SerializationError(
+                    f"sets inside sets cannot be stored deeper than {DEEPEST_SETS} levels"
+                )
             # Each member is encoded by itself, so that its place does not depend on marks defined elsewhere.
             order = sorted(members, key=self._encoded_alone)
             # The set is kept alive by the value being encoded, so its id stays its own during this call.
@@ -109,7 +111,9 @@ class Held:
 
 
 class Shield(Encoder):
-    """Writes what msgpack would get wrong if it were let: it sees every list and dictionary, one level at a time."""
+    """Writes what msgpack would get wrong if it were let: it sees every list and dictionary, one level at a
+    time.
+    """
 
     def __init__(self, plans: Plans) -> None:
         super().__init__(plans, mark)
@@ -129,4 +133,3 @@ class Shield(Encoder):
         if type(value) in NEVER_ASKED_ABOUT:
             return self.write(value)
         return Held(value) if type(value) in (list, dict) else value
-

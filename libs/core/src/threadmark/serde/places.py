@@ -62,7 +62,8 @@ def _shortened(place: str) -> str:
 class _Marked(list[Any]):
     """An array as it stands in the bytes. A dictionary's key can be one, so it must be hashable."""
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:  # type: ignore[override]  # that is the point
+        return id(self)
 
 
 class _Mark:
@@ -99,7 +100,8 @@ class _Reading:
         """The value at a place."""
         if type(part) is dict:
             return {
-                self.read(key, place + "{key}"): self.read(item, f"{place}[{_key(key)}]") for key, item in part.items()
+                self.read(key, place + "{key}"): self.read(item, f"{place}[{_key(key)}]")
+                for key, item in part.items()
             }
         if type(part) is not _Marked:
             return part
@@ -122,4 +124,3 @@ class _Reading:
             self._known[payload] = known
             self._known.setdefault(reference_to(payload), known)
         return self._known[payload]
-

@@ -1,10 +1,11 @@
 """The shapes shared by everything that knows how to write and read one kind of value.
 
-A value that msgpack cannot carry by itself is written as an array whose first item is a *mark*, an extension that
-names the kind and, where there is more than one, the class and its fields. The other items are its state, and they
-are ordinary data for the packer: nesting never encodes anything twice, and an edit deep inside a value changes few
-bytes. A long mark stands in full once in a value; from then on two bytes, taken from its hash, refer to it. They
-depend on nothing but the mark, so that adding or removing objects leaves the marks of the others as they were.
+A value that msgpack cannot carry by itself is written as an array whose first item is a *mark*, an extension
+that names the kind and, where there is more than one, the class and its fields. The other items are its
+state, and they are ordinary data for the packer: nesting never encodes anything twice, and an edit deep
+inside a value changes few bytes. A long mark stands in full once in a value; from then on two bytes, taken
+from its hash, refer to it. They depend on nothing but the mark, so that adding or removing objects leaves the
+marks of the others as they were.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ REFERENCE_LENGTH = 2
 
 
 class Shape:
-    """What a mark says. Shapes are compared by identity: whoever writes values of a class keeps its shapes."""
+    """What a mark says. Shapes are compared by identity: whoever writes a class's values keeps them."""
 
     __slots__ = ("payload", "reference")
 
@@ -56,9 +57,12 @@ class Kind(NamedTuple):
 
 
 class Definer:
-    """Makes the shapes of one class: its family's letter and its name, then details that only the family reads."""
+    """Makes the shapes of one class: its family's letter and its name, then details that only the family
+    reads.
+    """
 
-    def __init__(self, head: str) -> None:
+    def __init__(self, cls: type, head: str) -> None:
+        self.cls: Any = cls
         self._head = head
 
     def shape(self, *details: Any) -> Shape:
@@ -66,11 +70,21 @@ class Definer:
         return Shape(_pack_mark([self._head, *details]))
 
 
+class Stored(NamedTuple):
+    """What a mark says about a class: the class as it is today, the details, and how old fields become new
+    ones.
+    """
+
+    cls: Any
+    details: list[Any]
+    upgrade: Upgrade | None
+
+
 class Family(Protocol):
     """A kind of value that many classes have (dataclasses, enums ...), so that the mark names the class.
 
-    `accepts` decides alone whether a class is really of this family, at put and again at load: a name in stored
-    data can select one of the family's classes, and never anything else.
+    `accepts` decides alone whether a class is really of this family, at put and again at load: a name in
+    stored data can select one of the family's classes, and never anything else.
     """
 
     letter: str
@@ -79,11 +93,11 @@ class Family(Protocol):
     def accepts(self, cls: type) -> bool:
         """Whether `cls` is of this family."""
 
-    def writer(self, cls: Any, define: Definer) -> Take:
-        """How values of `cls` are taken apart."""
+    def writer(self, define: Definer) -> Take:
+        """How values of the definer's class are taken apart."""
 
-    def reader(self, cls: Any, details: list[Any], upgrade: Upgrade | None) -> Give:
-        """How values of `cls` with a shape of these details are built, without running their `__init__`."""
+    def reader(self, stored: Stored) -> Give:
+        """How values with such a mark are built, without running their `__init__`."""
 
 
 def _not_in_marks(value: Any) -> Any:

@@ -9,8 +9,20 @@ from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.classes import Classes
-from threadmark.serde.kinds import arrays, containers, enums, exceptions, frames, models, records, scalars, subclasses, text, times
-from threadmark.serde.plan import Definer, Family, Give, Kind, Reader, Shape, Take
+from threadmark.serde.kinds import (
+    arrays,
+    containers,
+    enums,
+    exceptions,
+    frames,
+    models,
+    records,
+    scalars,
+    subclasses,
+    text,
+    times,
+)
+from threadmark.serde.plan import Definer, Family, Give, Kind, Reader, Shape, Stored, Take
 from threadmark.serde.refusals import refusal
 from threadmark.serde.registry import Registered, Registry
 from threadmark.serde.wire import unpack
@@ -40,7 +52,7 @@ class _Head(NamedTuple):
 
 
 class Plans:
-    """One serializer's writers and readers, kept from call to call and checked against the classes of today."""
+    """One serializer's writers and readers, kept from call to call while the classes are the same."""
 
     carried = frozenset({type(None), bool, int, float, str, bytes, list, dict})
 
@@ -48,7 +60,13 @@ class Plans:
         self._registry = registry
         self._classes = classes
         factories = containers.Factories(classes, self._is_stored)
-        kinds = (*scalars.KINDS, *containers.KINDS, *times.KINDS, *text.KINDS, containers.default_dict(factories))
+        kinds = (
+            *scalars.KINDS,
+            *containers.KINDS,
+            *times.KINDS,
+            *text.KINDS,
+            containers.default_dict(factories),
+        )
         self._kind_writers = MappingProxyType({kind.cls: _kind_writer(kind) for kind in kinds})
         self._kind_readers = MappingProxyType({kind.letter.encode(): Reader(kind.give) for kind in kinds})
         self._families: tuple[Family, ...] = (
@@ -90,11 +108,13 @@ class Plans:
             return kept[1]
         cls, family, registered = leads_to
         if family is not None:
-            give = family.reader(cls, details, registered.upgrade if registered else None)
+            give = family.reader(Stored(cls, details, registered.upgrade if registered else None))
         elif registered is not None and registered.decode is not None:
             give = _decoding(registered.decode)
         else:
-            raise SerializationError(f"a {head[1:]!r} was stored by functions, but is registered without them now")
+            raise SerializationError(
+                f"a {head[1:]!r} was stored by functions, but is registered without them now"
+            )
         if len(self._readers) >= _MOST_READERS:
             self._readers.clear()
         reader = Reader(give)
@@ -105,7 +125,9 @@ class Plans:
         registered = self._registry.of_name(name)
         if letter == _REGISTERED:
             if registered is None:
-                raise SerializationError(f"no class is registered as {name!r} now; register it before loading")
+                raise SerializationError(
+                    f"no class is registered as {name!r} now; register it before loading"
+                )
             return _Head(registered.cls, None, registered)
         family = self._families_by_letter.get(letter)
         if family is None:
@@ -115,14 +137,16 @@ class Plans:
             raise CorruptDataError(f"{name} was stored as {family.title}, and it is not one")
         return _Head(cls, family, registered)
 
-    def _kept_writer(self, head: str, cls: type, registered: Registered | None, family: Family | None) -> Take:
+    def _kept_writer(
+        self, head: str, cls: type, registered: Registered | None, family: Family | None
+    ) -> Take:
         """The writer made before, unless the class or its registration is another one by now."""
         kept = self._writers.get(head)
         if kept is not None and kept.cls is cls and kept.registered is registered:
             return kept.take
-        define = Definer(head)
+        define = Definer(cls, head)
         if family is not None:
-            take = family.writer(cls, define)
+            take = family.writer(define)
         elif registered is not None and registered.encode is not None:
             take = _encoding(registered.encode, define.shape())
         else:
@@ -154,7 +178,7 @@ def _parts(payload: bytes) -> tuple[str, list[Any]]:
     return head, details
 
 
-def _no_extension(code: int, payload: bytes) -> Any:
+def _no_extension(*_: object) -> Any:
     raise CorruptDataError("a stored mark is not one")
 
 

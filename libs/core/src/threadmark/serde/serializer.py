@@ -1,9 +1,9 @@
-"""The serializer that savers use: any value to a tag and bytes, and back to an equal value of the same types."""
+"""The serializer that savers use: a value to a tag and bytes, and back to an equal value of the same types."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
-from threadmark.errors import CorruptDataError, SerializationError
+from threadmark.errors import CorruptDataError, PlacedError, SerializationError
 from threadmark.serde.classes import Classes
 from threadmark.serde.decoder import decode, decode_plain
 from threadmark.serde.encoder import encode
@@ -29,12 +29,12 @@ class Serde:
     """Exact and safe: what comes back is equal and of the same types, or there is an error at put.
 
     Args:
-        allow: The only classes, besides builtin kinds and registered ones, that may be stored and loaded: classes,
-            "module:Class" or "module:*". Without it, every class of a known family (dataclass, enum, pydantic model
-            ...) whose module the program has imported.
-        dangerously_import_anything: Let names in stored data import modules. Importing runs code: only for data that
-            nobody else could have written.
-        registry: Where registered classes are looked up; the one that `threadmark.serde.register` fills by default.
+        allow: The only classes, besides builtin kinds and registered ones, that may be stored and loaded:
+            the classes themselves, "module:Class" or "module:*". Without it, every class of a known family
+            (dataclass, enum, pydantic model ...) whose module the program has imported.
+        dangerously_import_anything: Let names in stored data import modules. Importing runs code: only for
+            data that nobody else could have written.
+        registry: Where registered classes are looked up; by default what `threadmark.serde.register` fills.
     """
 
     def __init__(
@@ -54,8 +54,10 @@ class Serde:
         try:
             encoded, typed = encode(obj, self._plans)
         except Exception as error:
-            problem = where_unstorable(obj, self._plans) or SerializationError(f"it cannot be stored: {error}")
-            raise problem from error
+            found = where_unstorable(obj, self._plans)
+            if found is None and isinstance(error, PlacedError):
+                raise
+            raise found or SerializationError(f"it cannot be stored: {error}") from error
         return (TYPED if typed else PLAIN), encoded
 
     def loads_typed(self, data: tuple[str, bytes], /) -> Any:

@@ -10,7 +10,7 @@ _MOST_SHAPES = 1000
 
 
 class Shapes(dict[_Key, Shape]):
-    """Shapes by what determines them. Where shapes do not repeat, the memory of them starts over at a limit."""
+    """Shapes by what determines them. Where they do not repeat, the memory of them starts over."""
 
     def __init__(self, make: Callable[[_Key], Shape]) -> None:
         super().__init__()

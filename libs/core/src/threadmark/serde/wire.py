@@ -1,8 +1,8 @@
 """msgpack as this serializer speaks it: one place for every setting that the stored bytes depend on.
 
 Two packers write the same bytes: ormsgpack where it is installed and the value is one that it can carry, and
-msgpack's own, slower, for everything else. msgpack's unpacker reads what has marks in it, because only it hands
-over arrays as they end; ormsgpack's reads the rest, twice as fast.
+msgpack's own, slower, for everything else. msgpack's unpacker reads what has marks in it, because only it
+hands over arrays as they end; ormsgpack's reads the rest, twice as fast.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,9 @@ import msgpack  # type: ignore[import-untyped]  # it publishes no types; this mo
 try:
     import ormsgpack
 except ImportError:
-    ormsgpack = None  # type: ignore[assignment]  # the module is the fast way, not the only one
+    _HAS_FAST = False
+else:
+    _HAS_FAST = True
 
 # The one extension type in stored values: it announces a typed array.
 MARK_CODE = 84
@@ -34,9 +36,11 @@ def mark(payload: bytes) -> Any:
 
 
 def new_pack(write: Callable[[Any], Any], *, surrogates: bool = False) -> Pack:
-    """A packer that asks `write` about every value that msgpack cannot carry; to it, subclasses are such values.
+    """A packer that asks `write` about every value that msgpack cannot carry; to it, subclasses are such
+    values.
 
-    Text with lone surrogates raises UnicodeEncodeError unless `surrogates` is given, which makes every text slower.
+    Text with lone surrogates raises UnicodeEncodeError unless `surrogates` is given, which makes every text
+    slower.
     """
     errors = "surrogatepass" if surrogates else "strict"
     pack: Pack = msgpack.Packer(default=write, strict_types=True, unicode_errors=errors).pack
@@ -56,19 +60,33 @@ def unpack(
     )
 
 
-if ormsgpack is None:
+def fast_mark(payload: bytes) -> Any:
+    """A mark for `pack_fast`."""
+    return ormsgpack.Ext(MARK_CODE, payload) if _HAS_FAST else None
 
-    def pack_fast(value: Any, write: Callable[[Any], Any]) -> bytes:
-        """There is no fast packer here."""
+
+def pack_fast(value: Any, write: Callable[[Any], Any]) -> bytes:
+    """Like `new_pack`, if ormsgpack is there, keys are text, none has surrogates, and nesting is not deep."""
+    if not _HAS_FAST:
         raise NeedsSlowWayError
+    try:
+        return ormsgpack.packb(value, default=write, option=_ASK_ABOUT)
+    except ormsgpack.MsgpackEncodeError as error:
+        raise NeedsSlowWayError from error
 
-    def unpack_fast(encoded: bytes) -> Any:
-        """There is no fast unpacker here."""
+
+def unpack_fast(encoded: bytes) -> Any:
+    """Like `unpack`, if ormsgpack is there, for bytes without marks and surrogates."""
+    if not _HAS_FAST:
         raise NeedsSlowWayError
+    try:
+        return ormsgpack.unpackb(encoded, option=ormsgpack.OPT_NON_STR_KEYS)
+    except ormsgpack.MsgpackDecodeError as error:
+        raise NeedsSlowWayError from error
 
-    fast_mark = mark
-else:
-    _UNKNOWN_ARE = (
+
+_ASK_ABOUT = (
+    (
         ormsgpack.OPT_PASSTHROUGH_BIG_INT
         | ormsgpack.OPT_PASSTHROUGH_DATACLASS
         | ormsgpack.OPT_PASSTHROUGH_DATETIME
@@ -77,21 +95,6 @@ else:
         | ormsgpack.OPT_PASSTHROUGH_TUPLE
         | ormsgpack.OPT_PASSTHROUGH_UUID
     )
-
-    def pack_fast(value: Any, write: Callable[[Any], Any]) -> bytes:
-        """Like `new_pack`, for values whose dictionaries have text for keys, none with surrogates, and not too deep."""
-        try:
-            return ormsgpack.packb(value, default=write, option=_UNKNOWN_ARE)
-        except ormsgpack.MsgpackEncodeError as error:
-            raise NeedsSlowWayError from error
-
-    def unpack_fast(encoded: bytes) -> Any:
-        """Like `unpack`, for bytes without marks and surrogates."""
-        try:
-            return ormsgpack.unpackb(encoded, option=ormsgpack.OPT_NON_STR_KEYS)
-        except ormsgpack.MsgpackDecodeError as error:
-            raise NeedsSlowWayError from error
-
-    def fast_mark(payload: bytes) -> Any:
-        """A mark for `pack_fast`."""
-        return ormsgpack.Ext(MARK_CODE, payload)
+    if _HAS_FAST
+    else 0
+)

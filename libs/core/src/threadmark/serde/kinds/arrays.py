@@ -1,10 +1,10 @@
-"""numpy's arrays and scalars: type, shape, memory order and bytes. Arrays are writable when they come back."""
+"""numpy's arrays and scalars: type, shape, memory order and bytes. Arrays come back writable."""
 
 import sys
 from typing import TYPE_CHECKING, Any
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Definer, Give, Shape, Take, Upgrade
+from threadmark.serde.plan import Definer, Give, Shape, Stored, Take
 from threadmark.serde.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Arrays:
-    """ndarray. The mark has the dtype and the memory order; an array of objects is stored object by object."""
+    """Arrays. The mark has the dtype and the memory order; objects are stored one by one."""
 
     letter = "Y"
     title = "a numpy array"
@@ -21,20 +21,20 @@ class Arrays:
         """Whether this is ndarray itself; subclasses add what only they know."""
         return _is_numpys(cls, "ndarray")
 
-    def writer(self, cls: type, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Take:
         """The shape, then the bytes or the objects."""
         shapes = _shapes_by_dtype(define)
 
         def take(array: "np.ndarray[Any, Any]") -> list[Any]:
-            order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-            content = array.ravel(order).tolist() if array.dtype == object else array.tobytes(order)
+            order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+            content = array.ravel(order).tolist() if array.dtype.kind == _OBJECTS else array.tobytes(order)
             return [shapes[array.dtype, order], list(array.shape), content]
 
         return take
 
-    def reader(self, cls: type, details: list[Any], upgrade: Upgrade | None) -> Give:
+    def reader(self, stored: Stored) -> Give:
         """A copy of the bytes, so that the array owns them."""
-        dtype, order = _dtype_from(details[0]), _order(details[1])
+        dtype, order = _dtype_from(stored.details[0]), _order(stored.details[1])
 
         def give(items: list[Any]) -> Any:
             shape, content = items
@@ -56,7 +56,7 @@ class MaskedArrays:
         masked = sys.modules.get("numpy.ma")
         return masked is not None and cls is masked.MaskedArray
 
-    def writer(self, cls: Any, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Take:
         """Arrays inside, as arrays."""
         import numpy as np
 
@@ -70,7 +70,7 @@ class MaskedArrays:
 
         return take
 
-    def reader(self, cls: Any, details: list[Any], upgrade: Upgrade | None) -> Give:
+    def reader(self, stored: Stored) -> Give:
         """The parts put together."""
         import numpy as np
 
@@ -79,13 +79,15 @@ class MaskedArrays:
             if not (type(data) is type(fill_value) is np.ndarray and type(mask) in (type(None), np.ndarray)):
                 raise CorruptDataError("a stored masked array is not one")
             mask = np.ma.nomask if mask is None else mask
-            return cls(data, mask=mask, fill_value=fill_value, hard_mask=hard)
+            return stored.cls(data, mask=mask, fill_value=fill_value, hard_mask=hard)
 
         return give
 
 
 class Scalars:
-    """Single values with a dtype, by their bytes; text and bytes as such, because arrays drop their last NULs."""
+    """Single values with a dtype, by their bytes; text and bytes as such, because arrays drop their last
+    NULs.
+    """
 
     letter = "#"
     title = "a numpy scalar"
@@ -95,8 +97,9 @@ class Scalars:
         numpy = sys.modules.get("numpy")
         return numpy is not None and issubclass(cls, numpy.generic) and cls.__module__ == "numpy"
 
-    def writer(self, cls: Any, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Take:
         """The bytes."""
+        cls = define.cls
         if issubclass(cls, (str, bytes)):
             shape = define.shape(None)
             # Called as the builtin's own methods: numpy's cut off NULs at the end here too.
@@ -106,16 +109,18 @@ class Scalars:
         shapes = _shapes_by_dtype(define)
         return lambda scalar: [shapes[scalar.dtype, "C"], scalar.tobytes()]
 
-    def reader(self, cls: Any, details: list[Any], upgrade: Upgrade | None) -> Give:
+    def reader(self, stored: Stored) -> Give:
         """The one item of an array."""
-        if details == [None]:
+        cls = stored.cls
+        if stored.details == [None]:
             return lambda items: cls(*items) if issubclass(cls, (str, bytes)) else _not_of(cls)
-        dtype, order = _dtype_from(details[0]), _order(details[1])
+        dtype, order = _dtype_from(stored.details[0]), _order(stored.details[1])
         if dtype.type is not cls:
             _not_of(cls)
         return lambda items: _array_from(dtype, order, (1,), *items)[0]
 
 
+_OBJECTS = "O"
 FAMILIES = (Arrays(), MaskedArrays(), Scalars())
 
 
@@ -139,15 +144,19 @@ def _dtype_parts(dtype: "np.dtype[Any]") -> Any:
     if dtype.metadata:
         raise SerializationError("a numpy dtype with metadata cannot be stored")
     if dtype.names is not None:
-        fields = [[name, _dtype_parts(dtype.fields[name][0]), dtype.fields[name][1]] for name in dtype.names]
-        if dtype.hasobject or any(len(dtype.fields[name]) > 2 for name in dtype.names):
+        # Titles would be further keys beside the names.
+        known: Any = dtype.fields
+        fields = [[name, _dtype_parts(known[name][0]), known[name][1]] for name in dtype.names]
+        if dtype.hasobject or len(known) > len(dtype.names):
             raise SerializationError("a structured numpy array with objects or titles cannot be stored")
         return ["fields", fields, dtype.itemsize, dtype.isalignedstruct]
     if dtype.subdtype is not None:
         item, shape = dtype.subdtype
         return ["items", _dtype_parts(item), list(shape)]
     if np.dtype(dtype.str) != dtype:
-        raise SerializationError(f"an array of numpy dtype {dtype} cannot be stored; convert it to another dtype")
+        raise SerializationError(
+            f"an array of numpy dtype {dtype} cannot be stored; convert it to another dtype"
+        )
     return dtype.str
 
 
@@ -163,16 +172,19 @@ def _dtype_from(parts: Any) -> "np.dtype[Any]":
             if any(format_.hasobject for format_ in formats):
                 raise CorruptDataError("a structured dtype cannot have objects")
             layout = {"names": list(names), "formats": formats, "offsets": list(offsets), "itemsize": size}
-            return np.dtype(layout, align=aligned)  # type: ignore[call-overload]  # the stubs want a literal dict
+            found: np.dtype[Any] = np.dtype(layout, align=aligned)  # type: ignore[call-overload]  # a literal is wanted
+            return found
         case ["items", item, list(shape)]:
             return np.dtype((_dtype_from(item), tuple(shape)))
     raise CorruptDataError("a stored dtype is not one")
 
 
-def _array_from(dtype: "np.dtype[Any]", order: Any, shape: tuple[int, ...], content: Any) -> "np.ndarray[Any, Any]":
+def _array_from(
+    dtype: "np.dtype[Any]", order: Any, shape: tuple[int, ...], content: Any
+) -> "np.ndarray[Any, Any]":
     import numpy as np
 
-    if dtype == object:
+    if dtype.kind == _OBJECTS:
         if type(content) is not list:
             raise CorruptDataError("a stored array of objects is not one")
         return np.fromiter(content, dtype=object, count=len(content)).reshape(shape, order=order)

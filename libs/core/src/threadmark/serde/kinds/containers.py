@@ -11,7 +11,8 @@ from threadmark.errors import CorruptDataError, ForbiddenTypeError, Serializatio
 from threadmark.serde.classes import Classes
 from threadmark.serde.plan import Kind
 
-# The width of array's type codes differs between platforms, so the stored width is compared before the bytes are used.
+# The width of array's type codes differs between platforms, so the stored width is compared before the bytes
+# are used.
 _ARRAY_CODES = frozenset("bBuhHiIlLqQfd")
 
 
@@ -95,7 +96,9 @@ KINDS = (
 
 
 class Factories:
-    """The classes that a defaultdict may carry as its factory: builtin containers and what may itself be stored."""
+    """The classes that a defaultdict may carry as its factory: builtin containers and what may itself be
+    stored.
+    """
 
     def __init__(self, classes: Classes, is_stored: Callable[[type], bool]) -> None:
         self._classes = classes
@@ -107,8 +110,8 @@ class Factories:
             return None
         if not isinstance(factory, type) or not self._is_stored(factory):
             raise SerializationError(
-                "a defaultdict can be stored with list, dict, int or another class of data as its factory, not with "
-                f"{getattr(factory, '__qualname__', type(factory).__qualname__)}"
+                "a defaultdict can be stored with list, dict, int or another class of data as its factory, "
+                f"not with {getattr(factory, '__qualname__', type(factory).__qualname__)}"
             )
         return self._classes.name_of(factory)
 
@@ -127,7 +130,7 @@ class Factories:
 
 
 def default_dict(factories: Factories) -> Kind:
-    """defaultdict itself."""
+    """The kind of defaultdict itself."""
 
     def take(value: defaultdict[Any, Any]) -> tuple[str | None, dict[Any, Any]]:
         return (factories.name(value.default_factory), dict(value.items()))

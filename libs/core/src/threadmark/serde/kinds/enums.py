@@ -4,12 +4,12 @@ from enum import Enum, Flag
 from typing import Any
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Definer, Give, Take, Upgrade
+from threadmark.serde.plan import Definer, Give, Stored, Take
 from threadmark.serde.shapes import Shapes
 
 
 class Enums:
-    """Enum in all its kinds. The mark names the member; a combination of flags has no name, and is a number."""
+    """Enum in all its kinds. The mark names the member; a combination of flags is a number."""
 
     letter = "E"
     title = "an enum"
@@ -18,9 +18,9 @@ class Enums:
         """Whether `cls` is an enum with members."""
         return issubclass(cls, Enum)
 
-    def writer(self, cls: type[Enum], define: Definer) -> Take:
+    def writer(self, define: Definer) -> Take:
         """The mark says it all, but for a combination's value."""
-        members = cls._member_map_
+        cls, members = define.cls, define.cls._member_map_
         shapes = Shapes[str | None](define.shape)
 
         def take(member: Enum) -> list[Any]:
@@ -33,9 +33,10 @@ class Enums:
 
         return take
 
-    def reader(self, cls: type[Enum], details: list[Any], upgrade: Upgrade | None) -> Give:
+    def reader(self, stored: Stored) -> Give:
         """The member is found when the mark is read."""
-        (name,) = details
+        cls, upgrade = stored.cls, stored.upgrade
+        (name,) = stored.details
         if name is None:
             return lambda items: _combination(cls, items)
         if upgrade is not None and name not in cls._member_map_:

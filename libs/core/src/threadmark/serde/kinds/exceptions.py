@@ -1,6 +1,8 @@
-"""Exceptions: class, arguments, attributes, notes, cause and context. Tracebacks point into a process that is gone.
+"""Exceptions: class, arguments, attributes, notes, cause and context. Tracebacks point into a process that is
+gone.
 
-Nothing of the class runs: the builtin behind it makes the object, and its fields are set from what was stored.
+Nothing of the class runs: the builtin behind it makes the object, and its fields are set from what was
+stored.
 """
 
 import builtins
@@ -8,10 +10,10 @@ from typing import Any
 
 from threadmark.errors import CorruptDataError
 from threadmark.serde.attributes import Attributes, checked_state
-from threadmark.serde.plan import Definer, Give, Take, Upgrade
+from threadmark.serde.plan import Definer, Give, Stored, Take
 
-# Fields that builtin exceptions keep outside of `args` and `__dict__`. AttributeError's `obj` is left out: it is
-# whatever object lacked the attribute, not data of the error.
+# Fields that builtin exceptions keep outside of `args` and `__dict__`. AttributeError's `obj` is left out: it
+# is whatever object lacked the attribute, not data of the error.
 _FIELDS: dict[type[BaseException], tuple[str, ...]] = {
     OSError: ("errno", "strerror", "filename", "filename2"),
     BlockingIOError: ("characters_written",),
@@ -44,12 +46,15 @@ class Exceptions:
         """Whether the class is an exception."""
         return issubclass(cls, BaseException)
 
-    def writer(self, cls: type[BaseException], define: Definer) -> Take:
-        """Arguments, the builtin's fields, attributes, cause, context, and whether the context is suppressed."""
+    def writer(self, define: Definer) -> Take:
+        """Arguments, the builtin's fields, attributes, cause, context, whether the context is suppressed."""
+        cls = define.cls
         shape, names, builtin, read = define.shape(), _field_names(cls), _builtin(cls), Attributes(cls).read
 
         def take(error: BaseException) -> list[Any]:
-            own = {name: getattr(builtin, name).__get__(error) for name in names if _is_set(builtin, name, error)}
+            own = {
+                name: getattr(builtin, name).__get__(error) for name in names if _is_set(builtin, name, error)
+            }
             items = [shape, list(error.args), own, read(error)]
             if error.__cause__ or error.__context__ or error.__suppress_context__:
                 items += [error.__cause__, error.__context__, error.__suppress_context__]
@@ -57,8 +62,9 @@ class Exceptions:
 
         return take
 
-    def reader(self, cls: type[BaseException], details: list[Any], upgrade: Upgrade | None) -> Give:
+    def reader(self, stored: Stored) -> Give:
         """Made by the builtin's `__new__`; only a group's reads its arguments."""
+        cls = stored.cls
         names, builtin, write = frozenset(_field_names(cls)), _builtin(cls), Attributes(cls).write
         is_group = issubclass(cls, BaseExceptionGroup)
 

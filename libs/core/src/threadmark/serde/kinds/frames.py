@@ -1,10 +1,12 @@
-"""pandas: moments, durations, missing values, and frames whose columns have dtypes with an exact form as data."""
+"""pandas: moments, durations, missing values, and frames whose columns have dtypes with an exact form as
+data.
+"""
 
 import sys
 from typing import Any
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Definer, Give, Take, Upgrade
+from threadmark.serde.plan import Definer, Give, Stored, Take
 
 
 class PandasValues:
@@ -18,14 +20,14 @@ class PandasValues:
         pandas = sys.modules.get("pandas")
         return pandas is not None and cls in _parts(pandas)
 
-    def writer(self, cls: type, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Take:
         """By the class's function."""
-        shape, (take, _) = define.shape(), _parts(sys.modules["pandas"])[cls]
+        shape, (take, _) = define.shape(), _parts(sys.modules["pandas"])[define.cls]
         return lambda value: [shape, *take(value)]
 
-    def reader(self, cls: type, details: list[Any], upgrade: Upgrade | None) -> Give:
+    def reader(self, stored: Stored) -> Give:
         """By the class's function."""
-        _, give = _parts(sys.modules["pandas"])[cls]
+        _, give = _parts(sys.modules["pandas"])[stored.cls]
         return lambda items: give(*items)
 
 
@@ -55,7 +57,7 @@ def _take_timestamp(value: Any) -> tuple[Any, ...]:
 
 
 def _give_timestamp(moment: Any, zone: Any = None) -> Any:
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
 
     value = pd.Timestamp(moment)
     return value if zone is None else value.tz_localize("UTC").tz_convert(zone)
@@ -133,7 +135,9 @@ def _refuse_flags(value: Any) -> None:
 
 
 def _take_column(column: Any) -> list[Any]:
-    """A column's values as numpy arrays or a list, with what its dtype adds; named, because each dtype has its way."""
+    """A column's values as numpy arrays or a list, with what its dtype adds; named, because each dtype has
+    its way.
+    """
     import numpy as np
     import pandas as pd
 
@@ -151,7 +155,9 @@ def _take_column(column: Any) -> list[Any]:
         missing = column.isna()
         filled = column.to_numpy(dtype=dtype.numpy_dtype, na_value=dtype.numpy_dtype.type(0))
         return ["masked", filled, missing]
-    raise SerializationError(f"a pandas column of dtype {dtype} cannot be stored; convert it to another dtype")
+    raise SerializationError(
+        f"a pandas column of dtype {dtype} cannot be stored; convert it to another dtype"
+    )
 
 
 def _give_column(parts: Any) -> Any:

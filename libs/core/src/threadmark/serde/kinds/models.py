@@ -3,10 +3,9 @@
 import sys
 from typing import Any
 
-from threadmark.errors import CorruptDataError
 from threadmark.serde.attributes import Fields, checked_names, checked_state, evolve, wrong_count
 from threadmark.serde.kinds.records import attribute_reader, attribute_writer
-from threadmark.serde.plan import Definer, Give, Shape, Take, Upgrade
+from threadmark.serde.plan import Definer, Give, Shape, Stored, Take
 from threadmark.serde.shapes import Shapes
 
 # How a model's dictionary of extra values, or of private attributes, is stored.
@@ -16,9 +15,10 @@ _NONE, _EMPTY, _HERE = 0, 1, 2
 class Models:
     """Models of pydantic 2.
 
-    The mark lists the names in the model's dictionary, those that were set, how extra values and private attributes
-    are there, and the class's fields where the dictionary's names are not the same (a model made by
-    `model_construct`, a cached property). The items are the values, then extra values and private attributes.
+    The mark lists the names in the model's dictionary, those that were set, how extra values and private
+    attributes are there, and the class's fields where the dictionary's names are not the same (a model made
+    by `model_construct`, a cached property). The items are the values, then extra values and private
+    attributes.
     """
 
     letter = "M"
@@ -29,8 +29,9 @@ class Models:
         pydantic = sys.modules.get("pydantic.main")
         return pydantic is not None and issubclass(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
-    def writer(self, cls: Any, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Take:
         """By state."""
+        cls = define.cls
         fields = frozenset(cls.__pydantic_fields__)
 
         def new_shape(key: tuple[tuple[str, ...], frozenset[str], int, int]) -> Shape:
@@ -56,28 +57,30 @@ class Models:
 
         return take
 
-    def reader(self, cls: Any, details: list[Any], upgrade: Upgrade | None) -> Give:
+    def reader(self, stored: Stored) -> Give:
         """By state."""
         from pydantic import BaseModel
 
-        names, fields_set, extra_is, private_is, *listed = details
+        cls = stored.cls
+        names, fields_set, extra_is, private_is, *listed = stored.details
         names, fields_set = checked_names(names), frozenset(checked_names(fields_set))
-        stored, fields = frozenset(*map(checked_names, listed or [names])), _model_fields(cls)
+        fields = _model_fields(cls)
+        before: frozenset[str] = frozenset(*map(checked_names, listed or [names]))
         slots = vars(BaseModel)
         set_fields_set = slots["__pydantic_fields_set__"].__set__
         set_extra = slots["__pydantic_extra__"].__set__
         set_private = slots["__pydantic_private__"].__set__
         set_dict, new = slots["__dict__"].__set__, object.__new__
-        same, count = stored == fields.names, len(names)
+        same, count = before == fields.names, len(names)
 
         def give(items: list[Any]) -> Any:
             private = checked_state(items.pop()) if private_is == _HERE else {} if private_is else None
             extra = checked_state(items.pop()) if extra_is == _HERE else {} if extra_is else None
             if len(items) != count:
                 raise wrong_count(names, items)
-            state = dict(zip(names, items))
+            state = dict(zip(names, items, strict=False))
             model = new(cls)
-            set_dict(model, state if same else evolve(cls, state, stored, fields, upgrade))
+            set_dict(model, state if same else evolve(stored, state, before, fields))
             set_fields_set(model, set(fields_set))
             set_extra(model, extra)
             set_private(model, private)
@@ -136,13 +139,13 @@ class FirstModels:
         pydantic = sys.modules.get("pydantic.v1.main")
         return pydantic is not None and issubclass(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
-    def writer(self, cls: type, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Take:
         """By attributes."""
-        return attribute_writer(cls, _first_model_fields(cls), define)
+        return attribute_writer(_first_model_fields(define.cls), define)
 
-    def reader(self, cls: type, details: list[Any], upgrade: Upgrade | None) -> Give:
+    def reader(self, stored: Stored) -> Give:
         """By attributes."""
-        return attribute_reader(cls, _first_model_fields(cls), details, upgrade)
+        return attribute_reader(_first_model_fields(stored.cls), stored)
 
 
 def _first_model_fields(cls: Any) -> Fields:
@@ -152,7 +155,7 @@ def _first_model_fields(cls: Any) -> Fields:
 
 
 class Secrets:
-    """SecretStr and SecretBytes. They hide a value from logs, not from storage: encrypt the saver for that."""
+    """SecretStr and SecretBytes. They hide a value from logs, not from storage: encryption does that."""
 
     letter = "K"
     title = "a pydantic secret"
@@ -162,13 +165,13 @@ class Secrets:
         modules = [sys.modules.get("pydantic.types"), sys.modules.get("pydantic.v1.types")]
         return any(module is not None and cls in (module.SecretStr, module.SecretBytes) for module in modules)
 
-    def writer(self, cls: type, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Take:
         """By attributes."""
-        return attribute_writer(cls, _SECRET_FIELDS, define)
+        return attribute_writer(_SECRET_FIELDS, define)
 
-    def reader(self, cls: type, details: list[Any], upgrade: Upgrade | None) -> Give:
+    def reader(self, stored: Stored) -> Give:
         """By attributes."""
-        return attribute_reader(cls, _SECRET_FIELDS, details, upgrade)
+        return attribute_reader(_SECRET_FIELDS, stored)
 
 
 _SECRET_FIELDS = Fields(frozenset({"_secret_value"}), {})

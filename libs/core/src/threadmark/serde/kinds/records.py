@@ -10,18 +10,26 @@ from collections.abc import Callable
 from typing import Any
 
 from threadmark.errors import SerializationError
-from threadmark.serde.attributes import Attributes, Fields, checked_names, checked_state, evolve, is_state, named
-from threadmark.serde.plan import Definer, Give, Take, Upgrade
+from threadmark.serde.attributes import (
+    Attributes,
+    Fields,
+    checked_names,
+    checked_state,
+    evolve,
+    is_state,
+    named,
+)
+from threadmark.serde.plan import Definer, Give, Stored, Take
 from threadmark.serde.shapes import Shapes
 
 
-def attribute_writer(cls: type, fields: Fields, define: Definer) -> Take:
+def attribute_writer(fields: Fields, define: Definer) -> Take:
     """Writes the attributes that are set.
 
-    Where they are not exactly the class's fields, the mark lists the fields too: so that at load a field that was
-    never set is told from one that the class got later.
+    Where they are not exactly the class's fields, the mark lists the fields too: so that at load a field that
+    was never set is told from one that the class got later.
     """
-    attributes = Attributes(cls)
+    attributes = Attributes(define.cls)
     shapes = Shapes[tuple[str, ...]](lambda names: define.shape(list(names), *_listed(fields, names)))
 
     def take(value: Any) -> list[Any]:
@@ -42,17 +50,17 @@ def attribute_writer(cls: type, fields: Fields, define: Definer) -> Take:
     return take_dict
 
 
-def attribute_reader(cls: type, fields: Fields, details: list[Any], upgrade: Upgrade | None) -> Give:
+def attribute_reader(fields: Fields, stored: Stored) -> Give:
     """Builds an object from its attributes."""
-    names, *listed = map(checked_names, details)
-    stored = frozenset(listed[0] if listed else names)
-    write, new = Attributes(cls).write, object.__new__
+    names, *listed = map(checked_names, stored.details)
+    before = frozenset(listed[0] if listed else names)
+    cls, write = stored.cls, Attributes(stored.cls).write
 
     def give(items: list[Any]) -> Any:
         state = named(names, items)
-        if stored != fields.names:
-            state = evolve(cls, state, stored, fields, upgrade)
-        value = new(cls)
+        if before != fields.names:
+            state = evolve(stored, state, before, fields)
+        value: Any = object.__new__(cls)
         write(value, state)
         return value
 
@@ -70,16 +78,16 @@ class Dataclasses:
     title = "a dataclass"
 
     def accepts(self, cls: type) -> bool:
-        """Whether the class itself was decorated: a plain subclass of a dataclass has fields nobody declared."""
+        """Whether the class or a base of it is a dataclass; attributes that are no fields are stored too."""
         return isinstance(getattr(cls, "__dataclass_fields__", None), dict)
 
-    def writer(self, cls: type, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Take:
         """By attributes."""
-        return attribute_writer(cls, _dataclass_fields(cls), define)
+        return attribute_writer(_dataclass_fields(define.cls), define)
 
-    def reader(self, cls: type, details: list[Any], upgrade: Upgrade | None) -> Give:
+    def reader(self, stored: Stored) -> Give:
         """By attributes."""
-        return attribute_reader(cls, _dataclass_fields(cls), details, upgrade)
+        return attribute_reader(_dataclass_fields(stored.cls), stored)
 
 
 def _dataclass_fields(cls: Any) -> Fields:
@@ -103,13 +111,13 @@ class AttrsClasses:
         """Whether attrs made the class."""
         return "attr" in sys.modules and isinstance(getattr(cls, "__attrs_attrs__", None), tuple)
 
-    def writer(self, cls: type, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Take:
         """By attributes."""
-        return attribute_writer(cls, _attrs_fields(cls), define)
+        return attribute_writer(_attrs_fields(define.cls), define)
 
-    def reader(self, cls: type, details: list[Any], upgrade: Upgrade | None) -> Give:
+    def reader(self, stored: Stored) -> Give:
         """By attributes."""
-        return attribute_reader(cls, _attrs_fields(cls), details, upgrade)
+        return attribute_reader(_attrs_fields(stored.cls), stored)
 
 
 def _attrs_fields(cls: Any) -> Fields:
@@ -129,8 +137,8 @@ def _attrs_fields(cls: Any) -> Fields:
 
 
 class Structs:
-    """msgspec Structs. msgspec offers no way to make one without its `__post_init__`, so those that have one are
-    refused; there is nothing else that could run.
+    """msgspec Structs. msgspec offers no way to make one without its `__post_init__`, so those that have one
+    are refused; there is nothing else that could run.
     """
 
     letter = "S"
@@ -141,25 +149,27 @@ class Structs:
         msgspec = sys.modules.get("msgspec")
         return msgspec is not None and issubclass(cls, msgspec.Struct)
 
-    def writer(self, cls: Any, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Take:
         """By fields; msgspec sets no attribute that is not one."""
+        cls = define.cls
         if hasattr(cls, "__post_init__") or cls.__dictoffset__:
             raise SerializationError(
-                f"{cls.__qualname__} cannot be stored as it is: a msgspec Struct with __post_init__ or dict=True "
-                "cannot be rebuilt exactly; register it with functions of its own"
+                f"{cls.__qualname__} cannot be stored as it is: a msgspec Struct with __post_init__ or "
+                "dict=True cannot be rebuilt exactly; register it with functions of its own"
             )
         every: tuple[str, ...] = cls.__struct_fields__
         shape = define.shape(list(every))
         return lambda value: [shape, *[getattr(value, name) for name in every]]
 
-    def reader(self, cls: Any, details: list[Any], upgrade: Upgrade | None) -> Give:
+    def reader(self, stored: Stored) -> Give:
         """By fields."""
-        (names,) = map(checked_names, details)
-        fields, same = _struct_fields(cls), frozenset(names) == frozenset(cls.__struct_fields__)
+        (names,) = map(checked_names, stored.details)
+        cls, fields = stored.cls, _struct_fields(stored.cls)
+        same = frozenset(names) == fields.names
 
         def give(items: list[Any]) -> Any:
             state = named(names, items)
-            return cls(**(state if same else evolve(cls, state, names, fields, upgrade)))
+            return cls(**(state if same else evolve(stored, state, names, fields)))
 
         return give
 
@@ -186,11 +196,11 @@ class NamedTuples:
         """Whether the class is a tuple with named fields."""
         return issubclass(cls, tuple) and isinstance(getattr(cls, "_field_defaults", None), dict)
 
-    def writer(self, cls: Any, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Take:
         """By field names, then an instance's own attributes where a subclass has room for some."""
-        names = list(cls._fields)
+        names = list(define.cls._fields)
         shape, with_attributes = define.shape(names), define.shape(names, _WITH_ATTRIBUTES)
-        read = Attributes(cls).read
+        read = Attributes(define.cls).read
 
         def take(value: tuple[Any, ...]) -> list[Any]:
             own = read(value)
@@ -200,9 +210,10 @@ class NamedTuples:
 
         return take
 
-    def reader(self, cls: Any, details: list[Any], upgrade: Upgrade | None) -> Give:
+    def reader(self, stored: Stored) -> Give:
         """By field names."""
-        names, own = checked_names(details[0]), details[1:] == [_WITH_ATTRIBUTES]
+        cls, (listed, *more) = stored.cls, stored.details
+        names, own = checked_names(listed), more == [_WITH_ATTRIBUTES]
         every: tuple[str, ...] = cls._fields
         known: dict[str, Any] = cls._field_defaults
         fields = Fields(frozenset(every), {name: always(default) for name, default in known.items()})
@@ -212,7 +223,7 @@ class NamedTuples:
             attributes = checked_state(items.pop(0)) if own else {}
             state = named(names, items)
             if state.keys() != fields.names:
-                state = evolve(cls, state, state, fields, upgrade)
+                state = evolve(stored, state, names, fields)
             value = tuple.__new__(cls, [state[name] for name in every])
             write(value, attributes)
             return value
