@@ -102,7 +102,7 @@ class Encoder:
 
 
 class Held:
-    """A list or dictionary that the packer must not enter by itself, because there may be a buffer in it."""
+    """What the packer must not see by itself: a list or dictionary that it would enter, a buffer it would write."""
 
     __slots__ = ("content",)
 
@@ -111,25 +111,24 @@ class Held:
 
 
 class Shield(Encoder):
-    """Writes what msgpack would get wrong if it were let: it sees every list and dictionary, one level at a
-    time.
-    """
+    """Writes what the packers would get wrong if it were let; it sees every value, one level at a time."""
 
     def __init__(self, plans: Plans) -> None:
         super().__init__(plans, mark)
 
     def write(self, value: Any) -> Any:
         """Like `Encoder.write`, with everything below held back from the packer."""
-        if type(value) is not Held:
-            first, *rest = super().write(value)
-            return [first, *map(self.held, rest)]
-        content = value.content
+        content = value.content if type(value) is Held else value
         if type(content) is list:
             return [self.held(item) for item in content]
-        return {self.held(key): self.held(item) for key, item in content.items()}
+        if type(content) is dict:
+            return {self.held(key): self.held(item) for key, item in content.items()}
+        first, *rest = super().write(content)
+        return [first, *map(self.held, rest)]
 
     def held(self, value: Any) -> Any:
         """What the packer may have in place of a value."""
-        if type(value) in NEVER_ASKED_ABOUT:
-            return self.write(value)
-        return Held(value) if type(value) in (list, dict) else value
+        return Held(value) if type(value) in _HELD_BACK else value
+
+
+_HELD_BACK = NEVER_ASKED_ABOUT | {list, dict}

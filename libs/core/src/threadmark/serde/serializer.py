@@ -1,4 +1,4 @@
-"""The serializer that savers use: a value to a tag and bytes, and back to an equal value of the same types."""
+"""The serializer that savers use: a value to a tag and bytes, and back to an equal value of the same type."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable

@@ -121,6 +121,7 @@ class Scalars:
 
 
 _OBJECTS = "O"
+_PLAIN_KINDS = frozenset("biufcmMOSUV")
 FAMILIES = (Arrays(), MaskedArrays(), Scalars())
 
 
@@ -153,7 +154,7 @@ def _dtype_parts(dtype: "np.dtype[Any]") -> Any:
     if dtype.subdtype is not None:
         item, shape = dtype.subdtype
         return ["items", _dtype_parts(item), list(shape)]
-    if np.dtype(dtype.str) != dtype:
+    if dtype.kind not in _PLAIN_KINDS or np.dtype(dtype.str) != dtype:
         raise SerializationError(
             f"an array of numpy dtype {dtype} cannot be stored; convert it to another dtype"
         )
