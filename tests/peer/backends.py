@@ -32,8 +32,15 @@ def _sqlite(folder: Path) -> Checkpointer:
 
 @functools.cache
 def cluster() -> Cluster:
-    """A server for all tests, started by the first that needs it and stopped by `conftest.py`."""
+    """A server for all tests, started by the first that needs it and stopped at the end by `conftest.py`."""
     return Cluster()
+
+
+def stop_cluster() -> None:
+    """Stop the server, if it was started."""
+    if cluster.cache_info().currsize:
+        with cluster():
+            cluster.cache_clear()
 
 
 def _postgres(folder: Path) -> Checkpointer:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from peer.backends import BACKENDS, Backend, cluster
+from peer.backends import BACKENDS, Backend, stop_cluster
 from peer.faces import FACES, Face
 from threadmark_langgraph import Checkpointer
 
@@ -13,9 +13,7 @@ from threadmark_langgraph import Checkpointer
 @pytest.fixture(scope="session", autouse=True)
 def _server() -> Iterator[None]:
     yield
-    if cluster.cache_info().currsize:
-        with cluster():
-            cluster.cache_clear()
+    stop_cluster()
 
 
 @pytest.fixture(params=BACKENDS, ids=lambda backend: backend.name)

@@ -5,16 +5,14 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-
-from cluster import Cluster
+from postgres.cluster import Cluster, shared
 
 _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    with Cluster() as running:
-        yield running
+def cluster() -> Cluster:
+    return shared()
 
 
 @pytest.fixture

@@ -4,17 +4,19 @@ import asyncio
 import os
 import random
 import sys
+import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import psycopg
 import pytest
 from threadmark import ClosedError
 from threadmark_postgres import PostgresSaver
 
-from cluster import Cluster
-from steps import aplay, count, play, step, thread
+from postgres.cluster import Cluster
+from postgres.steps import aplay, count, play, step, thread
 
 _OPEN = """
     SELECT count(*) FROM pg_stat_activity
@@ -206,7 +208,7 @@ def test_a_forked_process_opens_connections_of_its_own(url: str, cluster: Cluste
     program = """
 import os, sys
 sys.path.insert(0, sys.argv[2])
-from steps import *
+from postgres.steps import *
 from threadmark_postgres import PostgresSaver
 saver = PostgresSaver(sys.argv[1])
 play(saver, "one", 2)
@@ -219,10 +221,8 @@ assert status == 0
 assert (count(saver, "child"), count(saver, "parent")) == (2, 2)
 saver.close()
 """
-    import subprocess
-
     done = subprocess.run(
-        [sys.executable, "-c", program, url, os.path.dirname(__file__)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, url, str(Path(__file__).parents[1])], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 

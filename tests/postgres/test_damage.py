@@ -8,7 +8,7 @@ import pytest
 from threadmark import CheckpointTuple, CorruptDataError
 from threadmark_postgres import PostgresSaver
 
-from steps import play, thread
+from postgres.steps import play, thread
 
 _COLUMNS = {
     "segment": ["key", "data"],

@@ -6,8 +6,8 @@ import time
 import psycopg
 from threadmark_postgres import PostgresSaver
 
-from cluster import Cluster
-from steps import step, thread
+from postgres.cluster import Cluster
+from postgres.steps import step, thread
 
 _WORKERS = 4
 

@@ -11,9 +11,9 @@ import pytest
 from threadmark import Saver, StoreError
 from threadmark_postgres import PostgresSaver
 
-from cluster import Cluster
-from proxy import Proxy
-from steps import FACES, aplay, count, play, step, thread
+from postgres.cluster import Cluster
+from postgres.proxy import Proxy
+from postgres.steps import FACES, aplay, count, play, step, thread
 
 _END_SESSIONS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -9,7 +9,7 @@ from psycopg.rows import dict_row, namedtuple_row
 from threadmark import ClosedError, ConfigError, StoreError
 from threadmark_postgres import PostgresSaver
 
-from steps import aplay, count, play, step, thread
+from postgres.steps import aplay, count, play, step, thread
 
 
 @pytest.mark.parametrize("autocommit", [True, False])

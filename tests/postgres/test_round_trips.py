@@ -8,9 +8,9 @@ import pytest
 from threadmark import Saver
 from threadmark_postgres import PostgresSaver
 
-from cluster import Cluster
-from proxy import Proxy
-from steps import FACES, aplay, step, thread
+from postgres.cluster import Cluster
+from postgres.proxy import Proxy
+from postgres.steps import FACES, aplay, step, thread
 
 
 @pytest.fixture

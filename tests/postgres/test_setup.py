@@ -12,14 +12,14 @@ from psycopg.conninfo import make_conninfo
 from threadmark import ConfigError, SchemaError, StoreError
 from threadmark_postgres import PostgresSaver, ddl, migrations
 
-from cluster import Cluster
-from steps import count, play, thread
+from postgres.cluster import Cluster
+from postgres.steps import count, play, thread
 
 _PROCESSES = 8
 _START = """
 import sys
 sys.path.insert(0, sys.argv[3])
-from steps import play
+from postgres.steps import play
 from threadmark_postgres import PostgresSaver
 sys.stdin.readline()
 with PostgresSaver(sys.argv[1], schema="tm") as saver:
@@ -29,7 +29,7 @@ with PostgresSaver(sys.argv[1], schema="tm") as saver:
 
 def start_together(url: str) -> None:
     """Let several processes open the same database at the same moment."""
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[1])
     started = [
         subprocess.Popen(
             [sys.executable, "-c", _START, url, f"thread {number}", here],

@@ -2,6 +2,7 @@
 
 from threadmark_langgraph import packets as _packets  # noqa: F401 - registers LangGraph's types
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
+from threadmark_langgraph.moving import Moved, Problem, export, migrate
 from threadmark_langgraph.postgres import AsyncPostgresSaver, PostgresSaver
 from threadmark_langgraph.savers import AsyncSqliteSaver, InMemorySaver, SqliteSaver
 
@@ -10,7 +11,11 @@ __all__ = [
     "AsyncSqliteSaver",
     "Checkpointer",
     "InMemorySaver",
+    "Moved",
     "PostgresSaver",
+    "Problem",
     "SqliteSaver",
+    "export",
+    "migrate",
     "wrap",
 ]

@@ -1,0 +1,64 @@
+"""The move as a command: `python -m threadmark_langgraph.moving old.db sqlite:///new.db`."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+import threadmark
+from threadmark_langgraph.moving.report import Progress
+from threadmark_langgraph.moving.transfer import migrate
+
+
+def main() -> None:
+    """Move, show how far it has got, and say what could not be moved."""
+    parser = argparse.ArgumentParser(prog="python -m threadmark_langgraph.moving", description=migrate.__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("source", help="LangGraph's database: a SQLite file or a Postgres URL")
+    parser.add_argument("target", help="Threadmark's URL, such as sqlite:///new.db")
+    parser.add_argument("--dry-run", action="store_true", help="read everything, store nothing")
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="MODULE:CLASS", help="a class that may be loaded"
+    )
+    asked = parser.parse_args()
+    classes = [
+        getattr(import_module(module), name) for module, _, name in (each.partition(":") for each in asked.allow)
+    ]
+    with langgraph_saver(asked.source) as source, threadmark.open(asked.target) as target, bar() as progress:
+        moved = migrate(source, target, allow=classes, dry_run=asked.dry_run, progress=progress)
+    sys.stdout.write(f"{moved}\n")
+    sys.exit(bool(moved.problems))
+
+
+@contextmanager
+def langgraph_saver(database: str) -> Iterator[BaseCheckpointSaver[Any]]:
+    """LangGraph's own saver for a file or a Postgres URL."""
+    if database.startswith("postgres"):
+        from langgraph.checkpoint.postgres import PostgresSaver
+
+        with PostgresSaver.from_conn_string(database) as saver:
+            yield saver
+    else:
+        from langgraph.checkpoint.sqlite import SqliteSaver
+
+        with SqliteSaver.from_conn_string(database) as file:
+            file.setup()
+            yield file
+
+
+@contextmanager
+def bar() -> Iterator[Progress]:
+    """A progress bar in the terminal."""
+    from rich.progress import Progress as Bars
+
+    with Bars(transient=True) as bars:
+        task = bars.add_task("Moving checkpoints", total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
+
+
+if __name__ == "__main__":
+    main()

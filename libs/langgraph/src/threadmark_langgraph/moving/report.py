@@ -1,0 +1,41 @@
+"""What became of a move."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from threadmark_langgraph.moving.sources import Outline
+
+Progress = Callable[[int, int], None]
+"""Called with the number of checkpoints done, and of all."""
+
+
+class Problem(NamedTuple):
+    """A checkpoint that was not moved, and why."""
+
+    outline: Outline
+    reason: str
+
+    def __str__(self) -> str:
+        place = f"thread {self.outline.thread_id!r}, namespace {self.outline.ns!r}, checkpoint {self.outline.id!r}"
+        return f"{place}: {self.reason}"
+
+
+@dataclass
+class Moved:
+    """The counts of a move, and everything that could not be moved."""
+
+    threads: int = 0
+    checkpoints: int = 0
+    """How many were stored, or with a dry run would be; each was read back and found equal."""
+    writes: int = 0
+    already_there: int = 0
+    """How many were there from an earlier move."""
+    problems: list[Problem] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        counts = (
+            f"{self.checkpoints} checkpoints with {self.writes} pending writes of {self.threads} threads, "
+            f"{self.already_there} already there, {len(self.problems)} not moved"
+        )
+        return "\n".join([counts, *map(str, self.problems)])

@@ -1,0 +1,109 @@
+"""What is to be moved: the checkpoints of LangGraph's own savers, found by their tables, or of any saver by listing."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+
+
+class Outline(NamedTuple):
+    """A checkpoint's place, and its parent."""
+
+    thread_id: str
+    ns: str
+    id: str
+    parent: str | None
+
+    def config(self, checkpoint_id: str | None) -> RunnableConfig:
+        """The configuration of a checkpoint in the same namespace; None names no checkpoint."""
+        configurable = {"thread_id": self.thread_id, "checkpoint_ns": self.ns}
+        return {"configurable": configurable | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})}
+
+
+class Source(Protocol):
+    """Where checkpoints come from."""
+
+    def outlines(self) -> list[Outline]:
+        """All checkpoints, in any order."""
+
+    def paths(self, outline: Outline, found: CheckpointTuple) -> dict[str, str]:
+        """The task path of each task whose writes are pending, as far as it is known."""
+
+
+def source_of(saver: BaseCheckpointSaver[Any]) -> Source:
+    """The way to read this saver that keeps most of what it holds."""
+    names = {f"{kind.__module__}.{kind.__name__}" for kind in type(saver).__mro__}
+    if "langgraph.checkpoint.sqlite.SqliteSaver" in names:
+        return _Tables(lambda: saver.cursor(transaction=False), "writes", "?")  # type: ignore[attr-defined]  # checked by its name
+    if "langgraph.checkpoint.postgres.PostgresSaver" in names:
+        return _Tables(lambda: _postgres_cursor(saver), "checkpoint_writes", "%s")
+    return _Listed(saver)
+
+
+class _Tables:
+    """The tables of LangGraph's savers for SQLite and Postgres, which have the same columns."""
+
+    def __init__(self, cursor: Any, writes: str, mark: str) -> None:
+        self._cursor = cursor
+        self._paths = (
+            f"SELECT DISTINCT task_id, task_path FROM {writes} "
+            f"WHERE thread_id = {mark} AND checkpoint_ns = {mark} AND checkpoint_id = {mark}"
+        )
+
+    def outlines(self) -> list[Outline]:
+        return [Outline(*row) for row in self._rows(_CHECKPOINTS)]
+
+    def paths(self, outline: Outline, found: CheckpointTuple) -> dict[str, str]:
+        if not found.pending_writes:
+            return {}
+        return dict(self._rows(self._paths, outline[:3]))
+
+    def _rows(self, statement: str, values: Iterable[str] = ()) -> Iterator[tuple[Any, ...]]:
+        with self._cursor() as cursor:
+            rows = cursor.execute(statement, tuple(values)).fetchall()
+        # The connection is the user's, and so is the shape of its rows.
+        yield from (tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in rows)
+
+
+_CHECKPOINTS = "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id FROM checkpoints"
+
+
+class _Listed:
+    """Any saver, through LangGraph's interface, which does not tell task paths."""
+
+    def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
+        self._saver = saver
+
+    def outlines(self) -> list[Outline]:
+        return [_outline(found) for found in self._saver.list(None)]
+
+    def paths(self, outline: Outline, found: CheckpointTuple) -> dict[str, str]:  # noqa: ARG002 - as the protocol has it
+        tasks = list(dict.fromkeys(task_id for task_id, _, _ in found.pending_writes or ()))
+        # Where the order is not that of the tasks' ids it came from their paths: any that keep it will do.
+        return {} if tasks == sorted(tasks) else {task_id: f"{place:08d}" for place, task_id in enumerate(tasks)}
+
+
+def _outline(found: CheckpointTuple) -> Outline:
+    place = found.config["configurable"]
+    parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
+    return Outline(str(place["thread_id"]), place["checkpoint_ns"], place["checkpoint_id"], parent)
+
+
+class _Borrowed(AbstractContextManager[Any]):
+    """A cursor on a connection of a pool."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+
+    def __enter__(self) -> Any:
+        self._lent = self._pool.connection()
+        return self._lent.__enter__().cursor()
+
+    def __exit__(self, *error: object) -> None:
+        self._lent.__exit__(*error)
+
+
+def _postgres_cursor(saver: Any) -> Any:
+    return _Borrowed(saver.conn) if hasattr(saver.conn, "getconn") else saver.conn.cursor()

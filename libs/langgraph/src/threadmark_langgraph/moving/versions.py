@@ -1,0 +1,61 @@
+"""Channel versions for savers that store a value once for each version of its channel.
+
+Here a checkpoint names its values itself, so two forks may use the same version for different values. LangGraph's
+savers would take one for the other; on the way back to them every version is told apart by the checkpoint that made it.
+"""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint
+
+from threadmark_langgraph.moving.sources import Outline
+
+_FRACTION_LIMIT = 10**16
+_MILLION = 1_000_000
+
+Names = Mapping[tuple[str, Any], str]
+
+
+class Renaming:
+    """The new versions of a thread's checkpoints, parents first."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str], Names] = {}
+
+    def renamed(self, outline: Outline, checkpoint: Checkpoint) -> tuple[Checkpoint, ChannelVersions]:
+        """The checkpoint with its new versions, and those of them that its parent has not."""
+        inherited = self._names.get((outline.ns, outline.parent or ""), {})
+        names: dict[tuple[str, Any], str] = {}
+
+        def name(channel: str, version: Any) -> str:
+            key = (channel, version)
+            if key not in names:
+                names[key] = inherited.get(key) or _unique(outline, channel, version)
+            return names[key]
+
+        versions: ChannelVersions = {
+            channel: name(channel, version) for channel, version in checkpoint["channel_versions"].items()
+        }
+        seen: dict[str, ChannelVersions] = {
+            node: {channel: name(channel, version) for channel, version in by_channel.items()}
+            for node, by_channel in checkpoint["versions_seen"].items()
+        }
+        self._names[outline.ns, outline.id] = names
+        before = set(inherited.values())
+        new: ChannelVersions = {channel: each for channel, each in versions.items() if each not in before}
+        renamed: Checkpoint = {**checkpoint, "channel_versions": versions, "versions_seen": seen}
+        return renamed, new
+
+
+def _unique(outline: Outline, channel: str, version: Any) -> str:
+    made_by = sha256(f"{outline.id} {channel} {version}".encode("utf-8", "surrogatepass")).digest()
+    return f"{_count(version):032d}.{int.from_bytes(made_by[:8]) % _FRACTION_LIMIT:016d}"
+
+
+def _count(version: Any) -> int:
+    """What orders the versions of a thread, which are all of one kind."""
+    if isinstance(version, str):
+        return int(version.partition(".")[0])
+    return round(version * _MILLION) if isinstance(version, float) else int(version)

@@ -1,0 +1,189 @@
+"""Threads move from LangGraph's savers to ours and back: same ids, order and values, and their runs go on."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
+from langgraph.checkpoint.postgres import PostgresSaver as TheirPostgres
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver as TheirSqlite
+from langgraph.types import Command
+
+from peer.backends import cluster
+from peer.faces import Blocking
+from peer.records import record
+from peer.scenarios import conversations, deltas, failures, interrupts, subgraphs, travel
+from peer.states import Position
+from threadmark import MemorySaver
+from threadmark_langgraph import InMemorySaver, SqliteSaver, export, migrate
+
+FACE = Blocking()
+SCENARIOS = [
+    conversations.chat_of_three_turns,
+    *deltas.SCENARIOS,
+    failures.one_of_three_fails,
+    failures.fan_out,
+    interrupts.several_questions_in_one_step,
+    subgraphs.going_back_inside,
+    travel.fork_from_the_past,
+    travel.pydantic_state,
+]
+THREAD: Any = {"configurable": {"thread_id": "nested"}}
+
+
+@contextmanager
+def their_sqlite(folder: Path) -> Iterator[BaseCheckpointSaver[Any]]:
+    """LangGraph's saver on a new file."""
+    with TheirSqlite.from_conn_string(str(folder / "theirs.db")) as saver:
+        yield saver
+
+
+@contextmanager
+def their_postgres(folder: Path) -> Iterator[BaseCheckpointSaver[Any]]:
+    """LangGraph's saver on a new database."""
+    name = "theirs" + "".join(filter(str.isalnum, folder.name))
+    with TheirPostgres.from_conn_string(cluster().database(name.lower())) as saver:
+        saver.setup()
+        yield saver
+
+
+@contextmanager
+def their_memory(folder: Path) -> Iterator[BaseCheckpointSaver[Any]]:  # noqa: ARG001 - it needs none
+    """LangGraph's saver in memory, of which only the public interface is used."""
+    yield TheirMemory()
+
+
+THEIRS: list[Callable[[Path], Any]] = [their_sqlite, their_postgres, their_memory]
+
+
+def fill(saver: BaseCheckpointSaver[Any]) -> None:
+    """Much of what a database may hold, an open question among it."""
+
+    async def run() -> None:
+        for scenario in SCENARIOS:
+            await scenario(FACE, saver)
+        await FACE.invoke(subgraphs.nested(saver, memory=None), {"steps": []}, THREAD)
+
+    asyncio.run(run())
+
+
+def contents(saver: BaseCheckpointSaver[Any]) -> list[Any]:
+    """What a saver lists, as far as LangGraph's serializer keeps it: errors become text, tuples lists."""
+    return [
+        (
+            found.config["configurable"],
+            found.parent_config,
+            found.checkpoint["channel_values"],
+            found.metadata,
+            [(*task, _told(value)) for *task, value in found.pending_writes or ()],
+        )
+        for found in sorted(saver.list(None), key=lambda each: str(each.config))
+    ]
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return repr(value) if isinstance(value, Exception) else value
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_everything_moves_and_comes_back_equal(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    with theirs(tmp_path) as source, SqliteSaver(tmp_path / "ours.db") as target:
+        fill(source)
+        moved = migrate(source, target)
+        assert moved.problems == []
+        assert moved.checkpoints == len(list(source.list(None)))
+        assert moved.writes > 0
+        assert contents(target) == contents(source)
+        again = migrate(source, target)
+        assert (again.checkpoints, again.already_there) == (0, moved.checkpoints)
+        result = subgraphs.nested(target, memory=None).invoke(Command(resume="yes"), THREAD)
+        assert result["steps"][-1] == "shut"
+
+
+def test_dry_run_reads_everything_and_stores_nothing(tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    with their_sqlite(tmp_path) as source, InMemorySaver() as target:
+        asyncio.run(travel.replay(FACE, source))
+        moved = migrate(source, target, dry_run=True, progress=lambda *step: steps.append(step))
+        assert moved.checkpoints == len(steps) == steps[-1][1]
+        assert list(target.list(None)) == []
+
+
+def test_move_that_was_stopped_is_finished_by_the_next(tmp_path: Path) -> None:
+    class Enough(Exception):  # noqa: N818 - what the user does, not what went wrong
+        pass
+
+    def stop(done: int, total: int) -> None:
+        if done == total // 2:
+            raise Enough
+
+    with their_sqlite(tmp_path) as source, InMemorySaver() as target:
+        asyncio.run(travel.replay(FACE, source))
+        with pytest.raises(Enough):
+            migrate(source, target, progress=stop)
+        rest = migrate(source, target)
+        assert rest.already_there > 0
+        assert rest.checkpoints > 0
+        assert contents(target) == contents(source)
+
+
+def test_class_that_may_not_be_loaded_is_reported_and_moves_when_it_may(tmp_path: Path) -> None:
+    with their_sqlite(tmp_path) as source, MemorySaver() as target:
+        source.serde = JsonPlusSerializer(allowed_msgpack_modules=[])
+        config: Any = {"configurable": {"thread_id": "strict", "checkpoint_ns": ""}}
+        checkpoint = empty_checkpoint()
+        checkpoint["channel_values"], checkpoint["channel_versions"] = {"here": Position(1, 2)}, {"here": "1.0"}
+        source.put(config, checkpoint, {}, {"here": "1.0"})
+        (problem,) = migrate(source, target).problems
+        assert "peer.states.Position" in str(problem)
+        assert target.get_tuple(config) is None
+        assert migrate(source, target, allow=[Position]).problems == []
+        found = target.get(config)
+        assert found is not None
+        assert found["channel_values"] == {"here": Position(1, 2)}
+
+
+def test_damaged_checkpoint_is_reported_and_the_others_move(tmp_path: Path) -> None:
+    with their_sqlite(tmp_path) as source, InMemorySaver() as target:
+        asyncio.run(travel.replay(FACE, source))
+        with sqlite3.connect(tmp_path / "theirs.db") as damage:
+            newest = damage.execute("SELECT max(checkpoint_id) FROM checkpoints").fetchone()[0]
+            damage.execute("UPDATE checkpoints SET checkpoint = x'c1' WHERE checkpoint_id = ?", (newest,))
+        damage.close()
+        moved = migrate(source, target)
+        assert [problem.outline.id for problem in moved.problems] == [newest]
+        assert "cannot be read" in str(moved)
+        assert moved.checkpoints == len(list(target.list(None))) > 0
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_everything_can_go_back(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    with SqliteSaver(tmp_path / "ours.db") as source, theirs(tmp_path) as target:
+        fill(source)
+        moved = export(source, target)
+        # LangGraph's serializer makes errors text and tuples lists, and that is said.
+        assert {problem.reason for problem in moved.problems} <= {
+            "it was stored, but the pending writes came back changed"
+        }
+        assert contents(target) == contents(source)
+        result = subgraphs.nested(target, memory=None).invoke(Command(resume="yes"), THREAD)
+        assert result["steps"][-1] == "shut"
+
+
+def test_forks_stay_apart_in_a_saver_that_goes_by_versions() -> None:
+    with InMemorySaver() as source:
+        asyncio.run(travel.fork_from_the_past(FACE, source))
+        target = TheirMemory()
+        assert export(source, target).problems == []
+        thread: Any = {"configurable": {"thread_id": "forked"}}
+        theirs = list(travel.walk(target).get_state_history(thread))
+        assert record(theirs) == record(list(travel.walk(source).get_state_history(thread)))
+        assert {tuple(each.values["trail"]) for each in theirs} >= {("a", "left", "b", "c"), ("a", "right", "b", "c")}
