@@ -11,9 +11,9 @@ from threadmark.program import Operation, Program, Transaction
 from threadmark.recall import Recall
 from threadmark.saver.checks import write_place
 from threadmark.saver.kit import Kit
-from threadmark.saver.listing import load_many
+from threadmark.saver.listing import all_outlines, load_many
 from threadmark.saver.opening import Loaded, Opening, decode_write, decoded, proven_writes
-from threadmark.store import Key, Outline, Scope, WriteRow
+from threadmark.store import Key, Outline, WriteRow
 from threadmark.stored import Stored
 
 _PAGE = 4096
@@ -84,12 +84,7 @@ def _verify_thread(kit: Kit, thread_id: str) -> Operation[Verified]:
 
 def _contents(kit: Kit, thread_id: str) -> Program[_Contents]:
     epoch = yield from kit.store.epoch(thread_id)
-    outlines: list[Outline] = []
-    more = True
-    while more:
-        page = yield from kit.store.page(Scope(thread_id), outlines[-1] if outlines else None, _PAGE)
-        outlines += page
-        more = len(page) == _PAGE
+    outlines = yield from all_outlines(kit, thread_id)
     writes = yield from kit.store.writes(thread_id, None)
     sizes = yield from kit.store.segment_sizes(thread_id)
     return _Contents(epoch, outlines, writes, sizes)

@@ -18,6 +18,7 @@ from threadmark.saver.opening import Loaded, Opening, decoded
 from threadmark.store import CheckpointRow, Key, Outline, Scope, WriteRow
 
 _PAGE = 512
+_LARGE_PAGE = 4096
 _BATCH = 16
 
 T = TypeVar("T")
@@ -114,6 +115,17 @@ class Reader:
             found = yield Transaction(partial(self._kit.store.page, same, None, 1), writes=False)
             before = found[0].rank if found else before
         return scope._replace(before=before)
+
+
+def all_outlines(kit: Kit, thread_id: str) -> Program[list[Outline]]:
+    """Every checkpoint of a thread, newest first."""
+    outlines: list[Outline] = []
+    more = True
+    while more:
+        page = yield from kit.store.page(Scope(thread_id), outlines[-1] if outlines else None, _LARGE_PAGE)
+        outlines += page
+        more = len(page) == _LARGE_PAGE
+    return outlines
 
 
 def load_many(kit: Kit, outlines: Sequence[Outline]) -> Program[list[Loaded | CorruptDataError]]:

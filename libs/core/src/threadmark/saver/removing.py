@@ -17,6 +17,7 @@ from threadmark.model import Pruned
 from threadmark.program import Operation, Program, Transaction
 from threadmark.saver.delta import open_deltas
 from threadmark.saver.kit import Kit
+from threadmark.saver.listing import all_outlines
 from threadmark.saver.opening import Opening, proven_writes
 from threadmark.store import CheckpointRow, Key, Outline, Scope
 
@@ -92,12 +93,7 @@ def _remove(kit: Kit, thread_id: str, choose: Choice, *, everything: bool, dry_r
     epoch = yield from (kit.store.epoch(thread_id) if dry_run else kit.store.lock(thread_id))
     if epoch is None:
         return Pruned(0, 0, 0, 0)
-    outlines: list[Outline] = []
-    more = True
-    while more:
-        page = yield from kit.store.page(Scope(thread_id), outlines[-1] if outlines else None, _PAGE)
-        outlines += page
-        more = len(page) == _PAGE
+    outlines = yield from all_outlines(kit, thread_id)
     doomed = choose(outlines)
     writes = yield from kit.store.writes(thread_id, None)
     survey = _Survey(kit, outlines, doomed)
