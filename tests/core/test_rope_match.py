@@ -66,9 +66,16 @@ def test_thirty_edits_of_any_kind_leave_the_rest_shared() -> None:
 def test_records_of_one_shape_are_matched_with_themselves_after_the_oldest_were_trimmed() -> None:
     chance = random.Random(1)
     records = [b'{"type": "human", "id": %d, "content": "%d"}' % (n, chance.getrandbits(200)) for n in range(900)]
-    source, data = b"[" + b", ".join(records[:800]), b"[" + b", ".join(records[100:])
+    source, data = b"[" + b", ".join(records[:800]) + b"]", b"[" + b", ".join(records[100:])
     assert shared(data, source) >= sum(map(len, records[100:800]))
     assert len(found(data, source)) <= 3
+
+
+def test_large_blocks_that_came_and_went_are_passed_over() -> None:
+    chance = random.Random(5)
+    first, second, third, gone, come = (chance.randbytes(60_000) for _ in range(5))
+    source, data = first + second + gone + third + b"old end", first + come + second + third + b"another"
+    assert shared(data, source) >= 3 * 60_000
 
 
 def test_a_block_is_found_in_the_middle_of_a_longer_source() -> None:

@@ -54,6 +54,13 @@ def test_replaced_bytes_cost_two_bytes_of_manifest_and_themselves() -> None:
     assert len(pack((before, b"new", after))) - len(pack((before,))) == len(b"new") + 2
 
 
+def test_an_edited_segment_and_the_one_that_holds_its_edits_cost_a_byte_or_two_for_each_slice() -> None:
+    edited: list[Slice] = []
+    for number in range(12):
+        edited += Slice(MOST.key, 255, number * 20, 15), Slice(MANY.key, 130, number * 5, 5)
+    assert len(pack(tuple(edited))) - len(pack(tuple(edited[:4]))) == 10 * (2 + 1)
+
+
 def test_joining_yields_slices_and_literals_in_order() -> None:
     manifest = (b"<", Slice(TWENTY.key, 20, 5, 3), b"|", ONE, Slice(TWENTY.key, 20, 19, 1))
     assert join(manifest, SEGMENTS) == b"<" + b"\x14" * 3 + b"|" + b"\x01" + b"\x14"

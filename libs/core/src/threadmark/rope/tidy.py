@@ -17,8 +17,6 @@ MOST_PARTS = 512
 SLACK = 1024  # a value's segments may be longer than twice the value by this much
 MOST_LITERAL = 64  # so many raw bytes stand in the manifest; more are worth a segment
 
-_CRUMB = 16  # a slice that costs as much as its own bytes, if there are raw bytes beside it to join
-_LONE = 32  # the same for all that is used of a segment, which costs its key too
 _PART_COST = 5
 _SEGMENT_COST = 14
 _ROW_COST = 60
@@ -29,27 +27,15 @@ _MENDED = 8  # and where it costs more it is made to cost so many times less tha
 def tidied(slices: list[Slice], beside: frozenset[bytes] = frozenset()) -> list[Slice]:
     """The same value within the bounds of what may be stored.
 
-    The order matters: the first two rules may leave less of a segment in use, the third answers for that, and
-    the last two drop segments only as a whole.
+    The order matters: the first rule may leave less of a segment in use, the second answers for that, and the
+    last two drop segments only as a whole. Segments `beside` are read with the value in any case.
     """
-    slices = _without_tatters(_without_crumbs(slices))
-    return _without_crowd(_without_waste(slices, beside), beside)
+    return _without_crowd(_without_waste(_without_tatters(slices), beside), beside)
 
 
 def raw_length(slices: list[Slice]) -> int:
     """How many bytes of a value are to be stored anew."""
     return sum(piece.length for piece in slices if piece.key == RAW)
-
-
-def _without_crumbs(slices: list[Slice]) -> list[Slice]:
-    """No slice too short to be worth naming."""
-    used = _used(slices)
-    keys = [RAW, *(piece.key for piece in slices), RAW]
-    crumbs = [
-        used.get(piece.key, _LONE) < _LONE or (piece.length < _CRUMB and RAW in (before, after))
-        for before, piece, after in zip(keys, slices, keys[2:], strict=False)
-    ]
-    return made_raw(slices, crumbs) if any(crumbs) else slices
 
 
 def _without_tatters(slices: list[Slice]) -> list[Slice]:
@@ -62,7 +48,7 @@ def _without_tatters(slices: list[Slice]) -> list[Slice]:
     most = min(_RAGGED * isqrt(sum(piece.length for piece in slices)), MOST_PARTS * _PART_COST)
     if _manifest_cost(slices) <= most:
         return slices
-    shortest = _CRUMB
+    shortest = 16
     mended = slices
     while len(mended) > 1 and _manifest_cost(mended) > most // _MENDED:
         shortest *= 2

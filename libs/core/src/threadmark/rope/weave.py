@@ -9,7 +9,7 @@ from threadmark.rope.manifest import Manifest, Part, Slice, segment_key
 from threadmark.rope.reuse import RAW, Source, reused
 from threadmark.rope.tidy import MOST_LITERAL, tidied
 
-_LITERAL_ANYWAY = 24  # so many raw bytes, the shortest pieces, stay out of a new segment: counts, that change again
+_KEPT = 24  # so many raw bytes, the shortest pieces, stay literals beside a new segment: they are mostly counts
 
 
 class Woven(NamedTuple):
@@ -64,5 +64,5 @@ def _shortest_gathered(lengths: list[int]) -> int:
     if total <= MOST_LITERAL:
         return total + 1
     ascending = sorted(lengths)
-    kept = bisect_right(list(accumulate(ascending)), _LITERAL_ANYWAY)
+    kept = bisect_right(list(accumulate(ascending)), _KEPT)
     return ascending[kept]
