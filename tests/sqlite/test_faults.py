@@ -8,7 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from sqlite.files import child, finished, looking_at
+from children import child, finished
+from sqlite_file import looking_at
 
 import threadmark_sqlite.driver.connection as opening
 from threadmark import CorruptDataError, SchemaError, StoreError

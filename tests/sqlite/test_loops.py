@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlite.files import child, finished
+from children import child, finished
 
 from threadmark import ClosedError
 from threadmark.conformance.engine import Run, at, checkpoint

@@ -4,10 +4,10 @@ import random
 import signal
 import time
 from pathlib import Path
-from typing import IO
 
 import pytest
-from sqlite.files import child, finished, looking_at
+from children import child, finished, line_from, tell
+from sqlite_file import looking_at
 
 from threadmark.conformance.engine import at
 from threadmark_sqlite import SqliteSaver
@@ -58,13 +58,13 @@ while True:
 def test_many_processes_may_create_one_file_at_once(tmp_path: Path) -> None:
     children = [child(START, f"thread {number}") for number in range(8)]
     for each in children:
-        assert _line(each.stdout) == "ready"
+        assert line_from(each.stdout) == "ready"
     for attempt in range(12):
         path = tmp_path / f"new {attempt}.db"
         for each in children:
-            _tell(each.stdin, str(path))
+            tell(each.stdin, str(path))
         for each in children:
-            assert _line(each.stdout) == "done", finished(each)
+            assert line_from(each.stdout) == "done", finished(each)
         with SqliteSaver(path) as saver:
             names = {item.checkpoint["channel_values"]["a"] for item in saver.list(None)}
         assert names == {f"thread {number}" for number in range(8)}
@@ -80,9 +80,9 @@ def test_many_processes_write_to_one_thread(tmp_path: Path) -> None:
     path = tmp_path / "threads.db"
     children = [child(WRITE, path, f"ns {number}") for number in range(4)]
     for each in children:
-        assert _line(each.stdout) == "ready"
+        assert line_from(each.stdout) == "ready"
     for each in children:
-        _tell(each.stdin)
+        tell(each.stdin)
     for each in children:
         finished(each)
     with SqliteSaver(path) as saver:
@@ -103,7 +103,7 @@ def test_what_was_acknowledged_survives_a_kill(attempt: int, tmp_path: Path) -> 
     path = tmp_path / "threads.db"
     wait = random.Random(attempt).uniform(0.0, 0.25)
     with child(ACKNOWLEDGE, path) as victim:
-        assert _line(victim.stdout) == "0"
+        assert line_from(victim.stdout) == "0"
         time.sleep(wait)
         victim.send_signal(signal.SIGKILL)
         acknowledged = 0
@@ -121,14 +121,3 @@ def test_what_was_acknowledged_survives_a_kill(attempt: int, tmp_path: Path) -> 
             assert len(last.pending_writes or []) in {0, 2}
         assert set(found) <= set(range(acknowledged + 2))
         saver.put(at("thread"), found[0].checkpoint, {"n": "after"}, {})
-
-
-def _line(stream: IO[str] | None) -> str:
-    assert stream is not None
-    return stream.readline().strip()
-
-
-def _tell(stream: IO[str] | None, line: str = "go") -> None:
-    assert stream is not None
-    stream.write(f"{line}\n")
-    stream.flush()

@@ -3,6 +3,7 @@
 LangGraph makes its ids the same way, so both kinds sort among each other.
 """
 
+import re
 import secrets
 import threading
 import time
@@ -37,9 +38,13 @@ def rank_after(parent_rank: str | None, checkpoint_id: str) -> str:
     """
     if parent_rank is None or checkpoint_id > parent_rank:
         return checkpoint_id
-    base, _, trailer = parent_rank.partition(_STEPPED_BACK)
-    count = int(trailer[:8], 16) + 1 if trailer else 1
-    return f"{base}{_STEPPED_BACK}{count:08x}.{checkpoint_id}"
+    stepped_back = _STEPPED_BACK.search(parent_rank)
+    # An id may look like such a rank, by chance or by malice; a last count must not wrap.
+    if stepped_back is None or stepped_back[1] == _LAST_COUNT:
+        return f"{parent_rank}\x0200000001.{checkpoint_id}"
+    count = int(stepped_back[1], 16) + 1
+    return f"{parent_rank[: stepped_back.start()]}\x02{count:08x}.{checkpoint_id}"
 
 
-_STEPPED_BACK = "\x02"
+_STEPPED_BACK = re.compile("\x02([0-9a-f]{8})[.]")
+_LAST_COUNT = "ffffffff"

@@ -24,8 +24,11 @@ def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
 
 def to_json(metadata: Mapping[str, Any]) -> str:
     """Compact JSON text from which `from_json` gives equal metadata; a SerializationError where there is none."""
-    plain = _plain(dict(metadata), "metadata")
-    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    try:
+        plain = _plain(dict(metadata), "metadata")
+        text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError as error:
+        raise SerializationError("it is nested too deeply, or contains itself", "metadata") from error
     # Lone surrogates have no UTF-8; JSON can escape them.
     return text if text.isprintable() else json.dumps(plain, separators=(",", ":"))
 
@@ -55,6 +58,8 @@ def checked_filter(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
             _plain(value, f"filter[{key!r}]")
         except SerializationError as error:
             raise ConfigError(f"{error.place}: {error.problem}; compare with a JSON value") from error
+        except RecursionError as error:
+            raise ConfigError(f"filter[{key!r}] is nested too deeply, or contains itself") from error
     return dict(wanted or {})
 
 

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from threadmark.conformance.faces import FACES
+from threadmark.errors import ClosedError
 from threadmark.program import Driver
 from threadmark.saver import Saver
 
@@ -46,6 +47,14 @@ class World:
         saver._driver = wrap(saver._driver)  # noqa: SLF001 - a fault is put between a saver and its database
         return self._face(saver)
 
+    async def assert_sound(self, thread_id: str | None = None) -> None:
+        """Fail where anything stored is damaged or cannot be read; a database that the case closed is not asked."""
+        try:
+            verified = await self.another().averify(thread_id)
+        except ClosedError:
+            return
+        assert [problem for problem in verified.problems if problem.kind != "orphan"] == []
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -68,6 +77,7 @@ def run_case(case: Callable[[World], Awaitable[None]], backend: Backend, face: s
 
 
 async def in_world(case: Callable[[World], Awaitable[None]], open_saver: Opener, face: str) -> None:
-    """Run one case on a database."""
+    """Run one case on a database; afterwards everything stored must be sound."""
     async with World(open_saver, face) as world:
         await case(world)
+        await world.assert_sound()

@@ -206,9 +206,11 @@ async def _die_everywhere(operation: Operation, world: World) -> None:
                 break
             met = await _state(world.another(), name)
             assert await _state(saver, name) == met, "the saver that met the death sees another state"
-            await operation.act(saver, name) if _repeatable(operation, before, met) else None
-            after = await _state(world.another(), name)
-            _assert_whole(before, met, after, name)
+            if _repeatable(operation, before, met):
+                await operation.act(saver, name)
+            _assert_whole(before, met, await _state(world.another(), name), name)
+            for thread in before:
+                await world.assert_sound(thread)
         else:
             raise AssertionError(f"the operation has more than {_STEPS_AT_MOST} steps")
         assert count > 0, "the driver was never asked anything"

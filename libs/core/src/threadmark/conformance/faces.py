@@ -13,6 +13,8 @@ from threadmark.model import (
     Config,
     DeltaChannelHistory,
     Pruned,
+    Stats,
+    Verified,
 )
 from threadmark.saver import Saver
 
@@ -93,6 +95,14 @@ class Blocking(Saver):
     ) -> Mapping[str, DeltaChannelHistory]:
         """Like `get_delta_channel_history`, for asyncio."""
         return await asyncio.to_thread(self.get_delta_channel_history, config=config, channels=channels)
+
+    async def averify(self, thread_id: str | None = None) -> Verified:
+        """Like `verify`, for asyncio."""
+        return await asyncio.to_thread(self.verify, thread_id)
+
+    async def astats(self, thread_id: str | None = None) -> Stats:
+        """Like `stats`, for asyncio."""
+        return await asyncio.to_thread(self.stats, thread_id)
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""

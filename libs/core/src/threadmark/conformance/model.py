@@ -213,6 +213,15 @@ class SaverMachine(RuleBasedStateMachine):
         if (kept := self._expected.pick(thread, ns, which)) is not None:
             self._compare(saver, at(thread, ns, kept.id), kept)
 
+    @rule(pick=_PICKS)
+    def verify(self, pick: int) -> None:
+        """Everything is readable, and nothing is stored that nothing needs."""
+        verified = self._do(self._savers[pick % 3].averify())
+        expected = self._expected.newest_first(None, None)
+        assert verified.problems == []
+        assert verified.checkpoints == len(expected)
+        assert verified.writes == sum(len(kept.writes) for kept in expected)
+
     @precondition(lambda self: hasattr(self, "_world"))
     @invariant()
     def every_saver_sees_the_same(self) -> None:

@@ -88,6 +88,14 @@ async def any_text_may_be_a_parent(world: World) -> None:
         assert parent == at("thread", "", text)
 
 
+async def a_child_is_newer_whatever_its_parent_is_called(world: World) -> None:
+    for text in TEXTS:
+        run = Run(world.saver, ns=text)
+        for checkpoint_id in dict.fromkeys(("\x02" + text, text, "\x00")):
+            newest = await run.step({"a": 1}, checkpoint_id=checkpoint_id)
+            assert (await got(world.another(), at("thread", text))).config == newest
+
+
 async def any_text_may_be_a_channel_or_version(world: World) -> None:
     versions = {text: f"{number:032d}.{text}" for number, text in enumerate(TEXTS)}
     made = checkpoint(

@@ -1,18 +1,8 @@
-"""What the SQLite tests share: a connection to look at a file with, and child processes of their own."""
+"""Child processes of tests, with pipes to talk to them."""
 
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
-
-
-@contextmanager
-def looking_at(path: Path) -> Iterator[sqlite3.Connection]:
-    """A plain connection to a database file, closed afterwards."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        yield connection
+from typing import IO
 
 
 def child(program: str, *arguments: object) -> subprocess.Popen[str]:
@@ -31,3 +21,16 @@ def finished(process: subprocess.Popen[str], *, within: float = 120) -> str:
     out, err = process.communicate(timeout=within)
     assert process.returncode == 0, err
     return out
+
+
+def line_from(stream: IO[str] | None) -> str:
+    """The next line that a child printed."""
+    assert stream is not None
+    return stream.readline().strip()
+
+
+def tell(stream: IO[str] | None, line: str = "go") -> None:
+    """Print a line to a child."""
+    assert stream is not None
+    stream.write(f"{line}\n")
+    stream.flush()

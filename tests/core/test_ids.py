@@ -1,0 +1,81 @@
+"""Ids that only grow, and ranks that keep a child behind its parent."""
+
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langgraph.checkpoint.base.id import uuid6
+
+from threadmark.conformance.engine import early_id
+from threadmark.ids import new_id, rank_after
+
+IDS = st.one_of(st.integers(0, 1 << 20).map(early_id), st.text(max_size=5), st.text("ab\x02.01f", max_size=8))
+
+
+def test_ids_grow() -> None:
+    made = [new_id() for _ in range(10_000)]
+    assert made == sorted(set(made))
+
+
+def test_ids_grow_though_the_clock_is_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [new_id() for _ in range(10)]
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now - 3_600_000_000_000)
+    after = [new_id() for _ in range(10)]
+    monkeypatch.undo()
+    made = [*before, *after, new_id()]
+    assert made == sorted(set(made))
+
+
+def test_ids_from_many_threads_are_different_and_grow_in_each() -> None:
+    with ThreadPoolExecutor(16) as pool:
+        batches = list(pool.map(lambda _: [new_id() for _ in range(2000)], range(16)))
+    assert all(batch == sorted(batch) for batch in batches)
+    assert len({each for batch in batches for each in batch}) == 16 * 2000
+
+
+def test_an_id_is_a_uuid_of_version_6() -> None:
+    made = uuid.UUID(new_id())
+    assert (made.version, made.variant) == (6, uuid.RFC_4122)
+    assert str(made) == str(made).lower()
+
+
+def test_langgraphs_ids_sort_among_ours() -> None:
+    made = []
+    for number in range(20):
+        made.append(new_id() if number % 2 else str(uuid6(clock_seq=number)))
+        time.sleep(0.001)
+    assert made == sorted(made)
+
+
+@given(st.lists(IDS, min_size=1, max_size=12))
+def test_a_rank_is_greater_than_its_parents(ids: list[str]) -> None:
+    rank: str | None = None
+    for each in ids:
+        after = rank_after(rank, each)
+        assert rank is None or after > rank
+        rank = after
+
+
+@given(IDS, st.lists(IDS, min_size=2, max_size=6, unique=True))
+def test_siblings_have_different_ranks(parent: str, ids: list[str]) -> None:
+    ranks = {rank_after(parent, each) for each in ids if each != parent}
+    assert len(ranks) == len([each for each in ids if each != parent])
+
+
+@pytest.mark.parametrize("parent", ["x\x0200000007.y", "x\x02ffffffff.y", "\x02", "x\x02zzzzzzzz.", "x\x0200000001"])
+def test_an_id_that_looks_like_a_rank_is_a_parent_like_any_other(parent: str) -> None:
+    first = rank_after(parent, "a")
+    assert parent < first < rank_after(first, "0")
+
+
+def test_a_rank_is_the_id_unless_the_clock_stepped_back() -> None:
+    assert rank_after(None, early_id(5)) == early_id(5)
+    assert rank_after(early_id(4), early_id(5)) == early_id(5)
+    stepped_back = rank_after(early_id(9), early_id(5))
+    assert early_id(9) < stepped_back < early_id(10)
+    assert early_id(9) < stepped_back < rank_after(stepped_back, early_id(2)) < early_id(10)
+    assert rank_after(stepped_back, early_id(10)) == early_id(10)

@@ -1,0 +1,107 @@
+"""The memory of recent encodings: bounded in bytes, and only of the epoch it was made in."""
+
+import random
+import threading
+
+from threadmark.digests import value_digest
+from threadmark.header import Header
+from threadmark.recall import Known, Recall
+from threadmark.rope import Source, weave
+from threadmark.stored import Stored
+
+_HEADER = Header({}, {}, {}, None)
+
+
+def _stored(data: bytes) -> Stored:
+    return Stored("m", weave(data, []).manifest, value_digest(data))
+
+
+def _known(epoch: int, data: bytes = b"header") -> Known:
+    return Known(epoch, "rank", _HEADER, Source(data, ()))
+
+
+def test_it_never_holds_more_than_its_capacity() -> None:
+    chance = random.Random(1)
+    for capacity in (0, 1000, 100_000):
+        recall = Recall(capacity)
+        for number in range(500):
+            data = chance.randbytes(chance.choice([100, 1000, 20_000]))
+            recall.see_value("thread", 1, _stored(data), data)
+            recall.see_checkpoint(f"thread {number}", "", str(number), _known(1, data))
+            recall.see_writes("thread", "", str(number), [value_digest(data)])
+            assert 0 <= recall.used <= capacity
+        recall.clear()
+        assert recall.used == 0
+
+
+def test_the_least_recently_used_goes_first() -> None:
+    recall = Recall(5 * (1000 + 700))
+    values = [bytes([number]) * 1000 for number in range(9)]
+    for number, data in enumerate(values):
+        recall.see_value("thread", 1, _stored(data), data)
+        assert recall.data("thread", value_digest(values[0])) == values[0], number
+    assert recall.data("thread", value_digest(values[1])) is None
+    assert recall.data("thread", value_digest(values[8])) == values[8]
+
+
+def test_bytes_are_known_in_every_epoch_but_segments_only_in_theirs() -> None:
+    recall, data = Recall(1 << 20), b"x" * 1000
+    recall.see_value("thread", 7, _stored(data), data)
+    digest = value_digest(data)
+    assert recall.data("thread", digest) == data
+    assert recall.source("thread", digest, 7) == Source(data, _stored(data).manifest)
+    assert recall.source("thread", digest, 8) is None
+    assert recall.source("thread", digest, None) is None
+    assert recall.data("other", digest) is None
+
+
+def test_a_checkpoint_is_known_until_the_epoch_changes() -> None:
+    recall = Recall(1 << 20)
+    recall.see_checkpoint("thread", "ns", "id", _known(1))
+    assert recall.checkpoint("thread", "ns", "id") == _known(1)
+    assert recall.checkpoint("thread", "", "id") is None
+    recall.see_epoch("thread", 2)
+    assert recall.checkpoint("thread", "ns", "id") is None
+
+
+def test_writes_of_a_step_are_found_for_the_next() -> None:
+    recall = Recall(1 << 20)
+    values = [bytes([number]) * 300 for number in range(40)]
+    for data in values:
+        recall.see_value("thread", 1, _stored(data), data)
+    recall.see_writes("thread", "", "id", [value_digest(values[0]), b"", b"unknown digest.."])
+    assert values[0] in [source.data for source in recall.written("thread", "", "id", 1)]
+    assert values[0] not in [source.data for source in recall.written("thread", "", "other", 1)]
+    assert recall.written("thread", "", "id", 2) == []
+    assert 0 < len(recall.written("thread", "", "other", 1)) < 40
+
+
+def test_literals_are_not_remembered() -> None:
+    recall = Recall(1 << 20)
+    recall.see_value("thread", 1, Stored("m", (b"small",), b""), b"small")
+    assert recall.used == 0
+
+
+def test_many_threads_use_it_at_once() -> None:
+    recall = Recall(50_000)
+    values = [bytes([number]) * 2000 for number in range(60)]
+    wrong: list[bytes] = []
+
+    def use(seed: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(1500):
+            data = chance.choice(values)
+            recall.see_value("thread", 1, _stored(data), data)
+            recall.see_writes("thread", "", "id", [value_digest(data)])
+            other = chance.choice(values)
+            if (found := recall.data("thread", value_digest(other))) not in (None, other):
+                wrong.append(found or b"")
+            recall.written("thread", "", "id", 1)
+
+    threads = [threading.Thread(target=use, args=(seed,)) for seed in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert wrong == []
+    assert recall.used <= 50_000

@@ -1,0 +1,109 @@
+"""The stored form of values and headers: exact, and strict about anything that is not it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from threadmark.digests import row_check, value_digest
+from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.header import Header, joined_fields, split_fields
+from threadmark.rope import weave
+from threadmark.serde import Serde
+from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
+
+TAGS = st.text(max_size=20)
+LITERALS = st.binary(max_size=LITERAL_LIMIT)
+
+
+def _large(data: bytes) -> tuple[Stored, dict[bytes, bytes]]:
+    woven = weave(data, [])
+    return Stored("m", woven.manifest, value_digest(data)), {key: b"\x00" + part for key, part in woven.fresh.items()}
+
+
+@given(TAGS, LITERALS)
+def test_a_literal_comes_back(tag: str, data: bytes) -> None:
+    stored = Stored(tag, (data,), b"")
+    again = Stored.from_bytes(stored.to_bytes())
+    assert again == stored
+    assert (again.literal, again.data({}), again.keys(), again.size()) == (data, data, (), len(data))
+
+
+@given(st.binary(min_size=LITERAL_LIMIT + 1, max_size=2000))
+def test_a_value_in_segments_comes_back(data: bytes) -> None:
+    stored, segments = _large(data)
+    again = Stored.from_bytes(stored.to_bytes())
+    assert again == stored
+    assert again.literal is None
+    assert again.data(segments) == data
+    assert again.size() == len(data)
+
+
+def test_a_missing_segment_is_damage() -> None:
+    stored, _ = _large(b"x" * 500)
+    with pytest.raises(CorruptDataError):
+        stored.data({})
+
+
+@given(st.binary(min_size=200, max_size=300), st.integers(0, 1 << 16), st.integers(1, 255))
+def test_a_changed_segment_is_damage(data: bytes, place: int, change: int) -> None:
+    stored, segments = _large(data)
+    key = next(iter(segments))
+    body = bytearray(segments[key])
+    body[place % len(body)] ^= change
+    with pytest.raises(CorruptDataError):
+        stored.data({**segments, key: bytes(body)})
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_stored_form_or_damage(body: bytes) -> None:
+    try:
+        stored = Stored.from_bytes(body)
+    except CorruptDataError:
+        return
+    assert Stored.from_bytes(stored.to_bytes()) == stored
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_header_or_damage(data: bytes) -> None:
+    try:
+        header = Header.from_bytes(data)
+    except CorruptDataError:
+        return
+    assert isinstance(header, Header)
+
+
+VERSIONS = st.dictionaries(st.text(), st.integers(0, (1 << 63) - 1) | st.floats(allow_nan=False) | st.text(), max_size=5)
+
+
+@given(VERSIONS, LITERALS)
+def test_a_header_comes_back(versions: dict[str, Any], data: bytes) -> None:
+    values = {channel: Stored("m", (data,), b"") for channel in versions}
+    header = Header(versions, values, {"v": 4, "ts": "x", "versions_seen": {"n": versions}}, Encoded("t", data))
+    again = Header.from_bytes(header.to_bytes())
+    assert again == header
+    assert repr(again.versions) == repr(versions)
+
+
+@pytest.mark.parametrize("version", [None, True, [1], 1 << 64, -(1 << 64), b"1", object(), (1,)], ids=repr)
+def test_a_version_of_another_kind_is_refused(version: Any) -> None:
+    with pytest.raises(ConfigError, match="channel_versions"):
+        Header({"a": version}, {}, {}, None).to_bytes()
+
+
+def test_fields_that_msgpack_would_change_go_through_the_serializer() -> None:
+    checkpoint = {"id": "x", "channel_values": {}, "channel_versions": {}, "v": 1, "tuple": (1, [2]), "set": {1}}
+    plain, rest = split_fields(checkpoint, Serde())
+    assert plain == {"v": 1}
+    fields = joined_fields(Header({}, {}, plain, rest), Serde())
+    assert fields == {"v": 1, "tuple": (1, [2]), "set": {1}}
+    assert type(fields["tuple"]) is tuple
+
+
+FIELDS = st.lists(st.text(max_size=3) | st.binary(max_size=3) | st.none() | st.integers(0, 99), max_size=4)
+
+
+@given(FIELDS, FIELDS)
+def test_a_check_tells_rows_apart_whose_fields_run_together(one: list[Any], other: list[Any]) -> None:
+    assert (row_check(*one) == row_check(*other)) == ([*map(repr, one)] == [*map(repr, other)])
