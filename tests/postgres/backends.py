@@ -1,6 +1,6 @@
 """Postgres as the suite sees it: from a URL, from pools and from single connections, of both kinds."""
 
-import itertools
+import functools
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
@@ -15,15 +15,25 @@ from threadmark import Saver
 from threadmark.conformance import Opener
 from threadmark_postgres import PostgresSaver
 
-_numbers = itertools.count()
+
+_TABLES = ("thread", "segment", "checkpoint", "head", "write")
+
+
+@functools.cache
+def _prepared(partitions: int | None) -> str:
+    """A schema with tables in it; making them takes longer than a case."""
+    name = f"suite_{partitions or 0}"
+    with PostgresSaver(shared().url, schema=name) as saver:
+        saver.setup(partitions=partitions)
+    return name
 
 
 @contextmanager
-def _schema() -> Iterator[str]:
-    """An empty part of the shared server's database."""
-    name = f"suite_{next(_numbers)}"
+def _schema(partitions: int | None = None) -> Iterator[str]:
+    """A schema with empty tables."""
+    name = _prepared(partitions)
+    shared().execute("; ".join(f"DELETE FROM {name}.threadmark_{table}" for table in _TABLES))
     yield name
-    shared().execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
 
 
 @contextmanager
@@ -40,9 +50,7 @@ def from_url(_: Path) -> Iterator[Opener]:
 @contextmanager
 def partitioned(_: Path) -> Iterator[Opener]:
     """Tables in parts, and no prepared statements."""
-    with _schema() as schema:
-        with PostgresSaver(shared().url, schema=schema) as first:
-            first.setup(partitions=3)
+    with _schema(partitions=3) as schema:
 
         def open_saver(**options: Any) -> Saver:
             return PostgresSaver(shared().url, schema=schema, pool_size=4, prepare=False, **options)

@@ -39,9 +39,7 @@ class Cluster:
         if self._user:
             shutil.chown(self.folder, self._user)
         if primary is None:
-            self._command(
-                "initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"
-            )
+            self._command("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
             self._configure(_SETTINGS | {"fsync": "on" if durable else "off"})
         else:
             source = f"host=127.0.0.1 port={primary.port} user=postgres application_name=standby"

@@ -152,9 +152,7 @@ def test_a_blocking_call_inside_a_running_loop_works(url: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_cancelled_task_leaves_nothing_open_and_nothing_half(
-    url: str, tables: psycopg.Connection, seed: int
-) -> None:
+def test_a_cancelled_task_leaves_nothing_open_and_nothing_half(url: str, tables: psycopg.Connection, seed: int) -> None:
     randomness = random.Random(seed)
 
     async def body() -> None:
@@ -222,7 +220,10 @@ assert (count(saver, "child"), count(saver, "parent")) == (2, 2)
 saver.close()
 """
     done = subprocess.run(
-        [sys.executable, "-c", program, url, str(Path(__file__).parents[1])], capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, url, str(Path(__file__).parents[1])],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 

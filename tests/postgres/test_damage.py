@@ -126,13 +126,9 @@ def test_cut_off_bytes_are_found(
     assert check(url, stored) == 0
 
 
-def test_a_segment_that_is_gone_is_found(
-    url: str, tables: psycopg.Connection, stored: list[CheckpointTuple]
-) -> None:
+def test_a_segment_that_is_gone_is_found(url: str, tables: psycopg.Connection, stored: list[CheckpointTuple]) -> None:
     for place, _ in rows(tables, "segment", "data"):
-        tables.execute(
-            "CREATE TABLE kept AS SELECT * FROM threadmark_segment WHERE ctid = %s::tid", (place,)
-        )
+        tables.execute("CREATE TABLE kept AS SELECT * FROM threadmark_segment WHERE ctid = %s::tid", (place,))
         tables.execute("DELETE FROM threadmark_segment WHERE ctid = %s::tid", (place,))
         assert check(url, stored) > 0
         tables.execute("INSERT INTO threadmark_segment SELECT * FROM kept")

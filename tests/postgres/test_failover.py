@@ -20,9 +20,7 @@ def test_the_standby_takes_over_and_nothing_acknowledged_is_lost() -> None:
             saver.setup()
             stored: dict[str, list[str]] = {f"thread {number}": [] for number in range(_WORKERS)}
             enough = threading.Event()
-            workers = [
-                threading.Thread(target=_store, args=(saver, name, ids, enough)) for name, ids in stored.items()
-            ]
+            workers = [threading.Thread(target=_store, args=(saver, name, ids, enough)) for name, ids in stored.items()]
             for worker in workers:
                 worker.start()
             _wait_for(stored, 10)

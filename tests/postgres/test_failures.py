@@ -67,9 +67,7 @@ def test_nothing_acknowledged_is_lost_while_sessions_end_under_load(url: str, ta
 
 
 @pytest.mark.parametrize("face", FACES)
-def test_connections_cut_without_a_word_are_replaced(
-    cluster: Cluster, url: str, face: Callable[[Saver], Any]
-) -> None:
+def test_connections_cut_without_a_word_are_replaced(cluster: Cluster, url: str, face: Callable[[Saver], Any]) -> None:
     async def body() -> None:
         with Proxy(cluster.port) as proxy:
             through = url.replace(f":{cluster.port}/", f":{proxy.port}/")
