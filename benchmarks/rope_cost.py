@@ -1,100 +1,218 @@
-import base64, random, sys, time
-from collections import Counter
-import msgpack
-from threadmark.rope import *
+"""What the rope stores and what it costs, without a database: python benchmarks/rope_cost.py [--long].
+
+Each workload stores the values of one thread step by step. The cost of a step is counted as a database would
+see it: the bytes of new segments (once as they are, once in their stored form), 60 bytes for each row that they
+need, the packed manifests, and 30 bytes for the row of each value. Times are those of the last value, best of
+several, as multiples of the time that msgpack takes to encode it. `--long` adds a chat of 10,000 messages.
+"""
+
+import argparse
+import base64
+import random
+import timeit
+from collections.abc import Callable, Sequence
+
+import msgpack  # type: ignore[import-untyped]  # it publishes no stubs
 
 from threadmark.compression import shrink
-def text(r, n): return base64.b64encode(r.randbytes(n*3//4)).decode()
+from threadmark.rope import Source, join, pack, segment_keys, unpack, weave
+from threadmark.rope.match import Budget, Gap, matches
 
-class Ledger:
-    def __init__(s, squeeze): s.segs={}; s.new=s.rows=s.man=s.vals=0; s.squeeze=squeeze; s.t=0; s.tp=0; s.mark=0; s.maxseg=s.maxsl=0; s.sumseg=s.sumsl=0;s.n=0; s.amp=0
-    def put(s, data, sources):
-        t=time.perf_counter(); w=weave(data, sources); p=pack(w.manifest); s.t+=time.perf_counter()-t
-        for k,v in w.fresh.items():
-            if k not in s.segs: s.segs[k]=v; s.new+=len(shrink(v)) if s.squeeze else len(v); s.rows+=1
-        s.man+=len(p); s.vals+=1
-        assert unpack(p)==w.manifest
-        assert join(w.manifest, s.segs)==data
-        ks=segment_keys(w.manifest); s.sumseg+=len(ks); s.sumsl+=len(w.manifest); s.n+=1
-        s.maxseg=max(s.maxseg,len(ks)); s.maxsl=max(s.maxsl,len(w.manifest))
-        s.amp=max(s.amp, (sum(len(s.segs[k]) for k in ks)-1024)/max(1,len(data)))
-        return Source(data,w.manifest)
-    def total(s): return s.new+60*s.rows+s.man+30*s.vals
-    def report(s,name,steps,base=0):
-        print(f"{name:18s} {'z' if s.squeeze else '-'} {(s.total()-base)/steps:8.0f}/step  new {s.new/steps:7.0f} rows {s.rows/steps:5.2f} manifests {s.man/steps:6.0f} | segs max {s.maxseg} avg {s.sumseg/s.n:.1f} slices max {s.maxsl} avg {s.sumsl/s.n:.1f} amp {s.amp:.2f} | {s.t/s.n*1e6:.0f} us")
+SEGMENT_ROW = 60
+VALUE_ROW = 30
 
-def message(r,i,k=600): return {"type":"human" if i%2 else "ai","id":f"{r.getrandbits(64):016x}","content":text(r,k)}
-def chat(n,z,nested=False,wrap=False,k=600):
-    r=random.Random(1); L=Ledger(z); msgs=[]; cur=None; tp=0
-    notes={f"note{i}": text(r,30) for i in range(5)}
-    for i in range(n):
-        m=message(r,i,k); msgs.append(m)
-        w=L.put(msgpack.packb([m] if wrap else m),[cur] if cur else [])
-        t=time.perf_counter(); d=msgpack.packb({"messages":msgs,"turn":i,"notes":notes} if nested else msgs); tp+=time.perf_counter()-t
-        cur=L.put(d,([cur] if cur else [])+[w])
-    L.report(f"{'nested' if nested else 'chat'}{'w' if wrap else ''} {n} k{k}",n); print("   packb us",tp/n*1e6)
-def doc(z,n=150):
-    r=random.Random(2); L=Ledger(z)
-    words=[''.join(r.choices('abcdefghijklmnopqrstuvwxyz',k=r.randint(2,10))) for _ in range(3000)]
-    files={f"src/file{i}.py":' '.join(r.choices(words,k=1430))[:10000] for i in range(30)}
-    cur=L.put(msgpack.packb(files),[]); base=L.total(); 
-    for _ in range(n):
-        f=r.choice(list(files)); t=files[f]; p=r.randrange(len(t)-60); k=r.randint(10,60); old=r.choice([0,k,r.randint(10,60)])
-        files[f]=t[:p]+' '.join(r.choices(words,k=15))[:k]+t[p+old:]
-        cur=L.put(msgpack.packb(files),[cur])
-    L.report("doc",n,base)
-def fanout(z,n=150):
-    r=random.Random(3); L=Ledger(z)
-    words=[''.join(r.choices('abcdefghijklmnopqrstuvwxyz',k=r.randint(2,10))) for _ in range(3000)]
-    prompt=' '.join(r.choices(words,k=3000))[:20000]; last=[]
-    for s in range(n):
-        batch=[]
-        for p in range(16):
-            d=msgpack.packb({"prompt":prompt,"index":p,"step":s,"seed":r.getrandbits(32),"topic":text(r,12)})
-            batch.append(L.put(d,(last[:1]+batch)[:20]))
-        last=batch
-    L.report("fanout (/16)",n*16)
-def wide(z,n=150,ch=120):
-    r=random.Random(4); L=Ledger(z)
-    names=[f"channel_{i:03d}" for i in range(ch)]
-    v={c:[1,r.randbytes(70)] for c in names}; seen={c:1 for c in names}; cur=None;base=0
-    for s in range(n+1):
-        d=msgpack.packb({"v":4,"ts":f"2025-01-01T00:{s//60:02d}:{s%60:02d}.{r.randrange(10**6):06d}+00:00","values":v,"versions_seen":seen})
-        cur=L.put(d,[cur] if cur else []); base=base or L.total()
-        for c in r.sample(names,2): v[c]=[s+2,r.randbytes(70)]; seen[c]=s+2
-    L.report("wide",n,base)
-def header(z,n=300,ch=8):
-    r=random.Random(5); L=Ledger(z); names=["messages","__start__","branch:to:agent","branch:to:tools","docs","plan","remaining","user"][:ch]
-    ver=lambda s: f"{s:032}.{r.random():.16f}"
-    v={c:[ver(1),r.randbytes(20)] for c in names}; seen={"__input__":{},"__start__":{"__start__":ver(1)},"agent":{"branch:to:agent":ver(1)},"tools":{"branch:to:tools":ver(1)}}; cur=None;base=0
-    for s in range(n):
-        d=msgpack.packb({"v":4,"ts":f"2025-01-01T00:{s//60:02d}:{s%60:02d}.{r.randrange(10**6):06d}+00:00","channels":v,"versions_seen":seen,"updated":["messages"]})
-        cur=L.put(d,[cur] if cur else [])
-        for c in ("messages",)+tuple(r.sample(names[2:4],1)): v[c]=[ver(s+2),r.randbytes(20)]
-        k=r.choice(["agent","tools"]); seen[k]={"branch:to:"+k:v["branch:to:"+k][0]}
-    L.report(f"header {len(d)}",n)
-def small(z,n=300):
-    r=random.Random(6); L=Ledger(z); cur=None
-    st={f"key{i}":text(r,30) for i in range(15)}
-    for s in range(n):
-        st[f"key{r.randrange(15)}"]=text(r,30); st["n"]=s
-        d=msgpack.packb(st); cur=L.put(d,[cur] if cur else [])
-    L.report(f"small {len(d)}",n)
-def window(z,n=300):
-    r=random.Random(7); L=Ledger(z); cur=None; msgs=[]
-    for s in range(n):
-        msgs.append(message(r,s,r.choice([100,400,1200]))); w=L.put(msgpack.packb(msgs[-1]),[cur] if cur else [])
-        msgs=msgs[-50:]
-        d=msgpack.packb(msgs); cur=L.put(d,([cur] if cur else [])+[w])
-    L.report(f"window {len(d)}",n)
-def mixed(z,n=400):
-    r=random.Random(8); L=Ledger(z); cur=None; msgs=[]
-    for s in range(n):
-        msgs.append(message(r,s,int(r.lognormvariate(6,1.2)))); w=L.put(msgpack.packb([msgs[-1]]),[cur] if cur else [])
-        d=msgpack.packb(msgs); cur=L.put(d,([cur] if cur else [])+[w])
-    L.report(f"mixed {len(d)//n}",n)
-if __name__=="__main__":
-    for z in (False,True):
-        chat(500,z); chat(500,z,wrap=True); chat(500,z,True); doc(z); fanout(z); wide(z); header(z); small(z); window(z); mixed(z)
-    if len(sys.argv)>1:
-        for n in (100,1000,3000): chat(n,True)
+
+class Thread:
+    """The segments of one thread, and what storing and reading them costs."""
+
+    def __init__(self) -> None:
+        self.segments: dict[bytes, bytes] = {}
+        self.plain = self.compressed = self.manifests = self.whole = 0
+        self.most_segments = self.most_parts = 0
+        self.last: tuple[object, bytes, list[Source]] = (None, b"", [])
+
+    def put(self, value: object, sources: Sequence[Source | None]) -> Source:
+        """Store a value of the thread; the answer is a source for those to come."""
+        data: bytes = msgpack.packb(value)
+        self.last = value, data, [source for source in sources if source]
+        woven = weave(data, self.last[2])
+        packed = pack(woven.manifest)
+        for key, segment in woven.fresh.items():
+            if key not in self.segments:
+                self.segments[key] = segment
+                self.plain += len(segment) + SEGMENT_ROW
+                self.compressed += len(shrink(segment)) + SEGMENT_ROW
+        self.manifests += len(packed) + VALUE_ROW
+        self.whole += len(data) + VALUE_ROW
+        self.most_segments = max(self.most_segments, len(segment_keys(woven.manifest)))
+        self.most_parts = max(self.most_parts, len(woven.manifest))
+        if join(unpack(packed), self.segments) != data:
+            raise SystemExit("what was stored is not what was put")
+        return Source(data, woven.manifest)
+
+    def times(self) -> tuple[float, float]:
+        """Comparing and storing the last value again, as multiples of encoding it."""
+        value, data, sources = self.last
+        whole, first = Gap(0, len(data)), sources[0].data
+        encoding = best_of(lambda: msgpack.packb(value))
+        comparing = best_of(lambda: matches(data, whole, first, Budget(1 << 30)))
+        storing = best_of(lambda: pack(weave(data, sources).manifest))
+        return comparing / encoding, storing / encoding
+
+    def start_counting(self) -> None:
+        """Forget the costs so far: of a first value, which nothing can save."""
+        self.plain = self.compressed = self.manifests = self.whole = 0
+
+
+Workload = Callable[[Thread, random.Random, int], None]
+
+
+def best_of(action: Callable[[], object]) -> float:
+    """Seconds, of the fastest of several runs."""
+    return min(timeit.repeat(action, number=10, repeat=7))
+
+
+def text(chance: random.Random, length: int) -> str:
+    """Text without repetition: base64 of random bytes."""
+    return base64.b64encode(chance.randbytes(length * 3 // 4)).decode()
+
+
+def words(chance: random.Random, length: int) -> str:
+    """Text of a vocabulary's words."""
+    return " ".join(chance.choices(VOCABULARY, k=length // 3))[:length]
+
+
+def message(chance: random.Random, number: int, length: int = 600) -> dict[str, object]:
+    """One message of a conversation."""
+    kind = "human" if number % 2 else "ai"
+    return {"type": kind, "id": f"{chance.getrandbits(64):016x}", "content": text(chance, length)}
+
+
+def chat(thread: Thread, chance: random.Random, steps: int) -> None:
+    """A list of messages; each is written by a task before it stands in the channel."""
+    messages = []
+    channel = None
+    for number in range(steps):
+        messages.append(message(chance, number))
+        write = thread.put(messages[-1], [channel])
+        channel = thread.put(messages, [channel, write])
+
+
+def nested(thread: Thread, chance: random.Random, steps: int) -> None:
+    """The same list inside a state that has other members before and after it."""
+    messages = []
+    channel = None
+    notes = {f"note {number}": text(chance, 30) for number in range(5)}
+    for number in range(steps):
+        messages.append(message(chance, number))
+        write = thread.put(messages[-1], [channel])
+        channel = thread.put({"messages": messages, "turn": number, "notes": notes}, [channel, write])
+
+
+def window(thread: Thread, chance: random.Random, steps: int) -> None:
+    """A list of messages of mixed lengths, of which the newest fifty are kept."""
+    messages = []
+    channel = None
+    for number in range(steps):
+        messages.append(message(chance, number, chance.choice([100, 400, 1600])))
+        write = thread.put(messages[-1], [channel])
+        channel = thread.put(messages[-50:], [channel, write])
+
+
+def doc(thread: Thread, chance: random.Random, steps: int) -> None:
+    """Thirty files of 10 KB each, and one edit of 10 to 60 bytes a step."""
+    files = {f"src/file_{number}.txt": words(chance, 10_000) for number in range(30)}
+    channel = thread.put(files, [])
+    thread.start_counting()
+    for _ in range(steps):
+        name = chance.choice(list(files))
+        at, added = chance.randrange(len(files[name]) - 60), chance.randint(10, 60)
+        removed = chance.choice([0, added, chance.randint(10, 60)])
+        files[name] = files[name][:at] + words(chance, added) + files[name][at + removed :]
+        channel = thread.put(files, [channel])
+
+
+def fanout(thread: Thread, chance: random.Random, steps: int) -> None:
+    """Sixteen packets a step that repeat one prompt of 20 KB."""
+    prompt = words(chance, 20_000)
+    packets: list[Source] = []
+    for step in range(steps):
+        before = packets[:1]
+        packets = []
+        for number in range(16):
+            topic, seed = text(chance, 12), chance.getrandbits(32)
+            packet = {"prompt": prompt, "index": number, "step": step, "seed": seed, "topic": topic}
+            packets.append(thread.put(packet, [*before, *packets]))
+
+
+def wide(thread: Thread, chance: random.Random, steps: int) -> None:
+    """A header of 120 channels, of which two change a step."""
+    names = [f"channel_{number:03d}" for number in range(120)]
+    channels = {name: [1, chance.randbytes(70)] for name in names}
+    seen = dict.fromkeys(names, 1)
+    header = None
+    for step in range(steps + 1):
+        stamp = f"2025-01-01T00:{step // 60:02d}:{step % 60:02d}.{chance.randrange(10**6):06d}+00:00"
+        header = thread.put({"v": 4, "ts": stamp, "channels": channels, "versions_seen": seen}, [header])
+        if not step:
+            thread.start_counting()
+        for name in chance.sample(names, 2):
+            channels[name] = [step + 2, chance.randbytes(70)]
+            seen[name] = step + 2
+
+
+def narrow(thread: Thread, chance: random.Random, steps: int) -> None:
+    """A header of eight channels with long version strings, of which two change a step."""
+
+    def version(step: int) -> str:
+        return f"{step:032}.{chance.random():.16f}"
+
+    names = ["messages", "__start__", "branch:to:agent", "branch:to:tools", "docs", "plan", "left", "user"]
+    channels: dict[str, list[str | bytes]] = {name: [version(1), chance.randbytes(20)] for name in names}
+    seen = {"__start__": {"__start__": version(1)}, "agent": {}, "tools": {}}
+    header = None
+    for step in range(steps):
+        stamp = f"2025-01-01T00:{step // 60:02d}:{step % 60:02d}.{chance.randrange(10**6):06d}+00:00"
+        header = thread.put({"v": 4, "ts": stamp, "channels": channels, "versions_seen": seen}, [header])
+        node = chance.choice(["agent", "tools"])
+        seen[node] = {f"branch:to:{node}": version(step)}
+        for name in ("messages", f"branch:to:{node}"):
+            channels[name] = [version(step + 2), chance.randbytes(20)]
+
+
+WORKLOADS: list[tuple[str, Workload, int, int]] = [
+    ("chat", chat, 500, 1250),
+    ("nested", nested, 500, 1300),
+    ("doc", doc, 150, 800),
+    ("fanout", fanout, 150, 16 * 120),
+    ("wide", wide, 150, 900),
+    ("narrow", narrow, 300, 0),
+    ("window", window, 300, 0),
+    ("chat", chat, 100, 0),
+    ("chat", chat, 1000, 0),
+]
+LONG: list[tuple[str, Workload, int, int]] = [("chat", chat, 10_000, 0)]
+VOCABULARY = [text(random.Random(seed), 12)[: 2 + seed % 9].lower() for seed in range(3000)]
+
+
+def main() -> None:
+    """Print one line for each workload."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--long", action="store_true", help="also the workload that takes minutes")
+    workloads = WORKLOADS + LONG * parser.parse_args().long
+    print("                 |           bytes a step           |      | most in one value | times encoding")
+    print("workload   steps |   aim  plain   zstd (manifests)  | less | segments    parts | compare  store")
+    for name, workload, steps, aim in workloads:
+        thread = Thread()
+        workload(thread, random.Random(7), steps)
+        plain, compressed = thread.plain + thread.manifests, thread.compressed + thread.manifests
+        comparing, storing = thread.times()
+        print(
+            f"{name:8s} {steps:7d} | {aim or '-':>5} {plain / steps:6.0f} {compressed / steps:6.0f} "
+            f"{thread.manifests / steps:12.0f}  | {thread.whole / compressed:3.0f}x | "
+            f"{thread.most_segments:8d} {thread.most_parts:8d} | {comparing:7.2f} {storing:6.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,6 @@
 """Postgres clusters of the tests' own: made in a temporary folder, on a free port, gone at the end."""
 
+import atexit
 import functools
 import os
 import pwd
@@ -126,6 +127,14 @@ class Cluster:
         )
         if check and outcome.returncode:
             raise AssertionError(f"{program} failed: {outcome.stdout}{outcome.stderr}")
+
+
+@functools.cache
+def shared() -> Cluster:
+    """The one server of a run of tests that need none of their own; it ends with the process."""
+    cluster = Cluster()
+    atexit.register(cluster.__exit__)
+    return cluster
 
 
 @functools.cache

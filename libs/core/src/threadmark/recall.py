@@ -7,7 +7,6 @@ relies on it, which compares the thread's epoch. Bounded in bytes, shared by bot
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from threadmark.header import Header
@@ -84,17 +83,20 @@ class Recall:
             self._set(("value", thread_id, stored.digest), entry, len(data) + 100 * len(stored.manifest))
             self._add_to_list(("recent", thread_id), stored.digest, _RECENT_KEPT)
 
-    def see_writes(self, thread_id: str, ns: str, checkpoint_id: str, digests: Iterable[bytes]) -> None:
-        """Remember which values the tasks of a step wrote: they will stand in the next checkpoint."""
-        for digest in digests:
-            if digest:
-                self._add_to_list(("writes", thread_id, ns, checkpoint_id), digest, _SIBLINGS_KEPT)
+    def see_write(self, thread_id: str, ns: str, checkpoint_id: str, channel: str, digest: bytes) -> None:
+        """Remember what a task of the step after this checkpoint wrote: the channel will hold it next."""
+        if digest:
+            self._add_to_list(("writes", thread_id, ns, checkpoint_id, channel), digest, _SIBLINGS_KEPT)
 
-    def written(self, thread_id: str, ns: str, checkpoint_id: str | None, epoch: int | None) -> list[Source]:
-        """What tasks wrote for the step after this checkpoint, then the thread's last values."""
-        digests = self._list(("writes", thread_id, ns, checkpoint_id)) + self._list(("recent", thread_id))
-        found = (self.source(thread_id, digest, epoch) for digest in dict.fromkeys(digests))
-        return [source for source in found if source is not None]
+    def written(
+        self, thread_id: str, ns: str, checkpoint_id: str | None, channel: str, epoch: int | None
+    ) -> list[Source]:
+        """What tasks wrote to a channel in the step after this checkpoint, the last first."""
+        return self._sources(("writes", thread_id, ns, checkpoint_id, channel), epoch)
+
+    def recent(self, thread_id: str, epoch: int | None) -> list[Source]:
+        """The thread's last values, whatever they belong to."""
+        return self._sources(("recent", thread_id), epoch)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -106,6 +108,11 @@ class Recall:
     def used(self) -> int:
         """Bytes accounted for; never more than the capacity."""
         return self._used
+
+    def _sources(self, key: tuple[object, ...], epoch: int | None) -> list[Source]:
+        _, thread_id, *_ = key
+        found = (self.source(str(thread_id), digest, epoch) for digest in self._list(key))
+        return [source for source in found if source is not None]
 
     def _list(self, key: tuple[object, ...]) -> list[bytes]:
         digests = self._get(key)

@@ -36,9 +36,11 @@ def id_column(text: str) -> bytes:
 def from_id_column(column: bytes) -> str:
     """The id that `id_column` was given."""
     if len(column) == _UUID_BYTES:
-        return str(UUID(bytes=bytes(column)))
-    start = len(_LONGER_TEXT if column[:1] == _LONGER_TEXT[:1] else _TEXT)
-    return bytes(column[start:]).decode("utf-8", "surrogatepass" if _is_text(column[start:]) else "replace")
+        return str(UUID(bytes=column))
+    for start in (_TEXT, _LONGER_TEXT):
+        if column.startswith(start):
+            return _as_text(column.removeprefix(start))
+    return f"\ufffd{column.hex()}"
 
 
 def outline(thread_id: str, columns: Sequence[Any]) -> Outline:
@@ -130,9 +132,8 @@ def run_number(run_id: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-def _is_text(column: bytes) -> bool:
+def _as_text(encoded: bytes) -> str:
     try:
-        bytes(column).decode("utf-8", "surrogatepass")
+        return encoded.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
-        return False
-    return True
+        return f"\ufffd{encoded.hex()}"

@@ -192,7 +192,7 @@ def _begin(schema: str | None) -> Program[None]:
 
 
 def _last(schema: str | None) -> Program[int]:
-    ((exists,),) = yield Query(sql.HAS_MIGRATIONS, (sql.in_schema("tm.migration", schema),))
+    ((exists,),) = yield Query(sql.HAS_MIGRATIONS, (schema,))
     if not exists:
         return 0
     ((last,),) = yield Query(sql.in_schema(sql.LAST_MIGRATION, schema))

@@ -20,7 +20,17 @@ ROLLBACK = "ROLLBACK"
 # Whoever sets up the tables keeps others from doing the same until the transaction ends.
 LOCK_SETUP = "SELECT pg_advisory_xact_lock(6074030921331797345)"
 
-HAS_MIGRATIONS = "SELECT to_regclass($1::text) IS NOT NULL"
+# Asked of the catalogue's tables, because the server's own look-ups may still know, after a wait for the lock above,
+# that there was nothing before it.
+HAS_MIGRATIONS = """
+SELECT EXISTS (
+    SELECT
+    FROM pg_catalog.pg_class AS c
+    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.relname = 'threadmark_migration'
+        AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1::text END
+)
+"""
 
 HAS_SCHEMA = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1::text)"
 

@@ -79,9 +79,19 @@ def _driver(database: Any, settings: Settings) -> Driver:
 
 def _path_of(connection: sqlite3.Connection) -> str:
     """The file behind a connection, empty for a database in memory."""
-    cursor = connection.cursor()
-    cursor.row_factory = None
-    return next((path for _, name, path in cursor.execute(sql.FILES) if name == "main"), "") or ""
+    try:
+        cursor = connection.cursor()
+        cursor.row_factory = None
+        rows = cursor.execute(sql.FILES).fetchall()
+    except sqlite3.ProgrammingError as error:
+        raise ConfigError(f"the connection given cannot be used ({error}): give an open one, or a path") from error
+    path = next((path for _, name, path in rows if _text(name) == "main"), "")
+    return _text(path or "")
+
+
+def _text(column: str | bytes) -> str:
+    """A text column, whatever text factory the connection has."""
+    return column if isinstance(column, str) else os.fsdecode(column)
 
 
 def _is_aiosqlite(database: object) -> bool:

@@ -25,8 +25,8 @@ Manifest = tuple[Part, ...]
 def segment_key(segment: bytes) -> bytes:
     """A segment's name inside its thread.
 
-    It is short because every manifest repeats it. Should two segments ever collide, the digest of the whole value,
-    checked on every read, turns that into a CorruptDataError.
+    It is short because every manifest repeats it. Should two segments ever collide, the digest of the whole
+    value, checked on every read, turns that into a CorruptDataError.
     """
     return blake2b(segment, digest_size=KEY_SIZE).digest()
 

@@ -1,22 +1,24 @@
 """Finding what two byte strings share, at the speed of C: no loop here runs over bytes.
 
-Equal stretches are measured by comparing slices of doubling length, then by bisection. Where the two part, anchors
-(short pieces) of either are looked for in the other with `find`, ever further ahead and in ever wider windows, so
-that a small edit costs a small search. A budget bounds the whole, whatever the bytes are.
+Equal stretches are measured by comparing slices of doubling length, then by bisection. Where the two part,
+anchors (short pieces) of either are looked for in the other with `find`, ever further ahead and in ever wider
+windows, so that a small edit costs a small search. A budget bounds the whole, whatever the bytes are.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-_ANCHOR = 32  # bytes that must agree before a place is looked at: shorter ones meet by chance in any structure
-_LEAST = 16  # a shorter match is not worth a slice
-_NEAR = 4096  # the smallest window: an edit usually leaves its surroundings where they were
-_REACH = 64  # a window is this much wider than the distance ahead of the anchor that is looked for
-_STRIDE = 16  # how far ahead the second anchor lies; the distances then grow by half
-_PATIENCE = 8  # a match that skips more than it shares must stand until the search is so many times further ahead
-_ANCHORS = 3000  # tried in one source at most: each costs a microsecond even where it is found at once
-_GALLOP = 64  # the first stretch compared
-_LONGEST = 1 << 16  # and the longest: a difference inside it is bisected
+_ANCHOR = 32  # bytes that must agree before a place is looked at: fewer meet by chance in any structure
+_LEAST = 16  # bytes; a shorter match is not worth a slice
+_STRIDE = 16  # how far ahead the second anchor is taken; the distances then grow by half
+_NEAR = 4096  # bytes that every anchor is looked for in,
+_REACH = 64  # or so many times its distance ahead, if that is more
+_PATIENCE = 8  # a doubtful match stands once the search is at so many times the distance that it skips
+_DISTANCES = 3000  # tried in one search, at a microsecond each even where the anchors are found at once
+_SIZEABLE = 4096  # a stretch this long is worth a look through the whole of a source
+_MUCH_LONGER = 8  # that is so many times longer
+_GALLOP = 64  # the length of the first slices compared
+_LONGEST = 1 << 16  # and of the longest: the length that a difference inside them leaves to bisect
 
 
 class Match(NamedTuple):
@@ -35,49 +37,65 @@ class Gap(NamedTuple):
 
     @property
     def length(self) -> int:
+        """How many bytes it spans."""
         return self.end - self.start
 
-    def without(self, matches: Iterable[Match]) -> Iterator["Gap"]:
-        """What matches inside the gap leave of it, empty rests included."""
+    def without(self, found: Iterable[Match]) -> Iterator["Gap"]:
+        """What ascending matches inside the gap leave of it, be it empty."""
         start = self.start
-        for match in matches:
+        for match in found:
             yield Gap(start, match.at)
             start = match.at + match.length
         yield Gap(start, self.end)
 
 
 class Budget:
-    """What a search may still spend: bytes looked at, and distances tried."""
+    """What a search may still spend: bytes to look for anchors in, and distances to take anchors at."""
 
     def __init__(self, scan: int) -> None:
-        self.scan = scan
-        self.anchors = _ANCHORS
+        self._scan = scan
+        self._distances = _DISTANCES
 
     def __bool__(self) -> bool:
-        return self.scan > 0 and self.anchors > 0
+        return self._scan > 0 and self._distances > 0
 
     def spend(self, scanned: int) -> None:
-        """Account for one distance, at which anchors were looked for in so many bytes."""
-        self.scan -= scanned
-        self.anchors -= 1
+        """Account for one distance, whose anchors are looked for in so many bytes."""
+        self._scan -= scanned
+        self._distances -= 1
 
 
-def matches(data: bytes, gap: Gap, source: bytes, budget: Budget, near: int = 0) -> list[Match]:
-    """What a stretch of `data` shares with `source`, in ascending order and disjoint in both.
+def matches(data: bytes, gap: Gap, source: bytes, budget: Budget) -> list[Match]:
+    """What a stretch of `data` shares with `source`, in ascending order in both."""
+    first, last = _surroundings(data, gap, source, budget)
+    walk = _Walk(data, gap, source[first:last], budget)
+    return [match._replace(start=match.start + first) for match in walk.matches() if match.length >= _LEAST]
 
-    `near` widens the search: anchors are looked for at least so far from where the two part.
+
+def _surroundings(data: bytes, gap: Gap, source: bytes, budget: Budget) -> tuple[int, int]:
+    """Which part of the source to compare with: of one that is much longer, that where a piece of the stretch stands.
+
+    Two pieces are looked for, since one may have been edited.
     """
-    walk = _Walk(data, gap, source, budget, near)
-    return [match for match in walk.matches() if match.length >= _LEAST]
+    if gap.length < _SIZEABLE or len(source) < _MUCH_LONGER * gap.length:
+        return 0, len(source)
+    for ahead in (gap.length // 2, gap.length // 4):
+        anchor = data[gap.start + ahead : gap.start + ahead + _ANCHOR]
+        budget.spend(len(source))
+        place = source.find(anchor)
+        if place >= 0:
+            first = place - ahead
+            return max(0, first - _NEAR // 2), first + gap.length + _NEAR // 2
+    return 0, len(source)
 
 
 class _Walk:
     """Two byte strings walked side by side: data[at:end] and source[start:stop] are still to be compared."""
 
-    def __init__(self, data: bytes, gap: Gap, source: bytes, budget: Budget, near: int) -> None:
+    def __init__(self, data: bytes, gap: Gap, source: bytes, budget: Budget) -> None:
         self.data, self.at, self.end = data, gap.start, gap.end
         self.source, self.start, self.stop = source, 0, len(source)
-        self.budget, self.near = budget, max(near, _NEAR)
+        self.budget = budget
 
     def matches(self) -> Iterator[Match]:
         tail = self.same_before(self.end, self.stop)
@@ -91,10 +109,14 @@ class _Walk:
         yield Match(self.end - tail, self.stop - tail, tail)
 
     def resumed(self, end: int, stop: int) -> Match | None:
-        """The next match, found in what stands before the common tail."""
+        """The next match, through an anchor that stands before `end` and `stop`.
+
+        A match that skips more than it shares is doubtful: records of one shape agree in their shape wherever
+        they are laid side by side, while the record that is really the same one stands further on.
+        """
         best: Match | None = None
         patience = 0
-        for at, start, ahead in self.places(end, stop):
+        for ahead, at, start in self.places(end, stop):
             if best and ahead > patience:
                 break
             match = self.extended(at, start)
@@ -107,24 +129,24 @@ class _Walk:
         return best
 
     def places(self, end: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Where the two may agree again: anchors of either, found further on in the other."""
+        """Where an anchor of either was found further on in the other, after how far ahead it was taken."""
         longest = max(end - self.at, stop - self.start)
         ahead = 0
         while ahead + _ANCHOR <= longest and self.budget:
             at, start = self.at + ahead, self.start + ahead
-            window = min(max(self.near, _REACH * ahead), longest)
+            window = min(max(_NEAR, _REACH * ahead), longest)
             self.budget.spend(window)
             if start + _ANCHOR <= stop:
                 anchor = self.source[start : start + _ANCHOR]
                 found = self.data.find(anchor, self.at, min(end, self.at + window))
                 if found >= 0:
-                    yield found, start, ahead
+                    yield ahead, found, start
             if at + _ANCHOR <= end:
                 anchor = self.data[at : at + _ANCHOR]
                 found = self.source.find(anchor, self.start, min(stop, self.start + window))
                 if found >= 0:
-                    yield at, found, ahead
-            ahead += ahead//2 + _STRIDE
+                    yield ahead, at, found
+            ahead += ahead // 2 + _STRIDE
 
     def extended(self, at: int, start: int) -> Match:
         """The longest match around a place where the two agree."""
@@ -149,7 +171,7 @@ class _Walk:
 
 
 def _measured(most: int, equal: Callable[[int, int], bool]) -> int:
-    """How many bytes are the same, where `equal(same, more)` tells it of the `more` bytes after the first `same`."""
+    """How many bytes are the same, where `equal(same, more)` tells it of `more` bytes after `same` others."""
     same, stride = 0, _GALLOP
     while same < most and equal(same, min(stride, most - same)):
         same += min(stride, most - same)

@@ -18,14 +18,13 @@ A part starts with the varint `amount << 4 | start << 2 | place`:
            2          moved: the distance from where it was left follows as a zigzag varint
            3          (place 3 alone, no index) the next `amount` segments not yet used, each of them whole
 
-An edited value alternates between an old segment and a newer one that holds the edits, so most slices need neither
-an index nor a start; and segments that are used whole and in order need nothing beside their keys and sizes.
+An edited value alternates between an old segment and a newer one that holds the edits, so most slices need
+neither an index nor a start; and segments that are used whole and in order need nothing beside their keys and
+sizes.
 """
 
 from threadmark.errors import CorruptDataError
 from threadmark.rope.manifest import KEY_SIZE, Manifest, Part, Slice
-
-MOST_SEGMENTS = 255  # what the first byte can count; `weave` stays far below it
 
 _LITERAL, _LAST, _OTHER, _NUMBERED = range(4)
 _LEFT, _IN_STEP, _MOVED, _WHOLE = range(4)
@@ -108,13 +107,13 @@ def _put_slice(packed: bytearray, trail: _Trail, index: int, part: Slice) -> Non
 
 def _put_varint(packed: bytearray, number: int) -> None:
     while number >= _MORE:
-        packed.append(number & ~_MORE & 0xFF | _MORE)
+        packed.append(number % _MORE | _MORE)
         number >>= 7
     packed.append(number)
 
 
 class _Unpacking:
-    """One pass over a packed manifest. It trusts nothing, and what it builds is bounded by the bytes it was given."""
+    """One pass over a packed manifest. It trusts nothing; the bytes it is given bound what it builds."""
 
     def __init__(self, packed: bytes) -> None:
         self.packed = packed
@@ -175,11 +174,11 @@ class _Unpacking:
     def varint(self) -> int:
         at = self.at
         byte = self.packed[at]
-        number, shift = byte & ~_MORE, 7
+        number, shift = byte % _MORE, 7
         while byte >= _MORE:
             at += 1
             byte = self.packed[at]
-            number |= (byte & ~_MORE) << shift
+            number |= byte % _MORE << shift
             shift += 7
             if shift > _WIDEST:
                 raise CorruptDataError("a manifest holds a number that is too large")

@@ -1,7 +1,7 @@
-"""Which stored slices make up a value: the matches with its sources, read through the sources' manifests.
+"""Which stored slices make up a value: what it shares with its sources, read through their manifests.
 
-Here the bytes that no slice covers are slices too, of the value itself, under the key RAW. So a value is one list of
-slices, whatever becomes of them, and what stands side by side in a segment, or in the value, is one slice.
+Here the bytes that no slice covers are slices too, of the value itself, under the key RAW. So a value is one
+list of slices, whatever becomes of them, and two that continue each other are one.
 """
 
 from bisect import bisect_right
@@ -14,12 +14,8 @@ from threadmark.rope.match import Budget, Gap, Match, matches
 
 RAW = b""
 
-_WL = 64
-_GAP = 48  # a shorter stretch is not looked for in further sources
-_MOVED = 32  # a stretch this many times shorter than the value, or longer, is looked for in the first source twice
-_PASSES = 4  # over the value, that a search in one source may cost,
-_FAR = 64  # or over what is still open, if that is less
-_NEAR = 16
+_WORTH = 64  # bytes; a shorter stretch is worth neither a further search nor the name of a further segment
+_MOVED = 32  # a stretch of one in so many bytes, or more, is worth another search of the whole first source
 
 
 class Source(NamedTuple):
@@ -32,16 +28,16 @@ class Source(NamedTuple):
 def reused(data: bytes, sources: Sequence[Source]) -> list[Slice]:
     """The value as slices of what its sources are made of, and raw between them."""
     slices: list[Slice] = []
+    layouts: dict[int, _Layout] = {}
     at = 0
-    layouts = [_Layout(source.manifest) for source in sources]
     for match, number in _found(data, sources):
-        if match.at > at:
-            slices.append(Slice(RAW, len(data), at, match.at - at))
+        if number not in layouts:
+            layouts[number] = _Layout(sources[number].manifest)
+        slices.append(Slice(RAW, len(data), at, match.at - at))
         slices += layouts[number].slices(match, len(data))
         at = match.at + match.length
-    if at < len(data):
-        slices.append(Slice(RAW, len(data), at, len(data) - at))
-    return coalesced(slices)
+    slices.append(Slice(RAW, len(data), at, len(data) - at))
+    return coalesced(piece for piece in slices if piece.length)
 
 
 def made_raw(slices: list[Slice], chosen: Iterable[bool]) -> list[Slice]:
@@ -70,51 +66,50 @@ def coalesced(slices: Iterable[Slice]) -> list[Slice]:
 
 def _found(data: bytes, sources: Sequence[Source]) -> list[tuple[Match, int]]:
     """Disjoint matches in ascending order, each with the number of its source."""
-    found: list[tuple[Match, int]] = []
-    gaps = [Gap(0, len(data))]
-    for number, source in enumerate(sources):
-        gaps = _fill(gaps, found, data, number, source.data, wide=number > 0)
-    if found:
-        large = [gap for gap in gaps if gap.length * _MOVED >= len(data)]
-        _fill(large, found, data, 0, sources[0].data, wide=True)
+    if not sources:
+        return []
+    whole = Gap(0, len(data))
+    edited = matches(data, whole, sources[0].data, Budget(4 * len(data) + (1 << 20)))
+    found = [(match, 0) for match in edited]
+    gaps = [gap for gap in whole.without(edited) if gap.length >= _WORTH]
+    for number, source in enumerate(sources[1:], start=1):
+        gaps = _filled(gaps, data, number, source.data, found)
+    moved = [gap for gap in gaps if gap.length < len(data) <= gap.length * _MOVED]
+    _filled(moved, data, 0, sources[0].data, found)
     return sorted(found)
 
 
-def _fill(
-    gaps: list[Gap], found: list[tuple[Match, int]], data: bytes, number: int, source: bytes, *, wide: bool
-) -> list[Gap]:
-    """Add to `found` what a source has of the gaps; returns the gaps that stay."""
-    wanted = sum(gap.length for gap in gaps)
-    budget = Budget(min(_FAR * wanted, 2*len(data)) + (1<<16) if wide else _PASSES * wanted + (1<<20))
-    still: list[Gap] = []
+def _filled(gaps: list[Gap], data: bytes, number: int, source: bytes, found: list[tuple[Match, int]]) -> list[Gap]:
+    """Adds to `found` what a source has of the gaps; returns the gaps that stay."""
+    budget = Budget(2 * len(data) + (1 << 16))
+    rest: list[Gap] = []
     for gap in gaps:
-        matched = matches(data, gap, source, budget, near=_NEAR * gap.length if wide else 0)
-        if wide: matched = [m for m in matched if m.length >= _WL]
-        found += ((match, number) for match in matched)
-        still += (rest for rest in gap.without(matched) if rest.length >= _GAP)
-    return still
+        worthy = [match for match in matches(data, gap, source, budget) if match.length >= _WORTH]
+        found += ((match, number) for match in worthy)
+        rest += (gap for gap in gap.without(worthy) if gap.length >= _WORTH)
+    return rest
 
 
 class _Layout:
-    """Where the parts of a manifest stand in the value it makes."""
+    """Where the parts of a manifest stand in the value that it makes."""
 
     def __init__(self, manifest: Manifest) -> None:
         lengths = (part.length if isinstance(part, Slice) else len(part) for part in manifest)
-        self.manifest = manifest
+        self.parts = manifest
         self.starts = list(accumulate(lengths, initial=0))
 
     def slices(self, match: Match, total: int) -> Iterator[Slice]:
-        """What the matched bytes are made of; literals are raw bytes of the new value."""
-        at, start, length = match
-        shift, end = at - start, start + length
-        for index in range(bisect_right(self.starts, start) - 1, len(self.manifest)):
-            begin, stop = max(start, self.starts[index]), min(end, self.starts[index + 1])
-            if begin >= stop:
+        """What the matched bytes are made of. A literal is raw again: it is stored in that manifest alone."""
+        ahead = match.at - match.start
+        end = match.start + match.length
+        for index in range(bisect_right(self.starts, match.start) - 1, len(self.parts)):
+            first, last = max(match.start, self.starts[index]), min(end, self.starts[index + 1])
+            if first >= last:
                 break
-            part = self.manifest[index]
+            part = self.parts[index]
             if not isinstance(part, Slice):
-                yield Slice(RAW, total, begin + shift, stop - begin)
-            elif stop - begin == part.length:
+                yield Slice(RAW, total, first + ahead, last - first)
+            elif last - first == part.length:
                 yield part
             else:
-                yield Slice(part.key, part.size, part.start + begin - self.starts[index], stop - begin)
+                yield Slice(part.key, part.size, part.start + first - self.starts[index], last - first)

@@ -1,8 +1,8 @@
 """When stored bytes are written anew: the rules that keep manifests short and reads small.
 
-Every put pays for its manifest again: about 14 bytes for each segment it names and 5 for each part. Bytes that are
-made raw are paid for once. So each rule makes raw what costs more where it is than it would cost anew; what is raw
-goes into the one segment that the put adds.
+Every put pays for its manifest again: about 14 bytes for each segment it names and 5 for each part. Bytes
+that are made raw are paid for once. So each rule makes raw what costs more where it is than it would cost
+anew; what is raw goes into the one segment that the put adds.
 """
 
 from collections.abc import Collection
@@ -14,27 +14,26 @@ from threadmark.rope.reuse import RAW, made_raw
 
 MOST_SEGMENTS = 48
 MOST_PARTS = 512
-SLACK = 1024  # the segments of a value are longer than twice the value by no more than this
+SLACK = 1024  # a value's segments may be longer than twice the value by this much
 MOST_LITERAL = 64  # so many raw bytes stand in the manifest; more are worth a segment
 
-_CRUMB = 16  # a slice shorter than this is not worth its place between raw bytes
-_LONE = 32  # nor a segment of which less than this is used
+_CRUMB = 16  # a slice that costs as much as its own bytes, if there are raw bytes beside it to join
+_LONE = 32  # the same for all that is used of a segment, which costs its key too
 _PART_COST = 5
 _SEGMENT_COST = 14
 _ROW_COST = 60
-_RAGGED = 7  # a manifest may cost so many times the square root of the value's length
-_EVEN = 8  # and is mended until it costs so many times less than that
+_RAGGED = 7  # a manifest may cost so many times the square root of the value's length,
+_MENDED = 8  # and where it costs more it is made to cost so many times less than that
 
 
-def tidied(slices: list[Slice]) -> list[Slice]:
+def tidied(slices: list[Slice], beside: frozenset[bytes] = frozenset()) -> list[Slice]:
     """The same value within the bounds of what may be stored.
 
-    The order matters: the first two rules may leave less of a segment in use, the third answers for that, and the
-    last two drop segments only as a whole.
+    The order matters: the first two rules may leave less of a segment in use, the third answers for that, and
+    the last two drop segments only as a whole.
     """
-    for rule in (_without_crumbs, _without_tatters, _without_waste, _without_crowd):
-        slices = rule(slices)
-    return slices
+    slices = _without_tatters(_without_crumbs(slices))
+    return _without_crowd(_without_waste(slices, beside), beside)
 
 
 def raw_length(slices: list[Slice]) -> int:
@@ -54,45 +53,48 @@ def _without_crumbs(slices: list[Slice]) -> list[Slice]:
 
 
 def _without_tatters(slices: list[Slice]) -> list[Slice]:
-    """No value in so many parts that its manifests, put after put, cost more than to write it anew.
+    """No value in so many parts that naming them, put after put, costs more than to write them anew.
 
-    Parts gather by the edits of a value, and the sum of the manifests with the square of their number; against the
-    cost of one rewriting that sum is least where a manifest has grown to about the square root of the value.
+    Edits add parts, so that what the manifests cost grows with the square of the number of edits. Together
+    with the cost of one rewriting that is least where a manifest costs about the square root of the value's
+    length.
     """
     most = min(_RAGGED * isqrt(sum(piece.length for piece in slices)), MOST_PARTS * _PART_COST)
-    if len(slices) <= MOST_PARTS and _manifest_cost(slices) <= most:
+    if _manifest_cost(slices) <= most:
         return slices
     shortest = _CRUMB
     mended = slices
-    while len(mended) > 1 and _manifest_cost(mended) > most // _EVEN:
+    while len(mended) > 1 and _manifest_cost(mended) > most // _MENDED:
         shortest *= 2
         mended = made_raw(slices, [piece.length < shortest for piece in slices])
     return mended
 
 
-def _without_waste(slices: list[Slice]) -> list[Slice]:
+def _without_waste(slices: list[Slice], beside: frozenset[bytes]) -> list[Slice]:
     """No more to be read than twice the value: the least used segments go first."""
     used = _used(slices)
-    sizes = {piece.key: piece.size for piece in slices if piece.key != RAW}
+    sizes = {piece.key: piece.size for piece in slices if piece.key != RAW and piece.key not in beside}
     total = sum(piece.length for piece in slices)
     excess = sum(sizes.values()) + raw_length(slices) - 2 * total - SLACK
-    dropped = set()
-    for key in sorted(used, key=lambda key: used[key] / sizes[key]):
+    wasteful = set()
+    for key in sorted(sizes, key=lambda key: used[key] / sizes[key]):
         if excess <= 0:
             break
         excess -= sizes[key] - used[key]
-        dropped.add(key)
-    return _without(slices, dropped)
+        wasteful.add(key)
+    return _without(slices, wasteful)
 
 
-def _without_crowd(slices: list[Slice]) -> list[Slice]:
-    """No more segments than there is room for; the smallest are merged.
+def _without_crowd(slices: list[Slice], beside: frozenset[bytes]) -> list[Slice]:
+    """No more segments than there is room for; the smallest merge.
 
-    There is more room where segments are larger, since merging those costs more. Of all merges the one is chosen
-    that costs least for the square of the room it makes, as so many further segments can be merged in that before
-    they need the room of others: over n appends a byte is written anew about log(n) / log(room) times.
+    There is more room where segments are larger, since merging them costs more. Of all merges that is the
+    best which costs least for the square of the room it makes: k free places let about k * k / 2 further
+    segments come and be merged once before larger ones must give way.
     """
-    ascending = sorted((length, key) for key, length in _used(slices).items())
+    used = _used(slices)
+    spared = beside if len(used) < MOST_SEGMENTS else frozenset()
+    ascending = sorted((length, key) for key, length in used.items() if key not in spared)
     smaller = [length for length, _ in ascending[: (len(ascending) + 1) // 2]]
     if not smaller:
         return slices
@@ -101,13 +103,13 @@ def _without_crowd(slices: list[Slice]) -> list[Slice]:
     if len(ascending) + fresh <= room:
         return slices
     costs = list(accumulate((length for length, _ in ascending), initial=0 if fresh else _ROW_COST))
-    merged = min(
-        range(len(ascending) + 1 - room, len(costs)), key=lambda count: costs[count] / (count + fresh - 1) ** 2
-    )
+    least = max(len(ascending) + 2 - MOST_SEGMENTS, 2 - fresh)
+    merged = min(range(least, len(costs)), key=lambda count: costs[count] / (count - 1 + fresh) ** 2)
     return _without(slices, {key for _, key in ascending[:merged]})
 
 
 def _used(slices: list[Slice]) -> dict[bytes, int]:
+    """How many bytes of each segment the value uses."""
     used: dict[bytes, int] = {}
     for key, _, _, length in slices:
         if key != RAW:
@@ -115,9 +117,9 @@ def _used(slices: list[Slice]) -> dict[bytes, int]:
     return used
 
 
-def _without(slices: list[Slice], keys: Collection[bytes]) -> list[Slice]:
-    return made_raw(slices, [piece.key in keys for piece in slices]) if keys else slices
-
-
 def _manifest_cost(slices: list[Slice]) -> int:
     return _PART_COST * len(slices) + _SEGMENT_COST * len(_used(slices))
+
+
+def _without(slices: list[Slice], keys: Collection[bytes]) -> list[Slice]:
+    return made_raw(slices, [piece.key in keys for piece in slices]) if keys else slices

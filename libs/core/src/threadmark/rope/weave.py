@@ -1,13 +1,15 @@
 """What a put stores of a value: slices of what the thread holds already, and one new segment at most."""
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from threadmark.rope.manifest import Manifest, Part, Slice, segment_key
 from threadmark.rope.reuse import RAW, Source, reused
-from threadmark.rope.tidy import MOST_LITERAL, raw_length, tidied
+from threadmark.rope.tidy import MOST_LITERAL, tidied
 
-_SHORT = 24  # so many raw bytes stay literals even beside a new segment: the shortest pieces, mostly counts
+_LITERAL_ANYWAY = 24  # so many raw bytes, the shortest pieces, stay out of a new segment: counts, that change again
 
 
 class Woven(NamedTuple):
@@ -18,25 +20,31 @@ class Woven(NamedTuple):
 
 
 def weave(
-    data: bytes, sources: Sequence[Source], key: Callable[[bytes], bytes] = segment_key
+    data: bytes,
+    sources: Sequence[Source],
+    key: Callable[[bytes], bytes] = segment_key,
+    *,
+    beside: Collection[bytes] = (),
 ) -> Woven:
     """Express a value by what its sources are made of.
 
-    The first source should be what the value most likely came from; the further ones fill the gaps. A manifest
-    names at most 48 segments, which together are at most 1 KiB longer than twice the value, in at most 512 parts.
+    The first source should be what the value most likely came from; the others fill the gaps. Whatever the
+    sources, a manifest names at most 48 segments in at most 512 parts, and the segments are together no
+    longer than twice the value and 1 KiB; of those `beside`, which a reader of the value has read anyway, none
+    counts towards that. Equal arguments give equal manifests.
     """
     if len(data) <= MOST_LITERAL:
         return Woven((data,) if data else (), {})
-    return _laid(data, tidied(reused(data, sources)), key)
+    return _laid(data, tidied(reused(data, sources), frozenset(beside)), key)
 
 
 def _laid(data: bytes, slices: list[Slice], key: Callable[[bytes], bytes]) -> Woven:
-    """Raw bytes as literals where they are few, else gathered in a new segment."""
-    shortest = _shortest_gathered(slices)
-    gathered = b"".join(
+    """Raw bytes as literals, and gathered in a new segment."""
+    shortest = _shortest_gathered([piece.length for piece in slices if piece.key == RAW])
+    segment = b"".join(
         data[start : start + length] for owner, _, start, length in slices if owner == RAW and length >= shortest
     )
-    name = key(gathered) if gathered else RAW
+    name = key(segment) if segment else RAW
     manifest: list[Part] = []
     laid = 0
     for piece in slices:
@@ -45,18 +53,16 @@ def _laid(data: bytes, slices: list[Slice], key: Callable[[bytes], bytes]) -> Wo
         elif piece.length < shortest:
             manifest.append(data[piece.start : piece.start + piece.length])
         else:
-            manifest.append(Slice(name, len(gathered), laid, piece.length))
+            manifest.append(Slice(name, len(segment), laid, piece.length))
             laid += piece.length
-    return Woven(tuple(manifest), {name: gathered} if gathered else {})
+    return Woven(tuple(manifest), {name: segment} if segment else {})
 
 
-def _shortest_gathered(slices: list[Slice]) -> int:
-    raw = sorted(piece.length for piece in slices if piece.key == RAW)
-    total = sum(raw)
+def _shortest_gathered(lengths: list[int]) -> int:
+    """The length from which on raw pieces go into a new segment, if there are enough to be worth one."""
+    total = sum(lengths)
     if total <= MOST_LITERAL:
-        return MOST_LITERAL + 1
-    kept = _SHORT
-    for length in raw:
-        kept -= length
-        if kept < 0:
-            return length
+        return total + 1
+    ascending = sorted(lengths)
+    kept = bisect_right(list(accumulate(ascending)), _LITERAL_ANYWAY)
+    return ascending[kept]

@@ -138,7 +138,8 @@ def remember(recall: Recall, loaded: Loaded) -> None:
     recall.see_checkpoint(thread_id, ns, checkpoint_id, loaded.known())
     for digest, value in loaded.values().items():
         recall.see_value(thread_id, loaded.epoch, value, loaded.data[digest])
-    recall.see_writes(thread_id, ns, checkpoint_id, [write.value.digest for write in loaded.writes])
+    for row, value in loaded.writes:
+        recall.see_write(thread_id, ns, checkpoint_id, row.channel, value.digest)
 
 
 def decoded(loaded: Loaded, serde: Serializer) -> CheckpointTuple:

@@ -1,6 +1,6 @@
 """Turning encoded values into stored form, each against what the thread already holds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from threadmark.compression import shrink
 from threadmark.digests import value_digest
@@ -10,9 +10,12 @@ from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
 
 _SOURCES = 24
 
+_MUCH = 1024
+"""So many new bytes are worth a search in everything that is remembered; it costs more than storing a few."""
+
 
 class Weaver:
-    """The values of one change, each compared with the sources it is given and with those woven before it.
+    """The values of one change, each compared with what it most likely repeats.
 
     What is remembered serves only if it is of the epoch that the change will prove; `lent` holds sources that were
     read in that epoch, whether or not they are still remembered.
@@ -28,8 +31,8 @@ class Weaver:
         self.woven: list[tuple[Stored, bytes]] = []
         """What was woven, for the memory of recent encodings."""
 
-    def store(self, encoded: Encoded, sources: Sequence[Source]) -> Stored:
-        """The stored form of a value."""
+    def store(self, encoded: Encoded, near: Sequence[Source], beside: Collection[bytes] = ()) -> Stored:
+        """The stored form of a value: compared with sources near it, and if much of it is new, with all others."""
         tag, data = encoded
         if len(data) <= LITERAL_LIMIT:
             return Stored(tag, (data,), b"")
@@ -37,8 +40,10 @@ class Weaver:
         same = self._source(digest)
         if same is not None:
             return self._keep(Stored(tag, same.manifest, digest), data)
-        siblings = [Source(other, stored.manifest) for stored, other in reversed(self.woven)]
-        woven = weave(data, [*sources, *siblings][:_SOURCES])
+        woven = weave(data, near, beside=beside)
+        if sum(map(len, woven.fresh.values())) >= _MUCH:
+            far = self.siblings() + self._recall.recent(self._thread_id, self._epoch)
+            woven = weave(data, [*near, *far][:_SOURCES], beside=beside) if far else woven
         if not segment_keys(woven.manifest):
             return Stored(tag, (data,), b"")
         self._fresh |= woven.fresh
@@ -54,9 +59,13 @@ class Weaver:
         found = self._source(stored.digest) if stored is not None and stored.digest else None
         return [found] if found else []
 
-    def written(self, ns: str, checkpoint_id: str | None) -> list[Source]:
-        """What else a value may repeat: the writes of the step before it, and the thread's last values."""
-        return self._recall.written(self._thread_id, ns, checkpoint_id, self._epoch)
+    def siblings(self) -> list[Source]:
+        """What was woven before in this change, the last first."""
+        return [Source(data, stored.manifest) for stored, data in reversed(self.woven)]
+
+    def written(self, ns: str, checkpoint_id: str | None, channel: str) -> list[Source]:
+        """What the step after this checkpoint wrote to the channel, the last first."""
+        return self._recall.written(self._thread_id, ns, checkpoint_id, channel, self._epoch)
 
     def segments(self) -> dict[bytes, bytes]:
         """The segments to add, in the form they are stored in."""

@@ -6,7 +6,7 @@ again with what is there now.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -49,7 +49,7 @@ def put(
     text = to_json(merged(config, metadata))
     for _ in range(_ATTEMPTS):
         parent, weaver = yield from _prepared(kit, continues, draft.reads)
-        header = draft.header(weaver, parent, weaver.written(continues.ns, continues.checkpoint_id))
+        header = draft.header(weaver, parent, partial(weaver.written, continues.ns, continues.checkpoint_id))
         data = header.to_bytes()
         stored = weaver.store(Encoded(HEADER_TAG, data), [parent.source] if parent else [])
         rank = rank_after(parent.rank if parent and parent_id else None, draft.id)
@@ -82,18 +82,22 @@ def put_writes(
     channels = {channel for channel, _ in encoded.values()}
     for _ in range(_ATTEMPTS):
         current, weaver = yield from _prepared(kit, where, channels if large else None)
-        others = weaver.written(where.ns, where.checkpoint_id)
-        rows = []
+        # Whoever reads a pending write reads the values of its checkpoint, too.
+        beside = {key for value in current.header.values.values() for key in value.keys()} if current else set()  # noqa: SIM118 - not a mapping
+        rows, written = [], []
         for index, (channel, value) in encoded.items():
             base = weaver.sources(current.header.values.get(channel)) if current else []
-            body = weaver.store(value, [*base, *others]).to_bytes()
-            row = WriteRow(where.ns, where.checkpoint_id, task_id, index, task_path, channel, body, b"")
+            # Packets to the same node are often alike; to compare with more than one costs more than it gains.
+            alike = weaver.siblings() or weaver.written(where.ns, where.checkpoint_id, channel)
+            stored = weaver.store(value, [*base, *alike[:1]], beside)
+            row = WriteRow(where.ns, where.checkpoint_id, task_id, index, task_path, channel, stored.to_bytes(), b"")
             rows.append(write_row(where.thread_id, row))
+            written.append((channel, stored.digest))
         change = Change(where.thread_id, weaver.epoch, _now(), weaver.segments(), (), rows, where.checkpoint_id)
         epoch = yield from _add(kit, weaver, change)
         if epoch is not None:
-            digests = [stored.digest for stored, _ in weaver.woven]
-            kit.recall.see_writes(where.thread_id, where.ns, where.checkpoint_id, digests)
+            for channel, digest in written:
+                kit.recall.see_write(where.thread_id, where.ns, where.checkpoint_id, channel, digest)
             return
     raise _restless(where)
 
@@ -128,8 +132,8 @@ class _Draft:
         """The channels whose value in the parent is worth having, to store only what changed."""
         return {channel for channel in self._values if channel in self._new}
 
-    def header(self, weaver: Weaver, parent: Known | None, extra: Sequence[Source]) -> Header:
-        """The header, every value in its stored form."""
+    def header(self, weaver: Weaver, parent: Known | None, written: Callable[[str], Sequence[Source]]) -> Header:
+        """The header, every value in its stored form; `written` tells what tasks wrote to a channel."""
         held = parent.header if parent else _NOTHING
         values: dict[str, Stored] = {}
         for channel, value in self._values.items():
@@ -137,7 +141,7 @@ class _Draft:
                 values[channel] = weaver.inherit(held.values[channel])
             else:
                 base = weaver.sources(held.values.get(channel))
-                values[channel] = weaver.store(self._encode(channel, value), [*base, *extra])
+                values[channel] = weaver.store(self._encode(channel, value), [*base, *written(channel)])
         for channel in self._versions:
             if channel not in values and channel not in self._new and channel in held.values:
                 values[channel] = weaver.inherit(held.values[channel])

@@ -1,18 +1,21 @@
 """An object's attributes as data, and data put back as attributes, without running any method of its class.
 
-Also here: what happens when the class has changed since its instance was stored. One rule serves every kind of
-record: fields that were added take their defaults, and everything else needs an `upgrade` that says what is meant.
+Also here: what happens when the class has changed since its instance was stored. One rule serves every kind
+of record: fields that were added take their defaults, and everything else needs an `upgrade` that says what
+is meant.
 """
 
+import contextlib
 import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Upgrade
+from threadmark.serde.plan import Stored
 
 # What typing and attrs note on instances for themselves: not part of the value, and wrong in another process.
-_NOT_STATE = frozenset({"__orig_class__", "_attrs_cached_hash"})
+_CACHED_HASH = "_attrs_cached_hash"
+_NOT_STATE = frozenset({"__orig_class__", _CACHED_HASH})
 _NOT_SLOTS = frozenset({"__dict__", "__weakref__"})
 
 
@@ -28,42 +31,53 @@ class Attributes:
 
     def __init__(self, cls: type) -> None:
         self._cls = cls
-        self._has_dict = cls.__dictoffset__ != 0
-        self._slots: dict[str, Any] = {}
+        self.has_dict = cls.__dictoffset__ != 0
+        self.slots: dict[str, Any] = {}
         for owner in reversed(cls.__mro__):
             # Types made in C have members too, but those are their content, not attributes.
             members = vars(owner).items() if "__slots__" in vars(owner) else ()
             for name, descriptor in members:
                 if isinstance(descriptor, types.MemberDescriptorType) and name not in _NOT_SLOTS:
-                    if name in self._slots:
-                        raise SerializationError(f"{cls.__qualname__} cannot be stored: two slots are named {name!r}")
-                    self._slots[name] = descriptor
+                    if name in self.slots:
+                        raise SerializationError(
+                            f"{cls.__qualname__} cannot be stored: two slots are named {name!r}"
+                        )
+                    self.slots[name] = descriptor
 
     def read(self, value: object) -> dict[str, Any]:
-        """The attributes that are set; the object's own `__dict__` where that is all there is."""
-        found: dict[str, Any] = value.__dict__ if self._has_dict else {}
-        if self._slots or not _NOT_STATE.isdisjoint(found):
-            found = {name: item for name, item in found.items() if name not in _NOT_STATE}
-            for name, slot in self._slots.items():
-                try:
-                    item = slot.__get__(value)
-                except AttributeError:
-                    continue
-                if name not in _NOT_STATE:
-                    found[name] = item
+        """The attributes that are set and belong to the value."""
+        found = dict(value.__dict__) if self.has_dict else {}
+        for name, slot in self.slots.items():
+            # A slot that was never set raises; there is no way to ask first.
+            with contextlib.suppress(AttributeError):
+                found[name] = slot.__get__(value)
+        for name in _NOT_STATE & found.keys():
+            del found[name]
         return found
 
     def write(self, value: object, state: dict[str, Any]) -> None:
-        """Set the attributes; the dictionary becomes the object's own."""
-        if self._slots:
-            for name in self._slots.keys() & state.keys():
-                self._slots[name].__set__(value, state.pop(name))
-            if "_attrs_cached_hash" in self._slots:
-                self._slots["_attrs_cached_hash"].__set__(value, None)
+        """Set the attributes; what is left of the dictionary becomes the object's own."""
+        for name, slot in self.slots.items():
+            if name in state:
+                slot.__set__(value, state.pop(name))
+            elif name == _CACHED_HASH:
+                slot.__set__(value, None)
         if state:
-            if not self._has_dict:
+            if not self.has_dict:
                 raise CorruptDataError(f"{self._cls.__qualname__} has no attribute {next(iter(state))!r}")
             object.__setattr__(value, "__dict__", state)
+
+
+def is_state(names: Iterable[str]) -> bool:
+    """Whether these names are what `Attributes.read` would give, with nothing to leave out."""
+    return _NOT_STATE.isdisjoint(names)
+
+
+def checked_names(found: object) -> list[str]:
+    """Names from a mark, which must be a list of texts."""
+    if type(found) is not list or not all(type(name) is str for name in found):
+        raise CorruptDataError("the names in a stored mark are not names")
+    return found
 
 
 def checked_state(found: object) -> dict[str, Any]:
@@ -73,23 +87,31 @@ def checked_state(found: object) -> dict[str, Any]:
     return found
 
 
-def evolve(
-    cls: type, state: dict[str, Any], stored: Iterable[str], now: Fields, upgrade: Upgrade | None
-) -> dict[str, Any]:
-    """The state for the class as it is now, from one that was stored when its fields were `stored`."""
-    if upgrade is not None:
-        state = dict(upgrade(state))
-        before = frozenset(state)
-    else:
-        before = frozenset(stored)
+def wrong_count(names: list[str], items: list[Any]) -> CorruptDataError:
+    """The error for an object that has not one item for each name of its mark."""
+    return CorruptDataError(f"a stored object has {len(items)} items where its mark has {len(names)} names")
+
+
+def named(names: list[str], items: list[Any]) -> dict[str, Any]:
+    """The items by name."""
+    if len(items) != len(names):
+        raise wrong_count(names, items)
+    return dict(zip(names, items, strict=False))
+
+
+def evolve(stored: Stored, state: dict[str, Any], names: Iterable[str], now: Fields) -> dict[str, Any]:
+    """The state for the class as it is now, from one that was stored when its fields had these names."""
+    name, source, before = stored.cls.__qualname__, "the class has changed since", frozenset(names)
+    if stored.upgrade is not None:
+        state = dict(stored.upgrade(state))
+        source, before = "its upgrade function's result does not fit", frozenset(state)
     missing, removed = now.names - before, before - now.names
-    unfilled = sorted(missing - now.defaults.keys())
+    unfilled = missing - now.defaults.keys()
     if removed or unfilled:
-        changes = [f"{name} was removed" for name in sorted(map(str, removed))]
-        changes += [f"{name} is new and has no default" for name in unfilled]
-        source = "its upgrade function's result does not fit" if upgrade else "the class has changed since"
+        changes = [f"{field} was removed" for field in sorted(map(str, removed))]
+        changes += [f"{field} is new and has no default" for field in sorted(unfilled)]
         raise SerializationError(
-            f"a stored {cls.__qualname__} cannot be loaded: {source} ({'; '.join(changes)}); "
-            f"give threadmark.serde.register({cls.__qualname__}, upgrade=...) a function that maps the old fields"
+            f"a stored {name} cannot be loaded: {source} ({'; '.join(changes)}); "
+            f"give threadmark.serde.register({name}, upgrade=...) a function that maps the old fields"
         )
-    return state | {name: now.defaults[name]() for name in sorted(missing)}
+    return state | {field: now.defaults[field]() for field in sorted(missing)}

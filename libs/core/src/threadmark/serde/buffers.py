@@ -1,29 +1,113 @@
-"""Finding the buffers that msgpack writes without asking: bytearray and memoryview come out as if they were bytes.
+"""Finding what the packers write without asking: bytearray and memoryview come out as if they were bytes.
 
-The packer has no hook for them, and looking at every value costs as much as packing it. But a buffer leaves one of
-three header bytes in the encoding: where none of them occurs, nothing has to be looked at.
+There is no hook for them, and looking at every value costs more than packing it. But each leaves one of three
+header bytes in the encoding. Where such a byte occurs it is mostly part of a length or a number, and the few
+bytes before it can prove that; only where they cannot, the values are looked at.
 """
 
 import gc
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-_HEADERS = (b"\xc4", b"\xc5", b"\xc6")
-_BUFFERS = frozenset({bytearray, memoryview})
+from threadmark.serde.wire import NEVER_ASKED_ABOUT
+
 _ENTERED = frozenset({dict, list})
+_BUFFER_HEADERS = (b"\xc4", b"\xc5", b"\xc6")
+
+# Headers by how many bytes of a number, a length or a reference follow them; after a length comes text. All
+# of them can also be the first half of a character, which a second half follows.
+_HEADERS = {
+    1: b"\xc7\xcc\xd0\xd9",
+    2: b"\xc8\xcd\xd1\xd4\xda\xdc\xde",
+    3: b"\xd5",
+    4: b"\xc9\xca\xce\xd2\xdb\xdd\xdf",
+    8: b"\xcb\xcf\xd3",
+}
+_LONGEST_SPAN = max(_HEADERS)
+_NO_SECOND_HALF = rb"(?![\x80-\xbf])"
+_PATIENCE = 3
+# Looking at all values costs about as much as looking at this many suspicious bytes for each byte of
+# encoding.
+_LOOKS_A_BYTE = 1 / 250
 
 
 def may_hold_buffer(encoded: bytes) -> bool:
-    """Whether msgpack may have written a buffer; text, numbers and lengths may look the same."""
-    return any(header in encoded for header in _HEADERS)
+    """Whether a buffer may have been written."""
+    looks = 8 + int(len(encoded) * _LOOKS_A_BYTE)
+    for place in _suspects(encoded):
+        looks -= 1
+        if not looks or not _is_in_span(encoded, place, _PATIENCE):
+            return True
+    return False
 
 
-def holds_buffer(roots: Iterable[Any]) -> bool:
-    """Whether a buffer is among these values or anywhere in the lists and dictionaries they are made of."""
+def holds_stowaway(roots: Iterable[Any]) -> bool:
+    """Whether one of these values, or of those in their lists and dictionaries, came aboard without being
+    asked.
+    """
     level = list(roots)
     while level:
-        classes = set(map(type, level))
-        if not _BUFFERS.isdisjoint(classes):
+        if not NEVER_ASKED_ABOUT.isdisjoint(map(type, level)):
             return True
         level = gc.get_referents(*[value for value in level if type(value) in _ENTERED])
     return False
+
+
+def _suspects(encoded: bytes) -> Iterator[int]:
+    for header in _BUFFER_HEADERS:
+        place = -1
+        while (place := encoded.find(header, place + 1)) >= 0:
+            yield place
+
+
+def _is_in_span(encoded: bytes, place: int, patience: int) -> bool:
+    """Whether the byte certainly belongs to an earlier header, and so is none itself."""
+    first = max(0, place - _LONGEST_SPAN)
+    if _ENDS_IN_SPAN.search(encoded, first, place):
+        return True
+    return patience > 0 and any(
+        _is_header(encoded, start, patience - 1) for start in _reaching(encoded, place)
+    )
+
+
+def _is_header(encoded: bytes, place: int, patience: int) -> bool:
+    """Whether the byte is certainly a header: no half of a character, and no earlier header has it in its
+    span.
+    """
+    if not _HALF_ALONE.match(encoded, place):
+        return False
+    return all(_is_in_span(encoded, start, patience) for start in _reaching(encoded, place))
+
+
+def _reaching(encoded: bytes, place: int) -> list[int]:
+    """The places of what may be headers whose span includes `place`."""
+    first = max(0, place - _LONGEST_SPAN)
+    spans = encoded[first:place].translate(_SPANS)
+    return [start for start, span in enumerate(spans, first) if start + span >= place]
+
+
+def _one_of(headers: bytes) -> bytes:
+    return b"[" + b"".join(b"\\x%02x" % header for header in headers) + b"]"
+
+
+def _ends_in_span() -> re.Pattern[bytes]:
+    """Matches a certain header whose span goes on where the searched bytes end.
+
+    In the order of the pattern: a header, no second half of a character, nothing before that looks like a
+    header with a span so long, and not more bytes than the header's own span has before its last.
+    """
+    looks_covered = b""
+    for distance in range(1, _LONGEST_SPAN + 1):
+        long_enough = b"".join(headers for span, headers in _HEADERS.items() if span >= distance)
+        looks_covered += b"(?<!%s%s)" % (_one_of(long_enough), b"." * distance)
+    rests = [b"(?<=%s).{0,%d}" % (_one_of(headers), span - 1) for span, headers in _HEADERS.items()]
+    pattern = _one_of(b"".join(_HEADERS.values())) + _NO_SECOND_HALF + looks_covered
+    return re.compile(pattern + rb"(?:" + b"|".join(rests) + rb")\Z", re.DOTALL)
+
+
+_SPANS = bytes(
+    next((span for span, headers in _HEADERS.items() if byte in headers), 0) for byte in range(256)
+)
+_ENDS_IN_SPAN = _ends_in_span()
+_HALF_ALONE = re.compile(rb"." + _NO_SECOND_HALF, re.DOTALL)

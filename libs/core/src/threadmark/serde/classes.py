@@ -1,7 +1,7 @@
 """Classes by the names that stored data gives them: which may be stored and loaded, and how they are found.
 
-A name in the data is looked up and compared, never run: no import (except where the user allowed the class), no
-module `__getattr__`, no descriptor. What is found must be a class that goes by that very name.
+A name in the data is looked up and compared, never run: no import (except where the user allowed the class),
+no module `__getattr__`, no descriptor. What is found must be a class that goes by that very name.
 """
 
 import importlib
@@ -18,9 +18,10 @@ LONGEST_NAME = 1000
 class Classes:
     """The policy, applied alike when a value is stored and when it is loaded.
 
-    Without `allow`, every class of a known family may be stored, and loaded once the program itself has imported
-    its module. With `allow`, only builtin kinds, registered classes and the listed ones: classes, "module:Class",
-    or "module:*". `import_anything` lets stored names import modules, which runs code that the data chose.
+    Without `allow`, every class of a known family may be stored, and loaded once the program itself has
+    imported its module. With `allow`, only builtin kinds, registered classes and the listed ones: classes,
+    "module:Class", or "module:*". `import_anything` lets stored names import modules, which runs code that
+    the data chose.
     """
 
     def __init__(
@@ -37,8 +38,8 @@ class Classes:
         found = _look_up(name) if "[" not in name else self._parametrized(name)
         if found is not cls:
             raise SerializationError(
-                f"{name} cannot be stored: the class is not found under its own name (it was defined inside a "
-                "function, or replaced since); define it at the top level of a module"
+                f"{name} cannot be stored: the class is not found under its own name (it was defined "
+                "inside a function, or replaced since); define it at the top level of a module"
             )
         return name
 
@@ -71,7 +72,9 @@ class Classes:
             return
         registered = self._registry.of_name(name) if cls is None else self._registry.of_class(cls)
         if registered is None:
-            raise ForbiddenTypeError(f'{origin} is not allowed here; to allow it: Serde(allow=[..., "{origin}"])')
+            raise ForbiddenTypeError(
+                f'{origin} is not allowed here; to allow it: Serde(allow=[..., "{origin}"])'
+            )
 
     def _import(self, module: str, name: str) -> None:
         listed = self._allow is not None
@@ -98,12 +101,14 @@ class Classes:
 
 
 def canonical_name(cls: type) -> str:
-    """ "module:Qualified.Name", with type arguments where a generic pydantic model was given some."""
+    """Write `cls` as "module:Qualified.Name", with the type arguments of a generic pydantic model."""
     generic = vars(cls).get("__pydantic_generic_metadata__")
     if generic and generic["origin"]:
         arguments = generic["args"]
         if not all(isinstance(argument, type) for argument in arguments):
-            raise SerializationError(f"{cls.__qualname__} cannot be stored: its type arguments must be classes")
+            raise SerializationError(
+                f"{cls.__qualname__} cannot be stored: its type arguments must be classes"
+            )
         name = f"{canonical_name(generic['origin'])}[{','.join(map(canonical_name, arguments))}]"
     else:
         name = f"{cls.__module__}:{cls.__qualname__}"
@@ -117,7 +122,7 @@ def _entry(allowed: type | str) -> str:
 
 
 def _look_up(name: str) -> object:
-    """What stands under `name`, read from the namespaces themselves so that nothing found on the way can run."""
+    """What stands under `name`, read from the namespaces themselves so that nothing on the way can run."""
     module, _, path = name.partition(":")
     found: object = sys.modules.get(module)
     for step in path.split("."):

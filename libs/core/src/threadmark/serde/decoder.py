@@ -1,43 +1,55 @@
-"""Bytes to values: msgpack's C unpacker, which hands over every mark and every finished array."""
+"""Bytes to values: msgpack's unpacker hands over every mark, and every array when it is complete."""
 
 from typing import Any
 
 from threadmark.errors import CorruptDataError, PlacedError
-from threadmark.serde.plan import Plan
+from threadmark.serde.places import where_unreadable
+from threadmark.serde.plan import Reader, reference_to
 from threadmark.serde.plans import Plans
-from threadmark.serde.wire import MARK_CODE, ExtType, unpack
+from threadmark.serde.wire import MARK_CODE, NeedsSlowWayError, unpack, unpack_fast
+
+
+def decode_plain(encoded: bytes, plans: Plans) -> Any:
+    """Like `decode`, for bytes that were written without marks."""
+    try:
+        return unpack_fast(encoded)
+    except NeedsSlowWayError:
+        return decode(encoded, plans)
 
 
 def decode(encoded: bytes, plans: Plans) -> Any:
     """The value, or an error; nothing half-built is ever handed out."""
-    known: dict[bytes, Plan] = {}
+    known: dict[bytes, Reader] = {}
     marks = 0
 
-    def read_mark(code: int, payload: bytes) -> Any:
+    def read_mark(code: int, payload: bytes) -> Reader:
         nonlocal marks
         if code != MARK_CODE:
-            return ExtType(code, payload)
+            raise CorruptDataError(f"extension {code} is not one that this serializer writes")
         marks += 1
-        plan = known.get(payload)
-        if plan is None:
-            plan = known[payload] = plans.of_mark(payload)
-        return plan
+        reader = known.get(payload)
+        if reader is None:
+            reader = known[payload] = plans.reader(payload)
+            known.setdefault(reference_to(payload), reader)
+        return reader
 
     def read_array(items: list[Any]) -> Any:
         nonlocal marks
-        if items and type(items[0]) is Plan:
+        if items and type(items[0]) is Reader:
             marks -= 1
-            plan: Plan = items[0]
+            reader: Reader = items[0]
             del items[0]
-            return plan.give(items)
+            return reader.give(items)
         return items
 
     try:
         value = unpack(encoded, read_array, read_mark)
-    except PlacedError:
-        raise
+    except PlacedError as error:
+        place = where_unreadable(encoded, plans)
+        raise (error.at(place) if place else error) from error.__cause__
     except Exception as error:
-        raise CorruptDataError(f"the stored bytes cannot be read: {type(error).__name__}: {error}") from error
+        problem = f"the stored bytes cannot be read: {type(error).__name__}: {error}"
+        raise CorruptDataError(problem, where_unreadable(encoded, plans)) from error
     if marks:
         raise CorruptDataError("a mark stands where no typed array begins")
     return value

@@ -1,82 +1,108 @@
-"""Values to bytes: msgpack's C packer, which asks here for everything it does not know."""
+"""Values to bytes: the packers, which ask here for everything that msgpack cannot carry."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from threadmark.errors import SerializationError
-from threadmark.serde.buffers import holds_buffer, may_hold_buffer
-from threadmark.serde.plan import Plan
+from threadmark.serde.buffers import holds_stowaway, may_hold_buffer
+from threadmark.serde.plan import Shape, Take
 from threadmark.serde.plans import Plans
-from threadmark.serde.wire import mark, new_pack
+from threadmark.serde.wire import NEVER_ASKED_ABOUT, NeedsSlowWayError, fast_mark, mark, new_pack, pack_fast
 
-# Sets are sorted by the encodings of their members, each a packer of its own inside the running one: this bound
-# keeps the C stack small where every other bound would multiply.
+# Sets are sorted by the encodings of their members, each by a packer of its own inside the running one: this
+# bound keeps the C stack small where every other bound would multiply.
 DEEPEST_SETS = 8
-_SORTABLE = (frozenset({str}), frozenset({int}))
-_BYTEARRAY = mark("b")
+_SORTABLE: tuple[frozenset[type], ...] = (frozenset({str}), frozenset({int}), frozenset())
+
+
+def encode(value: Any, plans: Plans) -> tuple[bytes, bool]:
+    """The bytes, and whether there are marks in them."""
+    encoder = Encoder(plans, fast_mark)
+    try:
+        encoded = pack_fast(value, encoder.write)
+    except NeedsSlowWayError:
+        pass
+    else:
+        if not may_hold_buffer(encoded) or not holds_stowaway([value, *encoder.states]):
+            return encoded, bool(encoder.states)
+    encoder = Encoder(plans, mark)
+    encoded = new_pack(encoder.write, surrogates=True)(value)
+    if not holds_stowaway([value, *encoder.states]):
+        return encoded, bool(encoder.states)
+    shield = Shield(plans)
+    return new_pack(shield.write, surrogates=True)(shield.held(value)), True
+
+
+class _Writers(dict[type, Take]):
+    """The writers of one call; the next call looks again, so that a class redefined meanwhile is noticed."""
+
+    def __init__(self, find: Callable[[type], Take]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, cls: type) -> Take:
+        take = self[cls] = self._find(cls)
+        return take
 
 
 class Encoder:
-    """One packer and what it has to remember during one call; not for two threads at once."""
+    """What one call has to remember: which marks it has written, and what it handed to the packer."""
 
-    def __init__(self, plans: Plans) -> None:
-        self._find_plan = plans.of_class
-        self._known: dict[type, Plan] = {}
-        self._states: list[list[Any]] = []
+    def __init__(self, plans: Plans, new_mark: Callable[[bytes], Any], depth: int = 0) -> None:
+        self.states: list[list[Any]] = []
+        self._plans = plans
+        self._new_mark = new_mark
+        self._depth = depth
+        self._writers = _Writers(self._writer)
+        self._marks: dict[Shape, Any] = {}
+        self._references: dict[bytes, Shape] = {}
         self._orders: dict[int, list[Any]] = {}
-        self._depth = 0
-        self._pack = new_pack(self._write)
 
-    def encode(self, value: Any) -> tuple[bytes, bool]:
-        """The bytes, and whether any of it needed more than msgpack."""
-        try:
-            try:
-                encoded = self._pack(value)
-            except UnicodeEncodeError:
-                self._states.clear()
-                encoded = new_pack(self._write, surrogates=True)(value)
-            if may_hold_buffer(encoded) and holds_buffer([value, *self._states]):
-                return new_pack(self._write_shielded, surrogates=True)(_shield(value)), True
-            return encoded, bool(self._states)
-        finally:
-            self._known.clear()
-            self._states.clear()
-            self._orders.clear()
-
-    def _write(self, value: Any) -> list[Any]:
-        cls = type(value)
-        plan = self._known.get(cls)
-        if plan is None:
-            plan = self._known[cls] = self._find_plan(cls)
-        state = self._ordered(value) if plan.unordered else plan.take(value)
-        items = [plan.mark, *state]
-        self._states.append(items)
+    def write(self, value: Any) -> list[Any]:
+        """A value's mark and state, which is all there is to it for the packer."""
+        items = self._writers[type(value)](value)
+        shape = items[0]
+        items[0] = self._marks.get(shape) or self._define(shape)
+        self.states.append(items)
         return items
 
-    def _write_shielded(self, value: Any) -> Any:
-        return _shield(value.content if type(value) is _Shielded else self._write(value))
+    def _define(self, shape: Shape) -> Any:
+        definition = self._new_mark(shape.payload)
+        # Two marks may share a reference: the first one has it, the other is written in full every time.
+        first = self._references.setdefault(shape.reference, shape)
+        self._marks[shape] = self._new_mark(shape.reference) if first is shape else definition
+        return definition
+
+    def _writer(self, cls: type) -> Take:
+        take = self._plans.writer(cls)
+        if cls is set or cls is frozenset:
+            return lambda members: [take(())[0], *self._ordered(members)]
+        return take
 
     def _ordered(self, members: Iterable[Any]) -> list[Any]:
         """A set's members in an order that is the same in every process."""
         if frozenset(map(type, members)) in _SORTABLE:
             return sorted(members)
-        known = self._orders.get(id(members))
-        if known is not None:
-            return known
-        if self._depth == DEEPEST_SETS:
-            raise SerializationError(f"sets inside sets cannot be stored deeper than {DEEPEST_SETS} levels")
-        self._depth += 1
-        try:
-            order = sorted(members, key=new_pack(self._write, surrogates=True))
-        finally:
-            self._depth -= 1
-        # The set is kept alive by the value being encoded, so its id stays its own for this call.
-        self._orders[id(members)] = order
+        order = self._orders.get(id(members))
+        if order is None:
+            if self._depth == DEEPEST_SETS:
+                raise SerializationError(
+                    f"sets inside sets cannot be stored deeper than {DEEPEST_SETS} levels"
+                )
+            # Each member is encoded by itself, so that its place does not depend on marks defined elsewhere.
+            order = sorted(members, key=self._encoded_alone)
+            # The set is kept alive by the value being encoded, so its id stays its own during this call.
+            self._orders[id(members)] = order
         return order
 
+    def _encoded_alone(self, member: Any) -> bytes:
+        alone = Encoder(self._plans, mark, self._depth + 1)
+        alone._orders = self._orders
+        return new_pack(alone.write, surrogates=True)(member)
 
-class _Shielded:
-    """A list or dictionary that the packer must not enter by itself, because it may hold a buffer."""
+
+class Held:
+    """What the packer must not see by itself: a list or dictionary that it would enter, a buffer it would write."""
 
     __slots__ = ("content",)
 
@@ -84,20 +110,25 @@ class _Shielded:
         self.content = content
 
 
-def _shield(value: Any) -> Any:
-    """One level of a value, with its buffers marked and the levels below held back."""
-    if type(value) is list:
-        return [_shielded(item) for item in value]
-    if type(value) is dict:
-        # A key may be a memoryview, which is refused here.
-        return {_shielded(key): _shielded(item) for key, item in value.items()}
-    return _shielded(value)
+class Shield(Encoder):
+    """Writes what the packers would get wrong if it were let; it sees every value, one level at a time."""
+
+    def __init__(self, plans: Plans) -> None:
+        super().__init__(plans, mark)
+
+    def write(self, value: Any) -> Any:
+        """Like `Encoder.write`, with everything below held back from the packer."""
+        content = value.content if type(value) is Held else value
+        if type(content) is list:
+            return [self.held(item) for item in content]
+        if type(content) is dict:
+            return {self.held(key): self.held(item) for key, item in content.items()}
+        first, *rest = super().write(content)
+        return [first, *map(self.held, rest)]
+
+    def held(self, value: Any) -> Any:
+        """What the packer may have in place of a value."""
+        return Held(value) if type(value) in _HELD_BACK else value
 
 
-def _shielded(value: Any) -> Any:
-    cls = type(value)
-    if cls is bytearray:
-        return [_BYTEARRAY, bytes(value)]
-    if cls is memoryview:
-        raise SerializationError("a memoryview cannot be stored, it is a window on another object; store bytes(view)")
-    return _Shielded(value) if cls is list or cls is dict else value
+_HELD_BACK = NEVER_ASKED_ABOUT | {list, dict}

@@ -1,52 +1,90 @@
-"""The shape shared by everything that knows how to write and read one kind of value.
+"""The shapes shared by everything that knows how to write and read one kind of value.
 
-A value that msgpack cannot carry by itself is written as an array whose first item is a *mark* (a msgpack
-extension that names the kind, and the class where there is more than one) and whose other items are its state.
-The state is ordinary data for the packer, so nesting never encodes anything twice, and an edit deep inside a
-value changes few bytes.
+A value that msgpack cannot carry by itself is written as an array whose first item is a *mark*, an extension
+that names the kind and, where there is more than one, the class and its fields. The other items are its
+state, and they are ordinary data for the packer: nesting never encodes anything twice, and an edit deep
+inside a value changes few bytes. A long mark stands in full once in a value; from then on two bytes, taken
+from its hash, refer to it. They depend on nothing but the mark, so that adding or removing objects leaves the
+marks of the others as they were.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from threadmark.serde.wire import mark
+from threadmark.serde.wire import new_pack
 
-Take: TypeAlias = Callable[[Any], Sequence[Any]]
+REFERENCE_LENGTH = 2
+
+
+class Shape:
+    """What a mark says. Shapes are compared by identity: whoever writes a class's values keeps them."""
+
+    __slots__ = ("payload", "reference")
+
+    def __init__(self, payload: bytes) -> None:
+        self.payload = payload
+        self.reference = reference_to(payload)
+
+
+def reference_to(payload: bytes) -> bytes:
+    """What stands for a mark after its first time; a kind's single letter is shorter as it is."""
+    return payload if len(payload) == 1 else blake2b(payload, digest_size=REFERENCE_LENGTH).digest()
+
+
+# From a value to its shape and state in one list; from the state to the value.
+Take: TypeAlias = Callable[[Any], list[Any]]
 Give: TypeAlias = Callable[[list[Any]], Any]
 Upgrade: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """How values of one class are written and read: `take` gives the state, `give` builds the value from it."""
+class Reader:
+    """What a mark in stored bytes turns into: the function for the rest of its array."""
 
-    cls: type
-    mark: Any
-    take: Take
-    give: Give
-    unordered: bool = False
+    __slots__ = ("give",)
+
+    def __init__(self, give: Give) -> None:
+        self.give = give
 
 
 class Kind(NamedTuple):
-    """A kind of value that exactly one class has; its letter is its whole name in the data."""
+    """A kind of value that exactly one class has; its letter is its whole mark."""
 
     letter: str
     cls: type
-    take: Take
+    take: Callable[[Any], Sequence[Any]]
     give: Give
-    unordered: bool = False
 
-    def plan(self) -> Plan:
-        """The plan for the one class."""
-        return Plan(self.cls, mark(self.letter), self.take, self.give, self.unordered)
+
+class Definer:
+    """Makes the shapes of one class: its family's letter and its name, then details that only the family
+    reads.
+    """
+
+    def __init__(self, cls: type, head: str) -> None:
+        self.cls: Any = cls
+        self._head = head
+
+    def shape(self, *details: Any) -> Shape:
+        """A shape with these details, which must be data that msgpack carries."""
+        return Shape(_pack_mark([self._head, *details]))
+
+
+class Stored(NamedTuple):
+    """What a mark says about a class: the class as it is today, the details, and how old fields become new
+    ones.
+    """
+
+    cls: Any
+    details: list[Any]
+    upgrade: Upgrade | None
 
 
 class Family(Protocol):
-    """A kind of value that many classes have (dataclasses, enums ...), so that the data names the class.
+    """A kind of value that many classes have (dataclasses, enums ...), so that the mark names the class.
 
-    `accepts` decides alone whether a class is really of this family, at put and again at load: a name in stored
-    data can select one of the family's classes, and never anything else.
+    `accepts` decides alone whether a class is really of this family, at put and again at load: a name in
+    stored data can select one of the family's classes, and never anything else.
     """
 
     letter: str
@@ -55,5 +93,17 @@ class Family(Protocol):
     def accepts(self, cls: type) -> bool:
         """Whether `cls` is of this family."""
 
-    def plan(self, cls: type, upgrade: Upgrade | None) -> tuple[Take, Give]:
-        """How values of `cls` are taken apart and built, without running their `__init__`."""
+    def writer(self, define: Definer) -> Take:
+        """How values of the definer's class are taken apart."""
+
+    def reader(self, stored: Stored) -> Give:
+        """How values with such a mark are built, without running their `__init__`."""
+
+
+def _not_in_marks(value: Any) -> Any:
+    raise TypeError(f"a mark cannot hold a {type(value).__name__}")
+
+
+def _pack_mark(content: list[Any]) -> bytes:
+    # Marks are small and made once for each shape: text with surrogates may cost what it costs.
+    return new_pack(_not_in_marks, surrogates=True)(content)

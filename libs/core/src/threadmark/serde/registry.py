@@ -1,7 +1,8 @@
 """What the user, or a package on the user's behalf, tells the serializer about classes of their own.
 
-Registering is the act of trust that a name in stored data never is: a registered class may be stored and loaded
-under every policy, its functions are the ones given here, and old names lead to it only because they are listed.
+Registering is the act of trust that a name in stored data never is: a registered class may be stored and
+loaded under every policy, its functions are the ones given here, and old names lead to it only because they
+are listed.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,21 +44,23 @@ class Registry:
         aliases: Iterable[str] = (),
         upgrade: Upgrade | None = None,
     ) -> None:
-        """Let values of `cls` (not of its subclasses) be stored, and say how where the serializer does not know.
+        """Let values of `cls` (not of its subclasses) be stored, and say how where no family knows.
 
         Args:
             cls: The class.
             name: What the data calls the class; "module:Class" unless given. It must never change.
             encode: Takes a value apart into data of other kinds.
             decode: Builds the value from what `encode` returned. Both or neither.
-            aliases: Names that stored data may use for this class: of another registration, or "module:Class".
+            aliases: Other names that stored data may use: of another registration, or "module:Class".
             upgrade: For a dataclass, model or other record whose fields have changed: gets the stored fields,
                 returns those the class has now. A field that is left out takes the class's default.
         """
         if (encode is None) is not (decode is None):
             raise ConfigError(f"register({cls.__name__}): encode and decode come together")
         if encode is not None and upgrade is not None:
-            raise ConfigError(f"register({cls.__name__}): decode sees the old state itself, upgrade has no place")
+            raise ConfigError(
+                f"register({cls.__name__}): decode sees the old state itself, upgrade has no place"
+            )
         own_name = name or f"{cls.__module__}:{cls.__qualname__}"
         entry = Registered(cls, own_name, encode, decode, upgrade)
         with self._lock:

@@ -1,12 +1,13 @@
-"""The serializer that savers use: any value to a tag and bytes, and back to an equal value of the same types."""
+"""The serializer that savers use: a value to a tag and bytes, and back to an equal value of the same type."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
 from threadmark.errors import CorruptDataError, PlacedError, SerializationError
 from threadmark.serde.classes import Classes
-from threadmark.serde.decoder import decode
-from threadmark.serde.encoder import Encoder
+from threadmark.serde.decoder import decode, decode_plain
+from threadmark.serde.encoder import encode
+from threadmark.serde.places import where_unstorable
 from threadmark.serde.plans import Plans
 from threadmark.serde.registry import DEFAULT, Registry
 
@@ -28,12 +29,12 @@ class Serde:
     """Exact and safe: what comes back is equal and of the same types, or there is an error at put.
 
     Args:
-        allow: The only classes, besides builtin kinds and registered ones, that may be stored and loaded: classes,
-            "module:Class" or "module:*". Without it, every class of a known family (dataclass, enum, pydantic model
-            ...) whose module the program has imported.
-        dangerously_import_anything: Let names in stored data import modules. Importing runs code: only for data that
-            nobody else could have written.
-        registry: Where registered classes are looked up; the one that `threadmark.serde.register` fills by default.
+        allow: The only classes, besides builtin kinds and registered ones, that may be stored and loaded:
+            the classes themselves, "module:Class" or "module:*". Without it, every class of a known family
+            (dataclass, enum, pydantic model ...) whose module the program has imported.
+        dangerously_import_anything: Let names in stored data import modules. Importing runs code: only for
+            data that nobody else could have written.
+        registry: Where registered classes are looked up; by default what `threadmark.serde.register` fills.
     """
 
     def __init__(
@@ -43,46 +44,28 @@ class Serde:
         dangerously_import_anything: bool = False,
         registry: Registry = DEFAULT,
     ) -> None:
-        self._allow = None if allow is None else frozenset(allow)
-        self._import_anything = dangerously_import_anything
-        self._registry = registry
-        classes = Classes(registry, self._allow, import_anything=dangerously_import_anything)
+        classes = Classes(registry, allow, import_anything=dangerously_import_anything)
         self._plans = Plans(registry, classes)
-        # Encoders at rest. A list's pop and append are atomic, so threads share it without a lock.
-        self._encoders: list[Encoder] = []
-
-    def allowing(self, classes: Iterable[type | str]) -> "Serde":
-        """A serializer that allows these classes too; this one, where no list limits it or all are on the list."""
-        wanted = frozenset(classes)
-        if self._allow is None or wanted <= self._allow:
-            return self
-        return Serde(
-            allow=self._allow | wanted,
-            dangerously_import_anything=self._import_anything,
-            registry=self._registry,
-        )
 
     def dumps_typed(self, obj: Any, /) -> tuple[str, bytes]:
         """The value as a tag and bytes; equal values give equal bytes in every process."""
         if obj is None:
             return NONE, b""
         try:
-            encoder = self._encoders.pop()
-        except IndexError:
-            encoder = Encoder(self._plans)
-        try:
-            encoded, typed = encoder.encode(obj)
-        except PlacedError:
-            raise
+            encoded, typed = encode(obj, self._plans)
         except Exception as error:
-            raise SerializationError(f"the value cannot be stored: {error}") from error
-        self._encoders.append(encoder)
+            found = where_unstorable(obj, self._plans)
+            if found is None and isinstance(error, PlacedError):
+                raise
+            raise found or SerializationError(f"it cannot be stored: {error}") from error
         return (TYPED if typed else PLAIN), encoded
 
     def loads_typed(self, data: tuple[str, bytes], /) -> Any:
         """The value that `dumps_typed` was given."""
         tag, encoded = data
-        if tag in {PLAIN, TYPED}:
+        if tag == PLAIN:
+            return decode_plain(encoded, self._plans)
+        if tag == TYPED:
             return decode(encoded, self._plans)
         if tag == NONE and not encoded:
             return None

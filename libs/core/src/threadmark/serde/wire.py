@@ -1,37 +1,56 @@
-"""msgpack as this serializer speaks it: one place for every setting that the stored bytes depend on."""
+"""msgpack as this serializer speaks it: one place for every setting that the stored bytes depend on.
+
+Two packers write the same bytes: ormsgpack where it is installed and the value is one that it can carry, and
+msgpack's own, slower, for everything else. msgpack's unpacker reads what has marks in it, because only it
+hands over arrays as they end; ormsgpack's reads the rest, twice as fast.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import msgpack  # type: ignore[import-untyped]  # msgpack publishes no types; this module is where it gets some
+import msgpack  # type: ignore[import-untyped]  # it publishes no types; this module is where it gets some
 
-# msgpack's own extension types are negative, and applications get 0 to 127. A user may hold an `ExtType` as a
-# value of their own, and msgpack writes it without asking; a code that its constructor refuses cannot be one.
-MARK_CODE = -2
+try:
+    import ormsgpack
+except ImportError:
+    _HAS_FAST = False
+else:
+    _HAS_FAST = True
+
+# The one extension type in stored values: it announces a typed array.
+MARK_CODE = 84
 
 Pack: TypeAlias = Callable[[Any], bytes]
-ExtType: Any = msgpack.ExtType
+
+# What msgpack's packer writes without asking although it would come back as something else.
+NEVER_ASKED_ABOUT: frozenset[type] = frozenset({bytearray, memoryview, msgpack.ExtType, msgpack.Timestamp})
 
 
-def mark(payload: str) -> Any:
-    """The extension that announces a typed array; the payload is a kind's letter, then a class's name."""
-    # `_make` is namedtuple's public constructor; ExtType(...) itself refuses negative codes.
-    return ExtType._make((MARK_CODE, payload.encode("utf-8", "surrogatepass")))
+class NeedsSlowWayError(Exception):
+    """ormsgpack cannot do this; msgpack can, or says why nobody can."""
+
+
+def mark(payload: bytes) -> Any:
+    """A mark for `new_pack`."""
+    return msgpack.ExtType(MARK_CODE, payload)
 
 
 def new_pack(write: Callable[[Any], Any], *, surrogates: bool = False) -> Pack:
-    """A function that packs values with C speed and asks `write` about every one that msgpack cannot carry.
+    """A packer that asks `write` about every value that msgpack cannot carry; to it, subclasses are such
+    values.
 
-    Subclasses count as unknown. Text with lone surrogates raises UnicodeEncodeError unless `surrogates` is given,
-    which makes packing any text slower.
+    Text with lone surrogates raises UnicodeEncodeError unless `surrogates` is given, which makes every text
+    slower.
     """
     errors = "surrogatepass" if surrogates else "strict"
     pack: Pack = msgpack.Packer(default=write, strict_types=True, unicode_errors=errors).pack
     return pack
 
 
-def unpack(encoded: bytes, read_array: Callable[[list[Any]], Any], read_extension: Callable[[int, bytes], Any]) -> Any:
-    """The value; `read_array` and `read_extension` see every array and every extension as soon as it is complete."""
+def unpack(
+    encoded: bytes, read_array: Callable[[list[Any]], Any], read_extension: Callable[[int, bytes], Any]
+) -> Any:
+    """The value; both functions see every array and every extension as soon as it is complete."""
     return msgpack.unpackb(
         encoded,
         list_hook=read_array,
@@ -39,3 +58,43 @@ def unpack(encoded: bytes, read_array: Callable[[list[Any]], Any], read_extensio
         strict_map_key=False,
         unicode_errors="surrogatepass",
     )
+
+
+def fast_mark(payload: bytes) -> Any:
+    """A mark for `pack_fast`."""
+    return ormsgpack.Ext(MARK_CODE, payload) if _HAS_FAST else None
+
+
+def pack_fast(value: Any, write: Callable[[Any], Any]) -> bytes:
+    """Like `new_pack`, if ormsgpack is there, keys are text, none has surrogates, and nesting is not deep."""
+    if not _HAS_FAST:
+        raise NeedsSlowWayError
+    try:
+        return ormsgpack.packb(value, default=write, option=_ASK_ABOUT)
+    except ormsgpack.MsgpackEncodeError as error:
+        raise NeedsSlowWayError from error
+
+
+def unpack_fast(encoded: bytes) -> Any:
+    """Like `unpack`, if ormsgpack is there, for bytes without marks and surrogates."""
+    if not _HAS_FAST:
+        raise NeedsSlowWayError
+    try:
+        return ormsgpack.unpackb(encoded, option=ormsgpack.OPT_NON_STR_KEYS)
+    except ormsgpack.MsgpackDecodeError as error:
+        raise NeedsSlowWayError from error
+
+
+_ASK_ABOUT = (
+    (
+        ormsgpack.OPT_PASSTHROUGH_BIG_INT
+        | ormsgpack.OPT_PASSTHROUGH_DATACLASS
+        | ormsgpack.OPT_PASSTHROUGH_DATETIME
+        | ormsgpack.OPT_PASSTHROUGH_ENUM
+        | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
+        | ormsgpack.OPT_PASSTHROUGH_TUPLE
+        | ormsgpack.OPT_PASSTHROUGH_UUID
+    )
+    if _HAS_FAST
+    else 0
+)

@@ -9,7 +9,7 @@ import aiosqlite
 from threadmark.errors import ClosedError, ConfigError, StoreError
 from threadmark.program import Many, Program, Query, Step, Transaction
 from threadmark_sqlite import sql
-from threadmark_sqlite.driver.connection import Settings, translated
+from threadmark_sqlite.driver.connection import Settings, plain_text, translated
 from threadmark_sqlite.migrations import is_current, migrate
 
 
@@ -63,10 +63,16 @@ class AiosqliteDriver:
 
     async def _transact(self, transaction: Transaction) -> Any:
         async with self._turn:
-            if self._connection is None:
+            connection = self._connection
+            if connection is None:
                 raise ClosedError("this saver was closed; make a new one")
             try:
-                async with self._connection.cursor() as cursor:
+                users_factory = connection.text_factory
+            except ValueError as error:
+                raise StoreError("the aiosqlite connection given is not open: await it, or give a path") from error
+            try:
+                connection.text_factory = plain_text
+                async with connection.cursor() as cursor:
                     cursor.row_factory = None
                     if not self._prepared:
                         await self._prepare(cursor)
@@ -74,6 +80,8 @@ class AiosqliteDriver:
                     return await self._in_transaction(cursor, transaction)
             except sqlite3.Error as error:
                 raise translated(error, self._settings) from error
+            finally:
+                connection.text_factory = users_factory
 
     async def _prepare(self, cursor: aiosqlite.Cursor) -> None:
         await cursor.execute(sql.SYNCHRONOUS[self._settings.durability])

@@ -1,9 +1,12 @@
 """Opening SQLite connections, running programs on them, and what their errors mean."""
 
+import os
 import sqlite3
 import time
+from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError
 from threadmark.program import Many, Query, Step, Transaction, play
@@ -41,6 +44,27 @@ def connect(settings: Settings) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def read_unchanging(settings: Settings, transaction: Transaction) -> Any:
+    """Read a file that nobody is writing to and that this process may not write to, its folder included.
+
+    SQLite opens a file with a log only where it may put its index of the log beside it, unless it is told that the
+    file does not change. It is told so for one transaction: the next one may find that somebody writes again.
+    """
+    location = f"file:{quote(settings.path)}?immutable=1"
+    with closing(sqlite3.connect(location, uri=True, isolation_level=None, check_same_thread=False)) as connection:
+        connection.text_factory = plain_text
+        if not play(is_current(str(settings)), partial(execute, connection)):
+            raise StoreError(f"{settings} is empty or of an earlier release, and may not be written to")
+        return transact(connection, transaction)
+
+
+def is_unchanging(settings: Settings, error: StoreError) -> bool:
+    """Whether opening the file failed with `error` because it may only be read, and nobody has it open."""
+    code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF
+    refused = code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+    return refused and os.path.exists(settings.path) and not os.path.exists(f"{settings.path}-wal")
 
 
 def prepare(connection: sqlite3.Connection, settings: Settings) -> None:

@@ -7,9 +7,16 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from threadmark.errors import ClosedError
+from threadmark.errors import ClosedError, StoreError
 from threadmark.program import Transaction
-from threadmark_sqlite.driver.connection import Settings, connect, transact, translated
+from threadmark_sqlite.driver.connection import (
+    Settings,
+    connect,
+    is_unchanging,
+    read_unchanging,
+    transact,
+    translated,
+)
 from threadmark_sqlite.driver.writer import Writer
 
 _READERS = 8
@@ -82,15 +89,28 @@ class _Handles:
         """Run a program that only reads; it sees one state of the database throughout."""
         with self._free:
             try:
-                connection = self._idle.pop()
-            except IndexError:
-                connection = connect(self._settings)
-            try:
-                return transact(connection, transaction)
+                connection = self._open()
+                if connection is None:
+                    return read_unchanging(self._settings, transaction)
+                try:
+                    return transact(connection, transaction)
+                finally:
+                    self._idle.append(connection)
             except sqlite3.Error as error:
                 raise translated(error, self._settings) from error
-            finally:
-                self._idle.append(connection)
+
+    def _open(self) -> sqlite3.Connection | None:
+        """A connection to read with; None for a file that must be opened anew each time."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            pass
+        try:
+            return connect(self._settings)
+        except StoreError as error:
+            if is_unchanging(self._settings, error):
+                return None
+            raise
 
     def close(self) -> None:
         """Close every connection, the writer's last: the last one to close tidies the log up."""

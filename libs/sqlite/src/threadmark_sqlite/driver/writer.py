@@ -136,9 +136,9 @@ class Writer:
     def _give_space_back(self, connection: sqlite3.Connection) -> None:
         """A favour to the disk: where a reader or another process is in the way, the next removal does it."""
         try:
-            for statement in (sql.GIVE_SPACE_BACK, sql.EMPTY_LOG):
-                # The first works as long as its rows are fetched.
-                connection.execute(statement).fetchall()
+            # As a script, because `execute` stops after the first page: that step returns no row to go on for.
+            connection.executescript(sql.GIVE_SPACE_BACK)
+            connection.execute(sql.EMPTY_LOG).fetchall()
         except sqlite3.OperationalError:
             if connection.in_transaction:
                 connection.execute(sql.ROLLBACK)

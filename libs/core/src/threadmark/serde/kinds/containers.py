@@ -11,12 +11,15 @@ from threadmark.errors import CorruptDataError, ForbiddenTypeError, Serializatio
 from threadmark.serde.classes import Classes
 from threadmark.serde.plan import Kind
 
-# The width of array's type codes differs between platforms, so the stored width is compared before the bytes are used.
+# The width of array's type codes differs between platforms, so the stored width is compared before the bytes
+# are used.
 _ARRAY_CODES = frozenset("bBuhHiIlLqQfd")
 
 
 def _no_memoryview(_: memoryview) -> tuple[()]:
-    raise SerializationError("a memoryview cannot be stored, it is a window on another object; store bytes(view)")
+    raise SerializationError(
+        "a memoryview cannot be stored, it is a window on another object; store bytes(view)"
+    )
 
 
 def _take_array(value: "array[Any]") -> tuple[str, int, bytes]:
@@ -29,7 +32,9 @@ def _give_array(items: list[Any]) -> "array[Any]":
         raise CorruptDataError("a stored array is not one")
     found: array[Any] = array(code)
     if found.itemsize != width:
-        raise SerializationError(f"array({code!r}) was stored with {width} bytes an item; here it has {found.itemsize}")
+        raise SerializationError(
+            f"array({code!r}) was stored with {width} bytes an item; here it has {found.itemsize}"
+        )
     found.frombytes(content)
     return _little_endian(found)
 
@@ -69,8 +74,8 @@ def _give_namespace(items: list[Any]) -> SimpleNamespace:
 
 KINDS = (
     Kind("t", tuple, lambda value: value, tuple),
-    Kind("s", set, lambda value: value, set, unordered=True),
-    Kind("f", frozenset, lambda value: value, frozenset, unordered=True),
+    Kind("s", set, lambda value: value, set),
+    Kind("f", frozenset, lambda value: value, frozenset),
     Kind("b", bytearray, lambda value: (bytes(value),), lambda items: bytearray(*items)),
     Kind("v", memoryview, _no_memoryview, lambda _: None),
     Kind("q", deque, lambda value: (value.maxlen, *value), _give_deque),
@@ -91,7 +96,9 @@ KINDS = (
 
 
 class Factories:
-    """The classes that a defaultdict may carry as its factory: builtin containers and what may itself be stored."""
+    """The classes that a defaultdict may carry as its factory: builtin containers and what may itself be
+    stored.
+    """
 
     def __init__(self, classes: Classes, is_stored: Callable[[type], bool]) -> None:
         self._classes = classes
@@ -103,8 +110,8 @@ class Factories:
             return None
         if not isinstance(factory, type) or not self._is_stored(factory):
             raise SerializationError(
-                "a defaultdict can be stored with list, dict, int or another class of data as its factory, not with "
-                f"{getattr(factory, '__qualname__', type(factory).__qualname__)}"
+                "a defaultdict can be stored with list, dict, int or another class of data as its factory, "
+                f"not with {getattr(factory, '__qualname__', type(factory).__qualname__)}"
             )
         return self._classes.name_of(factory)
 
@@ -116,12 +123,14 @@ class Factories:
             raise CorruptDataError("the factory of a stored defaultdict is not a name")
         factory = self._classes.find(name)
         if not self._is_stored(factory):
-            raise ForbiddenTypeError(f"{name} cannot be the factory of a defaultdict: it is not a class of data")
+            raise ForbiddenTypeError(
+                f"{name} cannot be the factory of a defaultdict: it is not a class of data"
+            )
         return factory
 
 
 def default_dict(factories: Factories) -> Kind:
-    """defaultdict itself."""
+    """The kind of defaultdict itself."""
 
     def take(value: defaultdict[Any, Any]) -> tuple[str | None, dict[Any, Any]]:
         return (factories.name(value.default_factory), dict(value.items()))

@@ -3,47 +3,62 @@
 from enum import Enum, Flag
 from typing import Any
 
-from threadmark.errors import SerializationError
-from threadmark.serde.plan import Give, Take, Upgrade
+from threadmark.errors import CorruptDataError, SerializationError
+from threadmark.serde.plan import Definer, Give, Stored, Take
+from threadmark.serde.shapes import Shapes
 
 
 class Enums:
-    """Enum in all its kinds; combinations of flags, which have no name of their own, by value."""
+    """Enum in all its kinds. The mark names the member; a combination of flags is a number."""
 
     letter = "E"
     title = "an enum"
 
     def accepts(self, cls: type) -> bool:
-        """Whether `cls` is an enum."""
+        """Whether `cls` is an enum with members."""
         return issubclass(cls, Enum)
 
-    def plan(self, cls: type[Enum], upgrade: Upgrade | None) -> tuple[Take, Give]:
-        """A member is its name, or under a second item the value of a combination."""
-        members = cls._member_map_
+    def writer(self, define: Definer) -> Take:
+        """The mark says it all, but for a combination's value."""
+        cls, members = define.cls, define.cls._member_map_
+        shapes = Shapes[str | None](define.shape)
 
-        def take(member: Enum) -> tuple[Any, ...]:
+        def take(member: Enum) -> list[Any]:
             name = member._name_
-            if name is not None and members.get(name) is member:
-                return (name,)
+            if members.get(name) is member:
+                return [shapes[name]]
             if not isinstance(member, Flag):
                 raise SerializationError(f"this value of {cls.__qualname__} is not one of its members")
-            return (None, member._value_)
+            return [shapes[None], member._value_]
 
-        def give(items: list[Any]) -> Enum:
-            name, *value = items
-            if value and issubclass(cls, Flag) and type(value[0]) is int:
-                return cls(value[0])
-            if upgrade is not None and name not in members:
-                name = upgrade({"name": name})["name"]
-            found = members.get(name) if type(name) is str else None
-            if found is None:
-                raise SerializationError(
-                    f"{cls.__qualname__} has no member {name!r} any more; give "
-                    f"threadmark.serde.register({cls.__qualname__}, upgrade=...) a function that renames it"
-                )
-            return found
+        return take
 
-        return take, give
+    def reader(self, stored: Stored) -> Give:
+        """The member is found when the mark is read."""
+        cls, upgrade = stored.cls, stored.upgrade
+        (name,) = stored.details
+        if name is None:
+            return lambda items: _combination(cls, items)
+        if upgrade is not None and name not in cls._member_map_:
+            name = upgrade({"name": name})["name"]
+        member = cls._member_map_.get(name)
+        if member is None:
+            raise SerializationError(
+                f"{cls.__qualname__} has no member {name!r} any more; give "
+                f"threadmark.serde.register({cls.__qualname__}, upgrade=...) a function that renames it"
+            )
+        return lambda items: member if not items else _too_much()
+
+
+def _combination(cls: type[Enum], items: list[Any]) -> Enum:
+    (value,) = items
+    if not issubclass(cls, Flag) or type(value) is not int:
+        raise CorruptDataError(f"{cls.__qualname__} has no combinations of members")
+    return cls(value)
+
+
+def _too_much() -> Enum:
+    raise CorruptDataError("a stored enum member has items")
 
 
 FAMILY = Enums()

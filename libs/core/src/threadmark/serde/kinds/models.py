@@ -3,20 +3,22 @@
 import sys
 from typing import Any
 
-from threadmark.errors import CorruptDataError
-from threadmark.serde.attributes import Fields, checked_state, evolve
-from threadmark.serde.kinds.records import plan_of_attributes
-from threadmark.serde.plan import Give, Take, Upgrade
+from threadmark.serde.attributes import Fields, checked_names, checked_state, evolve, wrong_count
+from threadmark.serde.kinds.records import attribute_reader, attribute_writer
+from threadmark.serde.plan import Definer, Give, Shape, Stored, Take
+from threadmark.serde.shapes import Shapes
 
-_MOST_SHAPES = 256
+# How a model's dictionary of extra values, or of private attributes, is stored.
+_NONE, _EMPTY, _HERE = 0, 1, 2
 
 
 class Models:
     """Models of pydantic 2.
 
-    The items are the fields' dictionary and which of them were set, as a number whose bits follow the
-    dictionary's order; then only where there are some: extra values, private attributes, and the class's field
-    names where the dictionary's are not the same (a model made by `model_construct`, a cached property).
+    The mark lists the names in the model's dictionary, those that were set, how extra values and private
+    attributes are there, and the class's fields where the dictionary's names are not the same (a model made
+    by `model_construct`, a cached property). The items are the values, then extra values and private
+    attributes.
     """
 
     letter = "M"
@@ -27,66 +29,107 @@ class Models:
         pydantic = sys.modules.get("pydantic.main")
         return pydantic is not None and issubclass(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
-    def plan(self, cls: Any, upgrade: Upgrade | None) -> tuple[Take, Give]:
+    def writer(self, define: Definer) -> Take:
+        """By state."""
+        cls = define.cls
+        fields = frozenset(cls.__pydantic_fields__)
+
+        def new_shape(key: tuple[tuple[str, ...], frozenset[str], int, int]) -> Shape:
+            names, fields_set, extra, private = key
+            listed = () if fields == frozenset(names) else (sorted(fields),)
+            return define.shape(list(names), sorted(fields_set), extra, private, *listed)
+
+        shapes = Shapes(new_shape)
+        if cls.__private_attributes__ or cls.model_config.get("extra") == "allow":
+            return _writer_with_dictionaries(shapes)
+        # Models mostly look like the one before. Kept as one tuple, so that threads see all of it or none.
+        latest: tuple[Any, ...] = (None, None, None)
+
+        def take(model: Any) -> list[Any]:
+            nonlocal latest
+            state, given = model.__dict__, model.__pydantic_fields_set__
+            names, fields_set, shape = latest
+            if tuple(state) != names or given != fields_set:
+                names, fields_set = tuple(state), frozenset(given)
+                shape = shapes[names, fields_set, _NONE, _NONE]
+                latest = (names, fields_set, shape)
+            return [shape, *state.values()]
+
+        return take
+
+    def reader(self, stored: Stored) -> Give:
         """By state."""
         from pydantic import BaseModel
 
-        every = cls.__pydantic_fields__
-        names = frozenset(every)
-        listed = sorted(names)
-        defaults = {
-            name: (lambda field=field: field.get_default(call_default_factory=True))
-            for name, field in every.items()
-            if not field.is_required()
-        }
-        fields = Fields(names, defaults)
-        own = vars(BaseModel)
-        set_fields_set = own["__pydantic_fields_set__"].__set__
-        set_extra = own["__pydantic_extra__"].__set__
-        set_private = own["__pydantic_private__"].__set__
-        set_state = object.__setattr__
-        new = object.__new__
-        masks: dict[Any, tuple[Any, bool]] = {}
-        sets: dict[Any, frozenset[str]] = {}
-
-        def take(model: Any) -> tuple[Any, ...]:
-            state = model.__dict__
-            shape = (tuple(state), frozenset(model.__pydantic_fields_set__))
-            known = masks.get(shape)
-            if known is None:
-                known = (_mask(*shape), names == state.keys())
-                _remember(masks, shape, known)
-            mask, regular = known
-            extra, private = model.__pydantic_extra__, model.__pydantic_private__
-            if extra is None and private is None and regular:
-                return (state, mask)
-            return (state, mask, extra, private) if regular else (state, mask, extra, private, listed)
+        cls = stored.cls
+        names, fields_set, extra_is, private_is, *listed = stored.details
+        names, fields_set = checked_names(names), frozenset(checked_names(fields_set))
+        fields = _model_fields(cls)
+        before: frozenset[str] = frozenset(*map(checked_names, listed or [names]))
+        slots = vars(BaseModel)
+        set_fields_set = slots["__pydantic_fields_set__"].__set__
+        set_extra = slots["__pydantic_extra__"].__set__
+        set_private = slots["__pydantic_private__"].__set__
+        set_dict, new = slots["__dict__"].__set__, object.__new__
+        same, count = before == fields.names, len(names)
 
         def give(items: list[Any]) -> Any:
-            state, mask, *rest = items
-            extra, private, stored = (*rest, None, None, None)[:3]
-            shape = (tuple(state), mask) if type(mask) is int else None
-            set_names = sets.get(shape)
-            if set_names is None:
-                checked_state(state)
-                set_names = _unmask(state, mask)
-                if shape:
-                    _remember(sets, shape, set_names)
-            if (stored_names := state.keys() if stored is None else frozenset(stored)) != names:
-                state = evolve(cls, state, stored_names, fields, upgrade)
-                set_names &= state.keys() | (extra or {}).keys()
+            private = checked_state(items.pop()) if private_is == _HERE else {} if private_is else None
+            extra = checked_state(items.pop()) if extra_is == _HERE else {} if extra_is else None
+            if len(items) != count:
+                raise wrong_count(names, items)
+            state = dict(zip(names, items, strict=False))
             model = new(cls)
-            set_state(model, "__dict__", state)
-            set_fields_set(model, set(set_names))
-            set_extra(model, None if extra is None else checked_state(extra))
-            set_private(model, None if private is None else checked_state(private))
+            set_dict(model, state if same else evolve(stored, state, before, fields))
+            set_fields_set(model, set(fields_set))
+            set_extra(model, extra)
+            set_private(model, private)
             return model
 
-        return take, give
+        return give
+
+
+def _writer_with_dictionaries(shapes: Shapes[Any]) -> Take:
+    """The writer for models that may have extra values or private attributes."""
+    latest: tuple[Any, ...] = (None, None, None, None)
+
+    def take(model: Any) -> list[Any]:
+        nonlocal latest
+        state, given, extra = model.__dict__, model.__pydantic_fields_set__, model.__pydantic_extra__
+        private = model.__pydantic_private__
+        names, fields_set, same_extra, shape = latest
+        if extra == same_extra and private is None and tuple(state) == names and given == fields_set:
+            return [shape, *state.values()]
+        names, fields_set = tuple(state), frozenset(given)
+        shape = shapes[names, fields_set, _presence(extra), _presence(private)]
+        if not extra and private is None:
+            latest = (names, fields_set, extra, shape)
+        return [shape, *state.values(), *filter(None, (extra, private))]
+
+    return take
+
+
+def _presence(dictionary: dict[str, Any] | None) -> int:
+    if dictionary is None:
+        return _NONE
+    return _HERE if dictionary else _EMPTY
+
+
+def _model_fields(cls: Any) -> Fields:
+    defaults = {
+        name: lambda field=field: field.get_default(call_default_factory=True)
+        for name, field in cls.__pydantic_fields__.items()
+        # A factory that takes the other fields' validated values cannot fill one field of a stored model.
+        if not field.is_required() and not getattr(field, "default_factory_takes_validated_data", False)
+    }
+    return Fields(frozenset(cls.__pydantic_fields__), defaults)
 
 
 class FirstModels:
-    """Models of pydantic 1, which pydantic 2 still carries as `pydantic.v1`."""
+    """Models of pydantic 1, which pydantic 2 still carries as `pydantic.v1`.
+
+    Which fields were given, and the private ones, are slots: the attributes are all there is.
+    """
 
     letter = "m"
     title = "a pydantic.v1 model"
@@ -94,56 +137,42 @@ class FirstModels:
     def accepts(self, cls: type) -> bool:
         """Whether the class is a model of pydantic 1."""
         pydantic = sys.modules.get("pydantic.v1.main")
-        return pydantic is not None and issubclass(cls, pydantic.BaseModel)
+        return pydantic is not None and issubclass(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
-    def plan(self, cls: Any, upgrade: Upgrade | None) -> tuple[Take, Give]:
-        """By attributes: the set of given fields and the private ones are slots."""
-        every = cls.__fields__
-        names = {*every, "__fields_set__", *cls.__private_attributes__}
-        defaults: dict[str, Any] = {
-            name: (lambda field=field: field.get_default()) for name, field in every.items() if not field.required
-        }
-        return plan_of_attributes(cls, Fields(frozenset(names), defaults), upgrade)
+    def writer(self, define: Definer) -> Take:
+        """By attributes."""
+        return attribute_writer(_first_model_fields(define.cls), define)
+
+    def reader(self, stored: Stored) -> Give:
+        """By attributes."""
+        return attribute_reader(_first_model_fields(stored.cls), stored)
+
+
+def _first_model_fields(cls: Any) -> Fields:
+    names = {*cls.__fields__, "__fields_set__", *cls.__private_attributes__}
+    optional = {name: field.get_default for name, field in cls.__fields__.items() if not field.required}
+    return Fields(frozenset(names), optional)
 
 
 class Secrets:
-    """SecretStr and SecretBytes. They hide a value from logs, not from storage: encrypt the saver for that."""
+    """SecretStr and SecretBytes. They hide a value from logs, not from storage: encryption does that."""
 
     letter = "K"
     title = "a pydantic secret"
 
     def accepts(self, cls: type) -> bool:
         """Whether the class is one of pydantic's secrets."""
-        types = [sys.modules.get("pydantic.types"), sys.modules.get("pydantic.v1.types")]
-        return any(module is not None and cls in (module.SecretStr, module.SecretBytes) for module in types)
+        modules = [sys.modules.get("pydantic.types"), sys.modules.get("pydantic.v1.types")]
+        return any(module is not None and cls in (module.SecretStr, module.SecretBytes) for module in modules)
 
-    def plan(self, cls: type, upgrade: Upgrade | None) -> tuple[Take, Give]:
+    def writer(self, define: Definer) -> Take:
         """By attributes."""
-        return plan_of_attributes(cls, Fields(frozenset({"_secret_value"}), {}), upgrade)
+        return attribute_writer(_SECRET_FIELDS, define)
+
+    def reader(self, stored: Stored) -> Give:
+        """By attributes."""
+        return attribute_reader(_SECRET_FIELDS, stored)
 
 
+_SECRET_FIELDS = Fields(frozenset({"_secret_value"}), {})
 FAMILIES = (Models(), FirstModels(), Secrets())
-
-
-def _mask(state: tuple[str, ...], fields_set: frozenset[str]) -> int | list[str]:
-    """Names that the dictionary does not have (extra values count as set) leave no choice but to list them all."""
-    if not fields_set.issubset(state):
-        return sorted(fields_set)
-    return sum(1 << place for place, name in enumerate(state) if name in fields_set)
-
-
-def _unmask(state: dict[str, Any], mask: Any) -> frozenset[str]:
-    if type(mask) is int:
-        if mask >> len(state):
-            raise CorruptDataError("more fields were set than the model has")
-        return frozenset(name for place, name in enumerate(state) if mask >> place & 1)
-    if type(mask) is not list or not all(type(name) is str for name in mask):
-        raise CorruptDataError("the names of the fields that were set are not some")
-    return frozenset(mask)
-
-
-def _remember(cache: dict[Any, Any], key: Any, value: Any) -> None:
-    """Shapes repeat; where they do not (model_construct with anything at all), the cache starts over."""
-    if len(cache) >= _MOST_SHAPES:
-        cache.clear()
-    cache[key] = value

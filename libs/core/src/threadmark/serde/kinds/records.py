@@ -1,41 +1,74 @@
 """Records: dataclasses, attrs classes, msgspec Structs and named tuples, stored by their attributes.
 
-`__init__`, `__post_init__`, converters and validators ran when the value was made; they do not run again.
+The mark lists the attributes' names, the items are their values. `__init__`, `__post_init__`, converters and
+validators ran when the value was made; they do not run again.
 """
 
 import dataclasses
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from threadmark.errors import SerializationError
-from threadmark.serde.attributes import Attributes, Fields, checked_state, evolve
-from threadmark.serde.plan import Give, Take, Upgrade
+from threadmark.serde.attributes import (
+    Attributes,
+    Fields,
+    checked_names,
+    checked_state,
+    evolve,
+    is_state,
+    named,
+)
+from threadmark.serde.plan import Definer, Give, Stored, Take
+from threadmark.serde.shapes import Shapes
 
 
-def plan_of_attributes(cls: type, fields: Fields, upgrade: Upgrade | None) -> tuple[Take, Give]:
-    """The state is one dictionary of attributes.
+def attribute_writer(fields: Fields, define: Definer) -> Take:
+    """Writes the attributes that are set.
 
-    Where the attributes that are set are not exactly the fields, the names of the fields follow: so that at load
-    a field that was never set is told from one that the class got later.
+    Where they are not exactly the class's fields, the mark lists the fields too: so that at load a field that
+    was never set is told from one that the class got later.
     """
-    attributes = Attributes(cls)
-    names, listed = fields.names, sorted(fields.names)
-    new = object.__new__
+    attributes = Attributes(define.cls)
+    shapes = Shapes[tuple[str, ...]](lambda names: define.shape(list(names), *_listed(fields, names)))
 
-    def take(value: object) -> tuple[Any, ...]:
+    def take(value: Any) -> list[Any]:
         state = attributes.read(value)
-        return (state,) if state.keys() == names else (state, listed)
+        return [shapes[tuple(state)], *state.values()]
 
-    def give(items: list[Any]) -> object:
-        state, *rest = items
-        stored = checked_state(state).keys() if not rest else frozenset(rest[0])
-        if stored != names:
-            state = evolve(cls, state, stored, fields, upgrade)
-        value = new(cls)
-        attributes.write(value, state)
+    if attributes.slots or not attributes.has_dict:
+        return take
+    known = shapes.keys()
+
+    def take_dict(value: Any) -> list[Any]:
+        state = value.__dict__
+        names = tuple(state)
+        if names in known or is_state(names):
+            return [shapes[names], *state.values()]
+        return take(value)
+
+    return take_dict
+
+
+def attribute_reader(fields: Fields, stored: Stored) -> Give:
+    """Builds an object from its attributes."""
+    names, *listed = map(checked_names, stored.details)
+    before = frozenset(listed[0] if listed else names)
+    cls, write = stored.cls, Attributes(stored.cls).write
+
+    def give(items: list[Any]) -> Any:
+        state = named(names, items)
+        if before != fields.names:
+            state = evolve(stored, state, before, fields)
+        value: Any = object.__new__(cls)
+        write(value, state)
         return value
 
-    return take, give
+    return give
+
+
+def _listed(fields: Fields, names: tuple[str, ...]) -> tuple[list[str], ...]:
+    return () if fields.names == frozenset(names) else (sorted(fields.names),)
 
 
 class Dataclasses:
@@ -45,19 +78,27 @@ class Dataclasses:
     title = "a dataclass"
 
     def accepts(self, cls: type) -> bool:
-        """Whether the class itself was decorated: a plain subclass of a dataclass has fields nobody declared."""
+        """Whether the class or a base of it is a dataclass; attributes that are no fields are stored too."""
         return isinstance(getattr(cls, "__dataclass_fields__", None), dict)
 
-    def plan(self, cls: type, upgrade: Upgrade | None) -> tuple[Take, Give]:
+    def writer(self, define: Definer) -> Take:
         """By attributes."""
-        names, defaults = [], {}
-        for field in dataclasses.fields(cls):
-            names.append(field.name)
-            if field.default is not dataclasses.MISSING:
-                defaults[field.name] = lambda default=field.default: default
-            elif field.default_factory is not dataclasses.MISSING:
-                defaults[field.name] = field.default_factory
-        return plan_of_attributes(cls, Fields(frozenset(names), defaults), upgrade)
+        return attribute_writer(_dataclass_fields(define.cls), define)
+
+    def reader(self, stored: Stored) -> Give:
+        """By attributes."""
+        return attribute_reader(_dataclass_fields(stored.cls), stored)
+
+
+def _dataclass_fields(cls: Any) -> Fields:
+    names, defaults = [], {}
+    for field in dataclasses.fields(cls):
+        names.append(field.name)
+        if field.default is not dataclasses.MISSING:
+            defaults[field.name] = always(field.default)
+        elif field.default_factory is not dataclasses.MISSING:
+            defaults[field.name] = field.default_factory
+    return Fields(frozenset(names), defaults)
 
 
 class AttrsClasses:
@@ -70,25 +111,34 @@ class AttrsClasses:
         """Whether attrs made the class."""
         return "attr" in sys.modules and isinstance(getattr(cls, "__attrs_attrs__", None), tuple)
 
-    def plan(self, cls: type, upgrade: Upgrade | None) -> tuple[Take, Give]:
+    def writer(self, define: Definer) -> Take:
         """By attributes."""
-        import attr
+        return attribute_writer(_attrs_fields(define.cls), define)
 
-        names, defaults = [], {}
-        for field in attr.fields(cls):
-            names.append(field.name)
-            default = field.default
-            if isinstance(default, attr.Factory):  # type: ignore[arg-type]  # attrs' stubs make it a function
-                if not default.takes_self:
-                    defaults[field.name] = default.factory
-            elif default is not attr.NOTHING:
-                defaults[field.name] = lambda default=default: default
-        return plan_of_attributes(cls, Fields(frozenset(names), defaults), upgrade)
+    def reader(self, stored: Stored) -> Give:
+        """By attributes."""
+        return attribute_reader(_attrs_fields(stored.cls), stored)
+
+
+def _attrs_fields(cls: Any) -> Fields:
+    import attr
+
+    names, defaults = [], {}
+    for field in attr.fields(cls):
+        names.append(field.name)
+        default: Any = field.default
+        # A factory that takes the unfinished object cannot fill one field of a stored one.
+        if hasattr(default, "takes_self"):
+            if not default.takes_self:
+                defaults[field.name] = default.factory
+        elif default is not attr.NOTHING:
+            defaults[field.name] = always(default)
+    return Fields(frozenset(names), defaults)
 
 
 class Structs:
-    """msgspec Structs. msgspec offers no way to make one without its `__post_init__`, so those that have one are
-    refused; there is nothing else that could run.
+    """msgspec Structs. msgspec offers no way to make one without its `__post_init__`, so those that have one
+    are refused; there is nothing else that could run.
     """
 
     letter = "S"
@@ -99,34 +149,41 @@ class Structs:
         msgspec = sys.modules.get("msgspec")
         return msgspec is not None and issubclass(cls, msgspec.Struct)
 
-    def plan(self, cls: type, upgrade: Upgrade | None) -> tuple[Take, Give]:
+    def writer(self, define: Definer) -> Take:
         """By fields; msgspec sets no attribute that is not one."""
-        import msgspec
-
+        cls = define.cls
         if hasattr(cls, "__post_init__") or cls.__dictoffset__:
             raise SerializationError(
-                f"{cls.__qualname__} cannot be stored as it is: a msgspec Struct with __post_init__ or dict=True "
-                "cannot be rebuilt exactly; register it with functions of its own"
+                f"{cls.__qualname__} cannot be stored as it is: a msgspec Struct with __post_init__ or "
+                "dict=True cannot be rebuilt exactly; register it with functions of its own"
             )
-        every = cls.__struct_fields__  # type: ignore[attr-defined]  # every Struct class has it
-        defaults = {}
-        for field in msgspec.structs.fields(cls):
-            if field.default_factory is not msgspec.NODEFAULT:
-                defaults[field.name] = field.default_factory
-            elif field.default is not msgspec.NODEFAULT:
-                defaults[field.name] = lambda default=field.default: default
-        fields = Fields(frozenset(every), defaults)
+        every: tuple[str, ...] = cls.__struct_fields__
+        shape = define.shape(list(every))
+        return lambda value: [shape, *[getattr(value, name) for name in every]]
 
-        def take(value: object) -> tuple[Any, ...]:
-            return ({name: getattr(value, name) for name in every},)
+    def reader(self, stored: Stored) -> Give:
+        """By fields."""
+        (names,) = map(checked_names, stored.details)
+        cls, fields = stored.cls, _struct_fields(stored.cls)
+        same = frozenset(names) == fields.names
 
-        def give(items: list[Any]) -> object:
-            (state,) = items
-            if checked_state(state).keys() != fields.names:
-                state = evolve(cls, state, state, fields, upgrade)
-            return cls(**state)
+        def give(items: list[Any]) -> Any:
+            state = named(names, items)
+            return cls(**(state if same else evolve(stored, state, names, fields)))
 
-        return take, give
+        return give
+
+
+def _struct_fields(cls: Any) -> Fields:
+    import msgspec
+
+    defaults = {}
+    for field in msgspec.structs.fields(cls):
+        if field.default_factory is not msgspec.NODEFAULT:
+            defaults[field.name] = field.default_factory
+        elif field.default is not msgspec.NODEFAULT:
+            defaults[field.name] = always(field.default)
+    return Fields(frozenset(cls.__struct_fields__), defaults)
 
 
 class NamedTuples:
@@ -139,29 +196,46 @@ class NamedTuples:
         """Whether the class is a tuple with named fields."""
         return issubclass(cls, tuple) and isinstance(getattr(cls, "_field_defaults", None), dict)
 
-    def plan(self, cls: type[tuple[Any, ...]], upgrade: Upgrade | None) -> tuple[Take, Give]:
-        """By field names, and an instance's own attributes where a subclass has room for some."""
-        every: tuple[str, ...] = cls._fields  # type: ignore[attr-defined]  # checked by `accepts`
-        known: dict[str, Any] = cls._field_defaults  # type: ignore[attr-defined]  # the same
-        fields = Fields(frozenset(every), {name: (lambda default=default: default) for name, default in known.items()})
-        attributes = Attributes(cls)
+    def writer(self, define: Definer) -> Take:
+        """By field names, then an instance's own attributes where a subclass has room for some."""
+        names = list(define.cls._fields)
+        shape, with_attributes = define.shape(names), define.shape(names, _WITH_ATTRIBUTES)
+        read = Attributes(define.cls).read
 
-        def take(value: tuple[Any, ...]) -> tuple[Any, ...]:
-            state = dict(zip(every, tuple.__iter__(value), strict=True))
-            own = attributes.read(value)
-            return (state, own) if own else (state,)
-
-        def give(items: list[Any]) -> tuple[Any, ...]:
-            state, *own = items
-            if checked_state(state).keys() != fields.names:
-                state = evolve(cls, state, state, fields, upgrade)
-            value = tuple.__new__(cls, [state[name] for name in every])
+        def take(value: tuple[Any, ...]) -> list[Any]:
+            own = read(value)
             if own:
-                attributes.write(value, checked_state(own[0]))
+                return [with_attributes, own, *tuple.__iter__(value)]
+            return [shape, *tuple.__iter__(value)]
+
+        return take
+
+    def reader(self, stored: Stored) -> Give:
+        """By field names."""
+        cls, (listed, *more) = stored.cls, stored.details
+        names, own = checked_names(listed), more == [_WITH_ATTRIBUTES]
+        every: tuple[str, ...] = cls._fields
+        known: dict[str, Any] = cls._field_defaults
+        fields = Fields(frozenset(every), {name: always(default) for name, default in known.items()})
+        write = Attributes(cls).write
+
+        def give(items: list[Any]) -> Any:
+            attributes = checked_state(items.pop(0)) if own else {}
+            state = named(names, items)
+            if state.keys() != fields.names:
+                state = evolve(stored, state, names, fields)
+            value = tuple.__new__(cls, [state[name] for name in every])
+            write(value, attributes)
             return value
 
-        return take, give
+        return give
 
 
+def always(value: Any) -> Callable[[], Any]:
+    """A default as a function, like a factory's."""
+    return lambda: value
+
+
+_WITH_ATTRIBUTES = "attributes"
 NAMED_TUPLES = NamedTuples()
 FAMILIES = (AttrsClasses(), Structs(), Dataclasses())

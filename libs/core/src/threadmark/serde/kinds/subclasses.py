@@ -1,6 +1,6 @@
-"""Subclasses of builtin types: the builtin content, put in by the builtin's own methods, and the attributes."""
+"""Subclasses of builtin types: the content, put in by the builtin's own methods, and the attributes."""
 
-import datetime
+import datetime as dt
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from decimal import Decimal
@@ -10,7 +10,7 @@ from threadmark.errors import SerializationError
 from threadmark.serde.attributes import Attributes, checked_state
 from threadmark.serde.kinds.containers import Factories
 from threadmark.serde.kinds.times import give_datetime, take_datetime
-from threadmark.serde.plan import Give, Take, Upgrade
+from threadmark.serde.plan import Definer, Give, Stored, Take
 
 _HEAP_TYPE = 1 << 9
 _POINTER = 8
@@ -24,7 +24,8 @@ class _Builtin(NamedTuple):
 
 
 def _from_new(base: Any) -> Callable[[type, Any], Any]:
-    return lambda cls, content: base.__new__(cls, content)
+    new: Callable[[type, Any], Any] = base.__new__
+    return new
 
 
 def _give_complex(cls: type[complex], content: list[float]) -> complex:
@@ -70,7 +71,7 @@ def _give_deque(cls: type[deque[Any]], content: list[Any]) -> deque[Any]:
     return value
 
 
-def _date_parts(value: datetime.date) -> list[int]:
+def _date_parts(value: dt.date) -> list[int]:
     return [value.year, value.month, value.day]
 
 
@@ -90,11 +91,11 @@ _BUILTINS: dict[type, _Builtin] = {
     Counter: _Builtin(lambda value: dict(dict.items(value)), _give_dict),
     dict: _Builtin(lambda value: dict(dict.items(value)), _give_dict),
     deque: _Builtin(lambda value: [value.maxlen, *deque.__iter__(value)], _give_deque),
-    datetime.datetime: _Builtin(take_datetime, lambda cls, content: give_datetime(content, cls)),
-    datetime.date: _Builtin(_date_parts, lambda cls, content: datetime.date.__new__(cls, *content)),
-    datetime.timedelta: _Builtin(
+    dt.datetime: _Builtin(take_datetime, lambda cls, content: give_datetime(content, cls)),
+    dt.date: _Builtin(_date_parts, lambda cls, content: dt.date.__new__(cls, *content)),
+    dt.timedelta: _Builtin(
         lambda value: [value.days, value.seconds, value.microseconds],
-        lambda cls, content: datetime.timedelta.__new__(cls, *content),
+        lambda cls, content: dt.timedelta.__new__(cls, *content),
     ),
     Decimal: _Builtin(Decimal.__str__, _from_new(Decimal)),
 }
@@ -111,27 +112,28 @@ class Subclasses:
         base = _builtin_base(cls)
         return base is not None and cls is not base and _made_by_class_statements(cls, base)
 
-    def plan(self, cls: type, upgrade: Upgrade | None) -> tuple[Take, Give]:
+    def writer(self, define: Definer) -> Take:
         """The content, then the attributes where there are some."""
-        base = _builtin_base(cls)
-        if base is None:
-            raise SerializationError(f"{cls.__qualname__} is not {self.title}")
-        builtin = _BUILTINS[base]
-        attributes = Attributes(cls)
-        del upgrade
+        shape, builtin, read = define.shape(), _builtin(define.cls), Attributes(define.cls).read
 
-        def take(value: object) -> tuple[Any, ...]:
-            content, own = builtin.take(value), attributes.read(value)
-            return (content, own) if own else (content,)
+        def take(value: object) -> list[Any]:
+            content, own = builtin.take(value), read(value)
+            return [shape, content, own] if own else [shape, content]
+
+        return take
+
+    def reader(self, stored: Stored) -> Give:
+        """The content by the builtin's own methods."""
+        cls, builtin, write = stored.cls, _builtin(stored.cls), Attributes(stored.cls).write
 
         def give(items: list[Any]) -> object:
             content, *own = items
             value = builtin.give(cls, content)
             if own:
-                attributes.write(value, checked_state(own[0]))
+                write(value, checked_state(*own))
             return value
 
-        return take, give
+        return give
 
 
 class DefaultDicts:
@@ -145,25 +147,42 @@ class DefaultDicts:
 
     def accepts(self, cls: type) -> bool:
         """Whether `cls` is derived from defaultdict, in Python."""
-        return issubclass(cls, defaultdict) and cls is not defaultdict and _made_by_class_statements(cls, defaultdict)
+        return (
+            issubclass(cls, defaultdict)
+            and cls is not defaultdict
+            and _made_by_class_statements(cls, defaultdict)
+        )
 
-    def plan(self, cls: type[defaultdict[Any, Any]], upgrade: Upgrade | None) -> tuple[Take, Give]:
+    def writer(self, define: Definer) -> Take:
         """The factory's name, the content, then the attributes."""
-        attributes, factories = Attributes(cls), self._factories
-        del upgrade
+        shape, read, factories = define.shape(), Attributes(define.cls).read, self._factories
+        return lambda value: [
+            shape,
+            factories.name(value.default_factory),
+            dict(dict.items(value)),
+            read(value),
+        ]
 
-        def take(value: defaultdict[Any, Any]) -> tuple[Any, ...]:
-            return (factories.name(value.default_factory), dict(dict.items(value)), attributes.read(value))
+    def reader(self, stored: Stored) -> Give:
+        """The content by defaultdict's own methods."""
+        cls, write, factories = stored.cls, Attributes(stored.cls).write, self._factories
 
         def give(items: list[Any]) -> defaultdict[Any, Any]:
             factory, content, own = items
-            value = defaultdict.__new__(cls)
+            value: defaultdict[Any, Any] = defaultdict.__new__(cls)
             defaultdict.__init__(value, factories.find(factory))
             dict.update(value, content)
-            attributes.write(value, checked_state(own))
+            write(value, checked_state(own))
             return value
 
-        return take, give
+        return give
+
+
+def _builtin(cls: type) -> _Builtin:
+    base = _builtin_base(cls)
+    if base is None:
+        raise SerializationError(f"{cls.__qualname__} is not a subclass of a builtin type any more")
+    return _BUILTINS[base]
 
 
 def _builtin_base(cls: type) -> type | None:
@@ -171,7 +190,9 @@ def _builtin_base(cls: type) -> type | None:
 
 
 def _made_by_class_statements(cls: type, base: type) -> bool:
-    """Whether everything between `cls` and `base` came from Python, so that attributes are all there is to it."""
+    """Whether everything between `cls` and `base` came from Python, so that attributes are all there is to
+    it.
+    """
     between = [owner for owner in cls.__mro__ if owner is not base and issubclass(owner, base)]
     slots = sum(len(_slot_names(owner)) for owner in between)
     # A class statement adds at most its slots, one pointer for the dictionary, one for weak references.

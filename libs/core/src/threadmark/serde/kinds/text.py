@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from pathlib import Path, PosixPath, PurePath, PurePosixPath, PureWindowsPath, WindowsPath
+from pathlib import PosixPath, PurePath, PurePosixPath, PureWindowsPath, WindowsPath
 from typing import Any
 
 from threadmark.errors import CorruptDataError, SerializationError

@@ -1,6 +1,6 @@
-"""Dates, times, durations and zones, with everything equality does not look at: fold and the zone's own kind."""
+"""Dates, times, durations and zones, with what equality does not look at: fold, and the zone's kind."""
 
-import datetime
+import datetime as dt
 import time
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -9,29 +9,31 @@ from threadmark.errors import SerializationError
 from threadmark.serde.plan import Kind
 
 
-def take_datetime(value: datetime.datetime) -> tuple[Any, ...]:
+def take_datetime(value: dt.datetime) -> tuple[Any, ...]:
+    """The moment, then the zone and the fold where there are some."""
     moment = (value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond)
     if value.fold:
         return (*moment, value.tzinfo, value.fold)
     return moment if value.tzinfo is None else (*moment, value.tzinfo)
 
 
-def give_datetime(items: list[Any], cls: type[datetime.datetime] = datetime.datetime) -> datetime.datetime:
+def give_datetime(items: list[Any], cls: type[dt.datetime] = dt.datetime) -> dt.datetime:
     """A datetime, or one of a subclass; `__new__` is datetime's own."""
-    moment, zone, fold = items[:7], *_zone_and_fold(items[7:])
-    return datetime.datetime.__new__(cls, *moment, zone, fold=fold)
+    zone, fold = _zone_and_fold(items[7:])
+    year, month, day, *clock = items[:7]
+    return dt.datetime.__new__(cls, year, month, day, *clock, zone, fold=fold)  # type: ignore[misc]  # clock has 4
 
 
-def _take_time(value: datetime.time) -> tuple[Any, ...]:
+def _take_time(value: dt.time) -> tuple[Any, ...]:
     moment = (value.hour, value.minute, value.second, value.microsecond)
     if value.fold:
         return (*moment, value.tzinfo, value.fold)
     return moment if value.tzinfo is None else (*moment, value.tzinfo)
 
 
-def _give_time(items: list[Any]) -> datetime.time:
+def _give_time(items: list[Any]) -> dt.time:
     zone, fold = _zone_and_fold(items[4:])
-    return datetime.time(*items[:4], zone, fold=fold)
+    return dt.time(*items[:4], zone, fold=fold)  # type: ignore[misc]  # there are 4
 
 
 def _zone_and_fold(rest: list[Any]) -> tuple[Any, int]:
@@ -39,21 +41,21 @@ def _zone_and_fold(rest: list[Any]) -> tuple[Any, int]:
     return zone, fold
 
 
-def _take_timezone(value: datetime.timezone) -> tuple[Any, ...]:
-    if value is datetime.timezone.utc:
+def _take_timezone(value: dt.timezone) -> tuple[Any, ...]:
+    if value is dt.UTC:
         return ()
     offset = value.utcoffset(None)
     name = value.tzname(None)
     plain = (offset.days, offset.seconds, offset.microseconds)
     # A name that the offset gives by itself is not the zone's own.
-    return plain if name == datetime.timezone(offset).tzname(None) else (*plain, name)
+    return plain if name == dt.timezone(offset).tzname(None) else (*plain, name)
 
 
-def _give_timezone(items: list[Any]) -> datetime.timezone:
+def _give_timezone(items: list[Any]) -> dt.timezone:
     if not items:
-        return datetime.timezone.utc
+        return dt.UTC
     days, seconds, microseconds, *name = items
-    return datetime.timezone(datetime.timedelta(days, seconds, microseconds), *name)
+    return dt.timezone(dt.timedelta(days, seconds, microseconds), *name)
 
 
 def _take_zone(value: ZoneInfo) -> tuple[str]:
@@ -67,21 +69,21 @@ def _take_struct_time(value: time.struct_time) -> tuple[Any, ...]:
 
 
 KINDS = (
-    Kind("T", datetime.datetime, take_datetime, give_datetime),
+    Kind("T", dt.datetime, take_datetime, give_datetime),
     Kind(
         "y",
-        datetime.date,
+        dt.date,
         lambda value: (value.year, value.month, value.day),
-        lambda items: datetime.date(*items),
+        lambda items: dt.date(*items),
     ),
-    Kind("k", datetime.time, _take_time, _give_time),
+    Kind("k", dt.time, _take_time, _give_time),
     Kind(
         "j",
-        datetime.timedelta,
+        dt.timedelta,
         lambda value: (value.days, value.seconds, value.microseconds),
-        lambda items: datetime.timedelta(*items),
+        lambda items: dt.timedelta(*items),
     ),
-    Kind("z", datetime.timezone, _take_timezone, _give_timezone),
+    Kind("z", dt.timezone, _take_timezone, _give_timezone),
     Kind("Z", ZoneInfo, _take_zone, lambda items: ZoneInfo(*items)),
-    Kind("g", time.struct_time, _take_struct_time, lambda items: time.struct_time(items)),
+    Kind("g", time.struct_time, _take_struct_time, time.struct_time),
 )

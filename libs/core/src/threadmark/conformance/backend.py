@@ -1,0 +1,73 @@
+"""How the suite gets at a backend: fresh databases, and savers on them."""
+
+import asyncio
+import copy
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from threadmark.conformance.faces import FACES
+from threadmark.program import Driver
+from threadmark.saver import Saver
+
+
+class Opener(Protocol):
+    """Opens one more saver on a database."""
+
+    def __call__(self, *, cache_bytes: int = ...) -> Saver:
+        """A saver that shares the database with earlier ones, but nothing they remember: as in another process."""
+
+
+Backend = Callable[[Path], AbstractContextManager[Opener]]
+"""Given an empty folder, a fresh database for as long as the context lasts. The suite closes the savers itself."""
+
+
+class World:
+    """What a case works with: one fresh database, and any number of savers on it, all in one face.
+
+    It is an asynchronous context manager, because savers are closed in the event loop that used them.
+    """
+
+    def __init__(self, open_saver: Opener, face: str) -> None:
+        self._open = open_saver
+        self._face = FACES[face]
+        self._opened: list[Saver] = []
+        self.saver = self.another()
+
+    def another(self, *, cache_bytes: int | None = None) -> Saver:
+        """One more saver, which knows nothing of what the others remember."""
+        return self._face(self._own(cache_bytes))
+
+    def behind(self, wrap: Callable[[Driver], Driver]) -> Saver:
+        """One more saver, whose transactions pass through what `wrap` makes of its driver."""
+        saver = copy.copy(self._own(None))
+        saver._driver = wrap(saver._driver)  # noqa: SLF001 - a fault is put between a saver and its database
+        return self._face(saver)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for saver in self._opened:
+            await self._face(saver).aclose()
+
+    def _own(self, cache_bytes: int | None) -> Saver:
+        saver = self._open() if cache_bytes is None else self._open(cache_bytes=cache_bytes)
+        self._opened.append(saver)
+        return saver
+
+
+def run_case(case: Callable[[World], Awaitable[None]], backend: Backend, face: str, folder: Path) -> None:
+    """Run one case on a fresh database, in an event loop of its own."""
+    with backend(folder) as open_saver:
+        asyncio.run(in_world(case, open_saver, face))
+
+
+async def in_world(case: Callable[[World], Awaitable[None]], open_saver: Opener, face: str) -> None:
+    """Run one case on a database."""
+    async with World(open_saver, face) as world:
+        await case(world)

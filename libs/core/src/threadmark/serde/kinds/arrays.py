@@ -1,0 +1,207 @@
+"""numpy's arrays and scalars: type, shape, memory order and bytes. Arrays come back writable."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from threadmark.errors import CorruptDataError, SerializationError
+from threadmark.serde.plan import Definer, Give, Shape, Stored, Take
+from threadmark.serde.shapes import Shapes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Arrays:
+    """Arrays. The mark has the dtype and the memory order; objects are stored one by one."""
+
+    letter = "Y"
+    title = "a numpy array"
+
+    def accepts(self, cls: type) -> bool:
+        """Whether this is ndarray itself; subclasses add what only they know."""
+        return _is_numpys(cls, "ndarray")
+
+    def writer(self, define: Definer) -> Take:
+        """The shape, then the bytes or the objects."""
+        shapes = _shapes_by_dtype(define)
+
+        def take(array: "np.ndarray[Any, Any]") -> list[Any]:
+            order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+            content = array.ravel(order).tolist() if array.dtype.kind == _OBJECTS else array.tobytes(order)
+            return [shapes[array.dtype, order], list(array.shape), content]
+
+        return take
+
+    def reader(self, stored: Stored) -> Give:
+        """A copy of the bytes, so that the array owns them."""
+        dtype, order = _dtype_from(stored.details[0]), _order(stored.details[1])
+
+        def give(items: list[Any]) -> Any:
+            shape, content = items
+            if not all(type(length) is int and length >= 0 for length in shape):
+                raise CorruptDataError("the shape of a stored array is not one")
+            return _array_from(dtype, order, tuple(shape), content)
+
+        return give
+
+
+class MaskedArrays:
+    """numpy.ma.MaskedArray: the data, the mask, the fill value, and whether the mask is hard."""
+
+    letter = "y"
+    title = "a masked numpy array"
+
+    def accepts(self, cls: type) -> bool:
+        """Whether this is MaskedArray itself."""
+        masked = sys.modules.get("numpy.ma")
+        return masked is not None and cls is masked.MaskedArray
+
+    def writer(self, define: Definer) -> Take:
+        """Arrays inside, as arrays."""
+        import numpy as np
+
+        shape = define.shape()
+
+        def take(array: Any) -> list[Any]:
+            if array.baseclass is not np.ndarray:
+                raise SerializationError("a masked array of a subclass of ndarray cannot be stored")
+            mask = None if array.mask is np.ma.nomask else array.mask
+            return [shape, array.data, mask, np.asarray(array.fill_value), bool(array.hardmask)]
+
+        return take
+
+    def reader(self, stored: Stored) -> Give:
+        """The parts put together."""
+        import numpy as np
+
+        def give(items: list[Any]) -> Any:
+            data, mask, fill_value, hard = items
+            if not (type(data) is type(fill_value) is np.ndarray and type(mask) in (type(None), np.ndarray)):
+                raise CorruptDataError("a stored masked array is not one")
+            mask = np.ma.nomask if mask is None else mask
+            return stored.cls(data, mask=mask, fill_value=fill_value, hard_mask=hard)
+
+        return give
+
+
+class Scalars:
+    """Single values with a dtype, by their bytes; text and bytes as such, because arrays drop their last
+    NULs.
+    """
+
+    letter = "#"
+    title = "a numpy scalar"
+
+    def accepts(self, cls: type) -> bool:
+        """Whether numpy itself made the class."""
+        numpy = sys.modules.get("numpy")
+        return numpy is not None and issubclass(cls, numpy.generic) and cls.__module__ == "numpy"
+
+    def writer(self, define: Definer) -> Take:
+        """The bytes."""
+        cls = define.cls
+        if issubclass(cls, (str, bytes)):
+            shape = define.shape(None)
+            # Called as the builtin's own methods: numpy's cut off NULs at the end here too.
+            if issubclass(cls, str):
+                return lambda scalar: [shape, str.__str__(scalar)]
+            return lambda scalar: [shape, bytes.__getitem__(scalar, slice(None))]
+        shapes = _shapes_by_dtype(define)
+        return lambda scalar: [shapes[scalar.dtype, "C"], scalar.tobytes()]
+
+    def reader(self, stored: Stored) -> Give:
+        """The one item of an array."""
+        cls = stored.cls
+        if stored.details == [None]:
+            return lambda items: cls(*items) if issubclass(cls, (str, bytes)) else _not_of(cls)
+        dtype, order = _dtype_from(stored.details[0]), _order(stored.details[1])
+        if dtype.type is not cls:
+            _not_of(cls)
+        return lambda items: _array_from(dtype, order, (1,), *items)[0]
+
+
+_OBJECTS = "O"
+_PLAIN_KINDS = frozenset("biufcmMOSUV")
+FAMILIES = (Arrays(), MaskedArrays(), Scalars())
+
+
+def _is_numpys(cls: type, name: str) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and cls is getattr(numpy, name)
+
+
+def _shapes_by_dtype(define: Definer) -> Shapes[Any]:
+    def new_shape(key: "tuple[np.dtype[Any], str]") -> Shape:
+        dtype, order = key
+        return define.shape(_dtype_parts(dtype), order)
+
+    return Shapes(new_shape)
+
+
+def _dtype_parts(dtype: "np.dtype[Any]") -> Any:
+    """A dtype as data; its text, where that says everything."""
+    import numpy as np
+
+    if dtype.metadata:
+        raise SerializationError("a numpy dtype with metadata cannot be stored")
+    if dtype.names is not None:
+        # Titles would be further keys beside the names.
+        known: Any = dtype.fields
+        fields = [[name, _dtype_parts(known[name][0]), known[name][1]] for name in dtype.names]
+        if dtype.hasobject or len(known) > len(dtype.names):
+            raise SerializationError("a structured numpy array with objects or titles cannot be stored")
+        return ["fields", fields, dtype.itemsize, dtype.isalignedstruct]
+    if dtype.subdtype is not None:
+        item, shape = dtype.subdtype
+        return ["items", _dtype_parts(item), list(shape)]
+    if dtype.kind not in _PLAIN_KINDS or np.dtype(dtype.str) != dtype:
+        raise SerializationError(
+            f"an array of numpy dtype {dtype} cannot be stored; convert it to another dtype"
+        )
+    return dtype.str
+
+
+def _dtype_from(parts: Any) -> "np.dtype[Any]":
+    import numpy as np
+
+    if type(parts) is str:
+        return np.dtype(parts)
+    match parts:
+        case ["fields", list(fields), int(size), bool(aligned)]:
+            names, items, offsets = zip(*fields, strict=True) if fields else ((), (), ())
+            formats = [_dtype_from(item) for item in items]
+            if any(format_.hasobject for format_ in formats):
+                raise CorruptDataError("a structured dtype cannot have objects")
+            layout = {"names": list(names), "formats": formats, "offsets": list(offsets), "itemsize": size}
+            found: np.dtype[Any] = np.dtype(layout, align=aligned)  # type: ignore[call-overload]  # a literal is wanted
+            return found
+        case ["items", item, list(shape)]:
+            return np.dtype((_dtype_from(item), tuple(shape)))
+    raise CorruptDataError("a stored dtype is not one")
+
+
+def _array_from(
+    dtype: "np.dtype[Any]", order: Any, shape: tuple[int, ...], content: Any
+) -> "np.ndarray[Any, Any]":
+    import numpy as np
+
+    if dtype.kind == _OBJECTS:
+        if type(content) is not list:
+            raise CorruptDataError("a stored array of objects is not one")
+        return np.fromiter(content, dtype=object, count=len(content)).reshape(shape, order=order)
+    length = dtype.itemsize
+    for each in shape:
+        length *= each
+    if dtype.hasobject or type(content) is not bytes or len(content) != length:
+        raise CorruptDataError("a stored array has not the bytes that its shape and dtype need")
+    return np.ndarray(shape, dtype, buffer=content, order=order).copy(order="K")
+
+
+def _order(found: object) -> Any:
+    if found not in ("C", "F"):
+        raise CorruptDataError("the memory order of a stored array is not one")
+    return found
+
+
+def _not_of(cls: type) -> Any:
+    raise CorruptDataError(f"a stored {cls.__qualname__} has another dtype")

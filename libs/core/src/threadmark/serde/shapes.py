@@ -1,0 +1,24 @@
+"""The shapes a class's instances come in: few in any program, and each is worked out once."""
+
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+from threadmark.serde.plan import Shape
+
+_Key = TypeVar("_Key", bound=Hashable)
+_MOST_SHAPES = 1000
+
+
+class Shapes(dict[_Key, Shape]):
+    """Shapes by what determines them. Where they do not repeat, the memory of them starts over."""
+
+    def __init__(self, make: Callable[[_Key], Shape]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key: _Key) -> Shape:
+        shape = self._make(key)
+        if len(self) >= _MOST_SHAPES:
+            self.clear()
+        self[key] = shape
+        return shape

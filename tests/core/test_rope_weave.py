@@ -1,0 +1,229 @@
+"""What a put stores: always the value, never beyond the bounds, and for an edit little more than the edit."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from threadmark.rope import Slice, Source, Woven, join, pack, segment_keys, weave
+
+MOST_SEGMENTS = 48
+MOST_PARTS = 512
+SLACK = 1024
+
+
+class Thread:
+    """The stored segments of one thread, each put checked against the bounds."""
+
+    def __init__(self) -> None:
+        self.segments: dict[bytes, bytes] = {}
+        self.stored = 0
+
+    def put(self, data: bytes, *sources: Source) -> Source:
+        woven = weave(data, sources)
+        for key, segment in woven.fresh.items():
+            self.stored += 0 if key in self.segments else len(segment)
+            self.segments[key] = segment
+        self.stored += len(pack(woven.manifest))
+        self.check(data, woven)
+        return Source(data, woven.manifest)
+
+    def check(self, data: bytes, woven: Woven) -> None:
+        keys = segment_keys(woven.manifest)
+        assert join(woven.manifest, self.segments) == data
+        assert len(woven.fresh) <= 1
+        assert set(woven.fresh) <= set(keys)
+        assert len(keys) <= MOST_SEGMENTS
+        assert len(woven.manifest) <= MOST_PARTS
+        assert sum(len(self.segments[key]) for key in keys) <= 2 * len(data) + SLACK
+
+    def cost(self, data: bytes, *sources: Source) -> int:
+        before = self.stored
+        self.put(data, *sources)
+        return self.stored - before
+
+
+units = st.sampled_from([b"\x00", b"a", b"ab", b"record: ", bytes(range(64))])
+chunks = st.builds(lambda unit, times: unit * times, units, st.integers(0, 90)) | st.binary(max_size=120)
+places = st.floats(0, 1)
+
+
+def edited(data: bytes, kind: int, place: float, extent: float, chunk: bytes) -> bytes:
+    at = int(place * len(data))
+    end = at + int(extent * extent * (len(data) - at))
+    match kind:
+        case 0:
+            return data[:at] + chunk + data[end:]
+        case 1:
+            return data + chunk
+        case 2:
+            return data[at:] + data[:at]
+        case 3:
+            return data[:at] + data[end:at:-1] + data[end:]
+        case 4:
+            return (data + chunk + data)[:20_000]
+        case _:
+            return data[at:end]
+
+
+steps = st.tuples(st.integers(0, 5), places, places, chunks, st.lists(st.integers(1, 30), max_size=4), st.booleans())
+
+
+@settings(max_examples=150, deadline=None)
+@given(chunks, st.lists(steps, min_size=1, max_size=40))
+def test_any_history_of_edits_is_stored_within_bounds(
+    first: bytes, history: list[tuple[int, float, float, bytes, list[int], bool]]
+) -> None:
+    thread = Thread()
+    stored = [thread.put(first)]
+    for kind, place, extent, chunk, back, unrelated in history:
+        origin = stored[-min(len(stored), (back or [1])[0])]
+        data = edited(origin.data, kind, place, extent, chunk)
+        sources = [] if unrelated else [stored[-min(len(stored), step)] for step in back]
+        stored.append(thread.put(data, *sources))
+        assert weave(data, sources) == weave(data, list(sources))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_hold_over_thousands_of_edits(seed: int) -> None:
+    chance = random.Random(seed)
+    thread = Thread()
+    value = thread.put(chance.randbytes(chance.choice([300, 4000, 30_000])))
+    older = [value]
+    for _ in range(1500):
+        chunk = chance.randbytes(int(chance.expovariate(1 / 80)))
+        extent = 1 / max(1, chance.expovariate(1 / 20))
+        kind = chance.choice([0, 0, 0, 0, 1, 1, 2, 5 if len(value.data) > 3000 else 1])
+        data = edited(value.data, kind, chance.random(), 1.0 if kind == 5 else extent / 2, chunk)
+        value = thread.put(data[:40_000] or chunk, value, *older[: chance.choice([0, 0, 1, 3])])
+        older = [*older[-10:], value]
+
+
+def test_equal_arguments_give_equal_results() -> None:
+    chance = random.Random(5)
+    thread = Thread()
+    first = thread.put(chance.randbytes(5000))
+    second = thread.put(first.data[:2000] + chance.randbytes(300) + first.data[2500:], first)
+    data = second.data[1000:] + first.data[2000:2500] + chance.randbytes(200)
+    assert weave(data, [second, first]) == weave(bytes(bytearray(data)), (second, first))
+
+
+def test_empty_and_tiny_values_need_no_segment() -> None:
+    assert weave(b"", []) == Woven((), {})
+    assert weave(b"tiny", [Source(b"tiny", (b"tiny",))]) == Woven((b"tiny",), {})
+
+
+def test_a_value_without_sources_is_one_segment() -> None:
+    data = random.Random(6).randbytes(100_000)
+    manifest, fresh = weave(data, [])
+    assert list(fresh.values()) == [data]
+    assert manifest == (Slice(next(iter(fresh)), len(data), 0, len(data)),)
+
+
+def test_the_key_function_names_the_segments() -> None:
+    data = bytes(range(200))
+    manifest, fresh = weave(data, [], key=lambda segment: bytes([len(segment)]) * 12)
+    assert fresh == {b"\xc8" * 12: data}
+    assert segment_keys(manifest) == (b"\xc8" * 12,)
+
+
+BASE = random.Random(7).randbytes(50_000)
+EDITS: list[tuple[str, Callable[[bytes], bytes], int]] = [
+    ("the same again", lambda old: old, 0),
+    ("appended", lambda old: old + b"n" * 300, 300),
+    ("prepended", lambda old: b"n" * 300 + old, 300),
+    ("inserted", lambda old: old[:20_000] + b"n" * 300 + old[20_000:], 300),
+    ("replaced", lambda old: old[:20_000] + b"n" * 300 + old[20_300:], 300),
+    ("removed", lambda old: old[:20_000] + old[21_000:], 0),
+    ("trimmed", lambda old: old[3000:], 0),
+    ("a count and the end", lambda old: b"\xdc\x01\x02" + old[3:] + b"n" * 300, 303),
+    ("a wider count", lambda old: b"\xdd\x00\x01\x02" + old[2:] + b"n" * 300, 304),
+    ("moved", lambda old: old[10_000:30_000] + old[:10_000] + old[30_000:], 0),
+    ("replaced by something else", lambda old: bytes(byte ^ 85 for byte in old), 50_000),
+]
+
+
+@pytest.mark.parametrize(("edit", "new"), [edit[1:] for edit in EDITS], ids=[edit[0] for edit in EDITS])
+def test_an_edit_costs_what_is_new_and_less_than_a_hundred_bytes(edit: Callable[[bytes], bytes], new: int) -> None:
+    thread = Thread()
+    assert thread.cost(edit(BASE), thread.put(BASE)) <= new + 100
+
+
+def test_thirty_edits_in_one_value_cost_a_few_bytes_each() -> None:
+    chance = random.Random(8)
+    data = bytearray(BASE)
+    for _ in range(30):
+        at = chance.randrange(len(data))
+        data[at : at + chance.choice([0, 10])] = chance.randbytes(10)
+    thread = Thread()
+    assert thread.cost(bytes(data), thread.put(BASE)) <= 30 * (10 + 10)
+
+
+def test_a_value_costs_nothing_that_stood_in_a_pending_write() -> None:
+    thread = Thread()
+    channel = thread.put(BASE)
+    new = random.Random(9).randbytes(700)
+    write = thread.put(b"\x91" + new, channel)
+    assert thread.cost(b"\xdc\x01\x02" + BASE + new + b"end", channel, write) <= 100
+
+
+def test_a_packet_that_repeats_a_prompt_costs_its_own_fields() -> None:
+    thread = Thread()
+    prompt = random.Random(10).randbytes(20_000)
+    packets = [thread.put(b"index 0" + prompt + b"first")]
+    for number in range(1, 16):
+        assert thread.cost(b"index %d" % number + prompt + b"own fields", *packets) <= 100
+
+
+def test_what_is_read_beside_a_value_may_be_long_and_costs_it_nothing() -> None:
+    files = {f"file {number}": random.Random(number).randbytes(5000).hex() for number in range(30)}
+    whole = b"".join(path.encode() + text.encode() for path, text in files.items())
+    held = weave(whole, [])
+    source = Source(whole, held.manifest)
+    file = whole[120_000:130_000].replace(whole[123_000:123_010], b"an edit")
+    alone = weave(file, [source])
+    assert sum(map(len, alone.fresh.values())) > 9000
+    beside = weave(file, [source], beside=segment_keys(held.manifest))
+    assert sum(map(len, beside.fresh.values())) < 100
+    assert join(beside.manifest, held.fresh | beside.fresh) == file
+
+
+def test_there_are_never_more_segments_than_a_manifest_may_name_whatever_is_beside() -> None:
+    pieces = [random.Random(number).randbytes(300) for number in range(200)]
+    sources = [Source(piece, weave(piece, []).manifest) for piece in pieces]
+    beside = [key for source in sources for key in segment_keys(source.manifest)]
+    woven = weave(b"".join(pieces), sources, beside=beside)
+    assert len(segment_keys(woven.manifest)) <= 48
+
+
+def appended(length: int, times: int) -> Thread:
+    chance = random.Random(length)
+    thread = Thread()
+    value = Source(b"", ())
+    for number in range(times):
+        value = thread.put(number.to_bytes(4, "big") + value.data[4:] + chance.randbytes(length), value)
+    return thread
+
+
+@pytest.mark.parametrize(("length", "times"), [(600, 500), (600, 700), (2000, 1000)])
+def test_appends_are_stored_within_three_times_their_bytes_manifests_included(length: int, times: int) -> None:
+    assert appended(length, times).stored <= 3 * length * times
+
+
+@pytest.mark.parametrize(("length", "times"), [(20, 3000), (150, 5000), (400, 2000)])
+def test_however_many_and_small_the_appends_a_byte_is_written_three_times_at_most(length: int, times: int) -> None:
+    assert sum(map(len, appended(length, times).segments.values())) <= 3 * length * times
+
+
+def test_a_list_that_loses_its_oldest_items_keeps_to_the_bounds_and_costs_its_new_ones() -> None:
+    chance = random.Random(11)
+    thread = Thread()
+    items = [chance.randbytes(500) for _ in range(40)]
+    value = thread.put(b"".join(items))
+    before = thread.stored
+    for _ in range(400):
+        items = [*items[1:], chance.randbytes(500)]
+        value = thread.put(b"".join(items), value)
+    assert (thread.stored - before) / 400 <= 3 * 500

@@ -1,0 +1,124 @@
+"""Postgres as the suite sees it: from a URL, from pools and from single connections, of both kinds."""
+
+import itertools
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import psycopg_pool
+from postgres.cluster import shared
+
+from threadmark import Saver
+from threadmark.conformance import Opener
+from threadmark_postgres import PostgresSaver
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def _schema() -> Iterator[str]:
+    """An empty part of the shared server's database."""
+    name = f"suite_{next(_numbers)}"
+    yield name
+    shared().execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+
+
+@contextmanager
+def from_url(_: Path) -> Iterator[Opener]:
+    """A saver with connections of its own."""
+    with _schema() as schema:
+
+        def open_saver(**options: Any) -> Saver:
+            return PostgresSaver(shared().url, schema=schema, pool_size=4, **options)
+
+        yield open_saver
+
+
+@contextmanager
+def partitioned(_: Path) -> Iterator[Opener]:
+    """Tables in parts, and no prepared statements."""
+    with _schema() as schema:
+        with PostgresSaver(shared().url, schema=schema) as first:
+            first.setup(partitions=3)
+
+        def open_saver(**options: Any) -> Saver:
+            return PostgresSaver(shared().url, schema=schema, pool_size=4, prepare=False, **options)
+
+        yield open_saver
+
+
+@contextmanager
+def from_pool(_: Path) -> Iterator[Opener]:
+    """A pool that the savers share."""
+    with (
+        _schema() as schema,
+        psycopg_pool.ConnectionPool(shared().url, min_size=1, max_size=4, open=True) as pool,
+    ):
+        yield lambda **options: PostgresSaver(pool, schema=schema, **options)
+
+
+@contextmanager
+def from_connection(_: Path) -> Iterator[Opener]:
+    """A single connection for each saver."""
+    connections: list[psycopg.Connection[Any]] = []
+    with _schema() as schema:
+
+        def open_saver(**options: Any) -> Saver:
+            connections.append(psycopg.connect(shared().url))
+            return PostgresSaver(connections[-1], schema=schema, **options)
+
+        yield open_saver
+        for connection in connections:
+            connection.close()
+
+
+class _OnAwait(psycopg_pool.AsyncConnectionPool[Any]):
+    """A pool that is opened when it is first used, because the suite opens savers without awaiting."""
+
+    @asynccontextmanager
+    async def connection(self, timeout: float | None = None) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        await self.open()
+        async with super().connection(timeout) as connection:
+            yield connection
+
+
+class _ClosesPool(PostgresSaver):
+    """Closes its pool with itself, in the loop that used it."""
+
+    pool: _OnAwait
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        await self.pool.close()
+
+
+def _from_asyncio_pool(size: int) -> Callable[[Path], AbstractContextManager[Opener]]:
+    @contextmanager
+    def backend(_: Path) -> Iterator[Opener]:
+        with _schema() as schema:
+
+            def open_saver(**options: Any) -> Saver:
+                with warnings.catch_warnings():
+                    pool = _OnAwait(shared().url, min_size=1, max_size=size, open=False)
+                saver = _ClosesPool(pool, schema=schema, **options)
+                saver.pool = pool
+                return saver
+
+            yield open_saver
+
+    return backend
+
+
+BOTH_FACES = {
+    "url": from_url,
+    "partitioned": partitioned,
+    "pool": from_pool,
+    "connection": from_connection,
+}
+ASYNCIO_ONLY = {
+    "asyncio pool": _from_asyncio_pool(4),
+    "asyncio pool of one": _from_asyncio_pool(1),
+}

@@ -1,0 +1,71 @@
+"""A socket between a saver and its server that counts the round trips made through it."""
+
+import contextlib
+import socket
+import threading
+from typing import Self
+
+
+class Proxy:
+    """Forwards connections to a port. A round trip is what a client sends after the server has spoken."""
+
+    def __init__(self, port: int) -> None:
+        self._server = ("127.0.0.1", port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._ends: list[socket.socket] = []
+        self.round_trips = 0
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        """Close every connection as a firewall does, saying nothing to the clients before."""
+        for end in self._ends:
+            with contextlib.suppress(OSError):  # closed already
+                end.shutdown(socket.SHUT_RDWR)
+        self._ends.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(self._server)
+            self._ends += [client, server]
+            spoken = threading.Event()
+            spoken.set()
+            threading.Thread(target=self._requests, args=(client, server, spoken), daemon=True).start()
+            threading.Thread(target=self._answers, args=(server, client, spoken), daemon=True).start()
+
+    def _requests(self, client: socket.socket, server: socket.socket, spoken: threading.Event) -> None:
+        with client, server:
+            while data := _received(client):
+                if spoken.is_set():
+                    spoken.clear()
+                    self.round_trips += 1
+                _send(server, data)
+
+    def _answers(self, server: socket.socket, client: socket.socket, spoken: threading.Event) -> None:
+        with client, server:
+            while data := _received(server):
+                spoken.set()
+                _send(client, data)
+
+
+def _send(end: socket.socket, data: bytes) -> None:
+    with contextlib.suppress(OSError):  # the other side is gone, and what waits for an answer will notice
+        end.sendall(data)
+
+
+def _received(end: socket.socket) -> bytes:
+    try:
+        return end.recv(1 << 20)
+    except OSError:
+        return b""

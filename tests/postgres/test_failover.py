@@ -1,0 +1,67 @@
+"""A primary that dies under load, and its standby that takes over: the same saver goes on, and nothing is lost."""
+
+import threading
+import time
+
+import psycopg
+from threadmark_postgres import PostgresSaver
+
+from postgres.cluster import Cluster
+from postgres.steps import step, thread
+
+_WORKERS = 4
+
+
+def test_the_standby_takes_over_and_nothing_acknowledged_is_lost() -> None:
+    with Cluster(durable=True) as primary, Cluster(primary=primary) as standby:
+        primary.configure(synchronous_standby_names="standby", synchronous_commit="on")
+        both = f"postgresql://postgres@127.0.0.1:{primary.port},127.0.0.1:{standby.port}/postgres"
+        with PostgresSaver(f"{both}?target_session_attrs=read-write", timeout=60) as saver:
+            saver.setup()
+            stored: dict[str, list[str]] = {f"thread {number}": [] for number in range(_WORKERS)}
+            enough = threading.Event()
+            workers = [
+                threading.Thread(target=_store, args=(saver, name, ids, enough)) for name, ids in stored.items()
+            ]
+            for worker in workers:
+                worker.start()
+            _wait_for(stored, 10)
+            _wait_for_synchronous(primary)
+            primary.kill()
+            before = {name: list(ids) for name, ids in stored.items()}
+            standby.promote()
+            standby.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
+            standby.configure()
+            _wait_for(stored, 10 + max(map(len, before.values())))
+            enough.set()
+            for worker in workers:
+                worker.join()
+            for name, ids in stored.items():
+                assert [item.config["configurable"]["checkpoint_id"] for item in saver.list(thread(name))] == ids[::-1]
+        with PostgresSaver(standby.url) as cold:
+            for name, ids in stored.items():
+                newest = cold.get(thread(name))
+                assert newest
+                assert newest["id"] == ids[-1]
+
+
+def _store(saver: PostgresSaver, name: str, ids: list[str], enough: threading.Event) -> None:
+    config = thread(name)
+    number = 0
+    while not enough.is_set():
+        config = saver.put(config, *step(number % 7))
+        ids.append(config["configurable"]["checkpoint_id"])
+        number += 1
+
+
+def _wait_for(stored: dict[str, list[str]], steps: int) -> None:
+    until = time.monotonic() + 90
+    while min(map(len, stored.values())) < steps:
+        assert time.monotonic() < until, "the workers do not get on"
+        time.sleep(0.02)
+
+
+def _wait_for_synchronous(primary: Cluster) -> None:
+    with psycopg.connect(primary.url, autocommit=True) as connection:
+        while connection.execute("SELECT sync_state FROM pg_stat_replication").fetchall() != [("sync",)]:
+            time.sleep(0.02)

@@ -1,0 +1,164 @@
+"""Broken connections, restarted servers and refusals: a bounded wait, then an error, and never a broken saver."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from threadmark import Saver, StoreError
+from threadmark_postgres import PostgresSaver
+
+from postgres.cluster import Cluster
+from postgres.proxy import Proxy
+from postgres.steps import FACES, aplay, count, play, step, thread
+
+_END_SESSIONS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE pid <> pg_backend_pid() AND datname = current_database() AND application_name = 'threadmark'
+"""
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_sessions_that_the_server_ended_are_replaced(
+    url: str, tables: psycopg.Connection, face: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url) as saver:
+            calls = face(saver)
+            config = await aplay(calls, "one", 2)
+            for number in range(2, 6):
+                assert tables.execute(_END_SESSIONS).fetchall()
+                config = await calls.aput(config, *step(number))
+            assert tables.execute(_END_SESSIONS).fetchall()
+            assert len([item async for item in saver.alist(thread("one"))]) == 6
+
+    asyncio.run(body())
+
+
+def test_nothing_acknowledged_is_lost_while_sessions_end_under_load(url: str, tables: psycopg.Connection) -> None:
+    with PostgresSaver(url, pool_size=4) as saver:
+        saver.setup()
+        stored: list[str] = []
+        stop = threading.Event()
+
+        def work(name: str) -> None:
+            config = thread(name)
+            number = 0
+            while not stop.is_set():
+                config = saver.put(config, *step(number % 5))
+                stored.append(config["configurable"]["checkpoint_id"])
+                number += 1
+
+        workers = [threading.Thread(target=work, args=(f"thread {number}",)) for number in range(4)]
+        for worker in workers:
+            worker.start()
+        for _ in range(20):
+            tables.execute(_END_SESSIONS)
+            time.sleep(0.02)
+        stop.set()
+        for worker in workers:
+            worker.join()
+        found = {item.config["configurable"]["checkpoint_id"] for item in saver.list(None)}
+        assert len(stored) > len(workers)
+        assert found == set(stored)
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_connections_cut_without_a_word_are_replaced(
+    cluster: Cluster, url: str, face: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        with Proxy(cluster.port) as proxy:
+            through = url.replace(f":{cluster.port}/", f":{proxy.port}/")
+            async with PostgresSaver(through) as saver:
+                calls = face(saver)
+                config = await aplay(calls, "one", 2)
+                proxy.cut()
+                await calls.aput(config, *step(2))
+                proxy.cut()
+                found = await calls.aget(thread("one"))
+                assert found["channel_values"]["count"] == 2
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_server_that_is_away_is_an_error_and_one_that_is_back_is_used(face: Callable[[Saver], Any]) -> None:
+    async def body() -> None:
+        with Cluster(durable=True) as own:
+            async with PostgresSaver(own.url, timeout=0.3) as saver:
+                calls = face(saver)
+                config = await aplay(calls, "one", 3)
+                own.stop()
+                with pytest.raises(StoreError, match=r"port=.*could not be used for 0.3 s"):
+                    await calls.aget(thread("one"))
+                own.start()
+                found = await calls.aget(thread("one"))
+                assert found["channel_values"]["count"] == 2
+                own.restart()
+                await calls.aput(config, *step(3))
+                assert count(saver, "one") == 3
+
+    asyncio.run(body())
+
+
+def test_an_operation_waits_for_a_server_that_comes_back() -> None:
+    with Cluster() as own, PostgresSaver(own.url, timeout=30) as saver:
+        config = play(saver, "one", 2)
+        own.stop()
+        starting = threading.Timer(0.5, own.start)
+        starting.start()
+        saver.put(config, *step(2))
+        starting.join()
+        assert count(saver, "one") == 2
+
+
+def test_a_refused_role_is_told_at_once(url: str) -> None:
+    with (
+        PostgresSaver(url.replace("postgres@", "nobody_here@"), timeout=3600) as saver,
+        pytest.raises(StoreError, match="does not exist"),
+    ):
+        saver.get(thread("one"))
+
+
+def test_a_statement_that_takes_too_long_is_told_at_once(url: str, tables: psycopg.Connection) -> None:
+    with PostgresSaver(url) as saver:
+        config = play(saver, "one", 2)
+    options = "?options=-c%20statement_timeout%3D50"
+    with PostgresSaver(url + options, timeout=3600) as saver:
+        assert count(saver, "one") == 1
+        with tables.transaction():
+            tables.execute("SELECT FROM threadmark_thread FOR UPDATE")
+            with pytest.raises(StoreError, match="statement_timeout"):
+                saver.put(config, *step(2))
+        saver.put(config, *step(2))
+        assert count(saver, "one") == 2
+
+
+def test_an_id_that_is_too_long_for_an_index_is_told(url: str) -> None:
+    import random
+
+    name = "".join(chr(random.randrange(0x4E00, 0x9FFF)) for _ in range(5000))
+    with PostgresSaver(url) as saver:
+        with pytest.raises(ValueError, match="too long"):
+            saver.put(thread(name), *step(0))
+        play(saver, "one", 1)
+        assert count(saver, "one") == 0
+
+
+def test_a_pool_that_is_in_use_is_told(url: str, tables: psycopg.Connection) -> None:
+    with PostgresSaver(url, pool_size=1, timeout=0.3) as saver:
+        config = play(saver, "one", 1)
+        with tables.transaction():
+            tables.execute("SELECT FROM threadmark_thread FOR UPDATE")
+            waiting = threading.Thread(target=saver.put, args=(config, *step(1)))
+            waiting.start()
+            while not next(tables.execute("SELECT count(*) FROM pg_locks WHERE NOT granted"))[0]:
+                time.sleep(0.01)
+            with pytest.raises(StoreError, match="pool_size"):
+                saver.get(thread("one"))
+        waiting.join()
+        assert count(saver, "one") == 1

@@ -1,0 +1,141 @@
+"""Connections and pools that the user opened: used as they are, and left as they were."""
+
+import asyncio
+
+import psycopg
+import psycopg_pool
+import pytest
+from psycopg.rows import dict_row, namedtuple_row
+from threadmark import ClosedError, ConfigError, StoreError
+from threadmark_postgres import PostgresSaver
+
+from postgres.steps import aplay, count, play, step, thread
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_a_connection_is_left_as_it_was(url: str, *, autocommit: bool) -> None:
+    with psycopg.connect(url, autocommit=autocommit, row_factory=dict_row, prepare_threshold=2) as connection:
+        with PostgresSaver(connection) as saver:
+            config = play(saver, "one", 4)
+            saver.copy_thread("one", "two")
+            assert (count(saver, "one"), count(saver, "two")) == (3, 3)
+            asyncio.run(saver.aput(config, *step(4)))
+            assert count(saver, "one") == 4
+        assert not connection.closed
+        assert connection.autocommit is autocommit
+        assert connection.row_factory is dict_row
+        assert connection.execute("SELECT 1 AS one").fetchall() == [{"one": 1}]
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_an_asyncio_connection_is_left_as_it_was(url: str, *, autocommit: bool) -> None:
+    async def body() -> None:
+        connection = await psycopg.AsyncConnection.connect(url, autocommit=autocommit, row_factory=namedtuple_row)
+        async with connection:
+            async with PostgresSaver(connection) as saver:
+                config = await aplay(saver, "one", 4)
+                await asyncio.gather(*(saver.aput_writes(config, [("count", 1)], f"t{n}") for n in range(10)))
+                found = await saver.aget_tuple(thread("one"))
+                assert found
+                assert len(found.pending_writes or ()) == 11
+                with pytest.raises(ConfigError, match="give a URL"):
+                    saver.get(thread("one"))
+            assert not connection.closed
+            assert connection.autocommit is autocommit
+            await connection.execute("SELECT 1")
+
+    asyncio.run(body())
+
+
+def test_a_pool_serves_many_threads(url: str) -> None:
+    options = {"autocommit": False, "row_factory": dict_row}
+    with (
+        psycopg_pool.ConnectionPool(url, kwargs=options, min_size=1, max_size=3, open=True) as pool,
+        PostgresSaver(pool) as saver,
+    ):
+        play(saver, "one", 4)
+        asyncio.run(aplay(saver, "two", 4))
+        assert (count(saver, "one"), count(saver, "two")) == (3, 3)
+        with pool.connection() as connection:
+            assert connection.autocommit is False
+
+
+def test_an_asyncio_pool_serves_many_tasks(url: str) -> None:
+    async def body() -> None:
+        async with (
+            psycopg_pool.AsyncConnectionPool(url, min_size=1, max_size=3, open=False) as pool,
+            PostgresSaver(pool) as saver,
+        ):
+            await asyncio.gather(*(aplay(saver, str(number), 3) for number in range(8)))
+            assert len([item async for item in saver.alist(None)]) == 24
+
+    asyncio.run(body())
+
+
+def test_a_pool_that_is_not_open_is_told_at_once(url: str) -> None:
+    pool = psycopg_pool.ConnectionPool(url, open=False)
+    with PostgresSaver(pool, timeout=3600) as saver, pytest.raises(StoreError, match="pool"):
+        saver.get(thread("one"))
+
+
+def test_an_open_transaction_is_not_joined(url: str) -> None:
+    with psycopg.connect(url) as connection, PostgresSaver(connection) as saver:
+        connection.execute("SELECT 1")
+        with pytest.raises(StoreError, match="open transaction"):
+            saver.get(thread("one"))
+        connection.rollback()
+        assert saver.get(thread("one")) is None
+
+
+def test_a_connection_that_was_closed_is_told(url: str) -> None:
+    with psycopg.connect(url) as connection:
+        saver = PostgresSaver(connection)
+        play(saver, "one", 1)
+    with pytest.raises(ClosedError, match="URL"):
+        saver.get(thread("one"))
+
+
+def test_an_asyncio_connection_in_another_loop_is_told(url: str) -> None:
+    async def start() -> PostgresSaver:
+        connection = await psycopg.AsyncConnection.connect(url)
+        saver = PostgresSaver(connection)
+        await aplay(saver, "one", 1)
+        await connection.close()
+        return saver
+
+    saver = asyncio.run(start())
+    with pytest.raises(ConfigError, match="another event loop"):
+        asyncio.run(saver.aget(thread("one")))
+
+
+def test_a_failed_operation_leaves_a_given_connection_usable(url: str) -> None:
+    with psycopg.connect(url) as connection, PostgresSaver(connection) as saver:
+        config = play(saver, "one", 2)
+        connection.execute("UPDATE threadmark_checkpoint SET header = header || '\\x00'::bytea")
+        connection.commit()
+        with pytest.raises(ValueError, match="keep_last"):
+            saver.prune(["one"], keep_last=0)
+        with pytest.raises(Exception, match="not what was written"):
+            saver.prune(["one"])
+        assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        saver.put(config, *step(2))
+        assert count(saver, "one") == 2
+
+
+@pytest.mark.parametrize("prepare", [True, False])
+def test_nothing_is_prepared_where_that_is_not_wanted(url: str, *, prepare: bool) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        with PostgresSaver(connection, prepare=prepare) as saver:
+            play(saver, "one", 12)
+        prepared = connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone()
+        assert prepared
+        assert (prepared[0] > 0) is prepare
+
+
+def test_statements_that_a_proxy_forgot_are_prepared_anew(url: str) -> None:
+    with psycopg.connect(url, autocommit=True, prepare_threshold=0) as connection:
+        saver = PostgresSaver(connection, prepare=False)
+        config = play(saver, "one", 3)
+        connection.execute("DEALLOCATE ALL")
+        saver.put(config, *step(3))
+        assert count(saver, "one") == 3

@@ -1,0 +1,104 @@
+"""How often a saver asks its server: counted on the wire, not assumed."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from threadmark import Saver
+from threadmark_postgres import PostgresSaver
+
+from postgres.cluster import Cluster
+from postgres.proxy import Proxy
+from postgres.steps import FACES, aplay, step, thread
+
+
+@pytest.fixture
+def proxy(cluster: Cluster) -> Iterator[Proxy]:
+    with Proxy(cluster.port) as running:
+        yield running
+
+
+def through(proxy: Proxy, url: str, **options: Any) -> PostgresSaver:
+    host, slash, database = url.rpartition("/")
+    return PostgresSaver(f"{host.rpartition(':')[0]}:{proxy.port}{slash}{database}?sslmode=disable", **options)
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("prepare", [True, False])
+def test_a_step_of_a_run_takes_one_round_trip_for_each_call(
+    proxy: Proxy, url: str, face: Callable[[Saver], Any], *, prepare: bool
+) -> None:
+    async def body() -> None:
+        async with through(proxy, url, prepare=prepare) as saver:
+            calls = face(saver)
+            config = await aplay(calls, "one", 12, 100)
+            before = proxy.round_trips
+            config = await calls.aput(config, *step(12, 100))
+            assert proxy.round_trips - before == 1
+            await calls.aput_writes(config, [("messages", "a write " * 1000), ("count", 1)], "task")
+            assert proxy.round_trips - before == 2
+            newest = await calls.aget_tuple(thread("one"))
+            assert proxy.round_trips - before == 3
+            assert newest.checkpoint["channel_values"]["count"] == 12
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_new_thread_starts_with_one_round_trip(proxy: Proxy, url: str, face: Callable[[Saver], Any]) -> None:
+    async def body() -> None:
+        async with through(proxy, url) as saver:
+            calls = face(saver)
+            await calls.aget_tuple(thread("unknown"))
+            before = proxy.round_trips
+            await calls.aput(thread("new"), *step(3))
+            assert proxy.round_trips - before == 1
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_the_newest_checkpoint_takes_one_round_trip_when_nothing_is_remembered(
+    proxy: Proxy, url: str, face: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        with PostgresSaver(url) as other:
+            await aplay(other, "one", 12, 100)
+            expected = await other.aget_tuple(thread("one"))
+        async with through(proxy, url) as saver:
+            calls = face(saver)
+            await calls.aget_tuple(thread("unknown"))
+            before = proxy.round_trips
+            found = await calls.aget_tuple(thread("one"))
+            assert proxy.round_trips - before == 1
+            assert found == expected
+            assert found.pending_writes
+
+    asyncio.run(body())
+
+
+def test_an_older_checkpoint_takes_three_round_trips(proxy: Proxy, url: str) -> None:
+    with PostgresSaver(url) as other:
+        config = thread("one")
+        configs = [config := other.put(config, *step(number, 100)) for number in range(12)]
+    with through(proxy, url) as saver:
+        saver.get_tuple(thread("unknown"))
+        before = proxy.round_trips
+        found = saver.get_tuple(configs[5])
+        assert proxy.round_trips - before <= 3
+        assert found
+        assert found.checkpoint["channel_values"]["count"] == 5
+
+
+def test_a_thread_that_lost_its_newest_checkpoint_is_still_read(url: str) -> None:
+    with PostgresSaver(url) as saver:
+        config = thread("one")
+        for number in range(4):
+            config = saver.put(config, *step(number, 100))
+        saver.delete_for_runs(["run-3"])
+        found = saver.get_tuple(thread("one"))
+        assert found
+        assert found.checkpoint["channel_values"]["count"] == 2
+    with PostgresSaver(url) as cold:
+        assert cold.get_tuple(thread("one")) == found

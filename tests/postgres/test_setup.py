@@ -1,0 +1,198 @@
+"""Setting up: by many at once, by a database administrator, over an earlier or a later release's tables."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+import threadmark
+from psycopg.conninfo import make_conninfo
+from threadmark import ConfigError, SchemaError, StoreError
+from threadmark_postgres import PostgresSaver, ddl, migrations
+
+from postgres.cluster import Cluster
+from postgres.steps import count, play, thread
+
+_PROCESSES = 8
+_START = """
+import sys
+sys.path.insert(0, sys.argv[3])
+from postgres.steps import play
+from threadmark_postgres import PostgresSaver
+sys.stdin.readline()
+with PostgresSaver(sys.argv[1], schema="tm") as saver:
+    play(saver, sys.argv[2], 2)
+"""
+
+
+def start_together(url: str) -> None:
+    """Let several processes open the same database at the same moment."""
+    here = str(Path(__file__).parents[1])
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", _START, url, f"thread {number}", here],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(_PROCESSES)
+    ]
+    for process in started:
+        assert process.stdin
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in started:
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+
+
+def first_release(url: str, schema: str | None = None) -> None:
+    """Tables as the first release made them."""
+    script = ddl(schema)
+    second = script.index("CREATE INDEX threadmark_checkpoint_run")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"{script[:second]} COMMIT".encode())
+
+
+def invalid_indexes(tables: psycopg.Connection) -> int:
+    rows = tables.execute("SELECT count(*) FROM pg_index WHERE NOT (indisvalid AND indisready AND indislive)")
+    return int(next(rows)[0])
+
+
+@pytest.mark.parametrize("before", ["empty", "earlier", "current"])
+def test_many_processes_start_at_once(url: str, tables: psycopg.Connection, before: str) -> None:
+    if before == "earlier":
+        first_release(url, "tm")
+    elif before == "current":
+        tables.execute(ddl("tm").encode())
+    start_together(url)
+    numbers = tables.execute("SELECT number FROM tm.threadmark_migration ORDER BY number").fetchall()
+    assert [number for (number,) in numbers] == [migration.number for migration in migrations.MIGRATIONS]
+    assert invalid_indexes(tables) == 0
+    with PostgresSaver(url, schema="tm") as saver:
+        assert [count(saver, f"thread {number}") for number in range(_PROCESSES)] == [1] * _PROCESSES
+
+
+def test_the_earlier_release_runs_on_while_a_step_is_applied(url: str) -> None:
+    first_release(url)
+    with PostgresSaver(url) as earlier:
+        earlier._postgres._ready = True  # its release knew no later step
+        play(earlier, "one", 3)
+        with PostgresSaver(url) as later:
+            later.setup()
+            assert count(later, "one") == 2
+            play(earlier, "two", 3)
+            assert count(later, "two") == 2
+        earlier.delete_for_runs(["run-2"])
+        assert (count(earlier, "one"), count(earlier, "two")) == (1, 1)
+
+
+def test_a_later_release_is_refused(url: str, tables: psycopg.Connection) -> None:
+    with PostgresSaver(url) as saver:
+        saver.setup()
+    tables.execute("INSERT INTO threadmark_migration VALUES (999, 'of the future', now())")
+    with PostgresSaver(url) as saver, pytest.raises(SchemaError, match=r"format 999.*upgrade threadmark-postgres"):
+        saver.get(thread("one"))
+
+
+def test_a_role_that_may_only_change_rows_works_on_a_prepared_schema(url: str, tables: psycopg.Connection) -> None:
+    tables.execute("CREATE ROLE writer LOGIN")
+    tables.execute("REVOKE CREATE ON SCHEMA public FROM public")
+    writer = make_conninfo(url, user="writer")
+    try:
+        with PostgresSaver(writer, schema="agents") as saver, pytest.raises(StoreError, match="ddl"):
+            saver.put(thread("one"), {"id": "1"}, {}, {})
+        tables.execute(ddl("agents", partitions=2).encode())
+        tables.execute("GRANT USAGE ON SCHEMA agents TO writer")
+        tables.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA agents TO writer")
+        with PostgresSaver(writer, schema="agents") as saver:
+            play(saver, "one", 3)
+            saver.copy_thread("one", "two")
+            saver.prune(["one"])
+            saver.delete_thread("one")
+            assert (count(saver, "one"), count(saver, "two")) == (None, 2)
+    finally:
+        tables.execute("DROP OWNED BY writer")
+        tables.execute("DROP ROLE writer")
+
+
+def test_the_printed_script_makes_what_setup_makes(url: str, tables: psycopg.Connection) -> None:
+    tables.execute(ddl("printed", partitions=3).encode())
+    with PostgresSaver(url, schema="made") as saver:
+        saver.setup(partitions=3)
+    columns = """
+        SELECT table_name, column_name, data_type, collation_name, is_nullable
+        FROM information_schema.columns WHERE table_schema = %s ORDER BY 1, 2
+    """
+    indexes = "SELECT replace(indexdef, schemaname, '') FROM pg_indexes WHERE schemaname = %s ORDER BY 1"
+    for what in (columns, indexes):
+        printed, made = (tables.execute(what.encode(), (schema,)).fetchall() for schema in ("printed", "made"))
+        assert printed == made
+        assert printed
+
+
+def test_partitions_hold_all_rows_and_answer_the_same(url: str, tables: psycopg.Connection) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url) as saver:
+            await saver.asetup(partitions=4)
+            for name in map(str, range(12)):
+                play(saver, name, 3)
+            saver.copy_thread("1", "copy")
+            _check_spread(tables)
+            saver.delete_for_runs(["run-2"])
+            saver.delete_thread("2")
+            assert [count(saver, name) for name in ("1", "copy", "2", "11")] == [1, 1, None, 1]
+            assert len([item async for item in saver.alist(None)]) == 2 * 12
+
+    asyncio.run(body())
+
+
+def _check_spread(tables: psycopg.Connection) -> None:
+    for table in ("thread", "segment", "checkpoint", "head", "write"):
+        rows = tables.execute(f"SELECT count(DISTINCT tableoid) FROM threadmark_{table}".encode())
+        assert next(rows)[0] > 1
+
+
+@pytest.mark.parametrize("partitions", [0, -1, 100_000])
+def test_a_number_of_partitions_that_cannot_be_is_refused(url: str, partitions: int) -> None:
+    with PostgresSaver(url) as saver, pytest.raises(ConfigError, match="partitions"):
+        saver.setup(partitions=partitions)
+
+
+@pytest.mark.parametrize("schema", ['quo"ted', "per%scent", "$1", "tm.thread", "Größe"])
+def test_a_schema_may_have_any_name(url: str, schema: str) -> None:
+    with PostgresSaver(url, schema=schema) as saver:
+        play(saver, "one", 2)
+    with PostgresSaver(url, schema=schema) as saver:
+        assert count(saver, "one") == 1
+    with PostgresSaver(url) as elsewhere:
+        assert count(elsewhere, "one") is None
+
+
+def test_schemas_that_cannot_be_are_refused() -> None:
+    for schema in ("", "nul\x00"):
+        with pytest.raises(ConfigError, match="schema"):
+            PostgresSaver("postgresql://nowhere", schema=schema)
+
+
+def test_what_is_no_database_is_refused() -> None:
+    for database in (7, None, "no equals sign"):
+        with pytest.raises(ConfigError):
+            PostgresSaver(database)  # type: ignore[arg-type]  # what is tested
+
+
+def test_a_url_opens_the_saver(url: str) -> None:
+    assert threadmark.Saver in PostgresSaver.__mro__
+    with PostgresSaver.from_url(url.replace("postgresql:", "postgres:"), application_name="agents") as saver:
+        play(saver, "one", 1)
+        assert count(saver, "one") == 0
+
+
+def test_the_application_has_a_name(cluster: Cluster, url: str, tables: psycopg.Connection) -> None:
+    assert cluster.port
+    with PostgresSaver(url, application_name="agents") as saver:
+        play(saver, "one", 1)
+        names = tables.execute("SELECT application_name FROM pg_stat_activity").fetchall()
+    assert ("agents",) in names

@@ -1,0 +1,336 @@
+"""Every kind of value by name: those that come back exactly, and those that are refused, with the words of it."""
+
+import asyncio
+import contextlib
+import functools
+import importlib.resources
+import io
+import ipaddress
+import pathlib
+import re
+import threading
+import time
+import types
+from array import array
+from collections import ChainMap, Counter, OrderedDict, UserDict, defaultdict, deque
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import time as clock
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+from uuid import UUID, SafeUUID
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pydantic
+import pydantic.v1
+from langchain_core.documents import Document
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from msgpack import ExtType, Timestamp  # type: ignore[import-untyped]  # it publishes no types
+from serde import specimens as s
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+Make: TypeAlias = Callable[[], Any]
+
+EXACT: dict[str, dict[str, Make]] = {
+    "Single values": {
+        "None": lambda: None,
+        "bool": lambda: True,
+        "int": lambda: -7,
+        "int beyond 64 bits": lambda: -(1 << 200),
+        "int at the edge of 64 bits": lambda: [2**64 - 1, 2**64, -(2**63), -(2**63) - 1],
+        "float": lambda: 0.1,
+        "float: nan, inf, -0.0": lambda: [float("nan"), float("-inf"), -0.0],
+        "complex": lambda: complex(float("nan"), -0.0),
+        "str": lambda: "a\x00b \U0001f600",
+        "str with lone surrogates": lambda: "a\ud800b",
+        "bytes": lambda: b"\x00\xff",
+        "bytearray": lambda: bytearray(b"ab"),
+        "Ellipsis": lambda: ...,
+        "NotImplemented": lambda: NotImplemented,
+        "Decimal": lambda: [Decimal("1.10"), Decimal("-0"), Decimal("sNaN12"), Decimal("Infinity")],
+        "Fraction": lambda: Fraction(-1, 3),
+        "UUID": lambda: UUID(int=5),
+        "UUID that knows whether it is safe": lambda: UUID(int=5, is_safe=SafeUUID.safe),
+    },
+    "Containers": {
+        "list": lambda: [1, [2, []]],
+        "tuple": lambda: (1, (), (2,)),
+        "set": lambda: {1, "a", None, (1, 2)},
+        "frozenset": lambda: frozenset({frozenset({1}), frozenset()}),
+        "dict": lambda: {"b": 1, "a": {"c": {}}},
+        "dict with any keys": lambda: {1: 1, None: 2, (1, "a"): 3, b"x": 4, frozenset({1}): 5, 1.5: 6, "\ud800": 7},
+        "deque": lambda: deque([1, 2]),
+        "deque with maxlen": lambda: deque([1, 2], 2),
+        "defaultdict": lambda: defaultdict(list, {"a": [1]}),
+        "defaultdict without factory": lambda: defaultdict(None, {"a": 1}),
+        "defaultdict of a class": lambda: defaultdict(s.Model, {1: s.Model()}),
+        "OrderedDict": lambda: OrderedDict([("b", 1), ("a", 2)]),
+        "Counter": lambda: Counter({"a": 2, "b": -1}),
+        "ChainMap": lambda: ChainMap({"a": 1}, {"b": 2}),
+        "MappingProxyType": lambda: types.MappingProxyType({"a": 1}),
+        "SimpleNamespace": lambda: types.SimpleNamespace(a=1),
+        "range": lambda: range(1, 10, 3),
+        "slice": lambda: slice(1, None, -1),
+        "array.array": lambda: array("d", [1.5, 2.5]),
+    },
+    "Subclasses of builtins": {
+        "str": lambda: s.attach(s.Text("a"), note=1),
+        "int": lambda: s.Number(3),
+        "float": lambda: s.Ratio("nan"),
+        "bytes": lambda: s.Data(b"a"),
+        "bytearray": lambda: s.Buffer(b"a"),
+        "list": lambda: s.attach(s.Many([1]), note="x"),
+        "tuple": lambda: s.Row((1, 2)),
+        "set": lambda: s.Bag({1}),
+        "frozenset": lambda: s.FrozenBag({1}),
+        "dict": lambda: s.Registers({1: 2}),
+        "OrderedDict": lambda: s.Ordered([("b", 1), ("a", 2)]),
+        "Counter": lambda: s.Tally({"a": 1}),
+        "defaultdict": lambda: s.Defaults(int, {"a": 1}),
+        "deque": lambda: s.Queue([1], 4),
+        "datetime": lambda: s.Moment(2026, 1, 2, tzinfo=UTC),
+        "date": lambda: s.Day(2026, 1, 2),
+        "timedelta": lambda: s.Span(1, 2, 3),
+        "Decimal": lambda: s.Money("1.10"),
+    },
+    "Times": {
+        "datetime": lambda: datetime(2026, 1, 2, 3, 4, 5, 6),  # noqa: DTZ001 - a naive one is the point
+        "datetime with zone": lambda: datetime(2026, 1, 2, tzinfo=BERLIN),
+        "datetime with fold": lambda: datetime(2026, 10, 25, 2, 30, tzinfo=BERLIN, fold=1),
+        "datetime with fold, naive": lambda: datetime(2026, 1, 2, fold=1),  # noqa: DTZ001 - as above
+        "date": lambda: date(2026, 1, 2),
+        "time": lambda: clock(1, 2, 3, 4, tzinfo=UTC, fold=1),
+        "timedelta": lambda: timedelta(-1, 2, 3),
+        "timezone": lambda: [UTC, timezone(timedelta(hours=1)), timezone(timedelta(0), "X")],
+        "ZoneInfo": lambda: BERLIN,
+        "struct_time": lambda: time.struct_time((2026, 1, 2, 3, 4, 5, 4, 2, 0, "CET", 3600)),
+    },
+    "Texts with a meaning": {
+        "PurePosixPath, PureWindowsPath": lambda: [pathlib.PurePosixPath("/a"), pathlib.PureWindowsPath("c:\\a")],
+        "Path": lambda: pathlib.Path("a/b"),
+        "re.Pattern": lambda: [re.compile("a+", re.IGNORECASE), re.compile(b"a")],
+        "ipaddress": lambda: [
+            ipaddress.ip_address("1.2.3.4"),
+            ipaddress.ip_address("fe80::1%eth0"),
+            ipaddress.ip_interface("1.2.3.4/8"),
+            ipaddress.ip_interface("::1/64"),
+            ipaddress.ip_network("10.0.0.0/8"),
+            ipaddress.ip_network("2001:db8::/32"),
+        ],
+    },
+    "Enums": {
+        "Enum": lambda: [s.Colour.RED, s.Colour.GREEN, s.Colour.ALSO_RED],
+        "IntEnum, StrEnum": lambda: [s.Level.LOW, s.Word.YES],
+        "Flag, IntFlag": lambda: [s.Rights.READ, s.Rights.READ | s.Rights.WRITE, s.Rights(0), s.Bits(3), s.Bits(9)],
+        "Enum with attributes": lambda: s.Planet.EARTH,
+        "Enum in a class": lambda: s.Outer.Kind.A,
+    },
+    "Records": {
+        "dataclass": lambda: s.Point([1], {"a": 2}),
+        "dataclass, frozen": lambda: s.FrozenPoint(1),
+        "dataclass with slots": lambda: s.SlotPoint(1),
+        "dataclass, frozen, slots, kw_only": lambda: s.StrictPoint(x=1),
+        "dataclass, inherited": lambda: s.Child(1, 2, 3),
+        "dataclass in a class": lambda: s.Outer.Inner(1),
+        "dataclass with InitVar, init=False and __post_init__": lambda: s.Counted(3),
+        "dataclass with more attributes": lambda: s.attach(s.Point(1), extra=2),
+        "dataclass, subclassed without decorator": lambda: s.attach(s.Plain(1), more=[1]),
+        "dataclass, generic": lambda: s.Generic1[int](1),
+        "dataclass that is a list": lambda: s.PointList("label"),
+        "NamedTuple": lambda: s.Pair(1),
+        "NamedTuple subclass with attributes": lambda: s.attach(s.NamedChild(1, 2), note="x"),
+        "namedtuple": lambda: s.Old(1, [2]),
+        "attrs": lambda: s.Attr(1, [2]),
+        "attrs, frozen with cached hash": lambda: {s.FrozenAttr("a"): 1},
+        "attrs with dict and converter": lambda: s.DictAttr(1),
+        "msgspec.Struct": lambda: [s.Struct(1), s.FrozenStruct(a=2)],
+        "TypedDict": lambda: s.Film(name="x"),
+    },
+    "Pydantic": {
+        "BaseModel": lambda: s.Model(x=s.Model(), y=[s.Model()]),
+        "BaseModel: fields set": lambda: s.Model(y=5),
+        "subclass in a base-typed field": lambda: s.Holder(base=s.SubModel()),
+        "model in an Any field": lambda: s.Holder(base=s.Model(), anything=s.Root([1])),
+        "private attributes, exclude, alias": lambda: s.attach(s.Hidden(theName=3, secret=4), _private=[9]),
+        "extra=allow": lambda: [s.Extra(x=1, more=[1]), s.Extra()],  # type: ignore[call-arg]  # that is what it allows
+        "RootModel": lambda: s.Root([1, 2]),
+        "generic": lambda: [s.Box[int](item=1), s.Box[s.Model](item=s.Model()), s.Box(item=1)],
+        "frozen": lambda: {s.FrozenModel(x=1): 2},
+        "computed fields, cached properties": lambda: [s.Computed(x=1), (c := s.Computed(x=2), c.lazy)[0]],
+        "validator that is not idempotent": lambda: s.Growing(x=1),
+        "model_construct": lambda: [s.Model.model_construct(y="wrong"), s.Growing.model_construct()],
+        "SecretStr, SecretBytes": lambda: [s.Secretive(key=pydantic.SecretStr("k")), pydantic.SecretBytes(b"b")],
+        "dataclass": lambda: s.PydanticPoint(1, [2]),
+        "pydantic.v1 model": lambda: s.attach(s.First(x=1), y=(1,)),
+        "pydantic.v1 SecretStr": lambda: pydantic.v1.SecretStr("k"),
+    },
+    "numpy and pandas": {
+        "array": lambda: [np.arange(6).reshape(2, 3), np.zeros(0), np.array(5), np.zeros((2, 0))],
+        "array, all kinds of dtype": lambda: [
+            np.zeros(2, dtype) for dtype in ("?", "i1", ">u2", "f2", "g", "c8", "M8[ns]", "m8[D]", "U3", "S3", "V4")
+        ],
+        "array in Fortran order": lambda: np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "array, a view with steps": lambda: np.arange(10)[::3],
+        "array, structured": lambda: np.array([(1, 2.5, [1, 2])], dtype=[("a", "i4"), ("b", "f8"), ("c", "i2", 2)]),
+        "array of objects": lambda: np.array([[1, "x"], [None, s.Point(1)]], dtype=object),
+        "masked array": lambda: [np.ma.array([1, 2], mask=[0, 1], fill_value=9), np.ma.array([1.5])],
+        "scalar": lambda: [np.float64("nan"), np.int8(3), np.bool_(1), np.str_("a\0"), np.bytes_(b"a"), np.longdouble(1)],
+        "scalar: datetime64, timedelta64": lambda: [np.datetime64("2026-01-02", "ns"), np.timedelta64("NaT", "D")],
+        "scalar, structured": lambda: np.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")])[0],
+        "Timestamp": lambda: [pd.Timestamp("2026-01-02"), pd.Timestamp("2026-10-25 01:30", tz="UTC").tz_convert("Europe/Berlin")],
+        "Timedelta, NaT, NA": lambda: [pd.Timedelta("1s"), pd.NaT, pd.NA],
+        "Series": lambda: pd.Series(["a", None, "b"], name="n", index=[3, 1, 2]),
+        "Series of objects": lambda: pd.Series(["a", 1, s.Point(1)], dtype=object),
+        "DataFrame": lambda: pd.DataFrame(
+            {
+                "text": ["x", None],
+                "category": pd.Categorical(["u", "v"], ordered=True),
+                "integers": pd.array([1, None], dtype="Int8"),
+                "truths": pd.array([True, None], dtype="boolean"),
+                "moments": pd.date_range("2026", periods=2, tz="UTC"),
+            },
+            index=pd.date_range("2026", periods=2, freq="D"),
+        ),
+        "DataFrame with MultiIndex": lambda: pd.DataFrame({"a": [1, 2], "b": [3, 4]}).set_index(["a", "b"]),
+        "DataFrame without columns": lambda: pd.DataFrame(index=[1, 2]),
+    },
+    "Exceptions": {
+        "builtin": lambda: ValueError("a", 1),
+        "class with an __init__ of its own": lambda: s.Trouble(3, hint="h"),
+        "OSError": lambda: OSError(2, "no such file", "name"),
+        "Unicode, syntax and import errors": lambda: [
+            UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
+            SyntaxError("bad", ("file", 1, 2, "text", 1, 3)),
+            ImportError("no", name="m", path="p"),
+        ],
+        "StopIteration, SystemExit, KeyError": lambda: [StopIteration(1), SystemExit(3), s.Missing("k")],
+        "notes": lambda: (e := ValueError("a"), e.add_note("n"))[0],
+        "cause and context": lambda: s.raised(ValueError("a"), KeyError("b")),
+        "groups": lambda: s.Group("g", [ValueError(1), ExceptionGroup("h", [KeyError("k")])]),
+    },
+    "LangChain": {
+        "HumanMessage, SystemMessage": lambda: [HumanMessage("a", id="1"), SystemMessage([{"type": "text"}])],
+        "AIMessage with tool calls and usage": lambda: AIMessage(
+            "a",
+            tool_calls=[{"name": "t", "args": {"q": 1}, "id": "c", "type": "tool_call"}],
+            usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3},
+            response_metadata={"model": "m"},
+        ),
+        "AIMessageChunk": lambda: AIMessageChunk("a"),
+        "ToolMessage with artifact": lambda: ToolMessage("a", tool_call_id="c", artifact={"x": (1, {2})}),
+        "other messages": lambda: [
+            ChatMessage("a", role="r"),
+            FunctionMessage("a", name="f"),
+            RemoveMessage(id="1"),
+        ],
+        "Document": lambda: Document("a", metadata={"b": 1}),
+    },
+    "Envelopes of other libraries": {
+        "msgpack.ExtType": lambda: [ExtType(84, b"t"), ExtType(5, b"x")],
+    },
+}
+
+
+def _cycle() -> list[Any]:
+    found: list[Any] = []
+    found.append(found)
+    return found
+
+
+def _deep(levels: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
+def _local_instance() -> Any:
+    class Local(pydantic.BaseModel):
+        pass
+
+    return Local()
+
+
+async def _coroutine() -> None: ...
+
+
+def _closed(coroutine: Any) -> Any:
+    coroutine.close()
+    return coroutine
+
+
+# The words after each are part of the error's text.
+REFUSED: dict[str, tuple[Make, str]] = {
+    "functions and lambdas": (lambda: _deep, "functions are code, not data"),
+    "methods of objects": (lambda: [].append, "functions are code, not data"),
+    "classes": (lambda: s.Point, "classes are code, not data"),
+    "modules": (lambda: re, "modules are code, not data"),
+    "generators and other iterators": (lambda: (item for item in ()), "store its results, as a list"),
+    "coroutines": (lambda: _closed(_coroutine()), "store its results, as a list"),
+    "locks, threads, events": (threading.Lock, "locks and threads belong to this process"),
+    "asyncio locks": (asyncio.Lock, "locks and threads belong to this process"),
+    "files": (lambda: _closed(pathlib.Path(__file__).open(encoding="utf-8")), "an open file belongs to this process"),
+    "memoryview": (lambda: memoryview(b"a"), "a window on another object; store bytes(view)"),
+    "objects of ordinary classes": (lambda: UserDict({"a": 1}), "make the class a dataclass, or register it"),
+    "instances of classes made inside functions": (_local_instance, "not found under its own name"),
+    "structures that contain themselves": (_cycle, "nested deeper than 1024 levels, or containing itself"),
+    "nesting deeper than 1024 levels": (lambda: _deep(100_000), "nested deeper than 1024 levels"),
+    "sets nested deeper than 8 levels": (
+        lambda: functools.reduce(lambda inner, _: frozenset({inner}), range(20), frozenset({None})),
+        "sets inside sets cannot be stored deeper than 8 levels",
+    ),
+    "defaultdict of a function": (lambda: defaultdict(lambda: 1), "or another class of data as its factory"),
+    "ZoneInfo from a file": (
+        lambda: _zone_from_file(),
+        "a ZoneInfo without a key",
+    ),
+    "patterns with re.DEBUG": (lambda: _debug_pattern(), "loading it would print"),
+    "Fraction of more than 65536 bits": (lambda: Fraction(1 << 70_000, 3), "more than 65536 bits"),
+    "subclasses of numpy arrays": (lambda: np.zeros(1).view(np.recarray), "not a kind of value"),
+    "numpy arrays of variable-width text": (
+        lambda: np.array(["a"], dtype=np.dtypes.StringDType()),
+        "convert it to another dtype",
+    ),
+    "structured numpy arrays with objects": (
+        lambda: np.zeros(1, dtype=[("a", object)]),
+        "a structured numpy array with objects or titles",
+    ),
+    "pandas columns of other extension dtypes": (
+        lambda: pd.Series(pd.period_range("2026", periods=1, freq="D")),
+        "a pandas column of dtype period[D]",
+    ),
+    "msgspec.Struct with __post_init__": (lambda: PostInit(1), "a msgspec Struct with __post_init__"),
+    "generic models of other things than classes": (
+        lambda: s.Box[int | None](item=1),
+        "its type arguments must be classes",
+    ),
+    "msgpack.Timestamp": (lambda: Timestamp(1), "not a kind of value"),
+}
+
+
+class PostInit(s.Struct):
+    def __post_init__(self) -> None:
+        self.a += 1
+
+
+def _zone_from_file() -> ZoneInfo:
+    with importlib.resources.files("tzdata.zoneinfo").joinpath("UTC").open("rb") as file:
+        return ZoneInfo.from_file(file)
+
+
+def _debug_pattern() -> re.Pattern[str]:
+    with contextlib.redirect_stdout(io.StringIO()):
+        return re.compile("a", re.DEBUG)

@@ -1,0 +1,77 @@
+"""What comes back is the same value: alone, inside every container, as a key, and as an attribute."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from serde import specimens as s
+from serde.catalogue import EXACT, REFUSED
+from serde.sameness import same
+
+from threadmark.errors import SerializationError
+from threadmark.serde import Serde, wire
+
+KINDS = {f"{group}: {name}": make for group, kinds in EXACT.items() for name, make in kinds.items()}
+PLACES: dict[str, Callable[[Any], Any]] = {
+    "alone": lambda value: value,
+    "in a list": lambda value: [value, value],
+    "in a tuple": lambda value: (value,),
+    "in a dict": lambda value: {"a": {"b": value}},
+    "in a dict with other keys": lambda value: {1: value},
+    "in a dataclass": lambda value: s.Point(value, [value]),
+    "in slots": lambda value: s.SlotPoint(value),
+    "in a model": lambda value: s.Model(x=value),
+    "in attrs": lambda value: s.Attr(value),
+    "in a named tuple": lambda value: s.Pair(value),
+    "in a subclass of list": lambda value: s.Many([value]),
+    "in an exception": lambda value: ValueError(value),
+}
+
+
+@pytest.fixture(params=["ormsgpack", "msgpack"], autouse=True)
+def _packer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "msgpack":
+        monkeypatch.setattr(wire, "_HAS_FAST", False)
+
+
+def round_trip(value: Any) -> Any:
+    serde = Serde()
+    tag, encoded = serde.dumps_typed(value)
+    assert serde.dumps_typed(value) == (tag, encoded)
+    return serde.loads_typed((tag, encoded))
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_comes_back_the_same_in_every_place(kind: str, place: str) -> None:
+    value = PLACES[place](KINDS[kind]())
+    assert same(value, round_trip(value))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_that_can_be_a_key_comes_back_as_one(kind: str) -> None:
+    made = KINDS[kind]()
+    for value in made if type(made) is list else [made]:
+        try:
+            as_key = {value: 1, ("other", value): 2}
+        except TypeError:
+            continue
+        assert same(as_key, round_trip(as_key))
+        assert same({value}, round_trip({value}))
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_cannot_come_back_is_refused_at_put(kind: str) -> None:
+    make, words = REFUSED[kind]
+    for place in PLACES.values():
+        with pytest.raises(SerializationError) as refused:
+            Serde().dumps_typed(place(make()))
+        assert words in str(refused.value)
+
+
+def test_both_packers_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [place(make()) for make in KINDS.values() for place in PLACES.values()]
+    monkeypatch.setattr(wire, "_HAS_FAST", True)
+    fast = [Serde().dumps_typed(value) for value in values]
+    monkeypatch.setattr(wire, "_HAS_FAST", False)
+    assert [Serde().dumps_typed(value) for value in values] == fast

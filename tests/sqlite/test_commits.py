@@ -1,0 +1,151 @@
+"""Group commit: operations that wait together share one commit, and one that fails leaves its neighbours alone."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlite.files import looking_at
+
+from threadmark import ConfigError, StoreError
+from threadmark.conformance.engine import Run, at, checkpoint, early_id
+from threadmark.program import Program, Query, Transaction
+from threadmark_sqlite import SqliteSaver
+from threadmark_sqlite.driver import writer
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every statement of the writer, as SQLite sees it."""
+    seen: list[str] = []
+
+    def connect(*arguments: Any) -> sqlite3.Connection:
+        connection = original(*arguments)
+        connection.set_trace_callback(seen.append)
+        return connection
+
+    original = writer.connect
+    monkeypatch.setattr(writer, "connect", connect)
+    return seen
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Somebody else holds the write lock, so that operations gather."""
+    with looking_at(path) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def _failing() -> Program[None]:
+    yield Query("INSERT INTO threadmark_thread (thread_id, epoch, live, created_at) VALUES ('half', 1, 1, 1)")
+    yield Query("INSERT INTO threadmark_thread (thread_id, epoch, live, created_at) VALUES ('half', 1, 1, 1)")
+
+
+async def _gathered(saver: SqliteSaver, path: Path, *more: Any) -> list[Any]:
+    """The outcomes of 40 puts and of `more`, all of which waited for one lock together."""
+    puts = [saver.aput(at(number), checkpoint({"a": number}), {}, {"a": 1}) for number in range(40)]
+    with held(path):
+        tasks = [asyncio.ensure_future(each) for each in (*puts[:20], *more, *puts[20:])]
+        await asyncio.sleep(0.2)
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def test_operations_that_wait_together_share_commits(tmp_path: Path, statements: list[str]) -> None:
+    path = tmp_path / "threads.db"
+    with SqliteSaver(path) as saver:
+        saver.put(at("first"), checkpoint(), {}, {})
+        statements.clear()
+        outcomes = asyncio.run(_gathered(saver, path))
+        assert [outcome["configurable"]["thread_id"] for outcome in outcomes] == [str(number) for number in range(40)]
+        assert len(list(saver.list(None))) == 41
+    assert statements.count("COMMIT") <= 4
+    assert statements.count("RELEASE threadmark_one") >= 38
+
+
+def test_threads_share_commits_too(tmp_path: Path, statements: list[str]) -> None:
+    path = tmp_path / "threads.db"
+    with SqliteSaver(path) as saver, ThreadPoolExecutor(32) as pool:
+        saver.put(at("first"), checkpoint(), {}, {})
+        statements.clear()
+        with held(path):
+            futures = [
+                pool.submit(saver.put_writes, at("first", "", early_id(1)), [("a", number)], f"task {number}")
+                for number in range(32)
+            ]
+            while len(statements) < 1:
+                pass
+        for future in futures:
+            future.result()
+    assert statements.count("COMMIT") < 32
+    with looking_at(path) as connection:
+        assert connection.execute("SELECT count(*) FROM threadmark_write").fetchone() == (32,)
+
+
+def test_a_failing_operation_leaves_its_neighbours_alone(tmp_path: Path, statements: list[str]) -> None:
+    path = tmp_path / "threads.db"
+    with SqliteSaver(path) as saver:
+        saver.put(at("first"), checkpoint(), {}, {})
+        gone = saver.put(at("gone"), checkpoint(), {}, {})
+        saver.delete_thread("gone")
+        statements.clear()
+        late = saver.aput_writes(gone, [("a", 1)], "late")
+        broken = saver._driver.arun(Transaction(_failing, writes=True))
+        outcomes = asyncio.run(_gathered(saver, path, late, broken))
+        assert isinstance(outcomes[20], ConfigError)
+        assert isinstance(outcomes[21], StoreError)
+        assert isinstance(outcomes[21].__cause__, sqlite3.IntegrityError)
+        others = [*outcomes[:20], *outcomes[22:]]
+        assert [outcome["configurable"]["thread_id"] for outcome in others] == [str(number) for number in range(40)]
+        assert len(list(saver.list(None))) == 41
+    assert statements.count("COMMIT") <= 4
+    with looking_at(path) as connection:
+        assert connection.execute("SELECT count(*) FROM threadmark_thread WHERE thread_id = 'half'").fetchone() == (0,)
+
+
+def test_an_operation_is_answered_after_its_commit(tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+    with SqliteSaver(path) as saver, looking_at(path) as other:
+        for number in range(20):
+            saver.put(at(number), checkpoint(), {}, {})
+            count = other.execute("SELECT count(*) FROM threadmark_checkpoint").fetchone()
+            assert count == (number + 1,)
+
+
+@pytest.mark.parametrize("attempt", range(4))
+def test_a_cancelled_put_is_there_whole_or_not_at_all(attempt: int, tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+
+    async def cancel_some() -> None:
+        run = Run(saver)
+        await run.step({"kept": "x" * 1000})
+        for number in range(60):
+            made = checkpoint({"a": ["y" * 500, number]}, checkpoint_id=early_id(number))
+            put = asyncio.ensure_future(saver.aput(at("cancelled"), made, {}, {"a": 1}))
+            write = asyncio.ensure_future(saver.aput_writes(run.config, [("a", number), ("b", number)], str(number)))
+            for _ in range((number + attempt) % 6):
+                await asyncio.sleep(0)
+            if number % 3 == attempt % 3:
+                await asyncio.sleep(0.0005 * (number % 5))
+            put.cancel()
+            write.cancel()
+            await asyncio.gather(put, write, return_exceptions=True)
+        await run.step({"after": 1})
+
+    with SqliteSaver(path, durability="normal") as saver:
+        asyncio.run(cancel_some())
+        for item in saver.list(at("cancelled")):
+            assert item.checkpoint["channel_values"]["a"][0] == "y" * 500
+        after, before = list(saver.list(at("thread")))
+        assert after.checkpoint["channel_values"] == {"kept": "x" * 1000, "after": 1}
+        tasks: dict[str, list[str]] = {}
+        for task, channel, _ in before.pending_writes or []:
+            tasks.setdefault(task, []).append(channel)
+        assert all(channels == ["a", "b"] for channels in tasks.values())
+    with looking_at(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -1,0 +1,230 @@
+"""Databases as users hand them over: paths, URLs, and connections of their own with settings of their own."""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+import pytest
+
+from threadmark import ConfigError, StoreError
+from threadmark.conformance.engine import Run, at, checkpoint, early_id
+from threadmark_sqlite import SqliteSaver
+
+ODD = "na\x00me \ud800'\"%s"
+
+
+def _use(saver: SqliteSaver) -> None:
+    config = saver.put(at(ODD, ODD), checkpoint({ODD: [1, "x" * 500]}), {ODD: ODD}, {ODD: 1})
+    saver.put_writes(config, [(ODD, 1)], ODD)
+    (item,) = saver.list(None, filter={ODD: ODD})
+    assert item.checkpoint["channel_values"] == {ODD: [1, "x" * 500]}
+    assert item.pending_writes == [(ODD, ODD, 1)]
+    saver.copy_thread(ODD, "copy")
+    saver.delete_thread(ODD)
+    assert saver.get(at("copy", ODD)) is not None
+
+
+async def _use_async(saver: SqliteSaver) -> None:
+    run = Run(saver, ODD, ODD)
+    for number in range(3):
+        await run.step({ODD: [number, "x" * 500]})
+        await run.write((ODD, 1), task=ODD)
+    found = [item async for item in saver.alist(at(ODD))]
+    assert [item.checkpoint["channel_values"][ODD][0] for item in found] == [2, 1, 0]
+    await saver.adelete_thread(ODD)
+    assert await saver.aget(at(ODD, ODD)) is None
+
+
+def _bytes_factory(connection: sqlite3.Connection) -> None:
+    connection.text_factory = bytes
+
+
+def _row_factory(connection: sqlite3.Connection) -> None:
+    connection.row_factory = sqlite3.Row
+
+
+def _dict_factory(connection: sqlite3.Connection) -> None:
+    connection.row_factory = lambda cursor, row: {
+        column[0]: value for column, value in zip(cursor.description, row, strict=True)
+    }
+
+
+def _deferred(connection: sqlite3.Connection) -> None:
+    connection.isolation_level = "DEFERRED"
+
+
+def _exclusive(connection: sqlite3.Connection) -> None:
+    connection.isolation_level = "EXCLUSIVE"
+
+
+@pytest.mark.parametrize("odd", [_bytes_factory, _row_factory, _dict_factory, _deferred, _exclusive])
+@pytest.mark.parametrize("place", ["memory", "file"])
+def test_a_connection_with_settings_of_its_own(
+    odd: Callable[[sqlite3.Connection], None], place: str, tmp_path: Path
+) -> None:
+    target = ":memory:" if place == "memory" else tmp_path / "threads.db"
+    with closing(sqlite3.connect(target, check_same_thread=False)) as connection:
+        odd(connection)
+        before = connection.row_factory, connection.text_factory, connection.isolation_level
+        with SqliteSaver(connection) as saver:
+            _use(saver)
+            asyncio.run(_use_async(saver))
+        assert (connection.row_factory, connection.text_factory, connection.isolation_level) == before
+        # It stays the user's, open and usable.
+        connection.row_factory = None
+        assert len(connection.execute("SELECT thread_id FROM threadmark_thread WHERE live").fetchall()) == 1
+
+
+def test_a_connection_with_an_open_transaction_is_refused_and_left_alone() -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+        with SqliteSaver(connection) as saver:
+            _use(saver)
+            connection.execute("BEGIN")
+            connection.execute("INSERT INTO theirs VALUES (1)")
+            with pytest.raises(StoreError, match="open transaction"):
+                saver.put(at("thread"), checkpoint(), {}, {})
+            assert connection.in_transaction
+            connection.execute("COMMIT")
+            saver.put(at("thread"), checkpoint(), {}, {})
+        assert connection.execute("SELECT x FROM theirs").fetchall() == [(1,)]
+
+
+def test_a_connection_bound_to_a_thread_says_what_to_do() -> None:
+    async def elsewhere() -> None:
+        await asyncio.to_thread(saver.get, at("thread"))
+
+    with closing(sqlite3.connect(":memory:")) as connection, SqliteSaver(connection) as saver:
+        _use(saver)
+        with pytest.raises(StoreError, match="check_same_thread=False"):
+            asyncio.run(elsewhere())
+
+
+def test_a_closed_connection_is_an_error() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.close()
+    with pytest.raises(ConfigError, match="closed"):
+        SqliteSaver(connection)
+
+
+def test_an_aiosqlite_connection_that_was_closed_is_an_error() -> None:
+    async def main() -> None:
+        async with aiosqlite.connect(":memory:") as connection:
+            saver = SqliteSaver(connection)
+            await saver.aput(at("thread"), checkpoint(), {}, {})
+        with pytest.raises(StoreError, match="not open"):
+            await saver.aget(at("thread"))
+
+    asyncio.run(main())
+
+
+def test_several_savers_may_share_a_connection_in_turn() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        one, other = SqliteSaver(connection), SqliteSaver(connection)
+        config = one.put(at("thread"), checkpoint({"a": 1}), {}, {"a": 1})
+        one.close()
+        found = other.get(config)
+        assert found is not None
+        assert found["channel_values"] == {"a": 1}
+
+
+@pytest.mark.parametrize("odd", [None, "row", "text", "isolation"])
+@pytest.mark.parametrize("place", ["memory", "file"])
+def test_an_aiosqlite_connection(odd: str | None, place: str, tmp_path: Path) -> None:
+    target = ":memory:" if place == "memory" else str(tmp_path / "threads.db")
+
+    async def main() -> None:
+        async with aiosqlite.connect(target) as connection:
+            if odd == "row":
+                connection.row_factory = aiosqlite.Row
+            elif odd == "text":
+                connection.text_factory = bytes
+            elif odd == "isolation":
+                connection.isolation_level = "EXCLUSIVE"
+            saver = SqliteSaver(connection)
+            await _use_async(saver)
+            await asyncio.gather(*(saver.aput(at(number), checkpoint(), {}, {}) for number in range(20)))
+            with pytest.raises(ConfigError, match="asyncio only"):
+                saver.get(at("thread"))
+            await saver.aclose()
+            async with connection.execute("SELECT count(*) FROM threadmark_thread WHERE live") as cursor:
+                row = await cursor.fetchone()
+                assert row is not None
+                assert tuple(row) == (20,)
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_call_on_an_aiosqlite_connection_is_whole_or_nothing(tmp_path: Path) -> None:
+    async def cancelled(call: Awaitable[Any], turns: int) -> None:
+        task = asyncio.ensure_future(call)
+        for _ in range(turns):
+            await asyncio.sleep(0.0002)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def main() -> None:
+        async with aiosqlite.connect(tmp_path / "threads.db") as connection:
+            saver = SqliteSaver(connection)
+            config = await saver.aput(at("thread"), checkpoint({"a": 1}), {}, {"a": 1})
+            for number in range(40):
+                await cancelled(saver.aput_writes(config, [("a", number), ("b", number)], str(number)), number % 8)
+                made = checkpoint({"a": number}, checkpoint_id=early_id(number))
+                await cancelled(saver.aput(at("other"), made, {}, {"a": 1}), number % 5)
+            found = await saver.aget_tuple(config)
+            assert found is not None
+            tasks: dict[str, list[str]] = {}
+            for task, channel, _ in found.pending_writes or []:
+                tasks.setdefault(task, []).append(channel)
+            assert all(channels == ["a", "b"] for channels in tasks.values())
+            assert not connection.in_transaction
+
+    asyncio.run(main())
+
+
+def test_a_path_may_be_text_or_a_path_or_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with SqliteSaver("one.db") as saver:
+        monkeypatch.chdir("/")
+        _use(saver)
+    monkeypatch.chdir(tmp_path)
+    odd = "two 100% ?x=1#.db"
+    for database in (tmp_path / "two.db", Path("three.db"), odd):
+        with SqliteSaver(database) as saver:
+            _use(saver)
+    for url in ("sqlite:///four.db", f"sqlite:///{tmp_path}/five.db", "sqlite:///six%20seven.db"):
+        with SqliteSaver.from_url(url) as saver:
+            _use(saver)
+    names = {"one.db", "two.db", "three.db", odd, "four.db", "five.db", "six seven.db"}
+    assert {each.name for each in tmp_path.iterdir()} == names
+
+
+@pytest.mark.parametrize("url", ["sqlite://:memory:", "sqlite://"])
+def test_a_url_may_name_memory(url: str) -> None:
+    with SqliteSaver.from_url(url) as saver:
+        _use(saver)
+
+
+@pytest.mark.parametrize("database", ["", None, 7, b"", object()])
+def test_what_is_no_database_is_refused(database: Any) -> None:
+    with pytest.raises(ConfigError):
+        SqliteSaver(database)
+
+
+@pytest.mark.parametrize("url", ["sqlite:", "sqlite:/x.db", "sqlite:///", "sqlite://x.db", "mysql:///x.db", "x.db"])
+def test_a_url_that_names_no_file_says_how_to_write_one(url: str) -> None:
+    with pytest.raises(ConfigError, match="sqlite:///"):
+        SqliteSaver.from_url(url)
+
+
+def test_durability_is_full_or_normal(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="durability"):
+        SqliteSaver(tmp_path / "threads.db", durability="off")
+    for durability, level in (("full", 2), ("normal", 1)):
+        with closing(sqlite3.connect(":memory:")) as connection, SqliteSaver(connection, durability=durability) as saver:
+            saver.get(at("thread"))
+            assert connection.execute("PRAGMA synchronous").fetchone() == (level,)

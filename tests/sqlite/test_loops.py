@@ -1,0 +1,165 @@
+"""One saver, many event loops and threads, blocking calls inside a loop, and a fork."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlite.files import child, finished
+
+from threadmark import ClosedError
+from threadmark.conformance.engine import Run, at, checkpoint
+from threadmark_sqlite import SqliteSaver
+
+
+@pytest.fixture(params=["file", "memory"])
+def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    where = tmp_path / "threads.db" if request.param == "file" else ":memory:"
+    with SqliteSaver(where, durability="normal") as opened:
+        yield opened
+
+
+async def _steps(saver: SqliteSaver, thread: str, count: int = 3) -> None:
+    run = Run(saver, thread)
+    for number in range(count):
+        await run.step({"a": [thread, number, "x" * 300]})
+        await run.write(("a", number))
+    assert len([item async for item in saver.alist(at(thread))]) == count
+
+
+def test_one_event_loop_after_another(saver: SqliteSaver) -> None:
+    for number in range(4):
+        asyncio.run(_steps(saver, f"thread {number}"))
+    assert len(list(saver.list(None))) == 12
+
+
+def test_an_event_loop_in_each_of_many_threads(saver: SqliteSaver) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        futures = [pool.submit(asyncio.run, _steps(saver, f"thread {number}")) for number in range(16)]
+        for future in futures:
+            future.result()
+    assert len(list(saver.list(None))) == 48
+
+
+def test_both_faces_at_once(saver: SqliteSaver) -> None:
+    def blocking(number: int) -> None:
+        config = at(f"blocking {number}")
+        for _ in range(5):
+            config = saver.put(config, checkpoint({"a": "x" * 300}), {}, {"a": 1})
+        assert len(list(saver.list(at(f"blocking {number}")))) == 5
+
+    async def together() -> None:
+        tasks = [_steps(saver, f"asyncio {number}") for number in range(8)]
+        threads = [asyncio.to_thread(blocking, number) for number in range(8)]
+        await asyncio.gather(*tasks, *threads)
+
+    asyncio.run(together())
+    assert len(list(saver.list(None))) == 64
+
+
+def test_blocking_calls_inside_a_running_loop_work(saver: SqliteSaver) -> None:
+    async def blocks() -> None:
+        config = saver.put(at("thread"), checkpoint({"a": 1}), {}, {"a": 1})
+        saver.put_writes(config, [("a", 2)], "task")
+        background = asyncio.ensure_future(_steps(saver, "other"))
+        await asyncio.sleep(0)
+        assert saver.get(config) is not None
+        assert len(list(saver.list(at("thread")))) == 1
+        await background
+        saver.delete_thread("thread")
+        assert await saver.aget(config) is None
+
+    asyncio.run(asyncio.wait_for(blocks(), 60))
+
+
+def test_a_loop_that_is_gone_leaves_the_saver_well(saver: SqliteSaver) -> None:
+    async def abandon() -> None:
+        for number in range(20):
+            task = asyncio.ensure_future(saver.aput(at(number), checkpoint({"a": 1}), {}, {"a": 1}))
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.sleep(0)
+
+    asyncio.run(abandon())
+    asyncio.run(_steps(saver, "after"))
+
+
+def test_close_finishes_what_was_begun(tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+
+    async def put_and_close() -> list[Any]:
+        saver = SqliteSaver(path, durability="normal")
+        puts = [asyncio.ensure_future(saver.aput(at(number), checkpoint(), {}, {})) for number in range(50)]
+        await asyncio.sleep(0)
+        await saver.aclose()
+        return await asyncio.gather(*puts, return_exceptions=True)
+
+    outcomes = asyncio.run(put_and_close())
+    done = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+    assert all(isinstance(outcome, ClosedError) for outcome in outcomes if isinstance(outcome, BaseException))
+    with SqliteSaver(path) as saver:
+        assert len(list(saver.list(None))) == len(done)
+
+
+def test_no_thread_is_left_behind(tmp_path: Path) -> None:
+    before = threading.active_count()
+    for _ in range(3):
+        with SqliteSaver(tmp_path / "threads.db") as saver:
+            asyncio.run(_steps(saver, "thread", 1)) if False else saver.put(at("t"), checkpoint(), {}, {})
+            assert saver.get(at("t")) is not None
+    assert threading.active_count() == before
+
+
+FORK = """
+import os, sys
+from threadmark import ClosedError
+from threadmark_sqlite import SqliteSaver
+from threadmark.conformance.engine import at, checkpoint
+saver = SqliteSaver(sys.argv[1])
+config = saver.put(at("thread"), checkpoint({"a": "parent"}), {}, {"a": 1})
+listing = saver.list(None)
+assert saver.get(config) is not None
+if (pid := os.fork()) == 0:
+    try:
+        try:
+            assert saver.get(config)["channel_values"] == {"a": "parent"}
+            saver.put(at("child"), checkpoint({"a": "child"}), {}, {"a": 1})
+            saver.close()
+        except ClosedError as error:
+            print(error, flush=True)
+    except BaseException:
+        import traceback
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+_, status = os.waitpid(pid, 0)
+assert status == 0, status
+saver.put(config, checkpoint({"a": "parent again"}), {}, {"a": 2})
+print(len(list(saver.list(None))))
+saver.close()
+"""
+
+
+def test_after_a_fork_the_child_opens_the_file_anew(tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+    assert finished(child(FORK, path)).splitlines() == ["3"]
+    with SqliteSaver(path) as saver:
+        assert [item.checkpoint["channel_values"] for item in saver.list(at("child"))] == [{"a": "child"}]
+
+
+def test_after_a_fork_a_database_in_memory_says_where_it_is() -> None:
+    problem, count = finished(child(FORK, ":memory:")).splitlines()
+    assert "fork" in problem
+    assert count == "2"
+
+
+@pytest.mark.parametrize("use", [lambda saver: saver.close(), lambda saver: asyncio.run(saver.aclose())])
+def test_close_in_either_face_lets_go_of_the_file(use: Callable[[SqliteSaver], None], tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+    saver = SqliteSaver(path)
+    asyncio.run(_steps(saver, "thread"))
+    use(saver)
+    assert sorted(os.listdir(tmp_path)) == ["threads.db"]

@@ -1,0 +1,212 @@
+"""The house rules that a linter cannot check: layers, twins, SQL in its place, short modules, documented errors."""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import threadmark
+from threadmark import Saver, ThreadmarkError, errors
+from threadmark.conformance.faces import Blocking
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = sorted(path for path in ROOT.glob("libs/*/src/**/*.py"))
+CORE = ROOT / "libs" / "core" / "src" / "threadmark"
+
+LAYERS = (
+    "errors",
+    "versions",
+    "ids",
+    "text",
+    "digests",
+    "compression",
+    "model",
+    "config",
+    "metadata",
+    "serde",
+    "rope",
+    "stored",
+    "header",
+    "recall",
+    "program",
+    "store",
+    "saver",
+    "memory",
+    "urls",
+    "conformance",
+)
+"""The parts of core; each may import those before it."""
+
+LONGEST = 300
+LONGER: dict[str, tuple[int, str]] = {
+    "memory.py": (320, "one backend, read as a whole: its rows, its store and its driver"),
+}
+"""Modules that may be longer, up to 500 lines, and why."""
+
+STATEMENTS = (
+    r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|PRAGMA|BEGIN|SAVEPOINT|RELEASE|WITH|LOCK|SET|LISTEN)\s+[A-Z\d\"*_]",
+    r"\s*(PRAGMA|DROP \w+|ALTER \w+|SAVEPOINT|RELEASE)\s+\w",
+    r"\s*(BEGIN|COMMIT|ROLLBACK)\s*;?\s*$",
+    r"(?s).*\b(SELECT\b.*\bFROM|INSERT\b.*\bINTO|DELETE FROM|UPDATE\b.*\bSET|CREATE (UNIQUE )?(TABLE|INDEX))\b",
+)
+SQL_MODULES = {"sql.py", "migrations.py"}
+
+PACKAGE_OF = {"core": "threadmark", **{name: f"threadmark_{name}" for name in ("sqlite", "postgres", "redis")}}
+BACKENDS = {package for package in PACKAGE_OF.values() if package != "threadmark"}
+
+TWINS = sorted(name for name in vars(Saver) if name.startswith("a") and hasattr(Saver, name[1:]))
+ONE_FACED = {"get_next_version"}
+"""Public methods that do no I/O, and so need no twin."""
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """The modules that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{_name(path)} imports relatively: write the whole name"
+            module = node.module or ""
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def _part(module: str) -> str | None:
+    """The part of core that a module belongs to."""
+    first, _, rest = module.partition(".")
+    part = rest.partition(".")[0]
+    return part if first == "threadmark" and part in LAYERS else None
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """String constants, docstrings left out; of f-strings the constant beginning."""
+    tree = ast.parse(path.read_text())
+    docstrings = {
+        id(node.value)
+        for body in (getattr(each, "body", None) for each in ast.walk(tree))
+        if isinstance(body, list)
+        for node in body
+        if isinstance(node, ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
+def test_every_part_of_core_has_a_layer() -> None:
+    parts = {path.stem if path.is_file() else path.name for path in CORE.iterdir() if path.suffix in {".py", ""}}
+    assert parts - {"__init__", "__pycache__"} == set(LAYERS)
+
+
+@pytest.mark.parametrize("path", sorted(CORE.rglob("*.py")), ids=_name)
+def test_imports_go_one_way(path: Path) -> None:
+    if path == CORE / "__init__.py":
+        return
+    own = path.relative_to(CORE).parts[0].removesuffix(".py")
+    for module in _imports(path):
+        assert module != "threadmark", f"{_name(path)} imports the whole package, which imports it"
+        assert not module.startswith("threadmark_"), f"{_name(path)}: core knows no backend, but imports {module}"
+        part = _part(module)
+        if part is not None and part != own:
+            assert LAYERS.index(part) < LAYERS.index(own), f"{_name(path)}: {own} must not import {module}"
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if CORE not in path.parents], ids=_name)
+def test_backends_know_core_and_not_each_other(path: Path) -> None:
+    own = path.relative_to(ROOT).parts[3]
+    for module in _imports(path):
+        package = module.partition(".")[0]
+        assert not (package in BACKENDS and package != own and own in BACKENDS), f"{_name(path)} imports {module}"
+        assert _part(module) != "conformance", f"{_name(path)} imports the suite, which needs pytest"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_sql_stands_where_sql_is_read(path: Path) -> None:
+    if path.name not in SQL_MODULES:
+        found = [text for text in _texts(path) if _is_sql(text)]
+        assert found == [], f"{_name(path)} has SQL; it belongs in {' or '.join(sorted(SQL_MODULES))}"
+
+
+def _is_sql(text: str) -> bool:
+    return any(re.match(statement, text) for statement in STATEMENTS)
+
+
+def test_the_search_for_sql_finds_it() -> None:
+    statements = "SELECT 1|PRAGMA user_version|COMMIT|\n  INSERT OR IGNORE INTO x|DELETE FROM x|BEGIN IMMEDIATE|begin"
+    assert [_is_sql(text) for text in statements.split("|")] == [True] * 6 + [False]
+    assert not any(map(_is_sql, ("Select a backend", "SET", "with it", "an UPDATE that is not ours", "CREATE")))
+    assert any(_is_sql(text) for path in MODULES if path.name == "sql.py" for text in _texts(path))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_modules_are_short_and_say_what_they_are_for(path: Path) -> None:
+    text = path.read_text()
+    limit, _reason = LONGER.get(str(path.relative_to(CORE)) if CORE in path.parents else _name(path), (LONGEST, ""))
+    assert limit <= 500
+    assert len(text.splitlines()) <= limit, f"{_name(path)} is too long to be read at once"
+    assert ast.get_docstring(ast.parse(text)), f"{_name(path)} does not say what it is for"
+
+
+@pytest.mark.parametrize("name", ["utils", "util", "common", "helpers", "helper", "base", "internal", "misc", "manager"])
+def test_names_come_from_the_domain(name: str) -> None:
+    assert [_name(path) for path in MODULES if path.stem.strip("_") == name] == []
+
+
+def test_every_public_method_has_its_twin() -> None:
+    public = {
+        name for name, member in vars(Saver).items() if inspect.isfunction(member) and not name.startswith("_")
+    }
+    twins = set(TWINS)
+    assert public - twins - {name[1:] for name in twins} == ONE_FACED
+    contract = "get get_tuple list put put_writes delete_thread delete_for_runs copy_thread prune"
+    assert {f"a{name}" for name in [*contract.split(), "get_delta_channel_history", "close"]} <= twins
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_twins_have_one_signature(name: str) -> None:
+    blocking, asyncio = (inspect.signature(getattr(Saver, each)) for each in (name[1:], name))
+    # Parameters compare by name, kind, default and annotation.
+    assert list(asyncio.parameters.values()) == list(blocking.parameters.values())
+    returns = str(blocking.return_annotation)
+    expected = returns.replace("Iterator", "AsyncIterator") if name == "alist" else returns
+    assert str(asyncio.return_annotation) == expected
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_an_asyncio_twin_refers_to_the_other(name: str) -> None:
+    found = inspect.getdoc(getattr(Saver, name)) or ""
+    assert found.startswith(f"Like `{name[1:]}`, for asyncio.")
+
+
+def test_the_suite_adapts_every_twin_to_the_blocking_face() -> None:
+    assert sorted(name for name in vars(Blocking) if not name.startswith("_")) == TWINS
+
+
+def test_every_error_is_documented() -> None:
+    text = (ROOT / "docs" / "errors.md").read_text()
+    headings = re.findall(r"^## `(\w+)`$", text, re.MULTILINE)
+    exported = [name for name in threadmark.__all__ if _is_error(getattr(threadmark, name))]
+    assert sorted(headings) == sorted(exported)
+    for name in headings[1:]:
+        section = text.partition(f"## `{name}`")[2].partition("\n## ")[0]
+        assert "What happened:" in section, f"{name}: say what happened"
+        assert "What to do:" in section, f"{name}: say what to do"
+        assert f"| `{name}` |" in text, f"{name} is missing in the table"
+
+
+def test_every_error_is_exported_and_has_one_base() -> None:
+    for name, member in vars(errors).items():
+        if _is_error(member) and member.__module__ == errors.__name__ and name != "PlacedError":
+            assert name in threadmark.__all__
+    assert issubclass(errors.ConfigError, ValueError)
+
+
+def _is_error(member: object) -> bool:
+    return isinstance(member, type) and issubclass(member, ThreadmarkError)
