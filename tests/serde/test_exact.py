@@ -28,12 +28,6 @@ PLACES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.fixture(params=["ormsgpack", "msgpack"], autouse=True)
-def _packer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "msgpack":
-        monkeypatch.setattr(wire, "_HAS_FAST", False)
-
-
 def round_trip(value: Any) -> Any:
     serde = Serde()
     tag, encoded = serde.dumps_typed(value)
@@ -70,6 +64,7 @@ def test_what_cannot_come_back_is_refused_at_put(kind: str) -> None:
 
 
 def test_both_packers_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what is stored does not depend on which packages are installed."""
     values = [place(make()) for make in KINDS.values() for place in PLACES.values()]
     monkeypatch.setattr(wire, "_HAS_FAST", True)
     fast = [Serde().dumps_typed(value) for value in values]

@@ -80,11 +80,18 @@ def unpack_fast(encoded: bytes) -> Any:
     if not _HAS_FAST:
         raise NeedsSlowWayError
     try:
-        return ormsgpack.unpackb(encoded, option=ormsgpack.OPT_NON_STR_KEYS)
+        # ormsgpack ignores what follows a value: as the first of two, the value must end where the second begins.
+        pair = ormsgpack.unpackb(b"\x92" + encoded + _END, option=ormsgpack.OPT_NON_STR_KEYS)
     except ormsgpack.MsgpackDecodeError as error:
         raise NeedsSlowWayError from error
+    value, end = pair
+    if end != _END_NUMBER:
+        raise NeedsSlowWayError
+    return value
 
 
+_END_NUMBER = 0x7468726561646D6B
+_END = b"\xcf" + _END_NUMBER.to_bytes(8, "big")
 _ASK_ABOUT = (
     (
         ormsgpack.OPT_PASSTHROUGH_BIG_INT

@@ -1,0 +1,218 @@
+"""Stored bytes choose values, never code: whatever they name, nothing of it runs, and nothing is imported."""
+
+import sys
+import textwrap
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgpack import ExtType, packb  # type: ignore[import-untyped]  # it publishes no types
+from serde import specimens as s
+
+from threadmark.errors import ConfigError, CorruptDataError, ForbiddenTypeError, SerializationError
+from threadmark.serde import Registry, Serde
+
+
+def crafted(head: str, *items: Any, details: tuple[Any, ...] = ()) -> tuple[str, bytes]:
+    """A typed array as an attacker would write it."""
+    payload = head.encode() if len(head) == 1 else packb([head, *details])
+    return "t", packb([ExtType(84, payload), *items])
+
+
+@pytest.fixture
+def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A module that would leave a file behind if it were imported."""
+    sprung = tmp_path / "sprung"
+    source = f"""
+        from dataclasses import dataclass
+        from pathlib import Path
+
+        Path({str(sprung)!r}).touch()
+
+        @dataclass
+        class Bait:
+            x: int
+    """
+    (tmp_path / "threadmark_trap.py").write_text(textwrap.dedent(source))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "threadmark_trap", raising=False)
+    return sprung
+
+
+# CVE-2025-64439, CVE-2026-28277, CVE-2026-48775: the peers called what the data named.
+CALLABLES = ["os:system", "builtins:eval", "subprocess:Popen", "pathlib:Path.unlink", "functools:partial", "os:path.join"]
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+@pytest.mark.parametrize("letter", "EMmDASTBXKYyV#F=")
+def test_no_family_takes_a_name_that_is_not_of_it(letter: str, name: str) -> None:
+    for details in ((), (["x"],), (["x"], [], 0, 0), ("RED",), (None,), ("<f8", "C")):
+        with pytest.raises((CorruptDataError, ForbiddenTypeError, SerializationError)):
+            Serde().loads_typed(crafted(letter + name, "echo crafted", details=details))
+
+
+@pytest.mark.parametrize("method", ["model_validate_json", "parse_raw", "parse_file", "__init__", "construct"])
+def test_a_method_cannot_be_named(method: str) -> None:
+    with pytest.raises((CorruptDataError, ForbiddenTypeError)):
+        Serde().loads_typed(crafted(f"Mserde.specimens:Model.{method}", "{}", details=(["x"], [], 0, 0)))
+
+
+@pytest.mark.parametrize("head", ["Dthreadmark_trap:Bait", "Ethreadmark_trap:Bait", "Mthreadmark_trap:Bait"])
+def test_a_stored_name_imports_nothing(trap: Path, head: str) -> None:
+    with pytest.raises(ForbiddenTypeError, match="import it before loading"):
+        Serde().loads_typed(crafted(head, 1, details=(["x"],)))
+    assert not trap.exists()
+
+
+def test_a_name_on_the_allowlist_is_imported(trap: Path) -> None:
+    loaded = Serde(allow=["threadmark_trap:Bait"]).loads_typed(crafted("Dthreadmark_trap:Bait", 1, details=(["x"],)))
+    assert loaded.x == 1
+    assert trap.exists()
+
+
+def test_importing_anything_must_be_asked_for_by_its_name(trap: Path) -> None:
+    serde = Serde(dangerously_import_anything=True)
+    assert serde.loads_typed(crafted("Dthreadmark_trap:Bait", 1, details=(["x"],))).x == 1
+    assert trap.exists()
+
+
+# CVE-2025-64439 began in a second, weaker format that the decoder fell back to.
+@pytest.mark.parametrize("tag", ["json", "pickle", "msgpack", "null", "bytes", "", "T"])
+def test_there_is_no_other_format(tag: str) -> None:
+    with pytest.raises(CorruptDataError, match="tag"):
+        Serde().loads_typed((tag, b"cos\nsystem\n(S'true'\ntR."))
+
+
+# CVE-2026-27794: a blob of one kind was read as pickle.
+def test_pickled_bytes_are_not_unpickled() -> None:
+    for tag in ("m", "t"):
+        with pytest.raises(CorruptDataError):
+            Serde().loads_typed((tag, b"cos\nsystem\n(S'true'\ntR."))
+
+
+def test_a_nested_class_is_read_from_the_namespace_and_not_by_attribute() -> None:
+    """A metaclass, a descriptor or a module's `__getattr__` would otherwise run."""
+    for name in ("serde.specimens:Point.__class__", "serde.specimens:Computed.double", "numpy:testing"):
+        with pytest.raises((CorruptDataError, ForbiddenTypeError)):
+            Serde().loads_typed(crafted("D" + name, 1, details=(["x"],)))
+
+
+def test_a_class_answers_to_its_own_name_only() -> None:
+    """Imported names are other names for a class: `serde.test_safe:s` would be a way round the allowlist."""
+    with pytest.raises(ForbiddenTypeError):
+        Serde().loads_typed(crafted("Eserde.specimens:enum.Enum", details=("A",)))
+
+
+@pytest.mark.parametrize("items", [(), (1, 2, 3), ({"x": 1},), (b"",), ([],)])
+@pytest.mark.parametrize("head", ["Dserde.specimens:Point", "Sserde.specimens:Struct", "Tserde.specimens:Pair"])
+def test_items_that_do_not_fit_the_mark_are_corrupt(head: str, items: tuple[Any, ...]) -> None:
+    with pytest.raises(CorruptDataError):
+        Serde().loads_typed(crafted(head, *items, details=(["x", "y"] if "Point" in head else ["left", "right"],)))
+
+
+def test_an_array_is_read_as_this_module_crafts_it() -> None:
+    """So that the crafted ones below fail for what is wrong with them."""
+    loaded = Serde().loads_typed(crafted("Ynumpy:ndarray", [1], b"\0" * 8, details=("<f8", "C")))
+    assert np.array_equal(loaded, [0.0])
+
+
+def test_arrays_of_objects_cannot_be_made_of_bytes() -> None:
+    """Bytes taken for pointers would crash the process."""
+    shape = [["a", "O", 0]]
+    for dtype in ("O", "|O", ["fields", shape, 8, False], ["items", "O", [1]]):
+        with pytest.raises(CorruptDataError):
+            Serde().loads_typed(crafted("Ynumpy:ndarray", [1], b"\1" * 8, details=(dtype, "C")))
+
+
+@pytest.mark.parametrize("shape", [[2**62, 2**62], [-1], [3], ["a"], [2**63]])
+def test_the_shape_of_an_array_must_fit_its_bytes(shape: list[Any]) -> None:
+    with pytest.raises(CorruptDataError):
+        Serde().loads_typed(crafted("Ynumpy:ndarray", shape, b"\1" * 8, details=("<f8", "C")))
+
+
+@pytest.mark.parametrize("header", [b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xdb\xff\xff\xff\xff", b"\xc9\xff\xff\xff\xffT"])
+@pytest.mark.parametrize("tag", ["m", "t"])
+def test_a_length_of_four_gigabytes_is_refused(header: bytes, tag: str) -> None:
+    with pytest.raises(CorruptDataError):
+        Serde().loads_typed((tag, header + b"\1" * 100))
+
+
+@pytest.mark.parametrize("level", [b"\x91", b"\x81\xa1a", b"\x92\xd4Tt", b"\x81\x91"])
+@pytest.mark.parametrize("tag", ["m", "t"])
+def test_a_hundred_thousand_levels_are_refused(level: bytes, tag: str) -> None:
+    with pytest.raises(CorruptDataError):
+        Serde().loads_typed((tag, level * 100_000 + b"\xc0"))
+
+
+@pytest.mark.parametrize("blob", [b"", b"\xc1", b"\x92\x01", b"\x01\x02", b"\xa3a", b"\xd4\x05x"])
+@pytest.mark.parametrize("tag", ["m", "t"])
+def test_bytes_that_are_not_a_value_are_corrupt(blob: bytes, tag: str) -> None:
+    with pytest.raises(CorruptDataError):
+        Serde().loads_typed((tag, blob))
+
+
+def test_a_mark_in_another_place_is_corrupt() -> None:
+    stray = ExtType(84, b"t")
+    for value in (stray, [1, stray], {"a": stray}, {"a": [1, [stray, 1], stray]}):
+        with pytest.raises(CorruptDataError):
+            Serde().loads_typed(("t", packb(value)))
+
+
+def test_a_reference_to_no_mark_is_corrupt() -> None:
+    with pytest.raises(CorruptDataError):
+        Serde().loads_typed(("t", packb([ExtType(84, b"zz"), 1])))
+
+
+def test_a_defaultdicts_factory_must_be_a_class_of_data() -> None:
+    for name in ("subprocess:Popen", "threading:Thread", "builtins:eval", "builtins:open"):
+        with pytest.raises((ForbiddenTypeError, CorruptDataError)):
+            Serde().loads_typed(crafted("d", name, {}))
+
+
+class TestTheAllowlist:
+    """With `allow`, put and load refuse the same classes, so that nothing is stored that cannot be read."""
+
+    def test_refuses_others_at_put(self) -> None:
+        with pytest.raises(ForbiddenTypeError, match=r'\[0\]: .*Serde\(allow=\[\.\.\., "serde\.specimens:Point"\]\)'):
+            Serde(allow=[s.Model]).dumps_typed([s.Point(1)])
+
+    def test_refuses_others_at_load(self) -> None:
+        stored = Serde().dumps_typed({"a": s.Point(1)})
+        with pytest.raises(ForbiddenTypeError, match=r"\['a'\]: serde\.specimens:Point is not allowed here"):
+            Serde(allow=[]).loads_typed(stored)
+
+    @pytest.mark.parametrize("allow", [s.Point, "serde.specimens:Point", "serde.specimens:*"])
+    def test_takes_classes_and_names(self, allow: Any) -> None:
+        serde = Serde(allow=[allow])
+        assert serde.loads_typed(serde.dumps_typed(s.Point(1))) == s.Point(1)
+
+    def test_does_not_take_a_prefix(self) -> None:
+        for allow in ("serde.specimens:Poin", "serde:*", "serde.specimens:", "serde.specimens", "*"):
+            with pytest.raises(ForbiddenTypeError):
+                Serde(allow=[allow]).dumps_typed(s.Point(1))
+
+    def test_leaves_builtin_kinds_alone(self) -> None:
+        serde = Serde(allow=[])
+        value = [{1, "a"}, (2,), ValueError("x"), defaultdict(list), 1 << 99]
+        assert str(serde.loads_typed(serde.dumps_typed(value))) == str(value)
+
+    def test_has_room_for_registered_classes(self) -> None:
+        registry = Registry()
+        registry.register(s.Point)
+        serde = Serde(allow=[], registry=registry)
+        assert serde.loads_typed(serde.dumps_typed(s.Point(1))) == s.Point(1)
+
+    def test_checks_the_arguments_of_generic_models(self) -> None:
+        stored = Serde().dumps_typed(s.Box[s.Model](item=s.Model()))
+        with pytest.raises(ForbiddenTypeError):
+            Serde(allow=[s.Box]).loads_typed(stored)
+        assert Serde(allow=[s.Box, s.Model]).loads_typed(stored).item == s.Model()
+
+
+def test_a_registration_cannot_take_anothers_name() -> None:
+    registry = Registry()
+    registry.register(s.Point, "point", lambda point: point.x, s.Point)
+    with pytest.raises(ConfigError, match="belongs to"):
+        registry.register(s.Model, "point", lambda model: model.x, lambda x: s.Model(x=x))
