@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from backends import BACKENDS
 
+from backends import BACKENDS
 from threadmark.conformance import (
     CASES,
     FACES,

@@ -1,8 +1,8 @@
 """Savers used at random hold what plain dictionaries hold."""
 
 import pytest
-from backends import BACKENDS
 
+from backends import BACKENDS
 from threadmark.conformance import FACES, check_model
 
 # A database in memory costs little, so it is used at length; the file shows that nothing depends on memory.

@@ -9,12 +9,11 @@ from typing import Any
 
 import psycopg
 import psycopg_pool
-from postgres.cluster import shared
 
+from postgres.cluster import shared
 from threadmark import Saver
 from threadmark.conformance import Opener
 from threadmark_postgres import PostgresSaver
-
 
 _TABLES = ("thread", "segment", "checkpoint", "head", "write")
 

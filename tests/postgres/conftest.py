@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+
 from postgres.cluster import Cluster, shared
 
 _numbers = itertools.count()

@@ -3,8 +3,8 @@
 import asyncio
 import os
 import random
-import sys
 import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,11 +12,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from threadmark import ClosedError
-from threadmark_postgres import PostgresSaver
 
 from postgres.cluster import Cluster
 from postgres.steps import aplay, count, play, step, thread
+from threadmark import ClosedError
+from threadmark_postgres import PostgresSaver
 
 _OPEN = """
     SELECT count(*) FROM pg_stat_activity

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from postgres.backends import ASYNCIO_ONLY, BOTH_FACES
 
+from postgres.backends import ASYNCIO_ONLY, BOTH_FACES
 from threadmark.conformance import (
     CASES,
     FACES,

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from threadmark import CheckpointTuple, CorruptDataError
-from threadmark_postgres import PostgresSaver
 
 from postgres.steps import play, thread
+from threadmark import CheckpointTuple, CorruptDataError
+from threadmark_postgres import PostgresSaver
 
 _COLUMNS = {
     "segment": ["key", "data"],

@@ -4,10 +4,10 @@ import threading
 import time
 
 import psycopg
-from threadmark_postgres import PostgresSaver
 
 from postgres.cluster import Cluster
 from postgres.steps import step, thread
+from threadmark_postgres import PostgresSaver
 
 _WORKERS = 4
 

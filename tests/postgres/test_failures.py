@@ -8,12 +8,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from threadmark import Saver, StoreError
-from threadmark_postgres import PostgresSaver
 
 from postgres.cluster import Cluster
 from postgres.proxy import Proxy
 from postgres.steps import FACES, aplay, count, play, step, thread
+from threadmark import Saver, StoreError
+from threadmark_postgres import PostgresSaver
 
 _END_SESSIONS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -6,10 +6,10 @@ import psycopg
 import psycopg_pool
 import pytest
 from psycopg.rows import dict_row, namedtuple_row
-from threadmark import ClosedError, ConfigError, StoreError
-from threadmark_postgres import PostgresSaver
 
 from postgres.steps import aplay, count, play, step, thread
+from threadmark import ClosedError, ConfigError, StoreError
+from threadmark_postgres import PostgresSaver
 
 
 @pytest.mark.parametrize("autocommit", [True, False])

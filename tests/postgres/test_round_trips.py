@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from threadmark import Saver
-from threadmark_postgres import PostgresSaver
 
 from postgres.cluster import Cluster
 from postgres.proxy import Proxy
 from postgres.steps import FACES, aplay, step, thread
+from threadmark import Saver
+from threadmark_postgres import PostgresSaver
 
 
 @pytest.fixture

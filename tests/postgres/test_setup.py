@@ -7,13 +7,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
-import threadmark
 from psycopg.conninfo import make_conninfo
-from threadmark import ConfigError, SchemaError, StoreError
-from threadmark_postgres import PostgresSaver, ddl, migrations
 
+import threadmark
 from postgres.cluster import Cluster
 from postgres.steps import count, play, thread
+from threadmark import ConfigError, SchemaError, StoreError
+from threadmark_postgres import PostgresSaver, ddl, migrations
 
 _PROCESSES = 8
 _START = """

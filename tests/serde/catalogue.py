@@ -38,6 +38,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from msgpack import ExtType, Timestamp  # type: ignore[import-untyped]  # it publishes no types
+
 from serde import specimens as s
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from serde import specimens as s
 from serde.catalogue import EXACT, REFUSED
 from serde.sameness import same
-
 from threadmark.errors import SerializationError
 from threadmark.serde import Serde, wire
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from msgpack import ExtType, packb  # type: ignore[import-untyped]  # it publishes no types
-from serde import specimens as s
 
+from serde import specimens as s
 from threadmark.errors import ConfigError, CorruptDataError, ForbiddenTypeError, SerializationError
 from threadmark.serde import Registry, Serde
 

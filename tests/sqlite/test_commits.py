@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlite_file import looking_at
 
+from sqlite_file import looking_at
 from threadmark import ConfigError, StoreError
 from threadmark.conformance.engine import Run, at, checkpoint, early_id
 from threadmark.program import Program, Query, Transaction

@@ -8,10 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from children import child, finished
-from sqlite_file import looking_at
 
 import threadmark_sqlite.driver.connection as opening
+from children import child, finished
+from sqlite_file import looking_at
 from threadmark import CorruptDataError, SchemaError, StoreError
 from threadmark.conformance.engine import Run, at, checkpoint
 from threadmark_sqlite import SqliteSaver, migrations

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import child, finished
 
+from children import child, finished
 from threadmark import ClosedError
 from threadmark.conformance.engine import Run, at, checkpoint
 from threadmark_sqlite import SqliteSaver

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
+
 from children import child, finished, line_from, tell
 from sqlite_file import looking_at
-
 from threadmark.conformance.engine import at
 from threadmark_sqlite import SqliteSaver
 

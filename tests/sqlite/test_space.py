@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-from sqlite_file import looking_at
 
+from sqlite_file import looking_at
 from threadmark.conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from threadmark.conformance.backend import Backend, World, in_world
 from threadmark.conformance.engine import Run, at, checkpoint, id_of, listed
+from threadmark.conformance.turns import Patient, Turns
 from threadmark.errors import ConfigError
 from threadmark.model import CheckpointTuple
-from threadmark.conformance.turns import Patient, Turns
 from threadmark.program import Driver
 from threadmark.saver import Saver
 
