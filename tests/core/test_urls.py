@@ -56,7 +56,7 @@ def test_an_unknown_scheme_says_which_there_are() -> None:
 
 
 def test_a_path_is_no_url_and_the_error_shows_one() -> None:
-    with pytest.raises(ConfigError, match="sqlite:///agents.db"):
+    with pytest.raises(ConfigError, match=r"sqlite:///agents\.db"):
         threadmark.open("agents.db")
 
 

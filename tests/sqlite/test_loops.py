@@ -105,9 +105,9 @@ def test_close_finishes_what_was_begun(tmp_path: Path) -> None:
 
 def test_no_thread_is_left_behind(tmp_path: Path) -> None:
     before = threading.active_count()
-    for _ in range(3):
+    for number in range(3):
         with SqliteSaver(tmp_path / "threads.db") as saver:
-            asyncio.run(_steps(saver, "thread", 1))
+            asyncio.run(_steps(saver, f"thread {number}"))
             saver.put(at("thread"), checkpoint(), {}, {})
             assert saver.get(at("thread")) is not None
     assert threading.active_count() == before
