@@ -154,15 +154,15 @@ def test_modules_are_short_and_say_what_they_are_for(path: Path) -> None:
     assert ast.get_docstring(ast.parse(text)), f"{_name(path)} does not say what it is for"
 
 
-@pytest.mark.parametrize("name", ["utils", "util", "common", "helpers", "helper", "base", "internal", "misc", "manager"])
+@pytest.mark.parametrize(
+    "name", ["utils", "util", "common", "helpers", "helper", "base", "internal", "misc", "manager"]
+)
 def test_names_come_from_the_domain(name: str) -> None:
     assert [_name(path) for path in MODULES if path.stem.strip("_") == name] == []
 
 
 def test_every_public_method_has_its_twin() -> None:
-    public = {
-        name for name, member in vars(Saver).items() if inspect.isfunction(member) and not name.startswith("_")
-    }
+    public = {name for name, member in vars(Saver).items() if inspect.isfunction(member) and not name.startswith("_")}
     twins = set(TWINS)
     assert public - twins - {name[1:] for name in twins} == ONE_FACED
     contract = "get get_tuple list put put_writes delete_thread delete_for_runs copy_thread prune"
