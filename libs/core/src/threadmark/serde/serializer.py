@@ -44,8 +44,22 @@ class Serde:
         dangerously_import_anything: bool = False,
         registry: Registry = DEFAULT,
     ) -> None:
-        classes = Classes(registry, allow, import_anything=dangerously_import_anything)
+        self._allow = None if allow is None else frozenset(allow)
+        self._import_anything = dangerously_import_anything
+        self._registry = registry
+        classes = Classes(registry, self._allow, import_anything=dangerously_import_anything)
         self._plans = Plans(registry, classes)
+
+    def allowing(self, classes: Iterable[type | str]) -> "Serde":
+        """A serializer that allows these classes too; this one, where no list limits it or all are listed."""
+        wanted = frozenset(classes)
+        if self._allow is None or wanted <= self._allow:
+            return self
+        return Serde(
+            allow=self._allow | wanted,
+            dangerously_import_anything=self._import_anything,
+            registry=self._registry,
+        )
 
     def dumps_typed(self, obj: Any, /) -> tuple[str, bytes]:
         """The value as a tag and bytes; equal values give equal bytes in every process."""
