@@ -1,8 +1,8 @@
 """Damages encoded values at random and reads them: every result must be a value or one of our errors.
 
-Run it: `PYTHONPATH=libs/core/src:tests python benchmarks/serde_fuzz.py [inputs] [seed]`; a million by default. It
-starts from the encodings of every kind in the tests' catalogue, limits the memory of its own process, and ends with
-what came out of the inputs, the longest single one, and the memory it took.
+Run it: `PYTHONPATH=libs/core/src:tests python benchmarks/serde_fuzz.py [inputs] [seed]`; a million by
+default. It starts from the encodings of every kind in the tests' catalogue, limits the memory of its own
+process, and ends with what came out of the inputs, the longest single one, and the memory it took.
 """
 
 import collections
@@ -14,15 +14,30 @@ import warnings
 
 from serde.catalogue import EXACT
 from serde.specimens import Model, Point
-
 from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
 from threadmark.serde import Serde
 
 MEMORY_LIMIT = 2 << 30
 OURS = (CorruptDataError, ForbiddenTypeError, SerializationError)
 # Bytes that mean something: headers of long things, marks, and lengths at their limits.
-TELLING = [b"\xdd\xff\xff\xff\xff", b"\xdc\xff\xff", b"\xdf\x7f\xff\xff\xff", b"\xdb\xff\xff\xff\xff", b"\xd4T"]
-TELLING += [b"\xc1", b"\xc0", b"\x90", b"\x80", b"\xa0", b"\xc7\x00T", b"\xd5T", b"\xcf" + b"\xff" * 8, b"\xcb\x7f\xf8"]
+TELLING = [
+    b"\xdd\xff\xff\xff\xff",
+    b"\xdc\xff\xff",
+    b"\xdf\x7f\xff\xff\xff",
+    b"\xdb\xff\xff\xff\xff",
+    b"\xd4T",
+]
+TELLING += [
+    b"\xc1",
+    b"\xc0",
+    b"\x90",
+    b"\x80",
+    b"\xa0",
+    b"\xc7\x00T",
+    b"\xd5T",
+    b"\xcf" + b"\xff" * 8,
+    b"\xcb\x7f\xf8",
+]
 
 
 def starting_points(serde: Serde) -> list[bytes]:
@@ -39,7 +54,9 @@ def damaged(encoded: bytes, others: list[bytes], rng: random.Random) -> bytes:
         end = min(len(encoded), start + rng.choice([0, 1, 1, 2, 8]))
         other = rng.choice(others)
         cut = rng.randrange(len(other) + 1)
-        middle = rng.choice([b"", rng.randbytes(1), rng.randbytes(3), rng.choice(TELLING), other[cut : cut + 30]])
+        middle = rng.choice(
+            [b"", rng.randbytes(1), rng.randbytes(3), rng.choice(TELLING), other[cut : cut + 30]]
+        )
         encoded = encoded[:start] + middle + encoded[end:]
     return encoded
 
@@ -67,7 +84,8 @@ def main(inputs: int = 1_000_000, seed: int = 1) -> None:
             raise
         longest = max(longest, time.perf_counter() - start)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(f"{inputs:,} inputs: {dict(outcomes)}; longest {longest * 1000:.1f} ms; memory grew by {grown / 1024:.0f} MiB")
+    print(f"{inputs:,} inputs: {dict(outcomes)}")
+    print(f"the longest took {longest * 1000:.1f} ms; memory grew by {grown / 1024:.0f} MiB")
 
 
 if __name__ == "__main__":

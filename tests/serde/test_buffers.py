@@ -6,12 +6,31 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from serde.sameness import same
 
+from serde.sameness import same
 from threadmark.serde import Serde, buffers, wire
 
 # Numbers, lengths and texts made of the very bytes that the search has to tell apart.
-TELLING = [0xC4, 0xC5, 0xC6, 0xC7, 0xCA, 0xCB, 0xCC, 0xCD, 0xCE, 0xCF, 0xD3, 0xD4, 0xD5, 0xD9, 0xDA, 0xDB, 0xDD, 0xDF]
+TELLING = [
+    0xC4,
+    0xC5,
+    0xC6,
+    0xC7,
+    0xCA,
+    0xCB,
+    0xCC,
+    0xCD,
+    0xCE,
+    0xCF,
+    0xD3,
+    0xD4,
+    0xD5,
+    0xD9,
+    0xDA,
+    0xDB,
+    0xDD,
+    0xDF,
+]
 numbers = st.lists(st.sampled_from([*TELLING, 0, 0x40, 0xA1, 0x80]), min_size=1, max_size=8).map(
     lambda digits: int.from_bytes(bytes(digits), "big")
 )
@@ -24,7 +43,7 @@ plain = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)),
     max_leaves=20,
 )
-buffers_ = st.lists(st.sampled_from(TELLING), max_size=5).map(lambda content: bytearray(content))
+buffers_ = st.lists(st.sampled_from(TELLING), max_size=5).map(bytearray)
 
 
 @pytest.fixture(params=[True, False], ids=["ormsgpack", "msgpack"], autouse=True)

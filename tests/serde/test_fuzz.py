@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from serde.catalogue import EXACT
 
+from serde.catalogue import EXACT
 from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
 from threadmark.serde import Serde
 

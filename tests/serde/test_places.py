@@ -4,8 +4,8 @@ import threading
 from typing import Any
 
 import pytest
-from serde import specimens as s
 
+from serde import specimens as s
 from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
 from threadmark.serde import Serde
 
