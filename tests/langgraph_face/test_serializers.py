@@ -1,6 +1,7 @@
 """The serializer is the user's to choose; clones that may load more classes share everything else."""
 
 import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,13 +88,20 @@ def test_serializer_without_tags_is_given_some() -> None:
         assert put_value(saver, {"a": (1, 2)}) == {"a": (1, 2)}
 
 
+@dataclass
+class Own:
+    """A class that only its module knows."""
+
+    text: str
+
+
 def test_clone_with_an_allowlist_shares_the_database_and_only_loads_more() -> None:
-    entry = (HumanMessage.__module__, HumanMessage.__name__)
+    entry = (Own.__module__, Own.__qualname__)
     with wrap(MemorySaver(serde=Serde(allow=[]))) as strict:
         clone = strict.with_allowlist({entry})
         assert isinstance(clone, Checkpointer)
-        assert put_value(clone, HumanMessage("hi")) == HumanMessage("hi")
-        with pytest.raises(ForbiddenTypeError, match="HumanMessage"):
+        assert put_value(clone, Own("hi")) == Own("hi")
+        with pytest.raises(ForbiddenTypeError, match="Own"):
             strict.get_tuple(THREAD)
         assert clone.with_allowlist({entry}) is clone
 
@@ -101,9 +109,9 @@ def test_clone_with_an_allowlist_shares_the_database_and_only_loads_more() -> No
 def test_clone_of_an_encrypted_saver_stays_encrypted() -> None:
     with wrap(MemorySaver()) as saver:
         saver.serde = EncryptedSerializer(Reversing(), Serde(allow=[]))
-        clone = saver.with_allowlist({(HumanMessage.__module__, HumanMessage.__name__)})
+        clone = saver.with_allowlist({(Own.__module__, Own.__qualname__)})
         assert isinstance(clone.serde, EncryptedSerializer)
-        assert put_value(clone, HumanMessage("hi")) == HumanMessage("hi")
+        assert put_value(clone, Own("hi")) == Own("hi")
 
 
 def test_langgraphs_serializer_is_extended_as_langgraph_does() -> None:
