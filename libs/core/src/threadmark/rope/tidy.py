@@ -27,8 +27,8 @@ _MENDED = 8  # and where it costs more it is made to cost so many times less tha
 def tidied(slices: list[Slice]) -> list[Slice]:
     """The same value within the bounds of what may be stored.
 
-    The order matters: the first two rules may leave less of a segment in use, the third answers for that, and
-    the last two drop segments only as a whole.
+    The order matters: the first rule may leave less of a segment in use, the second answers for that, and the
+    last two drop segments only as a whole.
     """
     for rule in (_without_tatters, _without_waste, _without_crowd):
         slices = rule(slices)
