@@ -1,6 +1,6 @@
 """Threadmark as LangGraph's checkpointer: import a saver from here instead, or `wrap` one."""
 
-from threadmark_langgraph import packets as _packets  # noqa: F401 - registers LangGraph's types
+from threadmark_langgraph import registered as _registered  # noqa: F401 - its import registers
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.moving import Moved, Problem, export, migrate
 from threadmark_langgraph.postgres import AsyncPostgresSaver, PostgresSaver
