@@ -9,6 +9,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -134,15 +135,11 @@ def main() -> None:
     ours, theirs = Serde(), JsonPlusSerializer(allowed_msgpack_modules=True)
     head = ("encode", "decode", "bytes", "encode x", "decode x", "size x")
     print(f"{'state':22}" + "".join(f"{title:>11}" for title in head))
-    for make in (messages, plain_messages, deep_state, scalars):
+    for make in (messages, plain_messages, deep_state, arrays, scalars):
         value = make(random.Random(7))
         mine, other = ours.dumps_typed(value), theirs.dumps_typed(value)
-        encode, peer_encode = best(
-            [lambda v=value: ours.dumps_typed(v), lambda v=value: theirs.dumps_typed(v)]
-        )
-        decode, peer_decode = best(
-            [lambda d=mine: ours.loads_typed(d), lambda d=other: theirs.loads_typed(d)]
-        )
+        encode, peer_encode = best([partial(ours.dumps_typed, value), partial(theirs.dumps_typed, value)])
+        decode, peer_decode = best([partial(ours.loads_typed, mine), partial(theirs.loads_typed, other)])
         print(
             f"{make.__name__:22}{encode:9.0f}us{decode:9.0f}us{len(mine[1]):11,}"
             f"{peer_encode / encode:10.2f}x{peer_decode / decode:10.2f}x{len(other[1]) / len(mine[1]):10.2f}x"

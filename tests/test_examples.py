@@ -22,7 +22,7 @@ def test_an_example_runs_to_its_end(example: Path) -> None:
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    assert run.stdout.splitlines()[-1].startswith("Done:")
+    assert run.stdout.splitlines()[-1].endswith("as told.")
     assert not run.stderr
 
 

@@ -42,7 +42,7 @@ LAYERS = (
 
 LONGEST = 300
 LONGER: dict[str, tuple[int, str]] = {
-    "memory.py": (320, "one backend, read as a whole: its rows, its store and its driver"),
+    "libs/postgres/src/threadmark_postgres/sql.py": (480, "every statement of a backend, in one place"),
 }
 """Modules that may be longer, up to 500 lines, and why."""
 
@@ -58,7 +58,7 @@ PACKAGE_OF = {"core": "threadmark", **{name: f"threadmark_{name}" for name in ("
 BACKENDS = {package for package in PACKAGE_OF.values() if package != "threadmark"}
 
 TWINS = sorted(name for name in vars(Saver) if name.startswith("a") and hasattr(Saver, name[1:]))
-ONE_FACED = {"get_next_version"}
+ONE_FACED = {"get_next_version", "with_serde"}
 """Public methods that do no I/O, and so need no twin."""
 
 
@@ -154,15 +154,15 @@ def test_modules_are_short_and_say_what_they_are_for(path: Path) -> None:
     assert ast.get_docstring(ast.parse(text)), f"{_name(path)} does not say what it is for"
 
 
-@pytest.mark.parametrize("name", ["utils", "util", "common", "helpers", "helper", "base", "internal", "misc", "manager"])
+@pytest.mark.parametrize(
+    "name", ["utils", "util", "common", "helpers", "helper", "base", "internal", "misc", "manager"]
+)
 def test_names_come_from_the_domain(name: str) -> None:
     assert [_name(path) for path in MODULES if path.stem.strip("_") == name] == []
 
 
 def test_every_public_method_has_its_twin() -> None:
-    public = {
-        name for name, member in vars(Saver).items() if inspect.isfunction(member) and not name.startswith("_")
-    }
+    public = {name for name, member in vars(Saver).items() if inspect.isfunction(member) and not name.startswith("_")}
     twins = set(TWINS)
     assert public - twins - {name[1:] for name in twins} == ONE_FACED
     contract = "get get_tuple list put put_writes delete_thread delete_for_runs copy_thread prune"

@@ -84,7 +84,7 @@ def test_damaged_json_is_said_to_be(text: str) -> None:
 
 
 def test_a_filter_names_the_key_that_it_cannot_compare() -> None:
-    with pytest.raises(ConfigError, match="filter.*'when'"):
+    with pytest.raises(ConfigError, match=r"filter.*'when'"):
         checked_filter({"ok": 1, "when": object()})
 
 

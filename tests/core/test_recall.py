@@ -28,7 +28,7 @@ def test_it_never_holds_more_than_its_capacity() -> None:
             data = chance.randbytes(chance.choice([100, 1000, 20_000]))
             recall.see_value("thread", 1, _stored(data), data)
             recall.see_checkpoint(f"thread {number}", "", str(number), _known(1, data))
-            recall.see_writes("thread", "", str(number), [value_digest(data)])
+            recall.see_write("thread", "", str(number), "channel", value_digest(data))
             assert 0 <= recall.used <= capacity
         recall.clear()
         assert recall.used == 0
@@ -69,11 +69,13 @@ def test_writes_of_a_step_are_found_for_the_next() -> None:
     values = [bytes([number]) * 300 for number in range(40)]
     for data in values:
         recall.see_value("thread", 1, _stored(data), data)
-    recall.see_writes("thread", "", "id", [value_digest(values[0]), b"", b"unknown digest.."])
-    assert values[0] in [source.data for source in recall.written("thread", "", "id", 1)]
-    assert values[0] not in [source.data for source in recall.written("thread", "", "other", 1)]
-    assert recall.written("thread", "", "id", 2) == []
-    assert 0 < len(recall.written("thread", "", "other", 1)) < 40
+    for digest in (value_digest(values[0]), b"", b"unknown digest.."):
+        recall.see_write("thread", "", "id", "channel", digest)
+    assert [source.data for source in recall.written("thread", "", "id", "channel", 1)] == [values[0]]
+    assert recall.written("thread", "", "id", "other", 1) == []
+    assert recall.written("thread", "", "other", "channel", 1) == []
+    assert recall.written("thread", "", "id", "channel", 2) == []
+    assert 0 < len(recall.recent("thread", 1)) < 40
 
 
 def test_literals_are_not_remembered() -> None:
@@ -92,11 +94,11 @@ def test_many_threads_use_it_at_once() -> None:
         for _ in range(1500):
             data = chance.choice(values)
             recall.see_value("thread", 1, _stored(data), data)
-            recall.see_writes("thread", "", "id", [value_digest(data)])
+            recall.see_write("thread", "", "id", "channel", value_digest(data))
             other = chance.choice(values)
             if (found := recall.data("thread", value_digest(other))) not in (None, other):
                 wrong.append(found or b"")
-            recall.written("thread", "", "id", 1)
+            recall.written("thread", "", "id", "channel", 1)
 
     threads = [threading.Thread(target=use, args=(seed,)) for seed in range(6)]
     for each in threads:

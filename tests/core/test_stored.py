@@ -74,7 +74,9 @@ def test_any_bytes_are_a_header_or_damage(data: bytes) -> None:
     assert isinstance(header, Header)
 
 
-VERSIONS = st.dictionaries(st.text(), st.integers(0, (1 << 63) - 1) | st.floats(allow_nan=False) | st.text(), max_size=5)
+VERSIONS = st.dictionaries(
+    st.text(), st.integers(0, (1 << 63) - 1) | st.floats(allow_nan=False) | st.text(), max_size=5
+)
 
 
 @given(VERSIONS, LITERALS)

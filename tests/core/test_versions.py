@@ -17,7 +17,8 @@ def test_integers_count(number: int) -> None:
 @given(st.integers(0, 1 << 40), st.floats(0, 0.999))
 def test_floats_count(number: int, fraction: float) -> None:
     following = next_version(number + fraction)
-    assert (type(following), following > number + fraction) == (float, True)
+    assert isinstance(following, float)
+    assert following > number + fraction
 
 
 @given(st.integers(0, 10**31), st.integers(0, 10**16 - 1))
@@ -40,5 +41,5 @@ def test_a_bare_number_as_text_is_continued() -> None:
 
 @pytest.mark.parametrize("version", ["", ".", "x", "-1", "1x.2", "\u0661", " 1"])
 def test_other_text_is_refused(version: str) -> None:
-    with pytest.raises(ConfigError, match="cannot be continued|not one that can be continued"):
+    with pytest.raises(ConfigError, match="not one that can be continued"):
         next_version(version)

@@ -1,4 +1,6 @@
-"""The tests of the serializer share specimens and a notion of sameness; both are imported as `serde.<module>`."""
+"""The tests of the serializer share specimens and a notion of sameness; both are imported as
+`serde.<module>`.
+"""
 
 import sys
 from pathlib import Path

@@ -3,7 +3,7 @@
 Plain equality forgives too much here: 1 equals True, a datetime's fold does not count, NaN equals nothing.
 """
 
-import datetime
+import datetime as dt
 import ipaddress
 import struct
 from array import array
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
 from pydantic import BaseModel
 
 
@@ -53,7 +53,9 @@ def _sort_key(member: Any) -> str:
 
 
 def _same_mappings(one: Any, other: Any) -> bool:
-    return _same_items(list(one.keys()), list(other.keys())) and _same_items(list(one.values()), list(other.values()))
+    return _same_items(list(one.keys()), list(other.keys())) and _same_items(
+        list(one.values()), list(other.values())
+    )
 
 
 def _same_moments(one: Any, other: Any) -> bool:
@@ -71,9 +73,17 @@ def _same_arrays(one: Any, other: Any) -> bool:
     return bool(one.tobytes() == other.tobytes())
 
 
+def _same_scalars(one: Any, other: Any) -> bool:
+    # The text form of a long double says it all; its bytes have undefined ones among them.
+    exact = one.dtype.char in "gG" or one.tobytes() == other.tobytes()
+    return bool(one.dtype == other.dtype and exact and str(one) == str(other))
+
+
 def _same_masked(one: Any, other: Any) -> bool:
     parts = ("data", "fill_value", "hardmask")
-    masks = (one.mask is np.ma.nomask) == (other.mask is np.ma.nomask) and np.array_equal(one.mask, other.mask)
+    masks = (one.mask is np.ma.nomask) == (other.mask is np.ma.nomask) and np.array_equal(
+        one.mask, other.mask
+    )
     return masks and all(same(getattr(one, part), getattr(other, part)) for part in parts)
 
 
@@ -115,7 +125,9 @@ def _attributes(value: Any) -> dict[str, Any]:
     for owner in type(value).__mro__:
         slots = vars(owner).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            mangled = f"_{owner.__name__.lstrip('_')}{name}" if name.startswith("__") and name[-1] != "_" else name
+            mangled = (
+                f"_{owner.__name__.lstrip('_')}{name}" if name.startswith("__") and name[-1] != "_" else name
+            )
             if hasattr(value, mangled) and name not in _NOT_COMPARED:
                 found[mangled] = getattr(value, mangled)
     for name in _NOT_COMPARED:
@@ -123,9 +135,26 @@ def _attributes(value: Any) -> dict[str, Any]:
     return found
 
 
-_REMEMBERING = (PurePath, ipaddress.IPv4Address, ipaddress.IPv6Address, ipaddress.IPv4Network, ipaddress.IPv6Network)
+_REMEMBERING = (
+    PurePath,
+    ipaddress.IPv4Address,
+    ipaddress.IPv6Address,
+    ipaddress.IPv4Network,
+    ipaddress.IPv6Network,
+)
 _NOT_COMPARED = ("__dict__", "__weakref__", "__orig_class__", "_attrs_cached_hash")
-_EXCEPTION_FIELDS = ("errno", "strerror", "filename", "filename2", "name", "path", "code", "value", "encoding", "object")
+_EXCEPTION_FIELDS = (
+    "errno",
+    "strerror",
+    "filename",
+    "filename2",
+    "name",
+    "path",
+    "code",
+    "value",
+    "encoding",
+    "object",
+)
 _COMPARISONS: tuple[tuple[Any, Any], ...] = (
     (Enum, lambda one, other: one is other or one == other),
     # A path and an address remember what they have worked out; that is not part of them.
@@ -134,15 +163,18 @@ _COMPARISONS: tuple[tuple[Any, Any], ...] = (
     (complex, lambda one, other: _same_floats(one.real, other.real) and _same_floats(one.imag, other.imag)),
     (np.ma.MaskedArray, _same_masked),
     (np.ndarray, _same_arrays),
-    (np.generic, lambda one, other: one.dtype == other.dtype and one.tobytes() == other.tobytes()),
+    (np.generic, _same_scalars),
     (pd.DataFrame, _same_frames),
     (pd.Series, _same_series),
     (pd.Index, _same_indexes),
     (type(pd.NaT), lambda one, other: one is other),
     (type(pd.NA), lambda one, other: one is other),
-    (pd.Timestamp, lambda one, other: one == other and one.unit == other.unit and str(one.tz) == str(other.tz)),
-    ((datetime.datetime, datetime.time), _same_moments),
-    (datetime.timezone, lambda one, other: one.__getinitargs__() == other.__getinitargs__()),
+    (
+        pd.Timestamp,
+        lambda one, other: one == other and one.unit == other.unit and str(one.tz) == str(other.tz),
+    ),
+    ((dt.datetime, dt.time), _same_moments),
+    (dt.timezone, lambda one, other: one.__getinitargs__() == other.__getinitargs__()),
     (Decimal, lambda one, other: one.as_tuple() == other.as_tuple()),
     (BaseException, _same_exceptions),
     (BaseModel, _same_models),
@@ -155,7 +187,12 @@ _COMPARISONS: tuple[tuple[Any, Any], ...] = (
     (ChainMap, lambda one, other: _same_items(one.maps, other.maps)),
     (deque, lambda one, other: one.maxlen == other.maxlen and _same_items(one, other)),
     (array, lambda one, other: one.typecode == other.typecode and one.tobytes() == other.tobytes()),
-    (slice, lambda one, other: _same_items([one.start, one.stop, one.step], [other.start, other.stop, other.step])),
+    (
+        slice,
+        lambda one, other: _same_items(
+            [one.start, one.stop, one.step], [other.start, other.stop, other.step]
+        ),
+    ),
     ((list, tuple), _same_items),
     ((str, int, bytes, bytearray), lambda one, other: one == other),
 )

@@ -1,20 +1,28 @@
-"""Classes of every family that the serializer stores, as users write them; `specimens` makes values of them."""
+"""Classes of every family that the serializer stores, as users write them; the catalogue has their values."""
 
-import dataclasses
 import enum
 import functools
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import InitVar, dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypedDict, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypedDict, TypeVar
 
 import attrs
 import msgspec
 import pydantic
 import pydantic.dataclasses
 import pydantic.v1
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, RootModel, SecretStr, computed_field, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    RootModel,
+    SecretStr,
+    computed_field,
+    field_validator,
+)
 
 T = TypeVar("T")
 
@@ -22,7 +30,7 @@ T = TypeVar("T")
 class Colour(enum.Enum):
     RED = "r"
     GREEN = ("g", 2)
-    ALSO_RED = "r"
+    ALSO_RED = "r"  # noqa: PIE796 - an alias is the point
 
 
 class Level(enum.IntEnum):
@@ -54,10 +62,14 @@ class Planet(enum.Enum):
 
 class Outer:
     class Kind(enum.Enum):
+        """An enum in a class."""
+
         A = 1
 
     @dataclass
     class Inner:
+        """A dataclass in a class."""
+
         x: int
 
 
@@ -140,9 +152,13 @@ class FrozenAttr:
     x: Any
 
 
+def _converted(value: Any) -> tuple[Any, str]:
+    return (value, "converted")
+
+
 @attrs.define(slots=False)
 class DictAttr:
-    x: Any = attrs.field(converter=lambda value: (value, "converted"))
+    x: Any = attrs.field(converter=_converted)
     _private: int = 3
 
 
@@ -316,7 +332,7 @@ class Money(Decimal):
     pass
 
 
-class Trouble(Exception):
+class TroubleError(Exception):
     """Its `__init__` takes what `args` does not have."""
 
     def __init__(self, code: int, *, hint: str) -> None:
@@ -325,13 +341,12 @@ class Trouble(Exception):
         self.hint = hint
 
 
-class Missing(KeyError):
+class MissingKeyError(KeyError):
     pass
 
 
 class Group(ExceptionGroup[Exception]):
-    def derive(self, excs: Any) -> Self:
-        return type(self)(self.message, excs)
+    pass
 
 
 def attach(value: Any, **attributes: Any) -> Any:
@@ -341,14 +356,13 @@ def attach(value: Any, **attributes: Any) -> Any:
     return value
 
 
-def raised(error: BaseException, cause: BaseException | None = None) -> BaseException:
-    """The error as it is when it has been raised from another and caught."""
-    try:
-        raise error from cause
-    except BaseException as caught:  # noqa: BLE001 - whatever it is, it is a specimen
-        return caught.with_traceback(None)
+def raised(error: BaseException, cause: BaseException) -> BaseException:
+    """The error as if it had been raised from a cause, while handling the cause."""
+    error.__cause__ = error.__context__ = cause
+    return error
 
 
-def replaced(value: Any, **changes: Any) -> Any:
-    """A dataclass with changes."""
-    return dataclasses.replace(value, **changes)
+def noted(error: BaseException, note: str) -> BaseException:
+    """The error with a note."""
+    error.add_note(note)
+    return error

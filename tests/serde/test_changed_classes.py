@@ -33,27 +33,36 @@ def put_into(module: ModuleType, cls: Any, name: str) -> Any:
 
 
 def a_dataclass(**fields: Any) -> Any:
-    return dataclass(type("C", (), {"__annotations__": dict.fromkeys(fields, Any), **_defaults(fields, field)}))
+    return dataclass(
+        type("C", (), {"__annotations__": dict.fromkeys(fields, Any), **_defaults(fields, field)})
+    )
 
 
 def an_attrs_class(**fields: Any) -> Any:
-    return attrs.define(type("C", (), {"__annotations__": dict.fromkeys(fields, Any), **_defaults(fields, attrs.field)}))
+    return attrs.define(
+        type("C", (), {"__annotations__": dict.fromkeys(fields, Any), **_defaults(fields, attrs.field)})
+    )
 
 
 def a_model(**fields: Any) -> Any:
-    return type("C", (BaseModel,), {"__annotations__": dict.fromkeys(fields, Any), "__module__": "changing"} | {
-        name: default for name, default in fields.items() if default is not ...
-    })
+    return type(
+        "C",
+        (BaseModel,),
+        {"__annotations__": dict.fromkeys(fields, Any), "__module__": "changing"}
+        | {name: default for name, default in fields.items() if default is not ...},
+    )
 
 
 def a_struct(**fields: Any) -> Any:
-    return msgspec.defstruct("C", [name if default is ... else (name, Any, default) for name, default in fields.items()])
+    return msgspec.defstruct(
+        "C", [name if default is ... else (name, Any, default) for name, default in fields.items()]
+    )
 
 
 def a_named_tuple(**fields: Any) -> Any:
     made = NamedTuple("C", [(name, Any) for name in fields])  # type: ignore[misc]  # made up at run time
     given = tuple(default for default in fields.values() if default is not ...)
-    made.__new__.__defaults__ = given  # type: ignore[attr-defined]  # what a class statement would do
+    made.__new__.__defaults__ = given  # what a class statement would do
     made._field_defaults = dict(zip(list(fields)[-len(given) :], given, strict=True)) if given else {}
     return made
 
@@ -74,10 +83,14 @@ class TestFields:
         loaded = Serde().loads_typed(stored)
         assert (loaded.a, loaded.b) == (1, 2)
 
-    def test_a_new_field_without_default_is_an_error(self, make: Callable[..., Any], module: ModuleType) -> None:
+    def test_a_new_field_without_default_is_an_error(
+        self, make: Callable[..., Any], module: ModuleType
+    ) -> None:
         stored = Serde().dumps_typed({"k": put_into(module, make(a=...), "C")(a=1)})
         put_into(module, make(a=..., b=...), "C")
-        with pytest.raises(SerializationError, match=r"\['k'\]: a stored C .* \(b is new and has no default\)"):
+        with pytest.raises(
+            SerializationError, match=r"\['k'\]: a stored C .* \(b is new and has no default\)"
+        ):
             Serde().loads_typed(stored)
 
     def test_a_removed_field_is_an_error(self, make: Callable[..., Any], module: ModuleType) -> None:
@@ -90,7 +103,8 @@ class TestFields:
         stored = Serde().dumps_typed(put_into(module, make(a=..., b=...), "C")(a=1, b=2))
         registry = Registry()
         registry.register(
-            put_into(module, make(total=..., note="none"), "C"), upgrade=lambda old: {"total": old["a"] + old["b"]}
+            put_into(module, make(total=..., note="none"), "C"),
+            upgrade=lambda old: {"total": old["a"] + old["b"]},
         )
         loaded = Serde(registry=registry).loads_typed(stored)
         assert (loaded.total, loaded.note) == (3, "none")
@@ -109,7 +123,9 @@ class TestFields:
         serde = Serde(registry=registry)
         assert serde.loads_typed(serde.dumps_typed(cls(a=1))).a == 1
 
-    def test_a_renamed_class_is_found_by_its_alias(self, make: Callable[..., Any], module: ModuleType) -> None:
+    def test_a_renamed_class_is_found_by_its_alias(
+        self, make: Callable[..., Any], module: ModuleType
+    ) -> None:
         stored = Serde().dumps_typed(put_into(module, make(a=...), "Old")(a=1))
         del module.Old
         with pytest.raises(ForbiddenTypeError, match=r'register\(TheClass, aliases=\["changing:Old"\]\)'):
@@ -118,7 +134,9 @@ class TestFields:
         registry.register(put_into(module, make(a=...), "New"), aliases=["changing:Old"])
         assert Serde(registry=registry).loads_typed(stored) == module.New(a=1)
 
-    def test_a_class_defined_again_replaces_the_first(self, make: Callable[..., Any], module: ModuleType) -> None:
+    def test_a_class_defined_again_replaces_the_first(
+        self, make: Callable[..., Any], module: ModuleType
+    ) -> None:
         """As when a notebook's cell runs twice."""
         serde = Serde()
         first = put_into(module, make(a=...), "C")
@@ -165,7 +183,9 @@ class Handle:
 class TestRegisteredFunctions:
     def test_store_what_no_family_knows(self) -> None:
         registry = Registry()
-        registry.register(Handle, "handle", lambda handle: {"n": (handle.number,)}, lambda state: Handle(*state["n"]))
+        registry.register(
+            Handle, "handle", lambda handle: {"n": (handle.number,)}, lambda state: Handle(*state["n"])
+        )
         serde = Serde(registry=registry)
         first, second = serde.loads_typed(serde.dumps_typed([Handle(1), Handle(2)]))
         assert (first.number, second.number) == (1, 2)

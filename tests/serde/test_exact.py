@@ -19,12 +19,12 @@ PLACES: dict[str, Callable[[Any], Any]] = {
     "in a dict": lambda value: {"a": {"b": value}},
     "in a dict with other keys": lambda value: {1: value},
     "in a dataclass": lambda value: s.Point(value, [value]),
-    "in slots": lambda value: s.SlotPoint(value),
+    "in slots": s.SlotPoint,
     "in a model": lambda value: s.Model(x=value),
-    "in attrs": lambda value: s.Attr(value),
-    "in a named tuple": lambda value: s.Pair(value),
+    "in attrs": s.Attr,
+    "in a named tuple": s.Pair,
     "in a subclass of list": lambda value: s.Many([value]),
-    "in an exception": lambda value: ValueError(value),
+    "in an exception": ValueError,
 }
 
 

@@ -42,18 +42,28 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 # CVE-2025-64439, CVE-2026-28277, CVE-2026-48775: the peers called what the data named.
-CALLABLES = ["os:system", "builtins:eval", "subprocess:Popen", "pathlib:Path.unlink", "functools:partial", "os:path.join"]
+CALLABLES = [
+    "os:system",
+    "builtins:eval",
+    "subprocess:Popen",
+    "pathlib:Path.unlink",
+    "functools:partial",
+    "os:path.join",
+]
 
 
 @pytest.mark.parametrize("name", CALLABLES)
 @pytest.mark.parametrize("letter", "EMmDASTBXKYyV#F=")
 def test_no_family_takes_a_name_that_is_not_of_it(letter: str, name: str) -> None:
-    for details in ((), (["x"],), (["x"], [], 0, 0), ("RED",), (None,), ("<f8", "C")):
+    variants: list[tuple[Any, ...]] = [(), (["x"],), (["x"], [], 0, 0), ("RED",), (None,), ("<f8", "C")]
+    for details in variants:
         with pytest.raises((CorruptDataError, ForbiddenTypeError, SerializationError)):
             Serde().loads_typed(crafted(letter + name, "echo crafted", details=details))
 
 
-@pytest.mark.parametrize("method", ["model_validate_json", "parse_raw", "parse_file", "__init__", "construct"])
+@pytest.mark.parametrize(
+    "method", ["model_validate_json", "parse_raw", "parse_file", "__init__", "construct"]
+)
 def test_a_method_cannot_be_named(method: str) -> None:
     with pytest.raises((CorruptDataError, ForbiddenTypeError)):
         Serde().loads_typed(crafted(f"Mserde.specimens:Model.{method}", "{}", details=(["x"], [], 0, 0)))
@@ -67,7 +77,9 @@ def test_a_stored_name_imports_nothing(trap: Path, head: str) -> None:
 
 
 def test_a_name_on_the_allowlist_is_imported(trap: Path) -> None:
-    loaded = Serde(allow=["threadmark_trap:Bait"]).loads_typed(crafted("Dthreadmark_trap:Bait", 1, details=(["x"],)))
+    loaded = Serde(allow=["threadmark_trap:Bait"]).loads_typed(
+        crafted("Dthreadmark_trap:Bait", 1, details=(["x"],))
+    )
     assert loaded.x == 1
     assert trap.exists()
 
@@ -106,10 +118,14 @@ def test_a_class_answers_to_its_own_name_only() -> None:
 
 
 @pytest.mark.parametrize("items", [(), (1, 2, 3), ({"x": 1},), (b"",), ([],)])
-@pytest.mark.parametrize("head", ["Dserde.specimens:Point", "Sserde.specimens:Struct", "Tserde.specimens:Pair"])
+@pytest.mark.parametrize(
+    "head", ["Dserde.specimens:Point", "Sserde.specimens:Struct", "Tserde.specimens:Pair"]
+)
 def test_items_that_do_not_fit_the_mark_are_corrupt(head: str, items: tuple[Any, ...]) -> None:
     with pytest.raises(CorruptDataError):
-        Serde().loads_typed(crafted(head, *items, details=(["x", "y"] if "Point" in head else ["left", "right"],)))
+        Serde().loads_typed(
+            crafted(head, *items, details=(["x", "y"] if "Point" in head else ["left", "right"],))
+        )
 
 
 def test_an_array_is_read_as_this_module_crafts_it() -> None:
@@ -132,7 +148,10 @@ def test_the_shape_of_an_array_must_fit_its_bytes(shape: list[Any]) -> None:
         Serde().loads_typed(crafted("Ynumpy:ndarray", shape, b"\1" * 8, details=("<f8", "C")))
 
 
-@pytest.mark.parametrize("header", [b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xdb\xff\xff\xff\xff", b"\xc9\xff\xff\xff\xffT"])
+@pytest.mark.parametrize(
+    "header",
+    [b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xdb\xff\xff\xff\xff", b"\xc9\xff\xff\xff\xffT"],
+)
 @pytest.mark.parametrize("tag", ["m", "t"])
 def test_a_length_of_four_gigabytes_is_refused(header: bytes, tag: str) -> None:
     with pytest.raises(CorruptDataError):
@@ -175,7 +194,9 @@ class TestTheAllowlist:
     """With `allow`, put and load refuse the same classes, so that nothing is stored that cannot be read."""
 
     def test_refuses_others_at_put(self) -> None:
-        with pytest.raises(ForbiddenTypeError, match=r'\[0\]: .*Serde\(allow=\[\.\.\., "serde\.specimens:Point"\]\)'):
+        with pytest.raises(
+            ForbiddenTypeError, match=r'\[0\]: .*Serde\(allow=\[\.\.\., "serde\.specimens:Point"\]\)'
+        ):
             Serde(allow=[s.Model]).dumps_typed([s.Point(1)])
 
     def test_refuses_others_at_load(self) -> None:

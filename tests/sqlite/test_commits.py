@@ -15,6 +15,7 @@ from threadmark import ConfigError, StoreError
 from threadmark.conformance.engine import Run, at, checkpoint, early_id
 from threadmark.program import Program, Query, Transaction
 from threadmark_sqlite import SqliteSaver
+from threadmark_sqlite.driver import connection as opening
 from threadmark_sqlite.driver import writer
 
 
@@ -24,11 +25,10 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
 
     def connect(*arguments: Any) -> sqlite3.Connection:
-        connection = original(*arguments)
+        connection = opening.connect(*arguments)
         connection.set_trace_callback(seen.append)
         return connection
 
-    original = writer.connect
     monkeypatch.setattr(writer, "connect", connect)
     return seen
 

@@ -225,6 +225,9 @@ def test_durability_is_full_or_normal(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="durability"):
         SqliteSaver(tmp_path / "threads.db", durability="off")
     for durability, level in (("full", 2), ("normal", 1)):
-        with closing(sqlite3.connect(":memory:")) as connection, SqliteSaver(connection, durability=durability) as saver:
+        with (
+            closing(sqlite3.connect(":memory:")) as connection,
+            SqliteSaver(connection, durability=durability) as saver,
+        ):
             saver.get(at("thread"))
             assert connection.execute("PRAGMA synchronous").fetchone() == (level,)

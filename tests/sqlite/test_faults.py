@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -73,9 +74,11 @@ def test_a_file_of_another_application_is_refused_and_left_alone(tmp_path: Path)
         connection.execute("PRAGMA application_id = 1234")
         connection.execute("CREATE TABLE theirs (x)")
     before = path.read_bytes()
-    for use in (lambda saver: saver.get(at("t")), lambda saver: saver.put(at("t"), checkpoint(), {}, {})):
-        with SqliteSaver(path) as saver, pytest.raises(SchemaError, match="another application"):
-            use(saver)
+    with SqliteSaver(path) as saver:
+        with pytest.raises(SchemaError, match="another application"):
+            saver.get(at("thread"))
+        with pytest.raises(SchemaError, match="another application"):
+            saver.put(at("thread"), checkpoint(), {}, {})
     assert path.read_bytes() == before
 
 
@@ -124,7 +127,7 @@ with SqliteSaver(sys.argv[1]) as saver:
 
 
 @pytest.mark.parametrize("open_elsewhere", [True, False])
-def test_a_read_only_file_can_be_read(open_elsewhere: bool) -> None:
+def test_a_read_only_file_can_be_read(*, open_elsewhere: bool) -> None:
     with TemporaryDirectory() as folder, ExitStack() as stack:
         path = Path(folder) / "threads.db"
         writer = stack.enter_context(SqliteSaver(path))
@@ -172,7 +175,9 @@ def test_a_full_disk_is_an_error_with_nothing_half_stored(tmp_path: Path, monkey
         assert saver.prune(["thread"], strategy="delete", dry_run=True).segments == 0
 
 
-def test_one_full_disk_among_neighbours_stops_only_who_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_full_disk_among_neighbours_stops_only_who_needs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "threads.db"
     prepare = opening.prepare
 
@@ -180,12 +185,12 @@ def test_one_full_disk_among_neighbours_stops_only_who_needs_it(tmp_path: Path, 
         prepare(connection, settings)
         connection.execute("PRAGMA max_page_count = 80")
 
-    async def many() -> list[object]:
+    async def many() -> list[Any]:
         puts = [
             saver.aput(at(number), checkpoint({"a": os.urandom(600_000) if number == 5 else number}), {}, {"a": 1})
             for number in range(12)
         ]
-        return await asyncio.gather(*puts, return_exceptions=True)
+        return list(await asyncio.gather(*puts, return_exceptions=True))
 
     monkeypatch.setattr(opening, "prepare", prepare_small)
     with SqliteSaver(path) as saver:

@@ -1,7 +1,6 @@
 """One saver, many event loops and threads, blocking calls inside a loop, and a fork."""
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -95,7 +94,7 @@ def test_close_finishes_what_was_begun(tmp_path: Path) -> None:
         puts = [asyncio.ensure_future(saver.aput(at(number), checkpoint(), {}, {})) for number in range(50)]
         await asyncio.sleep(0)
         await saver.aclose()
-        return await asyncio.gather(*puts, return_exceptions=True)
+        return list(await asyncio.gather(*puts, return_exceptions=True))
 
     outcomes = asyncio.run(put_and_close())
     done = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
@@ -106,10 +105,11 @@ def test_close_finishes_what_was_begun(tmp_path: Path) -> None:
 
 def test_no_thread_is_left_behind(tmp_path: Path) -> None:
     before = threading.active_count()
-    for _ in range(3):
+    for number in range(3):
         with SqliteSaver(tmp_path / "threads.db") as saver:
-            asyncio.run(_steps(saver, "thread", 1)) if False else saver.put(at("t"), checkpoint(), {}, {})
-            assert saver.get(at("t")) is not None
+            asyncio.run(_steps(saver, f"thread {number}"))
+            saver.put(at("thread"), checkpoint(), {}, {})
+            assert saver.get(at("thread")) is not None
     assert threading.active_count() == before
 
 
@@ -162,4 +162,4 @@ def test_close_in_either_face_lets_go_of_the_file(use: Callable[[SqliteSaver], N
     saver = SqliteSaver(path)
     asyncio.run(_steps(saver, "thread"))
     use(saver)
-    assert sorted(os.listdir(tmp_path)) == ["threads.db"]
+    assert [each.name for each in tmp_path.iterdir()] == ["threads.db"]

@@ -47,8 +47,9 @@ path = sys.argv[1]
 saver = SqliteSaver(path)
 config, number = at("thread"), 0
 while True:
-    made = checkpoint({"a": [number] * 200, "b": "x" * 2000}, {"a": number, "b": number}, checkpoint_id=early_id(number))
-    config = saver.put(config, made, {"n": number}, {"a": number, "b": number})
+    versions = {"a": number, "b": number}
+    made = checkpoint({"a": [number] * 200, "b": "x" * 2000}, versions, checkpoint_id=early_id(number))
+    config = saver.put(config, made, {"n": number}, versions)
     saver.put_writes(config, [("a", number), ("b", "y" * 2000)], "task")
     os.write(1, b"%d\\n" % number)
     number += 1

@@ -1,10 +1,12 @@
 """Threadmark as LangGraph's checkpointer: import a saver from here instead, or `wrap` one."""
 
-from threadmark_langgraph import registered as _registered  # noqa: F401 - its import registers
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.moving import Moved, Problem, export, migrate
 from threadmark_langgraph.postgres import AsyncPostgresSaver, PostgresSaver
 from threadmark_langgraph.savers import AsyncSqliteSaver, InMemorySaver, SqliteSaver
+from threadmark_langgraph.values import register_values
+
+register_values()
 
 __all__ = [
     "AsyncPostgresSaver",
@@ -17,5 +19,6 @@ __all__ = [
     "SqliteSaver",
     "export",
     "migrate",
+    "register_values",
     "wrap",
 ]

@@ -95,9 +95,9 @@ WITH chosen AS (
     WHERE t.thread_id = $1::text AND t.live
 ), pending AS (
     SELECT w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum
-    FROM chosen AS c
-    JOIN tm.write AS w
-        ON w.thread_id = $1::text AND w.ns = $2::text AND w.checkpoint_id = coalesce(c.id, c.rank)
+    FROM tm.write AS w
+    WHERE w.thread_id = $1::text AND w.ns = $2::text
+        AND w.checkpoint_id = (SELECT coalesce(c.id, c.rank) FROM chosen AS c)
 ), needed (key) AS (
     SELECT unnest(h.needs)
     FROM chosen AS c
@@ -150,16 +150,20 @@ FROM tm.segment
 WHERE thread_id = $1::text
 """
 
+# OFFSET 0 makes it one look-up in the index for each key; without statistics a join would read the whole thread.
 ROWS = f"""
 SELECT {_ROW}
 FROM unnest($2::text[], $3::text[]) AS asked (ns, id)
-JOIN tm.checkpoint AS c
-    ON c.thread_id = $1::text AND c.ns = asked.ns AND c.rank = asked.id AND c.id IS NULL
-UNION ALL
-SELECT {_ROW}
-FROM unnest($2::text[], $3::text[]) AS asked (ns, id)
-JOIN tm.checkpoint AS c
-    ON c.thread_id = $1::text AND c.ns = asked.ns AND c.id = asked.id
+CROSS JOIN LATERAL (
+    SELECT {_ALL}
+    FROM tm.checkpoint AS c
+    WHERE c.thread_id = $1::text AND c.ns = asked.ns AND c.rank = asked.id AND c.id IS NULL
+    UNION ALL
+    SELECT {_ALL}
+    FROM tm.checkpoint AS c
+    WHERE c.thread_id = $1::text AND c.ns = asked.ns AND c.id = asked.id
+    OFFSET 0
+) AS c
 """
 
 _WRITE = "w.ns, w.checkpoint_id, w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum"
@@ -167,8 +171,12 @@ _WRITE = "w.ns, w.checkpoint_id, w.task_id, w.idx, w.task_path, w.channel, w.val
 WRITES = f"""
 SELECT {_WRITE}
 FROM unnest($2::text[], $3::text[]) AS asked (ns, id)
-JOIN tm.write AS w
-    ON w.thread_id = $1::text AND w.ns = asked.ns AND w.checkpoint_id = asked.id
+CROSS JOIN LATERAL (
+    SELECT *
+    FROM tm.write AS w
+    WHERE w.thread_id = $1::text AND w.ns = asked.ns AND w.checkpoint_id = asked.id
+    OFFSET 0
+) AS w
 """
 
 WRITES_OF_THREAD = f"""
@@ -293,7 +301,8 @@ SELECT epoch, live, steady, too_late
 FROM judged
 """
 
-# A checkpoint that is stored again may get another rank, so the row of its old rank goes first.
+# A checkpoint that is stored again may get another rank, so the row of its old rank goes first. Here and below, the
+# conditions with ANY say again what the joins say, because only they surely become look-ups in an index.
 ADD_CHECKPOINTS = f"""
 {_ADD}, given AS (
     SELECT *
@@ -305,12 +314,14 @@ ADD_CHECKPOINTS = f"""
     DELETE FROM tm.checkpoint AS c
     USING given
     WHERE c.thread_id = $1::text AND c.ns = given.ns AND c.rank = given.id AND c.id IS NULL
+        AND c.ns = ANY ($7::text[]) AND c.rank = ANY ($8::text[])
     RETURNING c.rank
 ), renamed AS (
     DELETE FROM tm.checkpoint AS c
     USING given
     WHERE c.thread_id = $1::text AND c.ns = given.ns AND c.rank <> given.rank
         AND c.id = coalesce(given.id, given.rank)
+        AND c.ns = ANY ($7::text[]) AND c.id = ANY (ARRAY(SELECT coalesce(id, rank) FROM given))
     RETURNING c.rank
 ), added AS (
     INSERT INTO tm.checkpoint AS c
@@ -366,14 +377,17 @@ WITH doomed AS (
     DELETE FROM tm.checkpoint AS c
     USING doomed
     WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.rank = doomed.id AND c.id IS NULL
+        AND c.ns = ANY ($2::text[]) AND c.rank = ANY ($3::text[])
 ), stepped_back AS (
     DELETE FROM tm.checkpoint AS c
     USING doomed
     WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.id = doomed.id
+        AND c.ns = ANY ($2::text[]) AND c.id = ANY ($3::text[])
 ), writes AS (
     DELETE FROM tm.write AS w
     USING doomed
     WHERE w.thread_id = $1::text AND w.ns = doomed.ns AND w.checkpoint_id = doomed.id
+        AND w.ns = ANY ($2::text[]) AND w.checkpoint_id = ANY ($3::text[])
 ), segments AS (
     DELETE FROM tm.segment
     WHERE thread_id = $1::text AND key = ANY ($4::bytea[])

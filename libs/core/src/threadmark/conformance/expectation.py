@@ -34,7 +34,9 @@ class Kept:
             "values": self.values,
             "versions": self.versions,
             "metadata": repr(self.metadata),
-            "writes": [(task, channel, value) for (task, _), (channel, value) in sorted(self.writes.items(), key=_place)],
+            "writes": [
+                (task, channel, value) for (task, _), (channel, value) in sorted(self.writes.items(), key=_place)
+            ],
         }
 
 
@@ -83,11 +85,7 @@ class Expectation:
 
     def newest_first(self, thread: str | None, ns: str | None) -> list[Kept]:
         """What a listing should yield."""
-        chosen = [
-            kept
-            for kept in self._kept.values()
-            if thread in (None, kept.thread) and ns in (None, kept.ns)
-        ]
+        chosen = [kept for kept in self._kept.values() if thread in (None, kept.thread) and ns in (None, kept.ns)]
         return sorted(chosen, key=lambda kept: (kept.rank, kept.thread, kept.ns), reverse=True)
 
     def newest(self, thread: str, ns: str) -> Kept | None:

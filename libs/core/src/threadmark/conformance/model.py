@@ -127,7 +127,9 @@ class SaverMachine(RuleBasedStateMachine):
         versions = {**(above.versions if above else {})}
         new = {channel: versions.get(channel, 0) + 1 for channel in {*change, *emptied}}
         versions |= new
-        values = {channel: value for channel, value in {**held, **change}.items() if channel not in emptied - set(change)}
+        values = {
+            channel: value for channel, value in {**held, **change}.items() if channel not in emptied - set(change)
+        }
         given = {channel: value for channel, value in values.items() if channel in change or channel not in left_out}
         made = checkpoint(given, versions, checkpoint_id=checkpoint_id)
         where = at(thread, ns, above.id if above else None)
@@ -136,9 +138,7 @@ class SaverMachine(RuleBasedStateMachine):
         self._expected.put(thread, ns, Kept(checkpoint_id, above, values, versions, dict(metadata)))
 
     @rule(pick=_PICKS, thread=_THREADS, ns=_NAMESPACES, which=_PICKS, task=_TASKS, writes=_WRITES)
-    def put_writes(
-        self, pick: int, thread: str, ns: str, which: int, task: str, writes: list[tuple[str, Any]]
-    ) -> None:
+    def put_writes(self, pick: int, thread: str, ns: str, which: int, task: str, writes: list[tuple[str, Any]]) -> None:
         """Put a task's writes for any checkpoint."""
         kept = self._expected.pick(thread, ns, which)
         if kept is not None:

@@ -102,7 +102,9 @@ class Encoder:
 
 
 class Held:
-    """What the packer must not see by itself: a list or dictionary that it would enter, a buffer it would write."""
+    """What the packer must not see by itself: a list or dictionary that it would enter, a buffer it would
+    write.
+    """
 
     __slots__ = ("content",)
 

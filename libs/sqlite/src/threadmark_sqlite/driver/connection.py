@@ -1,10 +1,10 @@
 """Opening SQLite connections, running programs on them, and what their errors mean."""
 
-import os
 import sqlite3
 import time
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -64,7 +64,7 @@ def is_unchanging(settings: Settings, error: StoreError) -> bool:
     """Whether opening the file failed with `error` because it may only be read, and nobody has it open."""
     code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF
     refused = code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
-    return refused and os.path.exists(settings.path) and not os.path.exists(f"{settings.path}-wal")
+    return refused and Path(settings.path).exists() and not Path(f"{settings.path}-wal").exists()
 
 
 def prepare(connection: sqlite3.Connection, settings: Settings) -> None:

@@ -38,14 +38,14 @@ class FileDriver:
         """Run the program in one transaction and return its result."""
         handles = self._of_this_process()
         if transaction.writes:
-            return handles.writer.submit(transaction).result()
+            return handles.writer.jobs.submit(transaction).result()
         return handles.read(transaction)
 
     async def arun(self, transaction: Transaction) -> Any:
         """Like `run`, for asyncio. A write that was begun is finished even if its task is cancelled."""
         handles = self._of_this_process()
         if transaction.writes:
-            return await asyncio.wrap_future(handles.writer.submit(transaction))
+            return await handles.writer.jobs.asubmit(transaction)
         return await asyncio.wrap_future(handles.threads.submit(handles.read, transaction))
 
     def close(self) -> None:

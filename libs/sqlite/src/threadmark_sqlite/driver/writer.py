@@ -4,24 +4,16 @@ Each operation runs in a savepoint of its own, so that one that fails leaves its
 answered after the commit that holds their rows, not before.
 """
 
-import queue
 import sqlite3
 import threading
-from concurrent.futures import Future
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from threadmark.errors import ClosedError, ThreadmarkError
+from threadmark.errors import ThreadmarkError
 from threadmark.program import Transaction, play
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import Settings, connect, execute, transact, translated
-
-_BATCH = 64
-
-
-class _Job(NamedTuple):
-    transaction: Transaction
-    future: Future[Any]
+from threadmark_sqlite.driver.jobs import Failed, Job, Jobs, answer
 
 
 class _BatchLostError(Exception):
@@ -32,71 +24,41 @@ class Writer:
     """The thread that writes. It opens its own connection, and closes it when told to stop."""
 
     def __init__(self, settings: Settings) -> None:
+        self.jobs = Jobs()
         self._settings = settings
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._closing = threading.Lock()
-        self._closed = False
         self._thread = threading.Thread(target=self._work, name="threadmark-sqlite-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, transaction: Transaction) -> Future[Any]:
-        """The result to come, once it is committed. Cancelling it works until it has begun."""
-        future: Future[Any] = Future()
-        with self._closing:
-            if self._closed:
-                raise ClosedError("this saver was closed; open a new one")
-            self._jobs.put(_Job(transaction, future))
-        return future
-
     def close(self) -> None:
         """Finish what was submitted, then stop."""
-        with self._closing:
-            if not self._closed:
-                self._closed = True
-                self._jobs.put(None)
+        self.jobs.close()
         self._thread.join()
 
     def _work(self) -> None:
         connection: sqlite3.Connection | None = None
-        stopping = False
-        while not stopping:
-            jobs = self._next_jobs()
-            stopping = None in jobs
-            batch = [job for job in jobs if job is not None and job.future.set_running_or_notify_cancel()]
+        while jobs := self.jobs.next_batch():
+            batch = [job for job in jobs if job.begin()]
             if not batch:
                 continue
             try:
                 connection = connection or connect(self._settings)
             except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
-                for job in batch:
-                    job.future.set_exception(error)
+                answer((job, Failed(error)) for job in batch)
             else:
-                self._serve(connection, batch)
+                answer(zip(batch, self._served(connection, batch), strict=True))
         if connection is not None:
             connection.close()
 
-    def _next_jobs(self) -> list[_Job | None]:
-        jobs = [self._jobs.get()]
-        while len(jobs) < _BATCH and jobs[-1] is not None:
-            try:
-                jobs.append(self._jobs.get_nowait())
-            except queue.Empty:
-                break
-        return jobs
-
-    def _serve(self, connection: sqlite3.Connection, batch: list[_Job]) -> None:
+    def _served(self, connection: sqlite3.Connection, batch: list[Job]) -> list[Any]:
+        """What came of each job of a batch."""
         outcomes = self._together(connection, batch) if len(batch) > 1 else None
         if outcomes is None:
             outcomes = [self._alone(connection, job.transaction) for job in batch]
         if any(job.transaction.frees for job in batch):
             self._give_space_back(connection)
-        for job, outcome in zip(batch, outcomes, strict=True):
-            if isinstance(outcome, _Failed):
-                job.future.set_exception(outcome.error)
-            else:
-                job.future.set_result(outcome)
+        return outcomes
 
-    def _together(self, connection: sqlite3.Connection, batch: list[_Job]) -> list[Any] | None:
+    def _together(self, connection: sqlite3.Connection, batch: list[Job]) -> list[Any] | None:
         """The outcomes of a batch that shares one commit; None where it could not and nothing was stored."""
         try:
             connection.execute(sql.BEGIN_WRITE)
@@ -116,7 +78,7 @@ class Writer:
             if not connection.in_transaction:
                 raise _BatchLostError from error
             connection.execute(sql.ROLLBACK_TO)
-            result = _Failed(self._meant(error))
+            result = Failed(self._meant(error))
         connection.execute(sql.RELEASE)
         return result
 
@@ -124,7 +86,7 @@ class Writer:
         try:
             return transact(connection, transaction)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
-            return _Failed(self._meant(error))
+            return Failed(self._meant(error))
 
     def _meant(self, error: BaseException) -> BaseException:
         if not isinstance(error, sqlite3.Error):
@@ -142,7 +104,3 @@ class Writer:
         except sqlite3.OperationalError:
             if connection.in_transaction:
                 connection.execute(sql.ROLLBACK)
-
-
-class _Failed(NamedTuple):
-    error: BaseException

@@ -2,8 +2,8 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from types import ModuleType
-from typing import NamedTuple
 
 from threadmark.conformance.backend import World
 from threadmark.conformance.cases import (
@@ -23,7 +23,8 @@ from threadmark.conformance.cases import (
 )
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case:
     """One sentence about behaviour."""
 
     topic: str

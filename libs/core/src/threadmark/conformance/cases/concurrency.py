@@ -62,7 +62,9 @@ async def one_id_put_by_many_is_one_of_theirs(world: World) -> None:
     shared = early_id(1)
     await asyncio.gather(
         *(
-            world.saver.aput(at("thread"), checkpoint({"a": [number, _LONG]}, checkpoint_id=shared), {"n": number}, {"a": 1})
+            world.saver.aput(
+                at("thread"), checkpoint({"a": [number, _LONG]}, checkpoint_id=shared), {"n": number}, {"a": 1}
+            )
             for number in range(16)
         )
     )

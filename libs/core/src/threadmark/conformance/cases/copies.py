@@ -69,7 +69,10 @@ async def a_value_changed_after_a_put_is_stored_by_the_next_one(world: World) ->
 
 def _made() -> Any:
     return checkpoint(
-        {"a": [{"deep": [1]}], "text": "x" * 500}, {"a": 1, "text": 1}, versions_seen={"n": {"a": 1}}, odd={"t": (1, [2])}
+        {"a": [{"deep": [1]}], "text": "x" * 500},
+        {"a": 1, "text": 1},
+        versions_seen={"n": {"a": 1}},
+        odd={"t": (1, [2])},
     )
 
 

@@ -50,6 +50,7 @@ async def names_must_be_text(world: World) -> None:
 
 async def a_checkpoint_must_have_an_id(world: World) -> None:
     made: Any = checkpoint({"a": 1})
+    bad: Any
     for bad in ({**made, "id": None}, {**made, "id": 7}, {key: made[key] for key in made if key != "id"}):
         await _refused(lambda: world.saver.aput(at("thread"), bad, {}, {"a": 1}))  # noqa: B023 - called at once
     assert await listed(world.saver, None) == []
@@ -207,5 +208,3 @@ async def _refused(*calls: Callable[[], Awaitable[Any]]) -> None:
             await call()
         assert isinstance(caught.value, ValueError)
         assert str(caught.value)
-
-

@@ -1,6 +1,8 @@
 """Pruning: what goes, what stays readable, and that the bytes are given back."""
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from threadmark.conformance.backend import World
 from threadmark.conformance.engine import Run, at, checkpoint, early_id, ids, listed, pending, values
@@ -25,7 +27,7 @@ async def the_newest_of_each_namespace_stays(world: World) -> None:
     removed = await world.saver.aprune(["thread"])
     assert (removed.checkpoints, removed.writes) == (9, 9)
     for saver in (world.saver, world.another()):
-        for (_thread, _ns), config in newest.items():
+        for config in newest.values():
             assert await values(saver, config) == {"a": _text(3), "n": 3}
             assert await pending(saver, config) == [("task", "a", 3)]
         assert len(await listed(saver, at("thread"))) == 3
@@ -80,13 +82,14 @@ async def a_dry_run_says_what_would_go_and_leaves_it(world: World) -> None:
         await run.step({"a": _text(number)})
         await run.write(("b", _text(number + 100)))
     before = await listed(world.saver, at("thread"))
-    for options in ({}, {"keep_last": 3}, {"strategy": "delete"}):
-        would = await world.saver.aprune(["thread"], dry_run=True, **options)  # type: ignore[arg-type]  # keywords
+    rules: Sequence[dict[str, Any]] = ({}, {"keep_last": 3}, {"strategy": "delete"})
+    for options in rules:
+        would = await world.saver.aprune(["thread"], dry_run=True, **options)
         assert would.checkpoints > 0
         assert would.bytes > 0
         assert await listed(world.another(), at("thread")) == before
         await world.saver.acopy_thread("thread", "copy")
-        assert await world.saver.aprune(["copy"], **options) == would  # type: ignore[arg-type]  # keywords
+        assert await world.saver.aprune(["copy"], **options) == would
         await world.saver.adelete_thread("copy")
 
 

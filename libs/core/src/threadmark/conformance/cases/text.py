@@ -98,9 +98,7 @@ async def a_child_is_newer_whatever_its_parent_is_called(world: World) -> None:
 
 async def any_text_may_be_a_channel_or_version(world: World) -> None:
     versions = {text: f"{number:032d}.{text}" for number, text in enumerate(TEXTS)}
-    made = checkpoint(
-        {text: [text] for text in TEXTS}, versions, versions_seen=dict.fromkeys(TEXTS, versions)
-    )
+    made = checkpoint({text: [text] for text in TEXTS}, versions, versions_seen=dict.fromkeys(TEXTS, versions))
     config = await world.saver.aput(at("thread"), made, {}, versions)
     await world.saver.aput_writes(config, [(text, text) for text in TEXTS], "task")
     found = await got(world.another(), config)

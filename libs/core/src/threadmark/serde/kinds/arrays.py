@@ -27,7 +27,7 @@ class Arrays:
 
         def take(array: "np.ndarray[Any, Any]") -> list[Any]:
             order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-            content = array.ravel(order).tolist() if array.dtype.kind == _OBJECTS else array.tobytes(order)
+            content = array.ravel(order).tolist() if array.dtype.kind == _OBJECTS else _content(array, order)
             return [shapes[array.dtype, order], list(array.shape), content]
 
         return take
@@ -107,7 +107,7 @@ class Scalars:
                 return lambda scalar: [shape, str.__str__(scalar)]
             return lambda scalar: [shape, bytes.__getitem__(scalar, slice(None))]
         shapes = _shapes_by_dtype(define)
-        return lambda scalar: [shapes[scalar.dtype, "C"], scalar.tobytes()]
+        return lambda scalar: [shapes[scalar.dtype, "C"], _content(scalar, "C")]
 
     def reader(self, stored: Stored) -> Give:
         """The one item of an array."""
@@ -121,6 +121,8 @@ class Scalars:
 
 
 _OBJECTS = "O"
+_LONG_DOUBLES = frozenset("gG")
+_MANTISSA_OF_TEN_BYTES = 63
 _PLAIN_KINDS = frozenset("biufcmMOSUV")
 FAMILIES = (Arrays(), MaskedArrays(), Scalars())
 
@@ -195,6 +197,18 @@ def _array_from(
     if dtype.hasobject or type(content) is not bytes or len(content) != length:
         raise CorruptDataError("a stored array has not the bytes that its shape and dtype need")
     return np.ndarray(shape, dtype, buffer=content, order=order).copy(order="K")
+
+
+def _content(array: Any, order: Any) -> bytes:
+    """The bytes, where long doubles have zeros for what the processor leaves undefined."""
+    import numpy as np
+
+    content: bytes = array.tobytes(order)
+    if array.dtype.char not in _LONG_DOUBLES or np.finfo(np.longdouble).nmant != _MANTISSA_OF_TEN_BYTES:
+        return content
+    numbers = np.frombuffer(bytearray(content), np.uint8).reshape(-1, np.dtype(np.longdouble).itemsize)
+    numbers[:, 10:] = 0
+    return numbers.tobytes()
 
 
 def _order(found: object) -> Any:

@@ -1,18 +1,11 @@
-"""The dictionary backend: everything in this process, gone when the saver is.
+"""The store operations on dictionaries, row for row what a database would keep."""
 
-It keeps the rows that a database would keep, so that it answers for the same semantics; a transaction undoes what
-it did when its program fails.
-"""
-
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import TypeVar
 
-from threadmark.errors import ClosedError, ConfigError
-from threadmark.header import Serializer
-from threadmark.program import Call, Program, Step, Transaction, play
-from threadmark.saver import CACHE_BYTES, Saver
+from threadmark.memory.tables import Tables, Thread
+from threadmark.program import Call, Program
 from threadmark.store import (
     TOMBSTONE_MICROSECONDS,
     Added,
@@ -27,53 +20,6 @@ from threadmark.store import (
 )
 
 T = TypeVar("T")
-
-WriteKey = tuple[str, str, str, int]
-"""(namespace, checkpoint_id, task_id, idx)"""
-
-
-class Thread:
-    """One thread's rows. Dictionaries are changed through `Tables.set` and `Tables.unset` only."""
-
-    def __init__(self, epoch: int, deleted_up_to: str = "") -> None:
-        self.state: dict[str, Any] = {"epoch": epoch, "live": not deleted_up_to}
-        self.deleted_up_to = deleted_up_to
-        self.checkpoints: dict[Key, CheckpointRow] = {}
-        self.writes: dict[WriteKey, WriteRow] = {}
-        self.segments: dict[bytes, bytes] = {}
-
-    @property
-    def epoch(self) -> int:
-        """Grows whenever rows are removed."""
-        return int(self.state["epoch"])
-
-
-class Tables:
-    """All rows, and a journal of what the running transaction changed."""
-
-    def __init__(self) -> None:
-        self.threads: dict[str, Thread] = {}
-        self._journal: list[Callable[[], None]] = []
-
-    def set(self, table: dict[Any, Any], key: Any, value: Any) -> None:
-        """Change or add one row."""
-        before = partial(table.__setitem__, key, table[key]) if key in table else partial(table.__delitem__, key)
-        self._journal.append(before)
-        table[key] = value
-
-    def unset(self, table: dict[Any, Any], key: Any) -> None:
-        """Remove one row, if it is there."""
-        if key in table:
-            self._journal.append(partial(table.__setitem__, key, table.pop(key)))
-
-    def commit(self) -> None:
-        """Keep what was changed."""
-        self._journal.clear()
-
-    def roll_back(self) -> None:
-        """Undo what was changed, last first."""
-        while self._journal:
-            self._journal.pop()()
 
 
 class MemoryStore(Store):
@@ -265,58 +211,3 @@ def _add_writes(tables: Tables, thread: Thread, rows: Iterable[WriteRow]) -> Non
         key = row.ns, row.checkpoint_id, row.task_id, row.idx
         if row.idx < 0 or key not in thread.writes:
             tables.set(thread.writes, key, row)
-
-
-class MemoryDriver:
-    """Runs a program at a time, on the caller's thread, and undoes it when it fails."""
-
-    def __init__(self) -> None:
-        self._tables: Tables | None = Tables()
-        self._lock = threading.Lock()
-
-    def run(self, transaction: Transaction) -> Any:
-        """Run the program in one transaction and return its result."""
-        with self._lock:
-            if self._tables is None:
-                raise ClosedError("this saver was closed; make a new one")
-            tables = self._tables
-            try:
-                result = play(transaction.program(), partial(_execute, tables))
-            except BaseException:
-                tables.roll_back()
-                raise
-            tables.commit()
-            return result
-
-    async def arun(self, transaction: Transaction) -> Any:
-        """Like `run`, for asyncio. Nothing here waits, so nothing is gained by another thread."""
-        return self.run(transaction)
-
-    def close(self) -> None:
-        """Let everything go."""
-        with self._lock:
-            self._tables = None
-
-    async def aclose(self) -> None:
-        """Like `close`, for asyncio."""
-        self.close()
-
-
-def _execute(tables: Tables, step: Step) -> Any:
-    if not isinstance(step, Call):
-        raise TypeError(f"the memory backend has no {type(step).__name__}")
-    return step.function(tables)
-
-
-class MemorySaver(Saver):
-    """Keeps everything in this process; for tests, and for graphs whose state need not outlive them."""
-
-    def __init__(self, *, serde: Serializer | None = None, cache_bytes: int = CACHE_BYTES) -> None:
-        super().__init__(MemoryStore(), MemoryDriver(), serde=serde, cache_bytes=cache_bytes)
-
-    @classmethod
-    def from_url(cls, url: str, **options: Any) -> Self:
-        """The saver for `memory:`."""
-        if url not in ("memory:", "memory://"):
-            raise ConfigError(f"{url!r}: a memory saver has no name or path; write 'memory:'")
-        return cls(**options)

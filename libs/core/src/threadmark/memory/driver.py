@@ -1,0 +1,50 @@
+"""Running programs on dictionaries."""
+
+import threading
+from functools import partial
+from typing import Any
+
+from threadmark.errors import ClosedError
+from threadmark.memory.tables import Tables
+from threadmark.program import Call, Step, Transaction, play
+
+
+class MemoryDriver:
+    """Runs a program at a time, on the caller's thread, and undoes it when it fails."""
+
+    def __init__(self) -> None:
+        self._tables: Tables | None = Tables()
+        self._lock = threading.Lock()
+
+    def run(self, transaction: Transaction) -> Any:
+        """Run the program in one transaction and return its result."""
+        with self._lock:
+            if self._tables is None:
+                raise ClosedError("this saver was closed; make a new one")
+            tables = self._tables
+            try:
+                result = play(transaction.program(), partial(_execute, tables))
+            except BaseException:
+                tables.roll_back()
+                raise
+            tables.commit()
+            return result
+
+    async def arun(self, transaction: Transaction) -> Any:
+        """Like `run`, for asyncio. Nothing here waits, so nothing is gained by another thread."""
+        return self.run(transaction)
+
+    def close(self) -> None:
+        """Let everything go."""
+        with self._lock:
+            self._tables = None
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        self.close()
+
+
+def _execute(tables: Tables, step: Step) -> Any:
+    if not isinstance(step, Call):
+        raise TypeError(f"the memory backend has no {type(step).__name__}")
+    return step.function(tables)

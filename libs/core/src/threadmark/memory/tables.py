@@ -1,0 +1,54 @@
+"""The dictionaries that stand for tables, with a journal that undoes a transaction."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from threadmark.store import CheckpointRow, Key, WriteRow
+
+WriteKey = tuple[str, str, str, int]
+"""(namespace, checkpoint_id, task_id, idx)"""
+
+
+class Thread:
+    """One thread's rows. Dictionaries are changed through `Tables.set` and `Tables.unset` only."""
+
+    def __init__(self, epoch: int, deleted_up_to: str = "") -> None:
+        self.state: dict[str, Any] = {"epoch": epoch, "live": not deleted_up_to}
+        self.deleted_up_to = deleted_up_to
+        self.checkpoints: dict[Key, CheckpointRow] = {}
+        self.writes: dict[WriteKey, WriteRow] = {}
+        self.segments: dict[bytes, bytes] = {}
+
+    @property
+    def epoch(self) -> int:
+        """Grows whenever rows are removed."""
+        return int(self.state["epoch"])
+
+
+class Tables:
+    """All rows, and a journal of what the running transaction changed."""
+
+    def __init__(self) -> None:
+        self.threads: dict[str, Thread] = {}
+        self._journal: list[Callable[[], None]] = []
+
+    def set(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        """Change or add one row."""
+        before = partial(table.__setitem__, key, table[key]) if key in table else partial(table.__delitem__, key)
+        self._journal.append(before)
+        table[key] = value
+
+    def unset(self, table: dict[Any, Any], key: Any) -> None:
+        """Remove one row, if it is there."""
+        if key in table:
+            self._journal.append(partial(table.__setitem__, key, table.pop(key)))
+
+    def commit(self) -> None:
+        """Keep what was changed."""
+        self._journal.clear()
+
+    def roll_back(self) -> None:
+        """Undo what was changed, last first."""
+        while self._journal:
+            self._journal.pop()()

@@ -1,0 +1,77 @@
+"""`threadmark.open` finds the backend by the URL's scheme, among whatever is installed."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import threadmark
+from threadmark import ConfigError, MemorySaver
+from threadmark_sqlite import SqliteSaver
+
+LIBS = Path(__file__).resolve().parents[2] / "libs"
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The entry points of the packages here, as an installation announces them; more can be added beside them."""
+    site = tmp_path / "site"
+    for path in LIBS.glob("*/pyproject.toml"):
+        project = tomllib.loads(path.read_text())["project"]
+        for group, entries in project.get("entry-points", {}).items():
+            _announce(site, project["name"], group, entries)
+    monkeypatch.syspath_prepend(str(site))
+    return site
+
+
+def _announce(site: Path, name: str, group: str, entries: dict[str, str]) -> None:
+    folder = site / f"{name.replace('-', '_')}-9.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 9\n")
+    lines = [f"[{group}]", *(f"{key} = {value}" for key, value in entries.items())]
+    (folder / "entry_points.txt").write_text("\n".join(lines))
+
+
+@pytest.mark.usefixtures("installed")
+def test_memory_is_opened_by_its_scheme() -> None:
+    for url in ("memory:", "memory://"):
+        with threadmark.open(url, cache_bytes=0) as saver:
+            assert isinstance(saver, MemorySaver)
+
+
+@pytest.mark.usefixtures("installed")
+def test_sqlite_is_opened_by_its_scheme(tmp_path: Path) -> None:
+    with threadmark.open(f"sqlite:///{tmp_path}/threads.db", durability="normal") as saver:
+        assert isinstance(saver, SqliteSaver)
+        assert saver.get({"configurable": {"thread_id": "t"}}) is None
+    assert (tmp_path / "threads.db").exists()
+    with threadmark.open("sqlite://:memory:") as saver:
+        assert isinstance(saver, SqliteSaver)
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_unknown_scheme_says_which_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"'mysql'.*memory.*sqlite.*threadmark-mysql"):
+        threadmark.open("mysql://host/name")
+
+
+def test_a_path_is_no_url_and_the_error_shows_one() -> None:
+    with pytest.raises(ConfigError, match=r"sqlite:///agents\.db"):
+        threadmark.open("agents.db")
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_memory_saver_has_no_path() -> None:
+    with pytest.raises(ConfigError, match="memory:"):
+        threadmark.open("memory:///x.db")
+
+
+def test_another_backend_is_an_install_away(installed: Path) -> None:
+    (installed / "their_backend.py").write_text(
+        "from threadmark import MemorySaver\n\ndef open_theirs(url, **options):\n    return MemorySaver(**options)\n"
+    )
+    _announce(installed, "theirs", "threadmark.savers", {"their": "their_backend:open_theirs", "bad": "builtins:str"})
+    with threadmark.open("their:x", cache_bytes=0) as saver:
+        assert isinstance(saver, MemorySaver)
+    with pytest.raises(ConfigError, match=r"str.*no threadmark\.Saver"):
+        threadmark.open("bad:")

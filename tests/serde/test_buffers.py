@@ -1,0 +1,90 @@
+"""A bytearray never slips in as bytes, however much the encoding around it looks like one or hides it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serde.sameness import same
+from threadmark.serde import Serde, buffers, wire
+
+# Numbers, lengths and texts made of the very bytes that the search has to tell apart.
+TELLING = [
+    0xC4,
+    0xC5,
+    0xC6,
+    0xC7,
+    0xCA,
+    0xCB,
+    0xCC,
+    0xCD,
+    0xCE,
+    0xCF,
+    0xD3,
+    0xD4,
+    0xD5,
+    0xD9,
+    0xDA,
+    0xDB,
+    0xDD,
+    0xDF,
+]
+numbers = st.lists(st.sampled_from([*TELLING, 0, 0x40, 0xA1, 0x80]), min_size=1, max_size=8).map(
+    lambda digits: int.from_bytes(bytes(digits), "big")
+)
+texts = st.one_of(
+    st.sampled_from([0, 1, 31, 0xC4, 0xC5, 0xC6, 0xD9, 0xC4C4 & 0x1FFF]).map("x".__mul__),
+    st.text(st.sampled_from("aąńřĸŔżЖ漢\U0001f600"), max_size=6),
+)
+plain = st.recursive(
+    st.one_of(numbers, texts, st.floats(), st.none(), st.booleans(), st.integers(-200, 300)),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)),
+    max_leaves=20,
+)
+buffers_ = st.lists(st.sampled_from(TELLING), max_size=5).map(bytearray)
+
+
+@pytest.fixture(params=[True, False], ids=["ormsgpack", "msgpack"], autouse=True)
+def _packer(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wire, "_HAS_FAST", request.param)
+        yield
+
+
+def written(value: Any) -> bytes:
+    """What the packer makes of it by itself."""
+    return wire.new_pack(lambda _: None)(value)
+
+
+@given(plain, buffers_, plain)
+def test_a_buffer_is_always_suspected(before: Any, buffer: bytearray, after: Any) -> None:
+    for value in ([before, buffer, after], {"k": buffer, "l": after}, [[before], {"a": buffer}]):
+        assert buffers.may_hold_buffer(written(value))
+        assert buffers.holds_stowaway([value])
+
+
+@given(plain, buffers_, plain)
+def test_a_buffer_comes_back_as_one(before: Any, buffer: bytearray, after: Any) -> None:
+    value = [before, buffer, {"a": (after, [buffer])}]
+    assert same(value, Serde().loads_typed(Serde().dumps_typed(value)))
+
+
+@given(plain)
+def test_values_without_a_buffer_come_back_too(value: Any) -> None:
+    assert same(value, Serde().loads_typed(Serde().dumps_typed(value)))
+
+
+@pytest.mark.parametrize("length", range(0xC0, 0xCA))
+def test_a_length_does_not_look_like_a_buffer(length: int) -> None:
+    """What the search is for: a common false alarm that costs no look at the values."""
+    encoded = written({"role": "user", "content": "x" * length, "count": length})
+    assert bytes([length]) in encoded
+    assert not buffers.may_hold_buffer(encoded)
+
+
+def test_dense_numbers_do_not_look_like_buffers() -> None:
+    encoded = written([{"a": number, "b": number * 1.1, "c": str(number)} for number in range(5000)])
+    assert any(header in encoded for header in (b"\xc4", b"\xc5", b"\xc6"))
+    assert not buffers.may_hold_buffer(encoded)
