@@ -18,6 +18,7 @@ from threadmark.conformance.cases import (
     pruning,
     reading,
     removing,
+    sharing,
     text,
     writing,
 )
@@ -56,6 +57,7 @@ _TOPICS = (
     pruning,
     copying,
     delta,
+    sharing,
     text,
     copies,
     mistakes,
