@@ -56,10 +56,10 @@ async def a_saver_that_forgot_a_value_reads_it_again_and_stores_what_changed(wor
     parts = [random.Random(seed).randbytes(2000) for seed in range(10)]
     await run.step({"parts": parts})
     before = await _stored(run.saver, "thread")
-    for seed in range(8):
+    for seed in range(16):
         await run.step({"other": random.Random(100 + seed).randbytes(9000)})
     grown = await _stored(run.saver, "thread")
-    assert grown > before + 8 * 9000
+    assert grown > before + 16 * 9000
     await run.step({"parts": [*parts, b"one more"]})
     assert await _stored(run.saver, "thread") < grown + 1500
 
