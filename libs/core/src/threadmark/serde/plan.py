@@ -20,7 +20,8 @@ REFERENCE_LENGTH = 2
 class Shape:
     """What a mark says. Shapes are compared by identity: whoever writes a class's values keeps them.
 
-    The state of an `opaque` shape has nothing in it that a user put there as a value, so nobody need look into it.
+    The state of an `opaque` shape has nothing in it that a user put there as a value, so nobody need look
+    into it.
     """
 
     __slots__ = ("opaque", "payload", "reference")
