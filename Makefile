@@ -11,6 +11,7 @@ demo: .venv/.ready ## The main job, shown: a run is killed in the middle and goe
 	$(BIN)/python examples/crash_and_time_travel.py
 
 test: .venv/.ready ## The whole suite
+	@scripts/ensure-postgres >/dev/null
 	$(BIN)/python -m pytest
 
 check: .venv/.ready ## Format, lint and types
