@@ -108,6 +108,12 @@ class Given:
     def __init__(self, lend: Callable[[], Any]) -> None:
         self._lend = lend
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._made_on = running_loop()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that uses it, as far as that is known."""
+        return self._loop or self._made_on
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[Connection]:
@@ -115,13 +121,9 @@ class Given:
         self._bind_to_loop()
         async with self._lend() as connection:
             if connection.closed:
-                raise ClosedError(
-                    "the connection given was closed; make a new saver, from a URL to have it reconnect"
-                )
+                raise ClosedError("the connection given was closed; make a new saver, from a URL to have it reconnect")
             if not is_idle(connection):
-                raise StoreError(
-                    "the connection given has an open transaction: commit it or roll it back first"
-                )
+                raise StoreError("the connection given has an open transaction: commit it or roll it back first")
             before = connection.autocommit
             if not before:
                 await connection.set_autocommit(True)
@@ -145,6 +147,14 @@ class Given:
                 "then one saver serves any number of loops"
             )
         self._loop = loop
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop that runs on this thread, if one does."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 async def converse(connection: Connection, exchange: Conversation, *, prepare: bool) -> Any:

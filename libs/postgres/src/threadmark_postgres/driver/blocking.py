@@ -94,13 +94,9 @@ class Given:
         """A connection, for the time being in autocommit mode."""
         with self._lend() as connection:
             if connection.closed:
-                raise ClosedError(
-                    "the connection given was closed; make a new saver, from a URL to have it reconnect"
-                )
+                raise ClosedError("the connection given was closed; make a new saver, from a URL to have it reconnect")
             if not is_idle(connection):
-                raise StoreError(
-                    "the connection given has an open transaction: commit it or roll it back first"
-                )
+                raise StoreError("the connection given has an open transaction: commit it or roll it back first")
             before = connection.autocommit
             if not before:
                 connection.autocommit = True

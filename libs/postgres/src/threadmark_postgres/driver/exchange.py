@@ -31,9 +31,7 @@ def conversation(transaction: Transaction) -> Conversation:
             first = _query(next(program))
     except StopIteration as stop:
         return stop.value
-    return (
-        yield from _in_transaction(program, first, sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
-    )
+    return (yield from _in_transaction(program, first, sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ))
 
 
 def _in_transaction(program: Program[Any], first: Query, begin: str) -> Conversation:

@@ -23,9 +23,7 @@ class Settings(NamedTuple):
     """Seconds for which an operation is tried again while the database cannot be reached."""
 
     def __str__(self) -> str:
-        given = {
-            key: value for key, value in conninfo_to_dict(self.conninfo).items() if key in _PATH_PARAMETERS
-        }
+        given = {key: value for key, value in conninfo_to_dict(self.conninfo).items() if key in _PATH_PARAMETERS}
         return " ".join(["Postgres", *(f"{key}={value}" for key, value in given.items())])
 
     def connecting(self) -> dict[str, Any]:
