@@ -72,9 +72,9 @@ class PostgresDriver:
         """Let the loop of what was given run the program, while the caller waits on another thread."""
         if loop is None or not loop.is_running() or loop is aio.running_loop():
             raise ConfigError(
-                "this saver was given an asyncio connection or pool, which is used on its event loop: there, "
-                "call the methods that start with 'a'; blocking calls work on other threads while the loop "
-                "runs. Give a URL instead, and both work everywhere"
+                "this saver was given an asyncio connection or pool, which is used on its event loop: call "
+                "the methods that start with 'a' there, or blocking ones on other threads while the loop runs; "
+                "or give a URL to use both everywhere"
             )
         return asyncio.run_coroutine_threadsafe(self.arun(transaction), loop).result()
 
