@@ -114,7 +114,8 @@ def test_no_thread_is_left_behind(tmp_path: Path) -> None:
 
 
 FORK = """
-import os, sys
+import os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say about a fork beside threads
 from threadmark import ClosedError
 from threadmark_sqlite import SqliteSaver
 from threadmark.conformance.engine import at, checkpoint
@@ -151,7 +152,8 @@ def test_after_a_fork_the_child_opens_the_file_anew(tmp_path: Path) -> None:
 
 
 BUSY_FORK = """
-import faulthandler, os, sys, threading, time
+import faulthandler, os, sys, threading, time, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
 from threadmark_sqlite import SqliteSaver
 from threadmark.conformance.engine import at, checkpoint
 saver = SqliteSaver(sys.argv[1], durability="normal")
