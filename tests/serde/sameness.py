@@ -104,9 +104,7 @@ def _same_indexes(one: Any, other: Any) -> bool:
 
 def _same_exceptions(one: Any, other: Any) -> bool:
     names = ("args", "__cause__", "__context__", "__suppress_context__", *_EXCEPTION_FIELDS)
-    return str(one) == str(other) and all(
-        same(getattr(one, name, None), getattr(other, name, None)) for name in names
-    )
+    return all(same(getattr(one, name, None), getattr(other, name, None)) for name in names)
 
 
 def _same_models(one: Any, other: Any) -> bool:
@@ -144,16 +142,9 @@ _REMEMBERING = (
 )
 _NOT_COMPARED = ("__dict__", "__weakref__", "__orig_class__", "_attrs_cached_hash")
 _EXCEPTION_FIELDS = (
-    "errno",
-    "strerror",
-    "filename",
-    "filename2",
-    "name",
-    "path",
-    "code",
-    "value",
-    "encoding",
-    "object",
+    *("errno", "strerror", "filename", "filename2", "name", "path", "msg", "code", "value"),
+    *("encoding", "object", "start", "end", "reason"),
+    *("lineno", "offset", "text", "end_lineno", "end_offset", "print_file_and_line"),
 )
 _COMPARISONS: tuple[tuple[Any, Any], ...] = (
     (Enum, lambda one, other: one is other or one == other),

@@ -142,6 +142,75 @@ def test_arrays_of_objects_cannot_be_made_of_bytes() -> None:
             Serde().loads_typed(crafted("Ynumpy:ndarray", [1], b"\1" * 8, details=(dtype, "C")))
 
 
+HUGE = 0xCECECECE
+CONFUSED = [
+    *[
+        ("b", HUGE),
+        ("i", [1] * 9),
+        ("x", 1),
+        ("x", (1,)),
+        ("/", 1.5, 2),
+        ("c", "1", "2"),
+        ("u", "0" * 32),
+        ("q", "a"),
+    ],
+    *[
+        ("d", None, [(1, 2)]),
+        ("d", HUGE, {}),
+        ("o", [[1, 2]]),
+        ("m", [1]),
+        ("n", "abab"),
+        ("h", 1),
+    ],
+    *[
+        ("r", 0, "a", 1),
+        ("a", "d", 4, b"abcd"),
+        ("a", "w", 4, b"abcd"),
+        ("a", "B", 1, HUGE),
+        ("p", b"a"),
+        ("R", 5, 0),
+        ("R", "a", 128),
+    ],
+    *[
+        ("4", HUGE),
+        ("8", b"1"),
+        ("Z", "../../etc/passwd"),
+        ("Z", HUGE),
+        ("T", 1),
+        ("T", 2026, 1, 2, 3, 4, 5, 6, "UTC"),
+    ],
+    *[("z", 10**15, 0, 0), ("g", 1), ("k", 25, 0, 0, 0)],
+]
+
+
+@pytest.mark.parametrize("confused", CONFUSED, ids=repr)
+def test_state_of_another_type_is_corrupt(confused: tuple[Any, ...]) -> None:
+    """A number where bytes belong would be taken for a length to allocate."""
+    letter, *items = confused
+    with pytest.raises(CorruptDataError):
+        Serde().loads_typed(crafted(letter, *items))
+
+
+@pytest.mark.parametrize(
+    "name", ["Data", "Buffer", "Text", "Number", "Many", "Row", "Bag", "Registers", "Money", "Queue"]
+)
+@pytest.mark.parametrize("content", [HUGE, None, "12", b"\1", [1], {"a": 1}, 1.5])
+def test_content_of_another_type_is_never_converted(name: str, content: Any) -> None:
+    writes = {
+        "Data": bytes,
+        "Buffer": bytes,
+        "Text": str,
+        "Number": int,
+        "Registers": dict,
+        "Money": str,
+        "Bag": set,
+    }
+    if type(content) is writes.get(name, list):
+        content = None
+    with pytest.raises(CorruptDataError):
+        Serde().loads_typed(crafted(f"Bserde.specimens:{name}", content))
+
+
 @pytest.mark.parametrize("shape", [[2**62, 2**62], [-1], [3], ["a"], [2**63]])
 def test_the_shape_of_an_array_must_fit_its_bytes(shape: list[Any]) -> None:
     with pytest.raises(CorruptDataError):

@@ -20,7 +20,8 @@ _VERSION = b"\x01"
 _NONCE_LENGTH = 12
 _TAG_LENGTH = 16
 _LONGEST_ID = 255
-_DIGEST_PURPOSE = b"threadmark digest"  # BLAKE2b's `person` field, so that no other use of the key gives this one
+# BLAKE2b's `person` field: no other use of the secret gives this key.
+_DIGEST_PURPOSE = b"threadmark.value"
 
 
 class Keyring:
@@ -70,8 +71,8 @@ class Keyring:
             return cipher.decrypt(nonce, sealed[len(header) + _NONCE_LENGTH :], _bound(header, where))
         except InvalidTag:
             raise CorruptDataError(
-                f"a row does not open with key {name!r}: it was changed, moved here from another place, or sealed with "
-                "another key of that id"
+                f"a row does not open with key {name!r}: it was changed, moved here from another place, or "
+                "sealed with another key of that id"
             ) from None
 
     def is_current(self, sealed: bytes) -> bool:
@@ -105,4 +106,4 @@ def _bound(header: bytes, where: bytes) -> bytes:
 def _derived(secret: bytes) -> bytes:
     # The secret is hashed first because a BLAKE2b key has at most 64 bytes.
     key = blake2b(secret, digest_size=64).digest()
-    return blake2b(key=key, person=_DIGEST_PURPOSE[:16], digest_size=KEY_LENGTH).digest()
+    return blake2b(key=key, person=_DIGEST_PURPOSE, digest_size=KEY_LENGTH).digest()

@@ -10,8 +10,9 @@ marks of the others as they were.
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from threadmark.errors import CorruptDataError
 from threadmark.serde.wire import new_pack
 
 REFERENCE_LENGTH = 2
@@ -83,6 +84,19 @@ class Stored(NamedTuple):
     cls: Any
     details: list[Any]
     upgrade: Upgrade | None
+
+
+T = TypeVar("T")
+
+
+def only(items: list[Any], cls: type[T]) -> T:
+    """The one item of a state, which must be of exactly this type.
+
+    Builtin types take much more than what they write: bytearray, for one, takes a number for its length.
+    """
+    if len(items) != 1 or type(items[0]) is not cls:
+        raise CorruptDataError(f"the state of a stored value is not one {cls.__name__}")
+    return items[0]
 
 
 class Family(Protocol):

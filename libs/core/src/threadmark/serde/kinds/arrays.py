@@ -4,7 +4,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Definer, Give, Shape, Stored, Take
+from threadmark.serde.plan import Definer, Give, Shape, Stored, Take, only
 from threadmark.serde.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -113,11 +113,18 @@ class Scalars:
         """The one item of an array."""
         cls = stored.cls
         if stored.details == [None]:
-            return lambda items: cls(*items) if issubclass(cls, (str, bytes)) else _not_of(cls)
+            return _text_reader(cls)
         dtype, order = _dtype_from(stored.details[0]), _order(stored.details[1])
         if dtype.type is not cls:
             _not_of(cls)
         return lambda items: _array_from(dtype, order, (1,), *items)[0]
+
+
+def _text_reader(cls: Any) -> Give:
+    if not issubclass(cls, (str, bytes)):
+        _not_of(cls)
+    content: type[str | bytes] = str if issubclass(cls, str) else bytes
+    return lambda items: cls(only(items, content))
 
 
 _OBJECTS = "O"
@@ -211,7 +218,8 @@ def _content(array: Any, order: Any) -> bytes | memoryview:
         np.frombuffer(content, np.uint8).reshape(-1, np.dtype(np.longdouble).itemsize)[:, 10:] = 0
         return bytes(content)
     if array.flags.c_contiguous and array.nbytes > _WORTH_A_VIEW:
-        return array.reshape(-1).view(np.uint8).data
+        view: memoryview = array.reshape(-1).view(np.uint8).data
+        return view
     found: bytes = array.tobytes(order)
     return found
 

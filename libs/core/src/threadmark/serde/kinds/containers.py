@@ -3,13 +3,13 @@
 import sys
 from array import array
 from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
 from threadmark.serde.classes import Classes
-from threadmark.serde.plan import Kind
+from threadmark.serde.plan import Kind, only
 
 # The width of array's type codes differs between platforms, so the stored width is compared before the bytes
 # are used.
@@ -47,28 +47,32 @@ def _little_endian(value: "array[Any]") -> "array[Any]":
     return swapped
 
 
+def _give_range(items: list[Any]) -> range:
+    start, stop, step = items
+    return range(start, stop, step)
+
+
 def _give_deque(items: list[Any]) -> deque[Any]:
     most, *members = items
     return deque(members, most)
 
 
-def _the_dict(items: list[Any]) -> dict[Any, Any]:
-    (found,) = items
-    if type(found) is not dict:
-        raise CorruptDataError("a dictionary was expected")
-    return found
+def _give_chain(items: list[Any]) -> ChainMap[Any, Any]:
+    if not all(isinstance(each, Mapping) for each in items):
+        raise CorruptDataError("a stored ChainMap has something else among its maps")
+    return ChainMap(*items)
 
 
 def _give_counter(items: list[Any]) -> Counter[Any]:
     counter: Counter[Any] = Counter()
     # Counter.update would add the counts up, which not every stored count can do.
-    dict.update(counter, _the_dict(items))
+    dict.update(counter, only(items, dict))
     return counter
 
 
 def _give_namespace(items: list[Any]) -> SimpleNamespace:
     namespace = SimpleNamespace()
-    namespace.__dict__.update(_the_dict(items))
+    namespace.__dict__.update(only(items, dict))
     return namespace
 
 
@@ -76,20 +80,22 @@ KINDS = (
     Kind("t", tuple, lambda value: value, tuple),
     Kind("s", set, lambda value: value, set),
     Kind("f", frozenset, lambda value: value, frozenset),
-    Kind("b", bytearray, lambda value: (bytes(value),), lambda items: bytearray(*items)),
+    Kind("b", bytearray, lambda value: (bytes(value),), lambda items: bytearray(only(items, bytes))),
     Kind("v", memoryview, _no_memoryview, lambda _: None),
     Kind("q", deque, lambda value: (value.maxlen, *value), _give_deque),
-    Kind("o", OrderedDict, lambda value: (dict(value.items()),), lambda items: OrderedDict(_the_dict(items))),
+    Kind(
+        "o", OrderedDict, lambda value: (dict(value.items()),), lambda items: OrderedDict(only(items, dict))
+    ),
     Kind("n", Counter, lambda value: (dict(value.items()),), _give_counter),
-    Kind("h", ChainMap, lambda value: value.maps, lambda items: ChainMap(*items)),
+    Kind("h", ChainMap, lambda value: value.maps, _give_chain),
     Kind(
         "m",
         MappingProxyType,
         lambda value: (dict(value.items()),),
-        lambda items: MappingProxyType(_the_dict(items)),
+        lambda items: MappingProxyType(only(items, dict)),
     ),
     Kind("N", SimpleNamespace, lambda value: (value.__dict__,), _give_namespace),
-    Kind("r", range, lambda value: (value.start, value.stop, value.step), lambda items: range(*items)),
+    Kind("r", range, lambda value: (value.start, value.stop, value.step), _give_range),
     Kind("l", slice, lambda value: (value.start, value.stop, value.step), lambda items: slice(*items)),
     Kind("a", array, _take_array, _give_array),
 )
@@ -136,7 +142,7 @@ def default_dict(factories: Factories) -> Kind:
         return (factories.name(value.default_factory), dict(value.items()))
 
     def give(items: list[Any]) -> defaultdict[Any, Any]:
-        name, content = items
-        return defaultdict(factories.find(name), content)
+        name, *content = items
+        return defaultdict(factories.find(name), only(content, dict))
 
     return Kind("d", defaultdict, take, give)

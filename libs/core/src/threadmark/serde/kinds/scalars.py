@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID, SafeUUID
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Kind
+from threadmark.serde.plan import Kind, only
 
 # Reducing a fraction takes time that grows with the square of its length; stored data must not choose hours.
 LARGEST_FRACTION_BITS = 1 << 16
@@ -19,8 +19,15 @@ def _take_int(value: int) -> tuple[bytes]:
 
 
 def _give_int(items: list[Any]) -> int:
-    (content,) = items
-    return int.from_bytes(content, "big", signed=True)
+    return int.from_bytes(only(items, bytes), "big", signed=True)
+
+
+def give_complex(items: list[Any]) -> complex:
+    """A complex number from its parts; one of them may be text to `complex` itself."""
+    real, imaginary = items
+    if not type(real) is type(imaginary) is float:
+        raise CorruptDataError("the parts of a stored complex number are not floats")
+    return complex(real, imaginary)
 
 
 def _take_fraction(value: Fraction) -> tuple[int, int]:
@@ -31,6 +38,8 @@ def _take_fraction(value: Fraction) -> tuple[int, int]:
 
 def _give_fraction(items: list[Any]) -> Fraction:
     numerator, denominator = items
+    if not type(numerator) is type(denominator) is int:
+        raise CorruptDataError("the parts of a stored Fraction are not integers")
     if max(numerator.bit_length(), denominator.bit_length()) > LARGEST_FRACTION_BITS:
         raise CorruptDataError("a stored Fraction is too long")
     return fractions.Fraction(numerator, denominator)
@@ -49,17 +58,10 @@ def _give_uuid(items: list[Any]) -> UUID:
 
 KINDS = (
     Kind("i", int, _take_int, _give_int),
-    Kind("c", complex, lambda value: (value.real, value.imag), lambda items: complex(*items)),
-    Kind("x", Decimal, lambda value: (str(value),), lambda items: Decimal(_text(items))),
+    Kind("c", complex, lambda value: (value.real, value.imag), give_complex),
+    Kind("x", Decimal, lambda value: (str(value),), lambda items: Decimal(only(items, str))),
     Kind("/", Fraction, _take_fraction, _give_fraction),
     Kind("u", UUID, _take_uuid, _give_uuid),
     Kind(".", EllipsisType, lambda _: (), lambda _: ...),
     Kind("!", NotImplementedType, lambda _: (), lambda _: NotImplemented),
 )
-
-
-def _text(items: list[Any]) -> str:
-    (text,) = items
-    if type(text) is not str:
-        raise CorruptDataError("text was expected")
-    return text

@@ -9,16 +9,18 @@ from typing import Any, NamedTuple
 from threadmark.errors import SerializationError
 from threadmark.serde.attributes import Attributes, checked_state
 from threadmark.serde.kinds.containers import Factories
+from threadmark.serde.kinds.scalars import give_complex
 from threadmark.serde.kinds.times import give_datetime, take_datetime
-from threadmark.serde.plan import Definer, Give, Stored, Take
+from threadmark.serde.plan import Definer, Give, Stored, Take, only
 
 _HEAP_TYPE = 1 << 9
 _POINTER = 8
 
 
 class _Builtin(NamedTuple):
-    """One builtin type: its content as plain data, and an instance of a subclass from that content."""
+    """One builtin type: its content as data of one type, and an instance of a subclass from that content."""
 
+    content: type
     take: Callable[[Any], Any]
     give: Callable[[type, Any], Any]
 
@@ -29,7 +31,8 @@ def _from_new(base: Any) -> Callable[[type, Any], Any]:
 
 
 def _give_complex(cls: type[complex], content: list[float]) -> complex:
-    return complex.__new__(cls, *content)
+    plain = give_complex(content)
+    return complex.__new__(cls, plain.real, plain.imag)
 
 
 def _give_bytearray(cls: type[bytearray], content: bytes) -> bytearray:
@@ -77,27 +80,32 @@ def _date_parts(value: dt.date) -> list[int]:
 
 # The first of these that a class derives from is its base, so the more special come first.
 _BUILTINS: dict[type, _Builtin] = {
-    str: _Builtin(str.__str__, _from_new(str)),
-    int: _Builtin(int.__int__, _from_new(int)),
-    float: _Builtin(float.__float__, _from_new(float)),
-    complex: _Builtin(lambda value: [value.real, value.imag], _give_complex),
-    bytes: _Builtin(lambda value: bytes.__getitem__(value, slice(None)), _from_new(bytes)),
-    bytearray: _Builtin(lambda value: bytes(bytearray.__getitem__(value, slice(None))), _give_bytearray),
-    tuple: _Builtin(lambda value: [*tuple.__iter__(value)], _from_new(tuple)),
-    list: _Builtin(lambda value: [*list.__iter__(value)], _give_list),
-    set: _Builtin(lambda value: set().union(set.__iter__(value)), _give_set),
-    frozenset: _Builtin(lambda value: frozenset().union(frozenset.__iter__(value)), _from_new(frozenset)),
-    OrderedDict: _Builtin(lambda value: dict(OrderedDict.items(value)), _give_ordered),
-    Counter: _Builtin(lambda value: dict(dict.items(value)), _give_dict),
-    dict: _Builtin(lambda value: dict(dict.items(value)), _give_dict),
-    deque: _Builtin(lambda value: [value.maxlen, *deque.__iter__(value)], _give_deque),
-    dt.datetime: _Builtin(take_datetime, lambda cls, content: give_datetime(content, cls)),
-    dt.date: _Builtin(_date_parts, lambda cls, content: dt.date.__new__(cls, *content)),
+    str: _Builtin(str, str.__str__, _from_new(str)),
+    int: _Builtin(int, int.__int__, _from_new(int)),
+    float: _Builtin(float, float.__float__, _from_new(float)),
+    complex: _Builtin(list, lambda value: [value.real, value.imag], _give_complex),
+    bytes: _Builtin(bytes, lambda value: bytes.__getitem__(value, slice(None)), _from_new(bytes)),
+    bytearray: _Builtin(
+        bytes, lambda value: bytes(bytearray.__getitem__(value, slice(None))), _give_bytearray
+    ),
+    tuple: _Builtin(list, lambda value: [*tuple.__iter__(value)], _from_new(tuple)),
+    list: _Builtin(list, lambda value: [*list.__iter__(value)], _give_list),
+    set: _Builtin(set, lambda value: set().union(set.__iter__(value)), _give_set),
+    frozenset: _Builtin(
+        frozenset, lambda value: frozenset().union(frozenset.__iter__(value)), _from_new(frozenset)
+    ),
+    OrderedDict: _Builtin(dict, lambda value: dict(OrderedDict.items(value)), _give_ordered),
+    Counter: _Builtin(dict, lambda value: dict(dict.items(value)), _give_dict),
+    dict: _Builtin(dict, lambda value: dict(dict.items(value)), _give_dict),
+    deque: _Builtin(list, lambda value: [value.maxlen, *deque.__iter__(value)], _give_deque),
+    dt.datetime: _Builtin(tuple, take_datetime, lambda cls, content: give_datetime(content, cls)),
+    dt.date: _Builtin(list, _date_parts, lambda cls, content: dt.date.__new__(cls, *content)),
     dt.timedelta: _Builtin(
+        list,
         lambda value: [value.days, value.seconds, value.microseconds],
         lambda cls, content: dt.timedelta.__new__(cls, *content),
     ),
-    Decimal: _Builtin(Decimal.__str__, _from_new(Decimal)),
+    Decimal: _Builtin(str, Decimal.__str__, _from_new(Decimal)),
 }
 
 
@@ -128,7 +136,7 @@ class Subclasses:
 
         def give(items: list[Any]) -> object:
             content, *own = items
-            value = builtin.give(cls, content)
+            value = builtin.give(cls, only([content], builtin.content))
             if own:
                 write(value, checked_state(*own))
             return value
@@ -171,7 +179,7 @@ class DefaultDicts:
             factory, content, own = items
             value: defaultdict[Any, Any] = defaultdict.__new__(cls)
             defaultdict.__init__(value, factories.find(factory))
-            dict.update(value, content)
+            dict.update(value, only([content], dict))
             write(value, checked_state(own))
             return value
 

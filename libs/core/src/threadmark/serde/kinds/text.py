@@ -6,22 +6,15 @@ from pathlib import PosixPath, PurePath, PurePosixPath, PureWindowsPath, Windows
 from typing import Any
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Kind
-
-
-def _text(items: list[Any]) -> str:
-    (text,) = items
-    if type(text) is not str:
-        raise CorruptDataError("text was expected")
-    return text
+from threadmark.serde.plan import Kind, only
 
 
 def _path(letter: str, cls: type[PurePath]) -> Kind:
-    return Kind(letter, cls, lambda value: (str(value),), lambda items: cls(_text(items)))
+    return Kind(letter, cls, lambda value: (str(value),), lambda items: cls(only(items, str)))
 
 
 def _address(letter: str, cls: Any) -> Kind:
-    return Kind(letter, cls, lambda value: (str(value),), lambda items: cls(_text(items)))
+    return Kind(letter, cls, lambda value: (str(value),), lambda items: cls(only(items, str)))
 
 
 def _take_pattern(value: re.Pattern[Any]) -> tuple[Any, int]:
@@ -32,7 +25,7 @@ def _take_pattern(value: re.Pattern[Any]) -> tuple[Any, int]:
 
 def _give_pattern(items: list[Any]) -> re.Pattern[Any]:
     pattern, flags = items
-    if type(flags) is not int or flags & re.DEBUG:
+    if type(pattern) not in (str, bytes) or type(flags) is not int or flags & re.DEBUG:
         raise CorruptDataError("the flags of a stored pattern are not some")
     return re.compile(pattern, flags)
 

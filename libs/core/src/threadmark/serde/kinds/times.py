@@ -6,7 +6,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from threadmark.errors import SerializationError
-from threadmark.serde.plan import Kind
+from threadmark.serde.plan import Kind, only
 
 
 def take_datetime(value: dt.datetime) -> tuple[Any, ...]:
@@ -84,6 +84,6 @@ KINDS = (
         lambda items: dt.timedelta(*items),
     ),
     Kind("z", dt.timezone, _take_timezone, _give_timezone),
-    Kind("Z", ZoneInfo, _take_zone, lambda items: ZoneInfo(*items)),
+    Kind("Z", ZoneInfo, _take_zone, lambda items: ZoneInfo(only(items, str))),
     Kind("g", time.struct_time, _take_struct_time, time.struct_time),
 )
