@@ -48,7 +48,7 @@ def lengths(of: Sequence[int], folder: Path) -> Iterator[Length]:
     """One conversation, looked at whenever it has so many messages."""
     path = folder / "lengths.db"
     config: Any = workloads.thread("lengths")
-    done = 0
+    done = -1  # the first step has no message yet
     steps: Iterator[Step] | None = None
     for messages in sorted(of):
         with SqliteSaver(path) as saver:
