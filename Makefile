@@ -7,11 +7,11 @@ SOURCES := libs tests benchmarks examples
 help: ## What can be made here
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: .venv/.ready ## The main job, shown: a run is killed in the middle and goes on
-	$(BIN)/python examples/crash_and_time_travel.py
+demo: .venv/.ready ## The main job, shown: an agent is killed in the middle and goes on
+	$(BIN)/python examples/langgraph_agent.py
 
-test: .venv/.ready ## The whole suite
-	@scripts/ensure-postgres >/dev/null
+test: .venv/.ready ## The whole suite, on real databases (a Postgres server is installed if it can be)
+	@scripts/ensure-postgres
 	$(BIN)/python -m pytest
 
 check: .venv/.ready ## Format, lint and types

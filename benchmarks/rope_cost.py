@@ -1,9 +1,9 @@
 """What the rope stores and what it costs, without a database: python benchmarks/rope_cost.py [--long].
 
-Each workload stores the values of one thread step by step. The cost of a step is counted as a database would
-see it: the bytes of new segments (once as they are, once in their stored form), 60 bytes for each row that they
-need, the packed manifests, and 30 bytes for the row of each value. Times are those of the last value, best of
-several, as multiples of the time that msgpack takes to encode it. `--long` adds a chat of 10,000 messages.
+Each workload stores the values of one thread step by step. A step costs what a database would see of it: the
+bytes of new segments (once as they are, once in their stored form), 60 bytes for each row that they need, the
+packed manifests, and 30 bytes for the row of each value. Times are of the last value, best of several, in
+multiples of the time that msgpack takes to encode it. `--long` adds a chat of 10,000 messages.
 """
 
 import argparse

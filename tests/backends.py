@@ -7,7 +7,8 @@ from typing import Any
 
 from threadmark import Saver
 from threadmark.conformance import Backend, Opener
-from threadmark.memory import MemoryDriver, MemoryStore
+from threadmark.memory.driver import MemoryDriver
+from threadmark.memory.store import MemoryStore
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.store import SqliteStore
 

@@ -4,7 +4,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threadmark import compression
@@ -14,6 +14,7 @@ from threadmark.errors import ConfigError, CorruptDataError
 TEXT = b"A sentence that comes again and again. " * 100
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=2000) | st.binary(min_size=1, max_size=20).map(lambda unit: unit * 300))
 def test_a_segment_comes_back_and_grows_by_one_byte_at_most(data: bytes) -> None:
     stored = shrink(data)

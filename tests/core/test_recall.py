@@ -4,7 +4,7 @@ import random
 import threading
 
 from threadmark.digests import value_digest
-from threadmark.header import Header
+from threadmark.header import HEADER_TAG, Header
 from threadmark.recall import Known, Recall
 from threadmark.rope import Source, weave
 from threadmark.stored import Stored
@@ -64,18 +64,30 @@ def test_a_checkpoint_is_known_until_the_epoch_changes() -> None:
     assert recall.checkpoint("thread", "ns", "id") is None
 
 
-def test_writes_of_a_step_are_found_for_the_next() -> None:
+def test_what_a_step_wrote_to_a_channel_is_found_for_the_next() -> None:
+    recall = Recall(1 << 20)
+    values = [bytes([number]) * 300 for number in range(3)]
+    for data in values:
+        recall.see_value("thread", 1, _stored(data), data)
+    for digest in (value_digest(values[0]), b"", b"unknown digest..", value_digest(values[1])):
+        recall.see_write("thread", "", "id", "channel", digest)
+    assert [source.data for source in recall.written("thread", "", "id", "channel", 1)] == [values[1], values[0]]
+    assert recall.written("thread", "", "id", "another", 1) == []
+    assert recall.written("thread", "", "other", "channel", 1) == []
+    assert recall.written("thread", "", "id", "channel", 2) == []
+
+
+def test_the_last_values_of_a_thread_are_known_but_not_its_headers() -> None:
     recall = Recall(1 << 20)
     values = [bytes([number]) * 300 for number in range(40)]
     for data in values:
         recall.see_value("thread", 1, _stored(data), data)
-    for digest in (value_digest(values[0]), b"", b"unknown digest.."):
-        recall.see_write("thread", "", "id", "channel", digest)
-    assert [source.data for source in recall.written("thread", "", "id", "channel", 1)] == [values[0]]
-    assert recall.written("thread", "", "id", "other", 1) == []
-    assert recall.written("thread", "", "other", "channel", 1) == []
-    assert recall.written("thread", "", "id", "channel", 2) == []
-    assert 0 < len(recall.recent("thread", 1)) < 40
+    header = b"header" * 100
+    recall.see_value("thread", 1, _stored(header)._replace(tag=HEADER_TAG), header)
+    recent = [source.data for source in recall.recent("thread", 1)]
+    assert recent == values[-1 : -1 - len(recent) : -1]
+    assert 0 < len(recent) < 40
+    assert recall.recent("thread", 2) == recall.recent("other", 1) == []
 
 
 def test_literals_are_not_remembered() -> None:

@@ -2,7 +2,7 @@
 
 import random
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from threadmark.rope.match import Budget, Gap, Match, matches
@@ -23,6 +23,7 @@ texts = st.lists(st.sampled_from([b"a", b"ab", b"template " * 6, bytes(50), byte
 )
 
 
+@settings(deadline=None)
 @given(texts, texts, st.integers(0, 500), st.integers(0, 500))
 @example(b"a" * 200, b"a" * 100, 0, 0)
 @example(b"ab" * 100, b"ba" * 100, 0, 0)
@@ -41,6 +42,7 @@ def test_matches_are_equal_bytes_in_ascending_order_inside_the_gap(
     assert start <= len(source)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 300_000), st.integers(0, 2), st.integers(0, 2**32))
 def test_the_first_difference_is_found_to_the_byte(length: int, position: int, seed: int) -> None:
     source = random.Random(seed).randbytes(length)
@@ -65,7 +67,7 @@ def test_thirty_edits_of_any_kind_leave_the_rest_shared() -> None:
 
 def test_records_of_one_shape_are_matched_with_themselves_after_the_oldest_were_trimmed() -> None:
     chance = random.Random(1)
-    shape = b'{"type": "human", "content": "%060d", "extra": {"tokens": null, "model": "the same in all of them"}}'
+    shape = b'{"type": "human", "content": "%060d", "extra": {"tokens": null, "model": "the same in all"}}'
     records = [shape % chance.getrandbits(190) for _ in range(900)]
     source, data = b"[" + b", ".join(records[:800]) + b"]", b"[" + b", ".join(records[100:])
     assert shared(data, source) >= sum(map(len, records[100:800]))

@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threadmark.errors import CorruptDataError
@@ -30,6 +30,7 @@ def manifests(draw: st.DrawFn) -> Manifest:
     return tuple(draw(st.lists(part, max_size=60)))
 
 
+@settings(deadline=None)
 @given(manifests())
 def test_a_manifest_comes_back_equal_from_its_packed_form(manifest: Manifest) -> None:
     packed = pack(manifest)
@@ -37,6 +38,7 @@ def test_a_manifest_comes_back_equal_from_its_packed_form(manifest: Manifest) ->
     assert pack(unpack(packed)) == packed
 
 
+@settings(deadline=None)
 @given(manifests())
 def test_the_packed_form_begins_with_the_keys(manifest: Manifest) -> None:
     packed = pack(manifest)
@@ -111,6 +113,7 @@ def test_damaged_manifests_are_refused_or_still_name_slices_inside_segments() ->
     assert refused > 10_000
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=100))
 def test_arbitrary_bytes_are_a_manifest_or_refused(junk: bytes) -> None:
     try:

@@ -1,6 +1,9 @@
 """The serializer is the user's to choose; clones that may load more classes share everything else."""
 
 import copy
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command, Interrupt, Overwrite, Send
 
+from peer.states import Position
 from threadmark import ForbiddenTypeError, MemorySaver, Serde
 from threadmark_langgraph import Checkpointer, SqliteSaver, wrap
 
@@ -66,7 +70,7 @@ def test_langgraphs_own_types_need_no_permission() -> None:
         Overwrite([1]),
     ]
     value = [*packets, Command(update={"a": 1}, goto="b"), HumanMessage("hi", id="h")]
-    with wrap(MemorySaver(serde=Serde(allow=[HumanMessage]))) as saver:
+    with wrap(MemorySaver(serde=Serde(allow=[]))) as saver:
         assert put_value(saver, value) == value
 
 
@@ -88,12 +92,12 @@ def test_serializer_without_tags_is_given_some() -> None:
 
 
 def test_clone_with_an_allowlist_shares_the_database_and_only_loads_more() -> None:
-    entry = (HumanMessage.__module__, HumanMessage.__name__)
+    entry = (Position.__module__, Position.__name__)
     with wrap(MemorySaver(serde=Serde(allow=[]))) as strict:
         clone = strict.with_allowlist({entry})
         assert isinstance(clone, Checkpointer)
-        assert put_value(clone, HumanMessage("hi")) == HumanMessage("hi")
-        with pytest.raises(ForbiddenTypeError, match="HumanMessage"):
+        assert put_value(clone, Position(1, 2)) == Position(1, 2)
+        with pytest.raises(ForbiddenTypeError, match="Position"):
             strict.get_tuple(THREAD)
         assert clone.with_allowlist({entry}) is clone
 
@@ -101,9 +105,9 @@ def test_clone_with_an_allowlist_shares_the_database_and_only_loads_more() -> No
 def test_clone_of_an_encrypted_saver_stays_encrypted() -> None:
     with wrap(MemorySaver()) as saver:
         saver.serde = EncryptedSerializer(Reversing(), Serde(allow=[]))
-        clone = saver.with_allowlist({(HumanMessage.__module__, HumanMessage.__name__)})
+        clone = saver.with_allowlist({(Position.__module__, Position.__name__)})
         assert isinstance(clone.serde, EncryptedSerializer)
-        assert put_value(clone, HumanMessage("hi")) == HumanMessage("hi")
+        assert put_value(clone, Position(1, 2)) == Position(1, 2)
 
 
 def test_langgraphs_serializer_is_extended_as_langgraph_does() -> None:
@@ -128,3 +132,18 @@ def test_shallow_copies_are_independent_only_in_their_serializer() -> None:
         assert isinstance(saver.serde, Serde)
         put_value(saver, 1)
         assert next(iter(saver.list(THREAD))).checkpoint["channel_values"] == {"x": 1}
+
+
+def test_process_that_only_reads_needs_no_imports_of_its_own(file: Path) -> None:
+    with SqliteSaver(file) as saver:
+        put_value(saver, [HumanMessage("hi", id="h"), Send("node", 1)])
+    script = (
+        "import sys; from threadmark_langgraph import SqliteSaver\n"
+        "with SqliteSaver(sys.argv[1]) as saver:\n"
+        "    print(saver.get({'configurable': {'thread_id': '1'}})['channel_values']['x'])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-c", script, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert "HumanMessage(content='hi'" in done.stdout, done.stderr
+    assert "Send(node='node', arg=1)" in done.stdout

@@ -1,12 +1,11 @@
 """Threads keep the kind of channel version they have, and forks whose versions meet do not mix."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from peer.backends import Backend
+from peer.expected import Scenario, expected
 from peer.faces import Face
 from peer.records import record
 from peer.scenarios import deltas, subgraphs, travel
@@ -35,11 +34,9 @@ SCENARIOS = [travel.fork_from_the_past, travel.replay, subgraphs.going_back_insi
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 @pytest.mark.parametrize("kind", KINDS)
 def test_forks_are_the_same_whatever_counts_them(
-    backend: Backend, face: Face, kind: type[Checkpointer], scenario: Any, tmp_path: Path
+    face: Face, saver: Checkpointer, kind: type[Checkpointer], scenario: Scenario
 ) -> None:
-    with backend.open(tmp_path / "strings") as strings, backend.open(tmp_path / "numbers") as numbers:
-        expected = asyncio.run(scenario(face, strings))
-        assert asyncio.run(scenario(face, kind(numbers.saver))) == expected
+    assert asyncio.run(scenario(face, kind(saver.saver))) == expected(scenario, face)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -205,6 +205,11 @@ EXACT: dict[str, dict[str, Make]] = {
             np.zeros(2, dtype)
             for dtype in ("?", "i1", ">u2", "f2", "g", "c8", "M8[ns]", "m8[D]", "U3", "S3", "V4")
         ],
+        "array of more than a page": lambda: [
+            np.arange(2000.0),
+            np.zeros((100, 100), "M8[s]"),
+            bytearray(b"x"),
+        ],
         "array in Fortran order": lambda: np.asfortranarray(np.arange(6.0).reshape(2, 3)),
         "array, a view with steps": lambda: np.arange(10)[::3],
         "array, structured": lambda: np.array(

@@ -70,3 +70,17 @@ def test_both_packers_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> N
     fast = [Serde().dumps_typed(value) for value in values]
     monkeypatch.setattr(wire, "_HAS_FAST", False)
     assert [Serde().dumps_typed(value) for value in values] == fast
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda inner: [inner], lambda inner: (inner,), lambda inner: {1: inner}, s.Point]
+)
+def test_a_value_may_be_1024_levels_deep(wrap: Callable[[Any], Any]) -> None:
+    value: Any = None
+    for _ in range(1024 if wrap is not s.Point else 1023):
+        value = wrap(value)
+    serde = Serde()
+    tag, encoded = serde.dumps_typed(value)
+    assert serde.dumps_typed(serde.loads_typed((tag, encoded))) == (tag, encoded)
+    with pytest.raises(SerializationError, match="nested deeper than 1024 levels"):
+        serde.dumps_typed([wrap(value)])

@@ -13,6 +13,8 @@ from threadmark.config import config_metadata
 from threadmark.errors import ConfigError, CorruptDataError, SerializationError
 from threadmark.model import Config, Metadata
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 
 def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
     """A checkpoint's metadata: every key given, then what the run's configuration adds."""
@@ -26,7 +28,7 @@ def to_json(metadata: Mapping[str, Any]) -> str:
     """Compact JSON text from which `from_json` gives equal metadata; a SerializationError where there is none."""
     try:
         plain = _plain(dict(metadata), "metadata")
-        text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+        text = _encode(plain)
     except RecursionError as error:
         raise SerializationError("it is nested too deeply, or contains itself", "metadata") from error
     # Lone surrogates have no UTF-8; JSON can escape them.

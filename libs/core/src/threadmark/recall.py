@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from typing import NamedTuple
 
-from threadmark.header import Header
+from threadmark.header import HEADER_TAG, Header
 from threadmark.rope import Source
 from threadmark.stored import Stored
 
@@ -81,7 +81,9 @@ class Recall:
         if stored.digest:
             entry = (epoch, Source(data, stored.manifest))
             self._set(("value", thread_id, stored.digest), entry, len(data) + 100 * len(stored.manifest))
-            self._add_to_list(("recent", thread_id), stored.digest, _RECENT_KEPT)
+            # A header resembles its parent's, and nothing else resembles a header.
+            if stored.tag != HEADER_TAG:
+                self._add_to_list(("recent", thread_id), stored.digest, _RECENT_KEPT)
 
     def see_write(self, thread_id: str, ns: str, checkpoint_id: str, channel: str, digest: bytes) -> None:
         """Remember what a task of the step after this checkpoint wrote: the channel will hold it next."""

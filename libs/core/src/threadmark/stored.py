@@ -39,7 +39,7 @@ class Stored(NamedTuple):
 
     def keys(self) -> tuple[bytes, ...]:
         """The segments that hold the value's bytes."""
-        return segment_keys(self.manifest)
+        return segment_keys(self.manifest) if self.digest else ()
 
     def size(self) -> int:
         """How many bytes the encoded value has."""

@@ -9,9 +9,7 @@ from threadmark.rope.manifest import Manifest, Part, Slice, segment_key
 from threadmark.rope.reuse import RAW, Source, reused
 from threadmark.rope.tidy import MOST_LITERAL, tidied
 
-_KEPT = (
-    24  # so many raw bytes, the shortest pieces, stay literals beside a new segment: they are mostly counts
-)
+_KEPT = 24  # so many raw bytes, the shortest pieces, stay literals beside a new segment: counts mostly
 
 
 class Woven(NamedTuple):

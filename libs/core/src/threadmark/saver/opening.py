@@ -75,7 +75,7 @@ class Opening:
         self._place = checkpoint_place(row.outline)
         with located(f"{self._place}, header"):
             self._header_stored = Stored.from_bytes(row.header)
-        self._header_data = b""
+        self._header_data = self._remembered(self._header_stored)
         self._writes = proven_writes(row.outline.thread_id, writes)
         self._data: dict[bytes, bytes] = {}
         self._missing: dict[bytes, tuple[Stored, str]] = {}
@@ -84,6 +84,10 @@ class Opening:
         """The segments of the header."""
         return self._header_stored.keys()
 
+    def missing_header_keys(self) -> Sequence[bytes]:
+        """The same, unless the header is remembered."""
+        return self.header_keys() if self._header_data is None else ()
+
     def header_size(self) -> int:
         """How long the header is."""
         return self._header_stored.size()
@@ -91,17 +95,18 @@ class Opening:
     def open_header(self, segments: Mapping[bytes, bytes]) -> None:
         """Read the header."""
         with located(f"{self._place}, header"):
-            self._header_data = self._header_stored.data(segments)
+            if self._header_data is None:
+                self._header_data = self._header_stored.data(segments)
             self.header = Header.from_bytes(self._header_data)
 
     def value_keys(self, wanted: Wanted | None = None) -> set[bytes]:
         """The segments of those values whose bytes are not remembered."""
         for channel, value in self.header.values.items():
-            if wanted is None or wanted(channel):
-                self._need(value, f"{self._place}, channel {channel!r}")
+            if (wanted is None or wanted(channel)) and self._lacks(value):
+                self._missing[value.digest] = (value, f"{self._place}, channel {channel!r}")
         for row, value in self._writes:
-            if wanted is None or wanted(row.channel):
-                self._need(value, write_place(self.outline.thread_id, row))
+            if (wanted is None or wanted(row.channel)) and self._lacks(value):
+                self._missing[value.digest] = (value, write_place(self.outline.thread_id, row))
         return {key for value, _ in self._missing.values() for key in value.keys()}  # noqa: SIM118 - not a mapping
 
     def loaded(self, epoch: int, segments: Mapping[bytes, bytes]) -> Loaded:
@@ -109,17 +114,20 @@ class Opening:
         for digest, (value, place) in self._missing.items():
             with located(place):
                 self._data[digest] = value.data(segments)
-        source = Source(self._header_data, self._header_stored.manifest)
+        source = Source(self._header_data or b"", self._header_stored.manifest)
         return Loaded(epoch, self.outline, self.header, source, self._writes, self._data)
 
-    def _need(self, value: Stored, place: str) -> None:
+    def _lacks(self, value: Stored) -> bool:
+        """Whether the value's segments are needed."""
         if not value.digest or value.digest in self._data:
-            return
-        data = self._recall.data(self.outline.thread_id, value.digest)
-        if data is None:
-            self._missing[value.digest] = (value, place)
-        else:
+            return False
+        data = self._remembered(value)
+        if data is not None:
             self._data[value.digest] = data
+        return data is None
+
+    def _remembered(self, value: Stored) -> bytes | None:
+        return self._recall.data(self.outline.thread_id, value.digest) if value.digest else None
 
 
 def proven_writes(thread_id: str, rows: Sequence[WriteRow]) -> list[Write]:

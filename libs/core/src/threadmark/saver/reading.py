@@ -23,7 +23,7 @@ def load(kit: Kit, where: Place, wanted: Wanted | None = None) -> Program[Loaded
         return None
     opening = Opening(found.row, found.writes, kit.recall)
     segments = dict(found.segments)
-    missing = [key for key in opening.header_keys() if key not in segments]
+    missing = [key for key in opening.missing_header_keys() if key not in segments]
     if missing:
         segments |= yield from kit.store.segments(where.thread_id, missing)
     opening.open_header(segments)

@@ -168,16 +168,26 @@ def _needs(header: Header, stored: Stored) -> tuple[bytes, ...]:
 def _prepared(kit: Kit, where: Place, reads: set[str] | None) -> Operation[tuple[Known | None, Weaver]]:
     """The checkpoint that a change starts from, and a weaver for the epoch it was known in.
 
-    A checkpoint that is not remembered is read, with the values of the channels in `reads`; None reads nothing.
+    A checkpoint is read where it is not remembered, or the values of the channels in `reads` are not; None reads
+    nothing.
     """
     known, lent = None, {}
     if where.checkpoint_id is not None:
         known = kit.recall.checkpoint(where.thread_id, where.ns, where.checkpoint_id)
-        if known is None and reads is not None:
+        if reads is not None and (known is None or _lacks(kit, where.thread_id, known, reads)):
             read = yield Transaction(partial(load, kit, where, reads.__contains__), writes=False)
             known, lent = (read.known(), read.sources()) if read else (None, {})
     epoch = known.epoch if known else kit.recall.epoch(where.thread_id)
     return known, Weaver(kit.recall, where.thread_id, epoch, lent)
+
+
+def _lacks(kit: Kit, thread_id: str, known: Known, channels: set[str]) -> bool:
+    """Whether the bytes of one of these channels' values have been forgotten."""
+    values = (known.header.values.get(channel) for channel in channels)
+    return any(
+        value is not None and value.digest and kit.recall.source(thread_id, value.digest, known.epoch) is None
+        for value in values
+    )
 
 
 def _add(kit: Kit, weaver: Weaver, change: Change) -> Operation[int | None]:

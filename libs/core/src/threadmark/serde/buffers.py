@@ -7,7 +7,7 @@ bytes before it can prove that; only where they cannot, the values are looked at
 
 import gc
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from threadmark.serde.wire import NEVER_ASKED_ABOUT
@@ -35,10 +35,20 @@ _LOOKS_A_BYTE = 1 / 250
 def may_hold_buffer(encoded: bytes) -> bool:
     """Whether a buffer may have been written."""
     looks = 8 + int(len(encoded) * _LOOKS_A_BYTE)
-    for place in _suspects(encoded):
-        looks -= 1
-        if not looks or not _is_in_span(encoded, place, _PATIENCE):
-            return True
+    find, is_surely_in_span = encoded.find, _ENDS_IN_SPAN.search
+    for header in _BUFFER_HEADERS:
+        place = find(header)
+        while place >= 0:
+            looks -= 1
+            if not looks:
+                return True
+            # The first look is the second one's beginning, without the price of a call.
+            if not (
+                is_surely_in_span(encoded, place - _LONGEST_SPAN, place)
+                or _is_in_span(encoded, place, _PATIENCE)
+            ):
+                return True
+            place = find(header, place + 1)
     return False
 
 
@@ -54,17 +64,9 @@ def holds_stowaway(roots: Iterable[Any]) -> bool:
     return False
 
 
-def _suspects(encoded: bytes) -> Iterator[int]:
-    for header in _BUFFER_HEADERS:
-        place = -1
-        while (place := encoded.find(header, place + 1)) >= 0:
-            yield place
-
-
 def _is_in_span(encoded: bytes, place: int, patience: int) -> bool:
     """Whether the byte certainly belongs to an earlier header, and so is none itself."""
-    first = max(0, place - _LONGEST_SPAN)
-    if _ENDS_IN_SPAN.search(encoded, first, place):
+    if _ENDS_IN_SPAN.search(encoded, place - _LONGEST_SPAN, place):
         return True
     return patience > 0 and any(
         _is_header(encoded, start, patience - 1) for start in _reaching(encoded, place)

@@ -23,11 +23,11 @@ def encode(value: Any, plans: Plans) -> tuple[bytes, bool]:
     except NeedsSlowWayError:
         pass
     else:
-        if not may_hold_buffer(encoded) or not holds_stowaway([value, *encoder.states]):
+        if not may_hold_buffer(encoded) or not holds_stowaway([value, *encoder.open_states()]):
             return encoded, bool(encoder.states)
     encoder = Encoder(plans, mark)
     encoded = new_pack(encoder.write, surrogates=True)(value)
-    if not holds_stowaway([value, *encoder.states]):
+    if not holds_stowaway([value, *encoder.open_states()]):
         return encoded, bool(encoder.states)
     shield = Shield(plans)
     return new_pack(shield.write, surrogates=True)(shield.held(value)), True
@@ -56,6 +56,7 @@ class Encoder:
         self._writers = _Writers(self._writer)
         self._marks: dict[Shape, Any] = {}
         self._references: dict[bytes, Shape] = {}
+        self._opaque: set[int] = set()
         self._orders: dict[int, list[Any]] = {}
 
     def write(self, value: Any) -> list[Any]:
@@ -66,11 +67,22 @@ class Encoder:
         self.states.append(items)
         return items
 
+    def open_states(self) -> list[list[Any]]:
+        """The states that have values of the user's in them."""
+        return [items for items in self.states if not self.is_opaque(items)]
+
+    def is_opaque(self, items: list[Any]) -> bool:
+        """Whether these are the items of an opaque shape."""
+        return id(items[0]) in self._opaque
+
     def _define(self, shape: Shape) -> Any:
         definition = self._new_mark(shape.payload)
         # Two marks may share a reference: the first one has it, the other is written in full every time.
         first = self._references.setdefault(shape.reference, shape)
         self._marks[shape] = self._new_mark(shape.reference) if first is shape else definition
+        if shape.opaque:
+            # Both live as long as the states that begin with them: the ids stay their own.
+            self._opaque |= {id(definition), id(self._marks[shape])}
         return definition
 
     def _writer(self, cls: type) -> Take:
@@ -125,8 +137,8 @@ class Shield(Encoder):
             return [self.held(item) for item in content]
         if type(content) is dict:
             return {self.held(key): self.held(item) for key, item in content.items()}
-        first, *rest = super().write(content)
-        return [first, *map(self.held, rest)]
+        items = super().write(content)
+        return items if self.is_opaque(items) else [items[0], *map(self.held, items[1:])]
 
     def held(self, value: Any) -> Any:
         """What the packer may have in place of a value."""

@@ -43,6 +43,8 @@ def _parts(value: Any, plans: Plans) -> list[tuple[str, Any]]:
     if cls in plans.carried:
         return []
     shape, *state = plans.writer(cls)(value)
+    if shape.opaque:
+        return []
     return list(zip(_steps(shape.payload, len(state)), state, strict=True))
 
 

@@ -18,13 +18,18 @@ REFERENCE_LENGTH = 2
 
 
 class Shape:
-    """What a mark says. Shapes are compared by identity: whoever writes a class's values keeps them."""
+    """What a mark says. Shapes are compared by identity: whoever writes a class's values keeps them.
 
-    __slots__ = ("payload", "reference")
+    The state of an `opaque` shape has nothing in it that a user put there as a value, so nobody need look
+    into it.
+    """
 
-    def __init__(self, payload: bytes) -> None:
+    __slots__ = ("opaque", "payload", "reference")
+
+    def __init__(self, payload: bytes, *, opaque: bool = False) -> None:
         self.payload = payload
         self.reference = reference_to(payload)
+        self.opaque = opaque
 
 
 def reference_to(payload: bytes) -> bytes:
@@ -65,9 +70,9 @@ class Definer:
         self.cls: Any = cls
         self._head = head
 
-    def shape(self, *details: Any) -> Shape:
+    def shape(self, *details: Any, opaque: bool = False) -> Shape:
         """A shape with these details, which must be data that msgpack carries."""
-        return Shape(_pack_mark([self._head, *details]))
+        return Shape(_pack_mark([self._head, *details]), opaque=opaque)
 
 
 class Stored(NamedTuple):

@@ -121,6 +121,8 @@ class Scalars:
 
 
 _OBJECTS = "O"
+# Below, copying costs less than two views.
+_WORTH_A_VIEW = 4096
 _LONG_DOUBLES = frozenset("gG")
 _MANTISSA_OF_TEN_BYTES = 63
 _PLAIN_KINDS = frozenset("biufcmMOSUV")
@@ -135,7 +137,7 @@ def _is_numpys(cls: type, name: str) -> bool:
 def _shapes_by_dtype(define: Definer) -> Shapes[Any]:
     def new_shape(key: "tuple[np.dtype[Any], str]") -> Shape:
         dtype, order = key
-        return define.shape(_dtype_parts(dtype), order)
+        return define.shape(_dtype_parts(dtype), order, opaque=dtype.kind != _OBJECTS)
 
     return Shapes(new_shape)
 
@@ -199,16 +201,19 @@ def _array_from(
     return np.ndarray(shape, dtype, buffer=content, order=order).copy(order="K")
 
 
-def _content(array: Any, order: Any) -> bytes:
-    """The bytes, where long doubles have zeros for what the processor leaves undefined."""
+def _content(array: Any, order: Any) -> bytes | memoryview:
+    """The bytes; those in memory already where they stand there in the right order."""
     import numpy as np
 
-    content: bytes = array.tobytes(order)
-    if array.dtype.char not in _LONG_DOUBLES or np.finfo(np.longdouble).nmant != _MANTISSA_OF_TEN_BYTES:
-        return content
-    numbers = np.frombuffer(bytearray(content), np.uint8).reshape(-1, np.dtype(np.longdouble).itemsize)
-    numbers[:, 10:] = 0
-    return numbers.tobytes()
+    if array.dtype.char in _LONG_DOUBLES and np.finfo(np.longdouble).nmant == _MANTISSA_OF_TEN_BYTES:
+        # Zeros for what the processor leaves undefined.
+        content = bytearray(array.tobytes(order))
+        np.frombuffer(content, np.uint8).reshape(-1, np.dtype(np.longdouble).itemsize)[:, 10:] = 0
+        return bytes(content)
+    if array.flags.c_contiguous and array.nbytes > _WORTH_A_VIEW:
+        return array.reshape(-1).view(np.uint8).data
+    found: bytes = array.tobytes(order)
+    return found
 
 
 def _order(found: object) -> Any:

@@ -1,0 +1,114 @@
+"""Encryption of stored rows: AES-256-GCM, each row bound to its place, with keys that can be replaced.
+
+A sealed row is one byte of version, the key's id, a random nonce, and the ciphertext with its tag. Who reads
+the database learns the lengths of rows and which key sealed them; who writes to it can neither change a row
+nor move it to another place, nor pass off plain bytes as a row. It needs the extra: `pip install
+threadmark[crypto]`.
+"""
+
+import os
+from collections.abc import Mapping
+from hashlib import blake2b
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from threadmark.errors import ConfigError, CorruptDataError
+
+KEY_LENGTH = 32
+_VERSION = b"\x01"
+_NONCE_LENGTH = 12
+_TAG_LENGTH = 16
+_LONGEST_ID = 255
+_DIGEST_PURPOSE = (
+    b"threadmark digest"  # BLAKE2b's `person` field, so that no other use of the key gives this one
+)
+
+
+class Keyring:
+    """The keys of a database by id. The newest seals; all of them open.
+
+    To rotate, add a key, make it the newest, and seal the old rows again (`is_current` tells which those
+    are); then the old key can go. Ids stand in the rows in clear.
+
+    The digests that find equal content must stay the same all the while, so they have a key of their own:
+    derived from `digest_secret`, which never changes as long as the database lives.
+
+    Random nonces are safe for about four billion rows sealed by one key; rotate before that.
+    """
+
+    def __init__(self, keys: Mapping[str, bytes], newest: str, *, digest_secret: bytes) -> None:
+        if newest not in keys:
+            raise ConfigError(f"the newest key {newest!r} is not among the keys ({', '.join(sorted(keys))})")
+        for name, key in keys.items():
+            if len(key) != KEY_LENGTH:
+                raise ConfigError(f"key {name!r} has {len(key)} bytes; AES-256 needs {KEY_LENGTH}")
+            if not 0 < len(name.encode()) <= _LONGEST_ID:
+                raise ConfigError(f"the id of key {name!r} must have 1 to {_LONGEST_ID} bytes")
+        if len(digest_secret) < KEY_LENGTH:
+            raise ConfigError(
+                f"the digest secret has {len(digest_secret)} bytes; it needs at least {KEY_LENGTH}"
+            )
+        self._ciphers = {name: AESGCM(key) for name, key in keys.items()}
+        self._newest = newest
+        self._header = _header(newest)
+        self.digest_key = _derived(digest_secret)
+
+    def __repr__(self) -> str:
+        return f"Keyring({sorted(self._ciphers)}, newest={self._newest!r})"
+
+    def seal(self, plain: bytes, where: bytes) -> bytes:
+        """The row to store in place of `plain`; it opens at the same place only."""
+        nonce = os.urandom(_NONCE_LENGTH)
+        sealed = self._ciphers[self._newest].encrypt(nonce, plain, _bound(self._header, where))
+        return self._header + nonce + sealed
+
+    def open(self, sealed: bytes, where: bytes) -> bytes:
+        """What was sealed at this place; `CorruptDataError` if this is not it, whatever the reason."""
+        name, header = _key_of(sealed)
+        cipher = self._ciphers.get(name)
+        if cipher is None:
+            raise CorruptDataError(f"a row was sealed with key {name!r}, which is not on the keyring")
+        nonce = sealed[len(header) : len(header) + _NONCE_LENGTH]
+        try:
+            return cipher.decrypt(nonce, sealed[len(header) + _NONCE_LENGTH :], _bound(header, where))
+        except InvalidTag:
+            raise CorruptDataError(
+                f"a row does not open with key {name!r}: it was changed, moved here from another place, or sealed with "
+                "another key of that id"
+            ) from None
+
+    def is_current(self, sealed: bytes) -> bool:
+        """Whether the newest key sealed this row, so that it need not be sealed again."""
+        return _key_of(sealed)[0] == self._newest
+
+
+def _header(name: str) -> bytes:
+    encoded = name.encode()
+    return _VERSION + bytes([len(encoded)]) + encoded
+
+
+def _key_of(sealed: bytes) -> tuple[str, bytes]:
+    """The id of the key that sealed a row, and the bytes that say so."""
+    header = bytes(sealed[: 2 + sealed[1]]) if len(sealed) > 1 else b""
+    if not header.startswith(_VERSION) or len(sealed) < len(header) + _NONCE_LENGTH + _TAG_LENGTH:
+        raise CorruptDataError("a row is not sealed, or cut short")
+    try:
+        return header[2:].decode(), header
+    except UnicodeDecodeError:
+        raise CorruptDataError(
+            "a row is not sealed: where the key's id should be, there is something else"
+        ) from None
+
+
+def _bound(header: bytes, where: bytes) -> bytes:
+    """What the tag covers besides the row. The header has its own length in it, so that no two pairs are
+    alike.
+    """
+    return header + where
+
+
+def _derived(secret: bytes) -> bytes:
+    # The secret is hashed first because a BLAKE2b key has at most 64 bytes.
+    key = blake2b(secret, digest_size=64).digest()
+    return blake2b(key=key, person=_DIGEST_PURPOSE[:16], digest_size=KEY_LENGTH).digest()
