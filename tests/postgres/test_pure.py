@@ -54,7 +54,8 @@ def test_only_tables_are_put_into_a_schema() -> None:
 
 def transaction(*steps: Query, writes: bool = True) -> Transaction:
     def program() -> Program[str]:
-        yield from steps
+        for step in steps:  # noqa: UP028 - a tuple cannot be sent anything
+            yield step
         return "result"
 
     return Transaction(program, writes=writes)
