@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,11 +18,12 @@ from langgraph.types import Command
 
 from peer.backends import cluster
 from peer.faces import Blocking
-from peer.records import record
+from peer.records import one, record
 from peer.scenarios import conversations, deltas, failures, interrupts, subgraphs, travel
 from peer.states import Position
 from threadmark import MemorySaver
 from threadmark_langgraph import InMemorySaver, SqliteSaver, export, migrate
+from threadmark_langgraph.moving import __main__ as command
 
 FACE = Blocking()
 SCENARIOS = [
@@ -35,6 +37,7 @@ SCENARIOS = [
     travel.pydantic_state,
 ]
 THREAD: Any = {"configurable": {"thread_id": "nested"}}
+RARE: Any = {"configurable": {"thread_id": "rare"}}
 
 
 @contextmanager
@@ -104,8 +107,16 @@ def test_everything_moves_and_comes_back_equal(theirs: Callable[[Path], Any], tm
         assert contents(target) == contents(source)
         again = migrate(source, target)
         assert (again.checkpoints, again.already_there) == (0, moved.checkpoints)
-        result = subgraphs.nested(target, memory=None).invoke(Command(resume="yes"), THREAD)
-        assert result["steps"][-1] == "shut"
+        for saver in (source, target):
+            subgraphs.nested(saver, memory=None).invoke(Command(resume="yes"), THREAD)
+            deltas.delta_graph(deltas.Rare, saver).invoke({"items": ["on"], "turn": 9}, RARE)
+        assert _states(target) == _states(source)
+
+
+def _states(saver: BaseCheckpointSaver[Any]) -> Any:
+    """Where two of the threads have arrived, an open question and a delta channel."""
+    graphs = ((subgraphs.nested(saver, memory=None), THREAD), (deltas.delta_graph(deltas.Rare, saver), RARE))
+    return [one(graph.get_state(thread)) for graph, thread in graphs]
 
 
 def test_dry_run_reads_everything_and_stores_nothing(tmp_path: Path) -> None:
@@ -187,3 +198,18 @@ def test_forks_stay_apart_in_a_saver_that_goes_by_versions() -> None:
         theirs = list(travel.walk(target).get_state_history(thread))
         assert record(theirs) == record(list(travel.walk(source).get_state_history(thread)))
         assert {tuple(each.values["trail"]) for each in theirs} >= {("a", "left", "b", "c"), ("a", "right", "b", "c")}
+
+
+def test_move_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with their_sqlite(tmp_path) as source:
+        asyncio.run(travel.pydantic_state(FACE, source))
+        there = contents(source)
+    monkeypatch.chdir(tmp_path)
+    arguments = ["theirs.db", "sqlite:///ours.db", "--allow", "peer.states:Order"]
+    monkeypatch.setattr(sys, "argv", ["moving", *arguments])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 0
+    assert f"{len(there)} checkpoints" in capsys.readouterr().out
+    with SqliteSaver("ours.db") as target:
+        assert contents(target) == there

@@ -148,7 +148,7 @@ def test_an_aiosqlite_connection(odd: str | None, place: str, tmp_path: Path) ->
             saver = SqliteSaver(connection)
             await _use_async(saver)
             await asyncio.gather(*(saver.aput(at(number), checkpoint(), {}, {}) for number in range(20)))
-            with pytest.raises(ConfigError, match="asyncio only"):
+            with pytest.raises(ConfigError, match="give a path"):
                 saver.get(at("thread"))
             await saver.aclose()
             async with connection.execute("SELECT count(*) FROM threadmark_thread WHERE live") as cursor:

@@ -4,14 +4,13 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from threadmark import ConfigError, Saver
-from threadmark.header import Serializer
-from threadmark.saver import CACHE_BYTES
+from threadmark.saver import SaverOptions
 from threadmark_postgres.driver import PostgresDriver, Settings, aio, blocking
 from threadmark_postgres.migrations import checked_partitions
 from threadmark_postgres.schema import quoted
@@ -52,8 +51,7 @@ class PostgresSaver(Saver):
         prepare: bool = True,
         application_name: str = "threadmark",
         timeout: float = 30.0,
-        serde: Serializer | None = None,
-        cache_bytes: int = CACHE_BYTES,
+        **options: Unpack[SaverOptions],
     ) -> None:
         if pool_size < 1:
             raise ConfigError(f"pool_size must be a number from 1 on, not {pool_size!r}")
@@ -61,7 +59,7 @@ class PostgresSaver(Saver):
             quoted(schema)
         settings = Settings("", schema, pool_size, prepare, application_name, timeout)
         self._postgres = _driver(database, settings)
-        super().__init__(PostgresStore(schema), self._postgres, serde=serde, cache_bytes=cache_bytes)
+        super().__init__(PostgresStore(schema), self._postgres, **options)
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> Self:

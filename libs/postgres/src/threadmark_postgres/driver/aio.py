@@ -108,6 +108,12 @@ class Given:
     def __init__(self, lend: Callable[[], Any]) -> None:
         self._lend = lend
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._made_on = running_loop()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that uses it, as far as that is known."""
+        return self._loop or self._made_on
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[Connection]:
@@ -141,6 +147,14 @@ class Given:
                 "then one saver serves any number of loops"
             )
         self._loop = loop
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop that runs on this thread, if one does."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 async def converse(connection: Connection, exchange: Conversation, *, prepare: bool) -> Any:

@@ -27,7 +27,7 @@ class PostgresDriver:
     """Runs programs on a database, over pools of its own or over what the user gave."""
 
     def __init__(
-        self, settings: Settings, given: blocking.Lender | None = None, given_async: aio.Lender | None = None
+        self, settings: Settings, given: blocking.Lender | None = None, given_async: aio.Given | None = None
     ) -> None:
         self._settings = settings
         self._given = given
@@ -42,6 +42,8 @@ class PostgresDriver:
 
     def run(self, transaction: Transaction) -> Any:
         """Run the program in one transaction and return its result."""
+        if self._given_async is not None:
+            return self._run_on_loop(self._given_async.loop, transaction)
         patience = Patience(self._settings)
         while True:
             lender = self._lender()
@@ -65,6 +67,16 @@ class PostgresDriver:
             # waits.
             return await asyncio.shield(asyncio.ensure_future(self._arun(transaction)))
         return await self._arun(transaction)
+
+    def _run_on_loop(self, loop: asyncio.AbstractEventLoop | None, transaction: Transaction) -> Any:
+        """Let the loop of what was given run the program, while the caller waits on another thread."""
+        if loop is None or not loop.is_running() or loop is aio.running_loop():
+            raise ConfigError(
+                "this saver was given an asyncio connection or pool, which is used on its event loop: call "
+                "the methods that start with 'a' there, or blocking ones on other threads while the loop runs; "
+                "or give a URL to use both everywhere"
+            )
+        return asyncio.run_coroutine_threadsafe(self.arun(transaction), loop).result()
 
     def setup(self, partitions: int | None) -> None:
         """Make the tables, or bring them to the current format."""
@@ -133,11 +145,6 @@ class PostgresDriver:
             self._check_process()
             if self._given is not None:
                 return self._given
-            if self._given_async is not None:
-                raise ConfigError(
-                    "this saver was given an asyncio connection or pool: "
-                    "call the methods that start with 'a', or give a URL to use both"
-                )
             self._pool = self._pool or blocking.Pool(self._settings)
             return self._pool
 

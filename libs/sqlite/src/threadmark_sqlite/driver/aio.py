@@ -31,9 +31,9 @@ class AiosqliteDriver:
         loop = self._loop
         if loop is None or not loop.is_running() or loop is _running_loop():
             raise ConfigError(
-                "this saver was given an aiosqlite connection, which is used on its event loop: there, call "
-                "the methods that start with 'a'; blocking calls work on other threads while the loop runs. "
-                "Give a path instead, and both work everywhere"
+                "this saver was given an aiosqlite connection, which is used on its event loop: call "
+                "the methods that start with 'a' there, or blocking ones on other threads while the loop runs; "
+                "or give a path to use both everywhere"
             )
         return asyncio.run_coroutine_threadsafe(self._transact(transaction), loop).result()
 
