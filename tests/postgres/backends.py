@@ -1,9 +1,8 @@
 """Postgres as the suite sees it: from a URL, from pools and from single connections, of both kinds."""
 
 import functools
-import warnings
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -105,30 +104,24 @@ class _ClosesPool(PostgresSaver):
         await self.pool.close()
 
 
-def _from_asyncio_pool(size: int) -> Callable[[Path], AbstractContextManager[Opener]]:
-    @contextmanager
-    def backend(_: Path) -> Iterator[Opener]:
-        with _schema() as schema:
+@contextmanager
+def from_asyncio_pool(_: Path) -> Iterator[Opener]:
+    """A pool for asyncio for each saver, with hardly a connection in it."""
+    with _schema() as schema:
 
-            def open_saver(**options: Any) -> Saver:
-                with warnings.catch_warnings():
-                    pool = _OnAwait(shared().url, min_size=1, max_size=size, open=False)
-                saver = _ClosesPool(pool, schema=schema, **options)
-                saver.pool = pool
-                return saver
+        def open_saver(**options: Any) -> Saver:
+            pool = _OnAwait(shared().url, min_size=1, max_size=2, open=False)
+            saver = _ClosesPool(pool, schema=schema, **options)
+            saver.pool = pool
+            return saver
 
-            yield open_saver
-
-    return backend
+        yield open_saver
 
 
-BOTH_FACES = {
+BACKENDS = {
     "url": from_url,
     "partitioned": partitioned,
     "pool": from_pool,
     "connection": from_connection,
-}
-ASYNCIO_ONLY = {
-    "asyncio pool": _from_asyncio_pool(4),
-    "asyncio pool of one": _from_asyncio_pool(1),
+    "asyncio pool": from_asyncio_pool,
 }

@@ -190,6 +190,24 @@ def test_a_url_opens_the_saver(url: str) -> None:
         assert count(saver, "one") == 0
 
 
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_may_have_another_encoding(cluster: Cluster, encoding: str) -> None:
+    name = f"in_{encoding.lower()}"
+    cluster.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0")
+    try:
+        with PostgresSaver(make_conninfo(cluster.url, dbname=name)) as saver:
+            play(saver, "Größe", 3)
+            assert count(saver, "Größe") == 2
+            if encoding == "LATIN1":
+                with pytest.raises(StoreError, match="UTF8"):
+                    play(saver, "日本", 1)
+            else:
+                play(saver, "日本", 1)
+                assert count(saver, "日本") == 0
+    finally:
+        cluster.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 def test_the_application_has_a_name(cluster: Cluster, url: str, tables: psycopg.Connection) -> None:
     assert cluster.port
     with PostgresSaver(url, application_name="agents") as saver:

@@ -45,15 +45,18 @@ class Stored(NamedTuple):
         """How many bytes the encoded value has."""
         return sum(len(part) if isinstance(part, bytes) else part.length for part in self.manifest)
 
-    def data(self, segments: Mapping[bytes, bytes]) -> bytes:
-        """The value's bytes from its segments as they are stored, proven; CorruptDataError where they are damaged."""
+    def data(self, segments: Mapping[bytes, bytes], expanded: dict[bytes, bytes] | None = None) -> bytes:
+        """The value's bytes from its segments as they are stored, proven; CorruptDataError where they are damaged.
+
+        `expanded` keeps the segments as they were before they were stored, for other values that share them.
+        """
         if (literal := self.literal) is not None:
             return literal
-        sizes = {part.key: part.size for part in self.manifest if not isinstance(part, bytes)}
-        data = join(
-            self.manifest,
-            {key: expand(segments[key], size) for key, size in sizes.items() if key in segments},
-        )
+        whole = {} if expanded is None else expanded
+        for part in self.manifest:
+            if not isinstance(part, bytes) and part.key not in whole and part.key in segments:
+                whole[part.key] = expand(segments[part.key], part.size)
+        data = join(self.manifest, whole)
         if value_digest(data) != self.digest:
             raise CorruptDataError("its bytes do not have the digest they were written with")
         return data

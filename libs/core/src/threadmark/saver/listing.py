@@ -143,7 +143,7 @@ def load_many(kit: Kit, outlines: Sequence[Outline]) -> Program[list[Loaded | Co
         needed = {key for opening in _good(openings) for key in opening.value_keys()} - segments.keys()
         if needed:
             segments |= yield from kit.store.segments(thread, sorted(needed))
-        whole = partial(Opening.loaded, epoch=epoch or 0, segments=segments)
+        whole = partial(Opening.loaded, epoch=epoch or 0, segments=segments, expanded={})
         found += [_then(opening, whole) for opening in openings]
     return found
 

@@ -109,11 +109,11 @@ class Opening:
                 self._missing[value.digest] = (value, write_place(self.outline.thread_id, row))
         return {key for value, _ in self._missing.values() for key in value.keys()}  # noqa: SIM118 - not a mapping
 
-    def loaded(self, epoch: int, segments: Mapping[bytes, bytes]) -> Loaded:
-        """The whole, as it was read in this epoch of the thread."""
+    def loaded(self, epoch: int, segments: Mapping[bytes, bytes], expanded: dict[bytes, bytes] | None = None) -> Loaded:
+        """The whole, as it was read in this epoch of the thread; `expanded` is shared with other checkpoints."""
         for digest, (value, place) in self._missing.items():
             with located(place):
-                self._data[digest] = value.data(segments)
+                self._data[digest] = value.data(segments, expanded)
         source = Source(self._header_data or b"", self._header_stored.manifest)
         return Loaded(epoch, self.outline, self.header, source, self._writes, self._data)
 

@@ -95,6 +95,8 @@ def translated(error: psycopg.Error, settings: Settings) -> ThreadmarkError:
         return ConfigError(
             f"a thread_id, namespace or id is too long for an index ({_words(error)}): use up to 2,000 bytes"
         )
+    if isinstance(error, errors.UntranslatableCharacter):
+        return StoreError(f"{settings}: {_words(error)}; use a database with the encoding UTF8, which holds any text")
     if isinstance(error, errors.InsufficientPrivilege):
         return StoreError(
             f"{settings}: {_words(error)}. Grant the role USAGE on the schema and SELECT, INSERT, UPDATE and "

@@ -36,4 +36,5 @@ class Settings(NamedTuple):
             **{key: value for key, value in given.items() if value is not None},
             **threshold,
             "autocommit": True,
+            "client_encoding": "UTF8",  # of a database without an encoding, psycopg would give text as bytes
         }

@@ -1,0 +1,122 @@
+"""What the backend thinks without a database: columns, conversations, and which errors pass."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from threadmark import StoreError
+from threadmark.program import Program, Query, Transaction
+from threadmark_postgres.columns import from_id_column, id_column, run_of
+from threadmark_postgres.driver import Settings
+from threadmark_postgres.driver.exchange import Conversation, conversation
+from threadmark_postgres.driver.failures import Patience, passes, translated
+from threadmark_postgres.schema import in_schema
+
+SETTINGS = Settings("postgresql://secret:password@somewhere/agents", None, 1, True, "threadmark", 0.0)
+
+
+@given(st.text(st.characters(codec=None, exclude_categories=[])))
+@example(str(uuid4()))
+@example(str(uuid4()).upper())
+@example("fifteen letters")
+@example("\x01ourteen letters")
+@example("\x02\x00teen letters.")
+@example("\ud800\x00")
+def test_an_id_comes_back_from_its_column(text: str) -> None:
+    assert from_id_column(id_column(text)) == text
+
+
+def test_a_uuid_takes_sixteen_bytes() -> None:
+    assert len(id_column(str(uuid4()))) == 16
+
+
+@given(st.binary(), st.binary())
+def test_different_id_columns_never_read_as_the_same_id(one: bytes, other: bytes) -> None:
+    if one != other:
+        assert from_id_column(one) != from_id_column(other)
+
+
+def test_a_run_is_found_whatever_else_the_metadata_holds() -> None:
+    assert run_of('{"run_id":"a"}') == run_of('{"x":{"run_id":"b"},"run_id":"a"}')
+    assert run_of('{"run_id":"a"}') != run_of('{"run_id":"b"}')
+    assert run_of('{"run_id":7}') is run_of('{"x":{"run_id":"a"}}') is run_of("{}") is None
+
+
+def test_only_tables_are_put_into_a_schema() -> None:
+    assert in_schema("SELECT utm.x FROM tm.thread", 's"x') == 'SELECT utm.x FROM "s""x".threadmark_thread'
+    assert in_schema("SELECT FROM tm.thread", None) == "SELECT FROM threadmark_thread"
+
+
+def transaction(*steps: Query, writes: bool = True) -> Transaction:
+    def program() -> Program[str]:
+        for step in steps:  # noqa: UP028 - a tuple cannot be sent anything
+            yield step
+        return "result"
+
+    return Transaction(program, writes=writes)
+
+
+def sent(exchange: Conversation) -> tuple[list[Sequence[str]], Any]:
+    """The statements of each round trip, and the result."""
+    trips: list[Sequence[str]] = []
+    try:
+        batch = next(exchange)
+        while True:
+            trips.append([query.sql.split()[0] for query in batch])
+            batch = exchange.send([[] for _ in batch])
+    except StopIteration as stop:
+        return trips, stop.value
+
+
+def test_a_sole_statement_is_a_transaction_of_its_own() -> None:
+    assert sent(conversation(transaction(Query("ONE", sole=True)))) == ([["ONE"]], "result")
+
+
+def test_a_program_that_goes_on_is_started_anew_in_a_transaction() -> None:
+    trips, _ = sent(conversation(transaction(Query("ONE", sole=True), Query("TWO"))))
+    assert trips == [["ONE"], ["BEGIN", "ONE"], ["TWO"], ["COMMIT"]]
+
+
+def test_the_first_statement_travels_with_begin() -> None:
+    trips, _ = sent(conversation(transaction(Query("ONE"), Query("TWO", sole=True))))
+    assert trips == [["BEGIN", "ONE"], ["TWO"], ["COMMIT"]]
+
+
+def test_a_program_without_statements_asks_nothing() -> None:
+    assert sent(conversation(transaction())) == ([], "result")
+
+
+def error(sqlstate: str) -> psycopg.Error:
+    return psycopg.errors.lookup(sqlstate)("somebody said so")
+
+
+@pytest.mark.parametrize("sqlstate", ["08006", "40001", "40P01", "57P01", "57P03", "53300", "25006", "26000"])
+def test_what_passes_is_tried_again(sqlstate: str) -> None:
+    assert passes(error(sqlstate))
+
+
+@pytest.mark.parametrize("sqlstate", ["42501", "57014", "53100", "42P01", "23505", "54000", "22P05"])
+def test_what_does_not_pass_is_told_at_once(sqlstate: str) -> None:
+    assert not passes(error(sqlstate))
+    with pytest.raises(type(translated(error(sqlstate), SETTINGS)), match="somebody said so"):
+        Patience(SETTINGS._replace(timeout=3600)).next_wait(error(sqlstate))
+
+
+def test_waits_grow_and_end() -> None:
+    patience = Patience(SETTINGS._replace(timeout=3600))
+    waits = [patience.next_wait(error("57P03")) for _ in range(12)]
+    assert waits[0] == 0
+    assert waits[1] < waits[4] < waits[-1] <= 2
+    with pytest.raises(StoreError, match="could not be used for 0 s"):
+        Patience(SETTINGS).next_wait(error("57P03"))
+
+
+def test_errors_do_not_tell_passwords() -> None:
+    message = str(translated(error("42P01"), SETTINGS))
+    assert "host=somewhere" in message
+    assert "password" not in message
