@@ -11,7 +11,7 @@ demo: .venv/.ready ## The main job, shown: an agent is killed in the middle and 
 	$(BIN)/python examples/langgraph_agent.py
 
 test: .venv/.ready ## The whole suite, on real databases (a Postgres server is installed if it can be)
-	@scripts/ensure-postgres
+	@scripts/ensure-postgres >/dev/null
 	$(BIN)/python -m pytest
 
 check: .venv/.ready ## Format, lint and types

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
-import workloads
 from langgraph.checkpoint.postgres import PostgresSaver as PeerSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver as AsyncPeerSaver
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
+import workloads
 from threadmark_postgres import PostgresSaver
 from workloads import Step
 
@@ -153,7 +153,7 @@ async def _at_once_asyncio(urls: Sequence[str], rounds: int) -> list[str]:
 def _runs(saver: Any, number: int) -> list[tuple[Config, list[Step]]]:
     steps = list(workloads.chat(saver.get_next_version, 20 + _EACH))[-_EACH:]
     start = {"checkpoint_id": "00000000-0000-6000-8000-000000000000"}  # the writes of the first step belong to it
-    runs = []
+    runs: list[tuple[Config, list[Step]]] = []
     for run in range(_AT_ONCE):
         config = workloads.thread(f"{number} {run}")
         runs.append(({"configurable": config["configurable"] | start}, steps))

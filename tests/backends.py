@@ -9,6 +9,7 @@ from threadmark import Saver
 from threadmark.conformance import Backend, Opener
 from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
+from threadmark.sealing import Keyring
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.store import SqliteStore
 
@@ -45,8 +46,21 @@ def sqlite_memory(_: Path) -> Iterator[Opener]:
         yield open_saver
 
 
+@contextmanager
+def sealed(_: Path) -> Iterator[Opener]:
+    """Dictionaries that hold sealed rows only."""
+    driver = MemoryDriver()
+    keyring = Keyring({"key": bytes(range(32))}, "key", digest_secret=bytes(32))
+
+    def open_saver(**options: Any) -> Saver:
+        return Saver(MemoryStore(), driver, keyring=keyring, **options)
+
+    yield open_saver
+
+
 BACKENDS: dict[str, Backend] = {
     "memory": memory,
+    "memory sealed": sealed,
     "sqlite file": sqlite_file,
     "sqlite memory": sqlite_memory,
 }

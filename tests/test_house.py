@@ -33,6 +33,8 @@ LAYERS = (
     "recall",
     "program",
     "store",
+    "sealing",
+    "sealed",
     "saver",
     "memory",
     "urls",

@@ -86,7 +86,10 @@ class _OnAwait(psycopg_pool.AsyncConnectionPool[Any]):
     """A pool that is opened when it is first used, because the suite opens savers without awaiting."""
 
     @asynccontextmanager
-    async def connection(self, timeout: float | None = None) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    async def connection(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - the pool's own signature
+    ) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
         await self.open()
         async with super().connection(timeout) as connection:
             yield connection

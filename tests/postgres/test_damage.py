@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -29,7 +30,7 @@ def stored(url: str) -> list[CheckpointTuple]:
         return list(saver.list(thread("one")))
 
 
-def rows(tables: psycopg.Connection, table: str, column: str) -> list[tuple[str, bytes]]:
+def rows(tables: psycopg.Connection, table: str, column: str) -> list[tuple[str, Any]]:
     found = tables.execute(f"SELECT ctid::text, {column} FROM threadmark_{table} WHERE {column} IS NOT NULL".encode())
     return [(place, bytes(value) if isinstance(value, bytes) else value) for place, value in found]
 

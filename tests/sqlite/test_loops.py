@@ -114,7 +114,8 @@ def test_no_thread_is_left_behind(tmp_path: Path) -> None:
 
 
 FORK = """
-import os, sys
+import os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say about a fork beside threads
 from threadmark import ClosedError
 from threadmark_sqlite import SqliteSaver
 from threadmark.conformance.engine import at, checkpoint
@@ -148,6 +149,44 @@ def test_after_a_fork_the_child_opens_the_file_anew(tmp_path: Path) -> None:
     assert finished(child(FORK, path)).splitlines() == ["3"]
     with SqliteSaver(path) as saver:
         assert [item.checkpoint["channel_values"] for item in saver.list(at("child"))] == [{"a": "child"}]
+
+
+BUSY_FORK = """
+import faulthandler, os, sys, threading, time, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+from threadmark_sqlite import SqliteSaver
+from threadmark.conformance.engine import at, checkpoint
+saver = SqliteSaver(sys.argv[1], durability="normal")
+saver.put(at("main"), checkpoint({"a": 1}), {}, {"a": 1})
+done = threading.Event()
+def work(name):
+    while not done.is_set():
+        saver.get(saver.put(at(name), checkpoint({"a": "x" * 3000}), {}, {"a": 1}))
+threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+for each in threads:
+    each.start()
+statuses = []
+for number in range(20):
+    time.sleep(0.002)
+    if (pid := os.fork()) == 0:
+        faulthandler.dump_traceback_later(25, exit=True)
+        saver.get(at("main"))
+        saver.put(at("child"), checkpoint({"a": "y" * 3000}), {}, {"a": 1})
+        os._exit(0)
+    statuses.append(os.waitpid(pid, 0)[1])
+done.set()
+for each in threads:
+    each.join()
+saver.close()
+print(statuses)
+"""
+
+
+def test_a_fork_while_other_threads_are_at_work_leaves_the_child_free(tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+    assert finished(child(BUSY_FORK, path)).strip() == str([0] * 20)
+    with SqliteSaver(path) as saver:
+        assert len(list(saver.list(at("child")))) == 20
 
 
 def test_after_a_fork_a_database_in_memory_says_where_it_is() -> None:

@@ -3,6 +3,7 @@
 LangGraph makes its ids the same way, so both kinds sort among each other.
 """
 
+import os
 import re
 import secrets
 import threading
@@ -12,6 +13,7 @@ import time
 _GREGORIAN_OFFSET = 0x01B21DD213814000
 
 _lock = threading.Lock()
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _last = 0
 
 

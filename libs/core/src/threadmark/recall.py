@@ -5,9 +5,11 @@ digest, so their bytes cannot be wrong, and whether their segments still exist i
 relies on it, which compares the thread's epoch. Bounded in bytes, shared by both faces and all threads.
 """
 
+import os
 import threading
 from collections import OrderedDict
 from typing import NamedTuple
+from weakref import WeakSet
 
 from threadmark.header import HEADER_TAG, Header
 from threadmark.rope import Source
@@ -35,6 +37,9 @@ class _Entry(NamedTuple):
     value: object
 
 
+_all: WeakSet["Recall"] = WeakSet()
+
+
 class Recall:
     """A cache bounded in bytes; the least recently used entries go first."""
 
@@ -43,6 +48,7 @@ class Recall:
         self._used = 0
         self._entries: OrderedDict[tuple[object, ...], _Entry] = OrderedDict()
         self._lock = threading.Lock()
+        _all.add(self)
 
     def epoch(self, thread_id: str) -> int | None:
         """The thread's epoch as last seen."""
@@ -100,6 +106,11 @@ class Recall:
         """The thread's last values, whatever they belong to."""
         return self._sources(("recent", thread_id), epoch)
 
+    def begin_anew(self) -> None:
+        """In the child of a fork, where another thread may have been at work in here: forget everything."""
+        self._lock = threading.Lock()
+        self.clear()
+
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
@@ -147,3 +158,11 @@ class Recall:
     def _discard(self, key: tuple[object, ...]) -> None:
         if (entry := self._entries.pop(key, None)) is not None:
             self._used -= entry.cost
+
+
+def _begin_all_anew() -> None:
+    for recall in list(_all):
+        recall.begin_anew()
+
+
+os.register_at_fork(after_in_child=_begin_all_anew)

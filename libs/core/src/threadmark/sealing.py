@@ -20,9 +20,7 @@ _VERSION = b"\x01"
 _NONCE_LENGTH = 12
 _TAG_LENGTH = 16
 _LONGEST_ID = 255
-_DIGEST_PURPOSE = (
-    b"threadmark digest"  # BLAKE2b's `person` field, so that no other use of the key gives this one
-)
+_DIGEST_PURPOSE = b"threadmark digest"  # BLAKE2b's `person` field, so that no other use of the key gives this one
 
 
 class Keyring:
@@ -46,9 +44,7 @@ class Keyring:
             if not 0 < len(name.encode()) <= _LONGEST_ID:
                 raise ConfigError(f"the id of key {name!r} must have 1 to {_LONGEST_ID} bytes")
         if len(digest_secret) < KEY_LENGTH:
-            raise ConfigError(
-                f"the digest secret has {len(digest_secret)} bytes; it needs at least {KEY_LENGTH}"
-            )
+            raise ConfigError(f"the digest secret has {len(digest_secret)} bytes; it needs at least {KEY_LENGTH}")
         self._ciphers = {name: AESGCM(key) for name, key in keys.items()}
         self._newest = newest
         self._header = _header(newest)
@@ -96,9 +92,7 @@ def _key_of(sealed: bytes) -> tuple[str, bytes]:
     try:
         return header[2:].decode(), header
     except UnicodeDecodeError:
-        raise CorruptDataError(
-            "a row is not sealed: where the key's id should be, there is something else"
-        ) from None
+        raise CorruptDataError("a row is not sealed: where the key's id should be, there is something else") from None
 
 
 def _bound(header: bytes, where: bytes) -> bytes:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from threadmark.errors import ConfigError, SchemaError
 from threadmark.program import Program, Query
 from threadmark_postgres import sql
+from threadmark_postgres.schema import in_schema, quoted
 
 _MOST_PARTITIONS = 4096
 
@@ -137,15 +138,13 @@ def ddl(schema: str | None = None, *, partitions: int | None = None) -> str:
 
     The saver's role then needs USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables.
     """
-    statements = [f"CREATE SCHEMA IF NOT EXISTS {sql.quoted(schema)}"] if schema is not None else []
+    statements = [f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}"] if schema is not None else []
     statements.append(_MIGRATION_TABLE)
     for migration in MIGRATIONS:
         statements += _statements(migration, checked_partitions(partitions))
         record = sql.RECORD_MIGRATION.replace("$1", str(migration.number))
         statements.append(record.replace("$2", f"'{migration.name}'"))
-    script = ";\n\n".join(
-        _dedented(sql.in_schema(statement, schema)) for statement in ("BEGIN", *statements, "COMMIT")
-    )
+    script = ";\n\n".join(_dedented(in_schema(statement, schema)) for statement in ("BEGIN", *statements, "COMMIT"))
     return f"{script};\n"
 
 
@@ -154,8 +153,7 @@ def is_current(schema: str | None) -> Program[bool]:
     last = yield from _last(schema)
     if last > CURRENT:
         raise SchemaError(
-            f"the database has format {last}, this release knows formats up to {CURRENT}: "
-            "upgrade threadmark-postgres"
+            f"the database has format {last}, this release knows formats up to {CURRENT}: upgrade threadmark-postgres"
         )
     return bool(last == CURRENT)
 
@@ -171,8 +169,8 @@ def migrate(schema: str | None, partitions: int | None) -> Program[None]:
     for migration in MIGRATIONS:
         if migration.number > last:
             for statement in _statements(migration, partitions):
-                yield Query(sql.in_schema(statement, schema))
-            record = sql.in_schema(sql.RECORD_MIGRATION, schema)
+                yield Query(in_schema(statement, schema))
+            record = in_schema(sql.RECORD_MIGRATION, schema)
             yield Query(record, (migration.number, migration.name))
 
 
@@ -187,15 +185,15 @@ def _begin(schema: str | None) -> Program[None]:
     if schema is not None:
         ((exists,),) = yield Query(sql.HAS_SCHEMA, (schema,))
         if not exists:
-            yield Query(f"CREATE SCHEMA {sql.quoted(schema)}")
-    yield Query(sql.in_schema(_MIGRATION_TABLE, schema))
+            yield Query(f"CREATE SCHEMA {quoted(schema)}")
+    yield Query(in_schema(_MIGRATION_TABLE, schema))
 
 
 def _last(schema: str | None) -> Program[int]:
     ((exists,),) = yield Query(sql.HAS_MIGRATIONS, (schema,))
     if not exists:
         return 0
-    ((last,),) = yield Query(sql.in_schema(sql.LAST_MIGRATION, schema))
+    ((last,),) = yield Query(in_schema(sql.LAST_MIGRATION, schema))
     return int(last)
 
 

@@ -4,17 +4,16 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from threadmark import ConfigError, Saver
-from threadmark.header import Serializer
-from threadmark.saver import CACHE_BYTES
-from threadmark_postgres import sql
+from threadmark.saver import SaverOptions
 from threadmark_postgres.driver import PostgresDriver, Settings, aio, blocking
 from threadmark_postgres.migrations import checked_partitions
+from threadmark_postgres.schema import quoted
 from threadmark_postgres.store import PostgresStore
 
 if TYPE_CHECKING:
@@ -52,16 +51,15 @@ class PostgresSaver(Saver):
         prepare: bool = True,
         application_name: str = "threadmark",
         timeout: float = 30.0,
-        serde: Serializer | None = None,
-        cache_bytes: int = CACHE_BYTES,
+        **options: Unpack[SaverOptions],
     ) -> None:
         if pool_size < 1:
             raise ConfigError(f"pool_size must be a number from 1 on, not {pool_size!r}")
         if schema is not None:
-            sql.quoted(schema)
+            quoted(schema)
         settings = Settings("", schema, pool_size, prepare, application_name, timeout)
         self._postgres = _driver(database, settings)
-        super().__init__(PostgresStore(schema), self._postgres, serde=serde, cache_bytes=cache_bytes)
+        super().__init__(PostgresStore(schema), self._postgres, **options)
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> Self:
@@ -103,8 +101,7 @@ def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
     if isinstance(pool, kinds[1:]):
         return PostgresDriver(settings, given_async=aio.Given(pool.connection))
     raise ConfigError(
-        f"a {type(pool).__name__} is no Postgres database: "
-        "give a URL, a psycopg connection or a psycopg_pool pool"
+        f"a {type(pool).__name__} is no Postgres database: give a URL, a psycopg connection or a psycopg_pool pool"
     )
 
 

@@ -1,14 +1,9 @@
 """Every statement of the Postgres backend, one constant each.
 
-`tm.` stands before the name of every table of ours; `in_schema` puts the schema's name there. Names of users
+`tm.` stands before the name of every table of ours; `schema.in_schema` puts the schema's name there. Names of users
 (threads, channels, metadata keys) are always bound, never part of a statement. Every statement but those that
 search all threads names one thread_id, so that it stays inside one partition or shard.
 """
-
-import re
-from functools import lru_cache
-
-from threadmark.errors import ConfigError
 
 # What a reading transaction of several statements sees is one state of the database; a writing one sees,
 # after it has waited for a lock, what the holder of the lock did.
@@ -464,20 +459,3 @@ FROM tm.segment
 WHERE thread_id = $1::text
 ON CONFLICT DO NOTHING
 """
-
-
-@lru_cache(maxsize=512)
-def in_schema(statement: str, schema: str | None) -> str:
-    """The statement with its tables in this schema; None leaves it to the connection's search path."""
-    prefix = "threadmark_" if schema is None else f"{quoted(schema)}.threadmark_"
-    return _TABLE.sub(lambda _: prefix, statement)
-
-
-_TABLE = re.compile(r"\btm\.")
-
-
-def quoted(name: str) -> str:
-    """A name as an SQL identifier."""
-    if not name or "\x00" in name:
-        raise ConfigError(f"{name!r} cannot be the name of a schema")
-    return '"' + name.replace('"', '""') + '"'

@@ -29,6 +29,7 @@ from threadmark_postgres.columns import (
     write_columns,
     write_row,
 )
+from threadmark_postgres.schema import in_schema
 
 _CHECKPOINT, _WRITE, _SEGMENT = range(3)
 """The kinds of rows that `sql.FIND` gives."""
@@ -98,9 +99,7 @@ class PostgresStore(Store):
             rows = yield self._query(sql.WRITES, to_column(thread_id), *_arrays(keys))
         return [write_row(columns) for columns in rows]
 
-    def chain(
-        self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int
-    ) -> Program[list[CheckpointRow]]:
+    def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         """One recursive statement."""
         place = (to_column(thread_id), to_column(ns), limit)
         if checkpoint_id is None:
@@ -161,7 +160,7 @@ class PostgresStore(Store):
         return [from_column(thread_id) for (thread_id,) in rows]
 
     def _query(self, statement: str, *params: Any, sole: bool = False) -> Query:
-        return Query(sql.in_schema(statement, self._schema), params, sole)
+        return Query(in_schema(statement, self._schema), params, sole)
 
     def _add_once(self, change: Change) -> Program[Added | None]:
         """What became of the change; None where it must be tried again."""

@@ -3,13 +3,12 @@
 import os
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 from urllib.parse import unquote
 
 from threadmark import ConfigError, Saver
-from threadmark.header import Serializer
 from threadmark.program import Driver
-from threadmark.saver import CACHE_BYTES
+from threadmark.saver import SaverOptions
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver
 from threadmark_sqlite.store import SqliteStore
@@ -35,13 +34,12 @@ class SqliteSaver(Saver):
         *,
         durability: str = "full",
         timeout: float = 30.0,
-        serde: Serializer | None = None,
-        cache_bytes: int = CACHE_BYTES,
+        **options: Unpack[SaverOptions],
     ) -> None:
         if durability not in sql.SYNCHRONOUS:
             raise ConfigError(f"durability must be 'full' or 'normal', not {durability!r}")
         driver = _driver(database, Settings(_MEMORY, durability, timeout))
-        super().__init__(SqliteStore(), driver, serde=serde, cache_bytes=cache_bytes)
+        super().__init__(SqliteStore(), driver, **options)
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> Self:

@@ -22,13 +22,13 @@ Part = Slice | bytes
 Manifest = tuple[Part, ...]
 
 
-def segment_key(segment: bytes) -> bytes:
-    """A segment's name inside its thread.
+def segment_key(segment: bytes, secret: bytes = b"") -> bytes:
+    """A segment's name inside its thread; with a secret it tells nobody what the bytes are.
 
     It is short because every manifest repeats it. Should two segments ever collide, the digest of the whole
     value, checked on every read, turns that into a CorruptDataError.
     """
-    return blake2b(segment, digest_size=KEY_SIZE).digest()
+    return blake2b(segment, digest_size=KEY_SIZE, key=secret).digest()
 
 
 def segment_keys(manifest: Manifest) -> tuple[bytes, ...]:

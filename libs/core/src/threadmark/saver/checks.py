@@ -18,13 +18,13 @@ def write_row(thread_id: str, row: WriteRow) -> WriteRow:
 def prove_checkpoint(row: CheckpointRow) -> None:
     """Raise CorruptDataError where the row is not what was written under its key."""
     if row.check != row_check(*row.outline, row.header):
-        raise CorruptDataError("the checkpoint's row is not what was written", checkpoint_place(row.outline))
+        raise CorruptDataError(f"the checkpoint's row {_problem(row.check)}", checkpoint_place(row.outline))
 
 
 def prove_write(thread_id: str, row: WriteRow) -> None:
     """Raise CorruptDataError where the row is not what was written under its key."""
     if row.check != row_check(thread_id, *row[:-1]):
-        raise CorruptDataError("the pending write's row is not what was written", write_place(thread_id, row))
+        raise CorruptDataError(f"the pending write's row {_problem(row.check)}", write_place(thread_id, row))
 
 
 def checkpoint_place(outline: Outline) -> str:
@@ -38,3 +38,8 @@ def write_place(thread_id: str, row: WriteRow) -> str:
         f"thread {thread_id!r}, namespace {row.ns!r}, checkpoint {row.checkpoint_id!r}, "
         f"pending write of task {row.task_id!r} to channel {row.channel!r}"
     )
+
+
+def _problem(check: bytes) -> str:
+    # A sealed row that does not open comes without a check.
+    return "is not what was written" if check else "is damaged, or sealed with a key that is not on the keyring"

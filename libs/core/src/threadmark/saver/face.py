@@ -4,7 +4,7 @@ import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from threadmark.header import Serializer
 from threadmark.model import (
@@ -18,15 +18,10 @@ from threadmark.model import (
     Verified,
 )
 from threadmark.program import Driver, arun, run
-from threadmark.recall import Recall
-from threadmark.saver import copying, delta, inspecting, listing, reading, removing, writing
-from threadmark.saver.kit import Kit
-from threadmark.serde import Serde
+from threadmark.saver import copying, delta, inspecting, listing, reading, removing, resealing, writing
+from threadmark.saver.kit import SaverOptions, kit_of
 from threadmark.store import Store
 from threadmark.versions import Version, next_version
-
-CACHE_BYTES = 64 * 1024 * 1024
-"""How much a saver remembers of recent encodings, unless told otherwise."""
 
 
 class Saver:
@@ -37,16 +32,9 @@ class Saver:
     Use it as a context manager, blocking or asyncio, or call `close` or `aclose`.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        driver: Driver,
-        *,
-        serde: Serializer | None = None,
-        cache_bytes: int = CACHE_BYTES,
-    ) -> None:
+    def __init__(self, store: Store, driver: Driver, **options: Unpack[SaverOptions]) -> None:
         self._driver = driver
-        self._kit = Kit(store, serde if serde is not None else Serde(), Recall(cache_bytes))
+        self._kit = kit_of(store, options)
 
     @property
     def serde(self) -> Serializer:
@@ -220,6 +208,14 @@ class Saver:
     async def astats(self, thread_id: str | None = None) -> Stats:
         """Like `stats`, for asyncio."""
         return await arun(self._driver, inspecting.stats(self._kit, thread_id))
+
+    def reencrypt(self, thread_id: str | None = None) -> int:
+        """Seal everything stored (of one thread) with the newest key; how many rows were sealed anew."""
+        return run(self._driver, resealing.reencrypt(self._kit, thread_id))
+
+    async def areencrypt(self, thread_id: str | None = None) -> int:
+        """Like `reencrypt`, for asyncio."""
+        return await arun(self._driver, resealing.reencrypt(self._kit, thread_id))
 
     def get_next_version(self, current: Version | None, channel: None = None) -> Version:  # noqa: ARG002 - the contract's
         """The version after `current`, of the same kind; integers from 1 for a new channel."""

@@ -36,7 +36,7 @@ def verify(kit: Kit, thread_id: str | None) -> Operation[Verified]:
     total = Verified(0, 0, 0, [])
     after: str | None = ""
     while after is not None:
-        names, after = yield from _some_threads(kit, thread_id, after)
+        names, after = yield from some_threads(kit, thread_id, after)
         for name in names:
             one = yield from _verify_thread(kit, name)
             total = Verified(*(mine + theirs for mine, theirs in zip(total, one, strict=True)))  # type: ignore[operator]  # numbers and lists both add up
@@ -49,13 +49,13 @@ def stats(kit: Kit, thread_id: str | None) -> Operation[Stats]:
     tally = _Tally()
     after: str | None = ""
     while after is not None:
-        names, after = yield from _some_threads(kit, thread_id, after)
+        names, after = yield from some_threads(kit, thread_id, after)
         for name in names:
             yield Transaction(partial(_count, kit, name, tally), writes=False)
     return tally.stats()
 
 
-def _some_threads(kit: Kit, thread_id: str | None, after: str) -> Operation[tuple[list[str], str | None]]:
+def some_threads(kit: Kit, thread_id: str | None, after: str) -> Operation[tuple[list[str], str | None]]:
     """A page of thread ids, and where the next one starts."""
     if thread_id is not None:
         return [as_thread_id(thread_id)], None

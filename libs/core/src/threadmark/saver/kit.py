@@ -1,10 +1,34 @@
 """What every operation of a saver works with."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from threadmark.header import Serializer
 from threadmark.recall import Recall
+from threadmark.rope import segment_key
+from threadmark.sealed import SealedStore
+from threadmark.serde import Serde
 from threadmark.store import Store
+
+if TYPE_CHECKING:
+    from threadmark.sealing import Keyring  # needs an optional extra
+
+CACHE_BYTES = 64 * 1024 * 1024
+"""How much a saver remembers of recent encodings, unless told otherwise."""
+
+
+class SaverOptions(TypedDict, total=False):
+    """What a saver of any backend may be told."""
+
+    serde: Serializer | None
+    """What turns values into bytes; None is `threadmark.Serde()`."""
+    cache_bytes: int
+    """How much to remember of recent encodings, so that a put need not read its parent."""
+    keyring: "Keyring | None"
+    """With one, every row is sealed (AES-256-GCM), and rows that it does not open are refused."""
+    seal_metadata: bool
+    """Whether metadata is sealed, too (it is, unless told otherwise); a filter then reads that of all checkpoints."""
 
 
 class Kit(NamedTuple):
@@ -13,3 +37,15 @@ class Kit(NamedTuple):
     store: Store
     serde: Serializer
     recall: Recall
+    segment_key: Callable[[bytes], bytes] = segment_key
+    """What names a segment; keyed where rows are sealed, so that a name tells nothing of the bytes."""
+
+
+def kit_of(store: Store, options: SaverOptions) -> Kit:
+    """The kit of a saver with these options."""
+    kit = Kit(store, options.get("serde") or Serde(), Recall(options.get("cache_bytes", CACHE_BYTES)))
+    keyring = options.get("keyring")
+    if keyring is None:
+        return kit
+    sealed = SealedStore(store, keyring, seal_metadata=options.get("seal_metadata", True))
+    return kit._replace(store=sealed, segment_key=partial(segment_key, secret=keyring.digest_key))

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from threadmark.compression import shrink
 from threadmark.digests import value_digest
-from threadmark.recall import Recall
 from threadmark.rope import Source, segment_keys, weave
+from threadmark.saver.kit import Kit
 from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
 
 _SOURCES = 24
@@ -21,8 +21,9 @@ class Weaver:
     read in that epoch, whether or not they are still remembered.
     """
 
-    def __init__(self, recall: Recall, thread_id: str, epoch: int | None, lent: Mapping[bytes, Source]) -> None:
-        self._recall = recall
+    def __init__(self, kit: Kit, thread_id: str, epoch: int | None, lent: Mapping[bytes, Source]) -> None:
+        self._recall = kit.recall
+        self._segment_key = kit.segment_key
         self._thread_id = thread_id
         self._epoch = epoch
         self._lent = lent
@@ -40,10 +41,11 @@ class Weaver:
         same = self._source(digest)
         if same is not None:
             return self._keep(Stored(tag, same.manifest, digest), data)
-        woven = weave(data, near, beside=beside)
+        woven = weave(data, near, self._segment_key, beside=beside)
         if sum(map(len, woven.fresh.values())) >= _MUCH:
             far = self.siblings() + self._recall.recent(self._thread_id, self._epoch)
-            woven = weave(data, [*near, *far][:_SOURCES], beside=beside) if far else woven
+            if far:
+                woven = weave(data, [*near, *far][:_SOURCES], self._segment_key, beside=beside)
         if not segment_keys(woven.manifest):
             return Stored(tag, (data,), b"")
         self._fresh |= woven.fresh

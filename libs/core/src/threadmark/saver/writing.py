@@ -178,7 +178,7 @@ def _prepared(kit: Kit, where: Place, reads: set[str] | None) -> Operation[tuple
             read = yield Transaction(partial(load, kit, where, reads.__contains__), writes=False)
             known, lent = (read.known(), read.sources()) if read else (None, {})
     epoch = known.epoch if known else kit.recall.epoch(where.thread_id)
-    return known, Weaver(kit.recall, where.thread_id, epoch, lent)
+    return known, Weaver(kit, where.thread_id, epoch, lent)
 
 
 def _lacks(kit: Kit, thread_id: str, known: Known, channels: set[str]) -> bool:

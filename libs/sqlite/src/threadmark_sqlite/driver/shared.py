@@ -25,6 +25,7 @@ class SharedDriver:
 
     def run(self, transaction: Transaction) -> Any:
         """Run the program in one transaction and return its result."""
+        self._expect_own_process()
         with self._lock, self._ready() as connection:
             return transact(connection, transaction)
 
@@ -34,6 +35,8 @@ class SharedDriver:
 
     def close(self) -> None:
         """Close the connection, unless it is the user's."""
+        if self._process != os.getpid():
+            return
         with self._lock:
             connection, self._connection = self._connection, None
             if connection is not None and self._owned:
@@ -43,13 +46,16 @@ class SharedDriver:
         """Like `close`, for asyncio."""
         self.close()
 
+    def _expect_own_process(self) -> None:
+        """Before any lock is asked for: a fork may have copied one that nobody will release."""
+        if self._process != os.getpid():
+            raise ClosedError("this saver's database is in the memory of the process that forked; use a file")
+
     @contextmanager
     def _ready(self) -> Iterator[sqlite3.Connection]:
         connection = self._connection
         if connection is None:
             raise ClosedError("this saver was closed; open a new one")
-        if self._process != os.getpid():
-            raise ClosedError("this saver's database is in the memory of the process that forked; use a file")
         try:
             if connection.in_transaction:
                 raise StoreError("the connection given has an open transaction: commit it or roll it back first")

@@ -25,6 +25,8 @@ class Writer:
 
     def __init__(self, settings: Settings) -> None:
         self.jobs = Jobs()
+        self.turn = threading.Lock()
+        """Held while the thread is in SQLite."""
         self._settings = settings
         self._thread = threading.Thread(target=self._work, name="threadmark-sqlite-writer", daemon=True)
         self._thread.start()
@@ -41,11 +43,12 @@ class Writer:
             if not batch:
                 continue
             try:
-                connection = connection or connect(self._settings)
+                with self.turn:
+                    connection = connection or connect(self._settings)
+                    outcomes = self._served(connection, batch)
             except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
-                answer((job, Failed(error)) for job in batch)
-            else:
-                answer(zip(batch, self._served(connection, batch), strict=True))
+                outcomes = [Failed(error)] * len(batch)
+            answer(zip(batch, outcomes, strict=True))
         if connection is not None:
             connection.close()
 

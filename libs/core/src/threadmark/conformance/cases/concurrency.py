@@ -79,10 +79,13 @@ async def a_reader_never_sees_half_a_step(world: World) -> None:
 
     async def write() -> None:
         nonlocal done
-        for number in range(1, 25):
-            await writer.step({"a": number, "b": [number, _LONG]}, metadata={"n": number})
-            await writer.write(("x", number), ("y", number))
-        done = True
+        try:
+            for number in range(1, 25):
+                await writer.step({"a": number, "b": [number, _LONG]}, metadata={"n": number})
+                await writer.write(("x", number), ("y", number))
+                await asyncio.sleep(0)
+        finally:
+            done = True
 
     async def read() -> None:
         while not done:
@@ -90,6 +93,7 @@ async def a_reader_never_sees_half_a_step(world: World) -> None:
             number = found.metadata["n"]
             assert found.checkpoint["channel_values"] == {"a": number, "b": [number, _LONG]}
             assert [value for _, _, value in found.pending_writes or []] in ([], [number, number])
+            await asyncio.sleep(0)
 
     await asyncio.gather(write(), read(), read())
 

@@ -1,0 +1,209 @@
+"""Encryption at rest: a store around a store, which seals every row's body on its way in and opens it on its way out.
+
+What a row is found by stays readable (thread, namespace, checkpoint, task, channel, times); what it says does not:
+values, headers, checks and digests, and metadata unless that is to be searched in SQL. A sealed body is bound to its
+table and key, so a row that was moved or exchanged does not open. The saver around it knows nothing of all this.
+"""
+
+from base64 import b85decode, b85encode
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import msgpack
+
+from threadmark.digests import CHECK_SIZE
+from threadmark.errors import CorruptDataError
+from threadmark.program import Program
+from threadmark.store import Added, Change, CheckpointRow, Found, Key, Outline, Scope, Store, WriteRow
+
+if TYPE_CHECKING:
+    from threadmark.sealing import Keyring  # needs an optional extra
+
+T = TypeVar("T")
+
+_BATCH = 256
+_EVERYTHING = 2**31 - 1
+
+
+class SealedStore(Store):
+    """Another store, its rows sealed with a keyring."""
+
+    def __init__(self, store: Store, keyring: "Keyring", *, seal_metadata: bool) -> None:
+        self._store = store
+        self._keyring = keyring
+        self._seal_metadata = seal_metadata
+
+    def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
+        found = yield from self._store.find(thread_id, ns, checkpoint_id)
+        if found is None:
+            return None
+        writes = [self._open_write(thread_id, row) for row in found.writes]
+        segments = self._open_segments(thread_id, found.segments)
+        return Found(found.epoch, self._open_row(found.row), writes, segments)
+
+    def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
+        sealed = yield from self._store.segments(thread_id, keys)
+        return self._open_segments(thread_id, sealed)
+
+    def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
+        if self._seal_metadata:
+            # What is sealed contains no fragment of what is looked for; the saver's own filter decides.
+            scope = scope._replace(fragments=())
+        outlines = yield from self._store.page(scope, after, limit)
+        return [self._open_outline(outline) for outline in outlines]
+
+    def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
+        rows = yield from self._store.rows(thread_id, keys)
+        return [self._open_row(row) for row in rows]
+
+    def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
+        rows = yield from self._store.writes(thread_id, keys)
+        return [self._open_write(thread_id, row) for row in rows]
+
+    def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
+        rows = yield from self._store.chain(thread_id, ns, checkpoint_id, limit)
+        return [self._open_row(row) for row in rows]
+
+    def epoch(self, thread_id: str) -> Program[int | None]:
+        return self._store.epoch(thread_id)
+
+    def lock(self, thread_id: str) -> Program[int | None]:
+        return self._store.lock(thread_id)
+
+    def add(self, change: Change) -> Program[Added]:
+        thread_id = change.thread_id
+        return self._store.add(
+            change._replace(
+                segments={
+                    key: self._keyring.seal(data, _where("segment", thread_id, key))
+                    for key, data in change.segments.items()
+                },
+                checkpoints=[self._seal_row(row) for row in change.checkpoints],
+                writes=[self._seal_write(thread_id, row) for row in change.writes],
+            )
+        )
+
+    def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
+        return self._store.segment_sizes(thread_id)
+
+    def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
+        return self._store.remove(thread_id, keys, segments)
+
+    def drop(self, thread_id: str, now: int) -> Program[None]:
+        return self._store.drop(thread_id, now)
+
+    def copy_segments(self, source: str, target: str) -> Program[None]:
+        """Each is sealed anew, because a sealed body is bound to its thread."""
+        sizes = yield from self._store.segment_sizes(source)
+        for keys in _batches(sorted(sizes)):
+            sealed = yield from self._store.segments(source, keys)
+            opened = self._open_segments(source, sealed)
+            yield from self.add(_change(target, opened, (), ()))
+
+    def threads(self, after: str, limit: int) -> Program[list[str]]:
+        return self._store.threads(after, limit)
+
+    def reseal(self, thread_id: str) -> Program[int]:
+        """Seal with the newest key what another one sealed; how many rows that were. One transaction a thread.
+
+        A row is replaced by removing and adding it, so the thread's epoch grows, and a put that was prepared before
+        is prepared again.
+        """
+        if (yield from self._store.lock(thread_id)) is None:
+            return 0
+        count = 0
+        sizes = yield from self._store.segment_sizes(thread_id)
+        for some in _batches(sorted(sizes)):
+            sealed = yield from self._store.segments(thread_id, some)
+            stale = {key: data for key, data in sealed.items() if not self._keyring.is_current(data)}
+            opened = {key: self._keyring.open(data, _where("segment", thread_id, key)) for key, data in stale.items()}
+            if opened:
+                yield from self._store.remove(thread_id, (), sorted(stale))
+                yield from self.add(_change(thread_id, opened, (), ()))
+            count += len(stale)
+        outlines = yield from self._store.page(Scope(thread_id), None, _EVERYTHING)
+        writes = yield from self._store.writes(thread_id, None)
+        for keys in _batches(sorted({(outline.ns, outline.id) for outline in outlines} | {row[:2] for row in writes})):
+            rows = yield from self._store.rows(thread_id, keys)
+            stale_places = self._stale_places(rows, [row for row in writes if row[:2] in keys])
+            some_rows = [row for row in rows if (row.outline.ns, row.outline.id) in stale_places]
+            some_writes = [row for row in writes if row[:2] in stale_places]
+            opened_rows = [self._strictly_opened(row) for row in some_rows]
+            opened_writes = [self._strictly_opened_write(thread_id, row) for row in some_writes]
+            if stale_places:
+                yield from self._store.remove(thread_id, sorted(stale_places), ())
+                yield from self.add(_change(thread_id, {}, opened_rows, opened_writes))
+            count += len(some_rows) + len(some_writes)
+        return count
+
+    def _stale_places(self, rows: Sequence[CheckpointRow], writes: Sequence[WriteRow]) -> set[Key]:
+        """The checkpoints of which a row was sealed with another key: they are replaced with all their writes."""
+        stale = {(row.outline.ns, row.outline.id) for row in rows if not self._keyring.is_current(row.header)}
+        return stale | {row[:2] for row in writes if not self._keyring.is_current(row.value)}
+
+    def _strictly_opened(self, row: CheckpointRow) -> CheckpointRow:
+        """A row that must open: what does not is left as it is, with everything else of its thread."""
+        self._keyring.open(row.header, _where("checkpoint", *row.outline[:3]))
+        return self._open_row(row)
+
+    def _strictly_opened_write(self, thread_id: str, row: WriteRow) -> WriteRow:
+        self._keyring.open(row.value, _where("write", thread_id, *row[:4]))
+        return self._open_write(thread_id, row)
+
+    def _seal_row(self, row: CheckpointRow) -> CheckpointRow:
+        outline = row.outline
+        header = self._keyring.seal(row.check + row.header, _where("checkpoint", *outline[:3]))
+        if self._seal_metadata:
+            sealed = self._keyring.seal(outline.metadata.encode(), _where("metadata", *outline[:3]))
+            outline = outline._replace(metadata=b85encode(sealed).decode())
+        return CheckpointRow(outline, header, b"")
+
+    def _open_row(self, row: CheckpointRow) -> CheckpointRow:
+        body = self._open(row.header, _where("checkpoint", *row.outline[:3]))
+        return CheckpointRow(self._open_outline(row.outline), body[CHECK_SIZE:], body[:CHECK_SIZE])
+
+    def _open_outline(self, outline: Outline) -> Outline:
+        if not self._seal_metadata:
+            return outline
+        try:
+            sealed = b85decode(outline.metadata)
+        except ValueError:
+            sealed = b""
+        metadata = self._open(sealed, _where("metadata", *outline[:3]))
+        return outline._replace(metadata=metadata.decode("utf-8", "replace"))
+
+    def _seal_write(self, thread_id: str, row: WriteRow) -> WriteRow:
+        return row._replace(
+            value=self._keyring.seal(row.check + row.value, _where("write", thread_id, *row[:4])), check=b""
+        )
+
+    def _open_write(self, thread_id: str, row: WriteRow) -> WriteRow:
+        body = self._open(row.value, _where("write", thread_id, *row[:4]))
+        return row._replace(value=body[CHECK_SIZE:], check=body[:CHECK_SIZE])
+
+    def _open_segments(self, thread_id: str, sealed: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+        return {key: self._open(data, _where("segment", thread_id, key)) for key, data in sealed.items()}
+
+    def _open(self, sealed: bytes, where: bytes) -> bytes:
+        """The body; of one that does not open nothing, which no check passes: the reader then names the place."""
+        try:
+            return self._keyring.open(sealed, where)
+        except CorruptDataError:
+            return b""
+
+
+def _where(table: str, *key: object) -> bytes:
+    packed: bytes = msgpack.packb((table, *key), unicode_errors="surrogatepass")
+    return packed
+
+
+def _change(
+    thread_id: str, segments: Mapping[bytes, bytes], checkpoints: Sequence[CheckpointRow], writes: Sequence[WriteRow]
+) -> Change:
+    """Rows that rely on nothing."""
+    return Change(thread_id, None, 0, segments, checkpoints, writes, None)
+
+
+def _batches(keys: Sequence[T]) -> Iterable[Sequence[T]]:
+    for start in range(0, len(keys), _BATCH):
+        yield keys[start : start + _BATCH]
