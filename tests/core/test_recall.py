@@ -6,18 +6,18 @@ import threading
 from threadmark.digests import value_digest
 from threadmark.header import HEADER_TAG, Header
 from threadmark.recall import Known, Recall
-from threadmark.rope import Source, weave
+from threadmark.rope import Source, pack, weave
 from threadmark.stored import Stored
 
 _HEADER = Header({}, {}, {}, None)
 
 
 def _stored(data: bytes) -> Stored:
-    return Stored("m", weave(data, []).manifest, value_digest(data))
+    return Stored("m", pack(weave(data, []).manifest), value_digest(data))
 
 
 def _known(epoch: int, data: bytes = b"header") -> Known:
-    return Known(epoch, "rank", _HEADER, Source(data, ()))
+    return Known(epoch, "rank", _HEADER, Source(data, ()), b"digest")
 
 
 def test_it_never_holds_more_than_its_capacity() -> None:
@@ -26,7 +26,7 @@ def test_it_never_holds_more_than_its_capacity() -> None:
         recall = Recall(capacity)
         for number in range(500):
             data = chance.randbytes(chance.choice([100, 1000, 20_000]))
-            recall.see_value("thread", 1, _stored(data), data)
+            recall.see_value("thread", 1, _stored(data), Source(data, weave(data, []).manifest))
             recall.see_checkpoint(f"thread {number}", "", str(number), _known(1, data))
             recall.see_write("thread", "", str(number), "channel", value_digest(data))
             assert 0 <= recall.used <= capacity
@@ -38,7 +38,7 @@ def test_the_least_recently_used_goes_first() -> None:
     recall = Recall(5 * (1000 + 700))
     values = [bytes([number]) * 1000 for number in range(9)]
     for number, data in enumerate(values):
-        recall.see_value("thread", 1, _stored(data), data)
+        recall.see_value("thread", 1, _stored(data), Source(data, weave(data, []).manifest))
         assert recall.data("thread", value_digest(values[0])) == values[0], number
     assert recall.data("thread", value_digest(values[1])) is None
     assert recall.data("thread", value_digest(values[8])) == values[8]
@@ -46,10 +46,10 @@ def test_the_least_recently_used_goes_first() -> None:
 
 def test_bytes_are_known_in_every_epoch_but_segments_only_in_theirs() -> None:
     recall, data = Recall(1 << 20), b"x" * 1000
-    recall.see_value("thread", 7, _stored(data), data)
+    recall.see_value("thread", 7, _stored(data), Source(data, weave(data, []).manifest))
     digest = value_digest(data)
     assert recall.data("thread", digest) == data
-    assert recall.source("thread", digest, 7) == Source(data, _stored(data).manifest)
+    assert recall.source("thread", digest, 7) == Source(data, weave(data, []).manifest)
     assert recall.source("thread", digest, 8) is None
     assert recall.source("thread", digest, None) is None
     assert recall.data("other", digest) is None
@@ -68,7 +68,7 @@ def test_what_a_step_wrote_to_a_channel_is_found_for_the_next() -> None:
     recall = Recall(1 << 20)
     values = [bytes([number]) * 300 for number in range(3)]
     for data in values:
-        recall.see_value("thread", 1, _stored(data), data)
+        recall.see_value("thread", 1, _stored(data), Source(data, weave(data, []).manifest))
     for digest in (value_digest(values[0]), b"", b"unknown digest..", value_digest(values[1])):
         recall.see_write("thread", "", "id", "channel", digest)
     assert [source.data for source in recall.written("thread", "", "id", "channel", 1)] == [values[1], values[0]]
@@ -81,9 +81,9 @@ def test_the_last_values_of_a_thread_are_known_but_not_its_headers() -> None:
     recall = Recall(1 << 20)
     values = [bytes([number]) * 300 for number in range(40)]
     for data in values:
-        recall.see_value("thread", 1, _stored(data), data)
+        recall.see_value("thread", 1, _stored(data), Source(data, weave(data, []).manifest))
     header = b"header" * 100
-    recall.see_value("thread", 1, _stored(header)._replace(tag=HEADER_TAG), header)
+    recall.see_value("thread", 1, _stored(header)._replace(tag=HEADER_TAG), Source(header, ()))
     recent = [source.data for source in recall.recent("thread", 1)]
     assert recent == values[-1 : -1 - len(recent) : -1]
     assert 0 < len(recent) < 40
@@ -92,7 +92,7 @@ def test_the_last_values_of_a_thread_are_known_but_not_its_headers() -> None:
 
 def test_literals_are_not_remembered() -> None:
     recall = Recall(1 << 20)
-    recall.see_value("thread", 1, Stored("m", (b"small",), b""), b"small")
+    recall.see_value("thread", 1, Stored("m", b"small", b""), Source(b"small", (b"small",)))
     assert recall.used == 0
 
 
@@ -105,7 +105,7 @@ def test_many_threads_use_it_at_once() -> None:
         chance = random.Random(seed)
         for _ in range(1500):
             data = chance.choice(values)
-            recall.see_value("thread", 1, _stored(data), data)
+            recall.see_value("thread", 1, _stored(data), Source(data, weave(data, []).manifest))
             recall.see_write("thread", "", "id", "channel", value_digest(data))
             other = chance.choice(values)
             if (found := recall.data("thread", value_digest(other))) not in (None, other):

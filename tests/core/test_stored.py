@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from threadmark.digests import row_check, value_digest
 from threadmark.errors import ConfigError, CorruptDataError
 from threadmark.header import Header, joined_fields, split_fields
-from threadmark.rope import weave
+from threadmark.rope import pack, weave
 from threadmark.serde import Serde
 from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
 
@@ -19,12 +19,12 @@ LITERALS = st.binary(max_size=LITERAL_LIMIT)
 
 def _large(data: bytes) -> tuple[Stored, dict[bytes, bytes]]:
     woven = weave(data, [])
-    return Stored("m", woven.manifest, value_digest(data)), {key: b"\x00" + part for key, part in woven.fresh.items()}
+    return Stored("m", pack(woven.manifest), value_digest(data)), {key: b"\x00" + part for key, part in woven.fresh.items()}
 
 
 @given(TAGS, LITERALS)
 def test_a_literal_comes_back(tag: str, data: bytes) -> None:
-    stored = Stored(tag, (data,), b"")
+    stored = Stored(tag, data, b"")
     again = Stored.from_bytes(stored.to_bytes())
     assert again == stored
     assert (again.literal, again.data({}), again.keys(), again.size()) == (data, data, (), len(data))
@@ -81,7 +81,7 @@ VERSIONS = st.dictionaries(
 
 @given(VERSIONS, LITERALS)
 def test_a_header_comes_back(versions: dict[str, Any], data: bytes) -> None:
-    values = {channel: Stored("m", (data,), b"") for channel in versions}
+    values = {channel: Stored("m", data, b"") for channel in versions}
     header = Header(versions, values, {"v": 4, "ts": "x", "versions_seen": {"n": versions}}, Encoded("t", data))
     again = Header.from_bytes(header.to_bytes())
     assert again == header

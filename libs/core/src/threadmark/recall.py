@@ -30,6 +30,8 @@ class Known(NamedTuple):
     header: Header
     source: Source
     """The header's own encoding."""
+    digest: bytes
+    """The header's."""
 
 
 class _Entry(NamedTuple):
@@ -72,6 +74,11 @@ class Recall:
         # A decoded header takes several times the memory of its encoding.
         self._set(("checkpoint", thread_id, ns, checkpoint_id), known, 5 * len(known.source.data))
 
+    def header(self, thread_id: str, ns: str, checkpoint_id: str, digest: bytes) -> Known | None:
+        """The checkpoint, if its header has this digest, whenever it was seen."""
+        known = self._get(("checkpoint", thread_id, ns, checkpoint_id))
+        return known if isinstance(known, Known) and known.digest == digest != b"" else None
+
     def data(self, thread_id: str, digest: bytes) -> bytes | None:
         """The bytes with this digest, whenever they were seen."""
         found = self._get(("value", thread_id, digest))
@@ -82,11 +89,12 @@ class Recall:
         found = self._get(("value", thread_id, digest))
         return found[1] if isinstance(found, tuple) and found[0] == epoch else None
 
-    def see_value(self, thread_id: str, epoch: int, stored: Stored, data: bytes) -> None:
+    def see_value(self, thread_id: str, epoch: int, stored: Stored, source: Source) -> None:
         """Remember a value that was read or stored; literals need no remembering."""
         if stored.digest:
-            entry = (epoch, Source(data, stored.manifest))
-            self._set(("value", thread_id, stored.digest), entry, len(data) + 100 * len(stored.manifest))
+            # A part of a manifest takes about 100 bytes of memory, and a few of the packed form.
+            cost = len(source.data) + 20 * len(stored.packed)
+            self._set(("value", thread_id, stored.digest), (epoch, source), cost)
             # A header resembles its parent's, and nothing else resembles a header.
             if stored.tag != HEADER_TAG:
                 self._add_to_list(("recent", thread_id), stored.digest, _RECENT_KEPT)

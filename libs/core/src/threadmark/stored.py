@@ -9,7 +9,7 @@ from typing import NamedTuple
 from threadmark.compression import expand
 from threadmark.digests import VALUE_DIGEST_SIZE, value_digest
 from threadmark.errors import CorruptDataError
-from threadmark.rope import Manifest, join, pack, segment_keys, unpack
+from threadmark.rope import KEY_SIZE, Source, join, unpack
 
 LITERAL_LIMIT = 96
 """Up to this many bytes a value stands in its row: a segment of its own would cost more."""
@@ -23,51 +23,60 @@ class Encoded(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A value in its stored form. `digest` is empty for a literal, which its row's check proves."""
+    """A value in its stored form: packed, because few of those that are read are ever taken apart."""
 
     tag: str
-    manifest: Manifest
+    packed: bytes
+    """The manifest, or of a literal the value itself."""
     digest: bytes
+    """The value's; empty for a literal, which its row's check proves."""
 
     @property
     def literal(self) -> bytes | None:
         """The value's bytes where they stand in the row itself."""
-        if self.digest:
-            return None
-        (data,) = self.manifest
-        return data if isinstance(data, bytes) else None
+        return None if self.digest else self.packed
 
     def keys(self) -> tuple[bytes, ...]:
         """The segments that hold the value's bytes."""
-        return segment_keys(self.manifest) if self.digest else ()
+        if not self.digest:
+            return ()
+        end = 1 + self.packed[0] * KEY_SIZE
+        return tuple(self.packed[start : start + KEY_SIZE] for start in range(1, end, KEY_SIZE))
 
     def size(self) -> int:
         """How many bytes the encoded value has."""
-        return sum(len(part) if isinstance(part, bytes) else part.length for part in self.manifest)
+        if not self.digest:
+            return len(self.packed)
+        return sum(len(part) if isinstance(part, bytes) else part.length for part in unpack(self.packed))
 
     def data(self, segments: Mapping[bytes, bytes], expanded: dict[bytes, bytes] | None = None) -> bytes:
         """The value's bytes from its segments as they are stored, proven; CorruptDataError where they are damaged.
 
         `expanded` keeps the segments as they were before they were stored, for other values that share them.
         """
-        if (literal := self.literal) is not None:
-            return literal
+        if not self.digest:
+            return self.packed
+        manifest = unpack(self.packed)
         whole = {} if expanded is None else expanded
-        for part in self.manifest:
+        for part in manifest:
             if not isinstance(part, bytes) and part.key not in whole and part.key in segments:
                 whole[part.key] = expand(segments[part.key], part.size)
-        data = join(self.manifest, whole)
+        data = join(manifest, whole)
         if value_digest(data) != self.digest:
             raise CorruptDataError("its bytes do not have the digest they were written with")
         return data
+
+    def source(self, data: bytes) -> Source:
+        """The value's bytes, to compare others with."""
+        return Source(data, packed=self.packed)
 
     def to_bytes(self) -> bytes:
         """The form that a row holds (docs/format.md)."""
         tag = self.tag.encode("utf-8", "surrogatepass")
         if not self.digest:
-            return b"\x00" + bytes([len(tag)]) + tag + (self.literal or b"")
+            return b"\x00" + bytes([len(tag)]) + tag + self.packed
         # The manifest comes first, because it starts with the keys of its segments, and SQL must find those.
-        return pack(self.manifest) + self.digest + tag + bytes([len(tag)])
+        return self.packed + self.digest + tag + bytes([len(tag)])
 
     @classmethod
     def from_bytes(cls, body: bytes) -> "Stored":
@@ -75,10 +84,11 @@ class Stored(NamedTuple):
         try:
             if body[0] == 0:
                 start = 2 + body[1]
-                return cls(body[2:start].decode("utf-8", "surrogatepass"), (body[start:],), b"")
+                return cls(body[2:start].decode("utf-8", "surrogatepass"), body[start:], b"")
             tag_start = len(body) - 1 - body[-1]
-            tag = body[tag_start:-1].decode("utf-8", "surrogatepass")
-            digest = body[tag_start - VALUE_DIGEST_SIZE : tag_start]
-            return cls(tag, unpack(body[: tag_start - VALUE_DIGEST_SIZE]), digest)
+            end = tag_start - VALUE_DIGEST_SIZE
+            if end < 1 + body[0] * KEY_SIZE:
+                raise CorruptDataError("its stored form is cut off or damaged")
+            return cls(body[tag_start:-1].decode("utf-8", "surrogatepass"), body[:end], body[end:tag_start])
         except (IndexError, UnicodeDecodeError) as error:
             raise CorruptDataError("its stored form is cut off or damaged") from error

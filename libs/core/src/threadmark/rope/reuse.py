@@ -7,10 +7,10 @@ list of slices, whatever becomes of them, and two that continue each other are o
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 from threadmark.rope.manifest import Manifest, Slice
 from threadmark.rope.match import Budget, Gap, Match, matches
+from threadmark.rope.packed import pack, unpack
 
 RAW = b""
 
@@ -18,11 +18,33 @@ _WORTH = 64  # bytes; a shorter stretch is worth neither a further search nor th
 _MOVED = 32  # a stretch of one in so many bytes, or more, is worth another search of the whole first source
 
 
-class Source(NamedTuple):
-    """An encoding that the thread stores already."""
+class Source:
+    """An encoding that the thread stores already, with its manifest, which is unpacked when somebody asks for it."""
 
-    data: bytes
-    manifest: Manifest
+    __slots__ = ("_manifest", "_packed", "data")
+
+    def __init__(self, data: bytes, manifest: Manifest | None = None, *, packed: bytes = b"") -> None:
+        self.data = data
+        self._manifest = manifest
+        self._packed = packed
+
+    @property
+    def manifest(self) -> Manifest:
+        """The slices that make up the data."""
+        if self._manifest is None:
+            self._manifest = unpack(self._packed)
+        return self._manifest
+
+    @property
+    def packed(self) -> bytes:
+        """The manifest's stored form."""
+        return self._packed or pack(self.manifest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source) and (self.data, self.manifest) == (other.data, other.manifest)
+
+    def __hash__(self) -> int:
+        return hash(self.data)
 
 
 def reused(data: bytes, sources: Sequence[Source]) -> list[Slice]:

@@ -12,7 +12,7 @@ from threadmark.header import Header, Serializer, joined_fields
 from threadmark.metadata import from_json
 from threadmark.model import Checkpoint, CheckpointTuple
 from threadmark.recall import Known, Recall
-from threadmark.rope import Source, segment_keys
+from threadmark.rope import Source
 from threadmark.saver.checks import checkpoint_place, prove_checkpoint, prove_write, write_place
 from threadmark.store import CheckpointRow, Outline, WriteRow
 from threadmark.stored import Encoded, Stored
@@ -34,6 +34,8 @@ class Loaded(NamedTuple):
     epoch: int
     outline: Outline
     header: Header
+    stored: Stored
+    """The header's own stored form."""
     source: Source
     """The header's own encoding."""
     writes: Sequence[Write]
@@ -43,11 +45,11 @@ class Loaded(NamedTuple):
     @property
     def header_keys(self) -> tuple[bytes, ...]:
         """The segments of the header."""
-        return segment_keys(self.source.manifest)
+        return self.stored.keys()
 
     def known(self) -> Known:
         """The checkpoint as a later put needs it."""
-        return Known(self.epoch, self.outline.rank, self.header, self.source)
+        return Known(self.epoch, self.outline.rank, self.header, self.source, self.stored.digest)
 
     def values(self) -> dict[bytes, Stored]:
         """The values whose bytes were read, by digest."""
@@ -56,7 +58,7 @@ class Loaded(NamedTuple):
 
     def sources(self) -> dict[bytes, Source]:
         """The values that were read, to compare others with."""
-        return {digest: Source(self.data[digest], value.manifest) for digest, value in self.values().items()}
+        return {digest: value.source(self.data[digest]) for digest, value in self.values().items()}
 
 
 class Opening:
@@ -75,7 +77,8 @@ class Opening:
         self._place = checkpoint_place(row.outline)
         with located(f"{self._place}, header"):
             self._header_stored = Stored.from_bytes(row.header)
-        self._header_data = self._remembered(self._header_stored)
+        self._known = recall.header(*row.outline[:3], self._header_stored.digest)
+        self._source = self._known.source if self._known else None
         self._writes = proven_writes(row.outline.thread_id, writes)
         self._data: dict[bytes, bytes] = {}
         self._missing: dict[bytes, tuple[Stored, str]] = {}
@@ -86,7 +89,7 @@ class Opening:
 
     def missing_header_keys(self) -> Sequence[bytes]:
         """The same, unless the header is remembered."""
-        return self.header_keys() if self._header_data is None else ()
+        return self.header_keys() if self._known is None else ()
 
     def header_size(self) -> int:
         """How long the header is."""
@@ -94,10 +97,13 @@ class Opening:
 
     def open_header(self, segments: Mapping[bytes, bytes]) -> None:
         """Read the header."""
+        if self._known is not None:
+            self.header = self._known.header
+            return
         with located(f"{self._place}, header"):
-            if self._header_data is None:
-                self._header_data = self._header_stored.data(segments)
-            self.header = Header.from_bytes(self._header_data)
+            data = self._header_stored.data(segments)
+            self.header = Header.from_bytes(data)
+        self._source = self._header_stored.source(data)
 
     def value_keys(self, wanted: Wanted | None = None) -> set[bytes]:
         """The segments of those values whose bytes are not remembered."""
@@ -114,20 +120,17 @@ class Opening:
         for digest, (value, place) in self._missing.items():
             with located(place):
                 self._data[digest] = value.data(segments, expanded)
-        source = Source(self._header_data or b"", self._header_stored.manifest)
-        return Loaded(epoch, self.outline, self.header, source, self._writes, self._data)
+        source = self._source or Source(b"", ())
+        return Loaded(epoch, self.outline, self.header, self._header_stored, source, self._writes, self._data)
 
     def _lacks(self, value: Stored) -> bool:
         """Whether the value's segments are needed."""
         if not value.digest or value.digest in self._data:
             return False
-        data = self._remembered(value)
+        data = self._recall.data(self.outline.thread_id, value.digest)
         if data is not None:
             self._data[value.digest] = data
         return data is None
-
-    def _remembered(self, value: Stored) -> bytes | None:
-        return self._recall.data(self.outline.thread_id, value.digest) if value.digest else None
 
 
 def proven_writes(thread_id: str, rows: Sequence[WriteRow]) -> list[Write]:
@@ -145,7 +148,7 @@ def remember(recall: Recall, loaded: Loaded) -> None:
     thread_id, ns, checkpoint_id = loaded.outline[:3]
     recall.see_checkpoint(thread_id, ns, checkpoint_id, loaded.known())
     for digest, value in loaded.values().items():
-        recall.see_value(thread_id, loaded.epoch, value, loaded.data[digest])
+        recall.see_value(thread_id, loaded.epoch, value, value.source(loaded.data[digest]))
     for row, value in loaded.writes:
         recall.see_write(thread_id, ns, checkpoint_id, row.channel, value.digest)
 

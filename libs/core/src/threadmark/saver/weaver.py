@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from threadmark.compression import shrink
 from threadmark.digests import value_digest
-from threadmark.rope import Source, segment_keys, weave
+from threadmark.rope import Source, pack, segment_keys, weave
 from threadmark.saver.kit import Kit
 from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
 
@@ -29,27 +29,28 @@ class Weaver:
         self._lent = lent
         self._fresh: dict[bytes, bytes] = {}
         self._used: set[bytes] = set()
-        self.woven: list[tuple[Stored, bytes]] = []
+        self.woven: list[tuple[Stored, Source]] = []
         """What was woven, for the memory of recent encodings."""
 
     def store(self, encoded: Encoded, near: Sequence[Source], beside: Collection[bytes] = ()) -> Stored:
         """The stored form of a value: compared with sources near it, and if much of it is new, with all others."""
         tag, data = encoded
         if len(data) <= LITERAL_LIMIT:
-            return Stored(tag, (data,), b"")
+            return Stored(tag, data, b"")
         digest = value_digest(data)
         same = self._source(digest)
         if same is not None:
-            return self._keep(Stored(tag, same.manifest, digest), data)
+            return self._keep(Stored(tag, same.packed, digest), same)
         woven = weave(data, near, self._segment_key, beside=beside)
         if sum(map(len, woven.fresh.values())) >= _MUCH:
             far = self.siblings() + self._recall.recent(self._thread_id, self._epoch)
             if far:
                 woven = weave(data, [*near, *far][:_SOURCES], self._segment_key, beside=beside)
         if not segment_keys(woven.manifest):
-            return Stored(tag, (data,), b"")
+            return Stored(tag, data, b"")
         self._fresh |= woven.fresh
-        return self._keep(Stored(tag, woven.manifest, digest), data)
+        packed = pack(woven.manifest)
+        return self._keep(Stored(tag, packed, digest), Source(data, woven.manifest, packed=packed))
 
     def inherit(self, stored: Stored) -> Stored:
         """A value that the thread already holds."""
@@ -61,9 +62,13 @@ class Weaver:
         found = self._source(stored.digest) if stored is not None and stored.digest else None
         return [found] if found else []
 
+    def source_of(self, stored: Stored, data: bytes) -> Source:
+        """What was woven last, if it is this; else the literal that it is."""
+        return self.woven[-1][1] if self.woven and self.woven[-1][0] == stored else Source(data, (data,))
+
     def siblings(self) -> list[Source]:
         """What was woven before in this change, the last first."""
-        return [Source(data, stored.manifest) for stored, data in reversed(self.woven)]
+        return [source for _, source in reversed(self.woven)]
 
     def written(self, ns: str, checkpoint_id: str | None, channel: str) -> list[Source]:
         """What the step after this checkpoint wrote to the channel, the last first."""
@@ -80,12 +85,12 @@ class Weaver:
 
     def remember(self, epoch: int) -> None:
         """Once stored, what was woven is a source for the next change."""
-        for stored, data in self.woven:
-            self._recall.see_value(self._thread_id, epoch, stored, data)
+        for stored, source in self.woven:
+            self._recall.see_value(self._thread_id, epoch, stored, source)
 
     def _source(self, digest: bytes) -> Source | None:
         return self._lent.get(digest) or self._recall.source(self._thread_id, digest, self._epoch)
 
-    def _keep(self, stored: Stored, data: bytes) -> Stored:
-        self.woven.append((stored, data))
+    def _keep(self, stored: Stored, source: Source) -> Stored:
+        self.woven.append((stored, source))
         return self.inherit(stored)

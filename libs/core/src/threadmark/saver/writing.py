@@ -60,7 +60,7 @@ def put(
         change = Change(where.thread_id, weaver.epoch, _now(), added, rows, (), parent_id, needs)
         epoch = yield from _add(kit, weaver, change)
         if epoch is not None:
-            known = Known(epoch, rank, header, Source(data, stored.manifest))
+            known = Known(epoch, rank, header, weaver.source_of(stored, data), stored.digest)
             kit.recall.see_checkpoint(where.thread_id, where.ns, draft.id, known)
             return where.config()
     raise _restless(where)
