@@ -104,6 +104,10 @@ class Blocking(Saver):
         """Like `stats`, for asyncio."""
         return await asyncio.to_thread(self.stats, thread_id)
 
+    async def areencrypt(self, thread_id: str | None = None) -> int:
+        """Like `reencrypt`, for asyncio."""
+        return await asyncio.to_thread(self.reencrypt, thread_id)
+
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
         await asyncio.to_thread(self.close)
