@@ -7,6 +7,7 @@ every order of them. Whatever the order, no value is wrong, no write is lost, an
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,15 @@ _LONG = "a value that is stored in segments of its own. " * 8
 _ORDERS_AT_MOST = 400
 
 
+def _own_text(number: int) -> str:
+    """A text that shares nothing with that of another number: only its own step's segments hold it."""
+    return "".join(sha256(f"{number} {part}".encode()).hexdigest() for part in range(40))
+
+
+def _values(number: int) -> dict[str, Any]:
+    return {"a": [number, _own_text(number)], "kept": _LONG, "n": number}
+
+
 class _Scene:
     """A thread with a short history, and what two savers that know it may do to it."""
 
@@ -33,12 +43,17 @@ class _Scene:
     async def prepare(self, saver: Saver) -> None:
         run = Run(saver, self.name)
         for number in range(3):
-            await run.step({"a": f"{number}{_LONG}", "kept": _LONG, "n": number}, metadata={"run_id": "r"})
+            await run.step(_values(number), metadata={"run_id": "r"})
             await run.write(("a", f"early write {number}{_LONG}"), task="early")
         self.newest = run.config
 
+    async def remember(self, saver: Saver) -> None:
+        """Let a saver read every checkpoint, and so remember what others may remove."""
+        for item in await listed(saver, at(self.name)):
+            await saver.aget_tuple(item.config)
+
     def child(self, number: int) -> Any:
-        values = {"a": f"child {number}{_LONG}", "kept": _LONG, "n": 2}
+        values = {**_values(2), "a": [f"child {number}", _own_text(0)]}
         return checkpoint(values, {"a": 10 + number, "kept": 1, "n": 3}, checkpoint_id=f"9{number}")
 
     def put(self, saver: Saver, number: int) -> Awaitable[Any]:
@@ -48,7 +63,7 @@ class _Scene:
         return saver.aput(at(self.name), self.child(number), {"child": number}, self.child(number)["channel_versions"])
 
     def write(self, saver: Saver, number: int) -> Awaitable[Any]:
-        writes = [("a", f"write {number}{_LONG * 6}"), ("__interrupt__", [number, _LONG])]
+        writes = [("a", [number, _own_text(0)]), ("__interrupt__", [number, _LONG])]
         return saver.aput_writes(self.newest, writes, f"task {number}")
 
     def write_same(self, saver: Saver, number: int) -> Awaitable[Any]:
@@ -78,7 +93,7 @@ class _Scene:
             assert item.checkpoint == self.child(item.metadata["child"])
         else:
             number = item.metadata["step"]
-            assert item.checkpoint["channel_values"] == {"a": f"{number}{_LONG}", "kept": _LONG, "n": number}
+            assert item.checkpoint["channel_values"] == _values(number)
         by_task: dict[str, dict[str, Any]] = {}
         for task, channel, value in item.pending_writes or []:
             by_task.setdefault(task, {})[channel] = value
@@ -90,7 +105,7 @@ class _Scene:
                 assert written == {"a": f"early write {item.metadata['step']}{_LONG}"}
             else:
                 number = int(task.removeprefix("task "))
-                assert written == {"a": f"write {number}{_LONG * 6}", "__interrupt__": [number, _LONG]}
+                assert written == {"a": [number, _own_text(0)], "__interrupt__": [number, _LONG]}
 
 
 class Meeting(NamedTuple):
@@ -154,7 +169,7 @@ async def _meet(meeting: Meeting, world: World, script: list[int], name: str, *,
     savers = [world.behind(partial(_patient, patients)) for _ in meeting]
     for who, (saver, patient) in enumerate(zip(savers, patients, strict=True)):
         if warm:
-            await scene.get(saver, who)
+            await scene.remember(saver)
         patient.take_turns(turns, who)
     outcomes: list[Any] = [None, None]
 

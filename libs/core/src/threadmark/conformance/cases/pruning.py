@@ -184,6 +184,21 @@ async def what_survives_reads_as_before_on_every_branch(world: World) -> None:
         assert ids(after) == ids(before)
 
 
+async def what_a_saver_remembers_of_pruned_checkpoints_is_not_relied_on(world: World) -> None:
+    remembering = world.another()
+    run = Run(world.saver)
+    texts = ["".join(f"{number * other:x}" for other in range(1500)) for number in (7, 11, 13)]
+    for text in texts:
+        await run.step({"a": text})
+        await remembering.aget_tuple(run.config)
+    await world.saver.aprune(["thread"])
+    await remembering.aput_writes(run.config, [("a", texts[0]), ("b", [texts[1]])], "task")
+    assert await pending(world.another(), run.config) == [("task", "a", texts[0]), ("task", "b", [texts[1]])]
+    child = checkpoint({"a": texts[1]}, {"a": 9})
+    config = await remembering.aput(run.config, child, {}, {"a": 9})
+    assert await values(world.another(), config) == {"a": texts[1]}
+
+
 async def a_run_goes_on_after_a_prune(world: World) -> None:
     run, other = Run(world.saver), world.another()
     for number in range(4):
