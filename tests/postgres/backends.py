@@ -12,6 +12,7 @@ import psycopg_pool
 from postgres.cluster import shared
 from threadmark import Saver
 from threadmark.conformance import Opener
+from threadmark.sealing import Keyring
 from threadmark_postgres import PostgresSaver
 
 _TABLES = ("thread", "segment", "checkpoint", "head", "write")
@@ -52,6 +53,18 @@ def partitioned(_: Path) -> Iterator[Opener]:
 
         def open_saver(**options: Any) -> Saver:
             return PostgresSaver(shared().url, schema=schema, pool_size=4, prepare=False, **options)
+
+        yield open_saver
+
+
+@contextmanager
+def sealed(_: Path) -> Iterator[Opener]:
+    """Rows that SQL cannot look into."""
+    keyring = Keyring({"key": bytes(range(32))}, "key", digest_secret=bytes(32))
+    with _schema() as schema:
+
+        def open_saver(**options: Any) -> Saver:
+            return PostgresSaver(shared().url, schema=schema, pool_size=4, keyring=keyring, **options)
 
         yield open_saver
 
@@ -121,6 +134,7 @@ def from_asyncio_pool(_: Path) -> Iterator[Opener]:
 BACKENDS = {
     "url": from_url,
     "partitioned": partitioned,
+    "sealed": sealed,
     "pool": from_pool,
     "connection": from_connection,
     "asyncio pool": from_asyncio_pool,

@@ -21,6 +21,7 @@ _OWN = [("url", "asyncio"), ("url", "blocking")]
 _WAYS = [
     *_OWN,
     ("partitioned", "asyncio"),
+    ("sealed", "asyncio"),
     ("pool", "blocking"),
     ("connection", "blocking"),
     ("connection", "asyncio"),

@@ -1,0 +1,31 @@
+"""Sealed rows on Postgres: SQL cannot read which segments they need, and keys are changed while others read."""
+
+from postgres.steps import count, play, step, thread
+from threadmark.sealing import Keyring
+from threadmark_postgres import PostgresSaver
+
+_KEYS = {"old": bytes(range(32)), "new": bytes(range(32, 64))}
+
+
+def ring(*names: str) -> Keyring:
+    """A keyring with these keys, the last of them the newest."""
+    return Keyring({name: _KEYS[name] for name in names}, names[-1], digest_secret=bytes(32))
+
+
+def test_rows_are_sealed_anew_and_read_as_before(url: str) -> None:
+    with PostgresSaver(url, keyring=ring("old")) as saver:
+        config = play(saver, "one", 5, 100)
+        saver.put_writes(config, [("messages", "a large write " * 1000)], "task")
+        saver.copy_thread("one", "two")
+        before = list(saver.list(None))
+    with PostgresSaver(url, keyring=ring("old", "new")) as saver:
+        assert list(saver.list(None)) == before
+        assert saver.reencrypt() > 0
+        assert saver.reencrypt() == 0
+    with PostgresSaver(url, keyring=ring("new")) as saver:
+        assert list(saver.list(None)) == before
+        saver.put(config, *step(5))
+        assert count(saver, "one") == 5
+        found = saver.get_tuple(thread("two"))
+        assert found
+        assert found.pending_writes == before[0].pending_writes
