@@ -71,4 +71,21 @@ async def stop_before_and_after(face: Face, saver: BaseCheckpointSaver[Any]) -> 
     return stopped, record(await face.history(graph, thread))
 
 
-SCENARIOS = [one_question, several_questions_in_one_step, stop_before_and_after]
+async def copy_of_the_past(face: Face, saver: BaseCheckpointSaver[Any]) -> Any:
+    """A copy of a checkpoint stands beside it, and asks again: what was done before it is not done again."""
+    builder = StateGraph(Answers).add_node("prepare", lambda _: {"given": ["prepared"]})
+    builder.add_node("ask", lambda _: {"given": [interrupt("sure?")]}).add_edge(START, "prepare").add_edge(
+        "prepare", "ask"
+    )
+    graph = builder.compile(checkpointer=saver)
+    thread: Any = {"configurable": {"thread_id": "copied"}}
+    await face.invoke(graph, {"given": []}, thread)
+    await face.invoke(graph, Command(resume="yes"), thread)
+    waited = next(snapshot for snapshot in await face.history(graph, thread) if snapshot.next == ("ask",))
+    copy = await face.update(graph, waited.config, None, as_node="__copy__")
+    await face.invoke(graph, None, copy)
+    await face.invoke(graph, Command(resume="no"), copy)
+    return record(await face.history(graph, thread))
+
+
+SCENARIOS = [copy_of_the_past, one_question, several_questions_in_one_step, stop_before_and_after]

@@ -143,7 +143,9 @@ class _Draft:
                 base = weaver.sources(held.values.get(channel))
                 values[channel] = weaver.store(self._encode(channel, value), [*base, *written(channel)])
         for channel in self._versions:
-            if channel not in values and channel not in self._new and channel in held.values:
+            # Where the version has moved on, nothing is inherited: LangGraph puts a copy of a checkpoint as its
+            # sibling, with no new versions, and a channel that was emptied on the way stays empty.
+            if channel not in values and channel in held.values and self._unchanged(channel, held.versions):
                 values[channel] = weaver.inherit(held.values[channel])
         return Header(self._versions, values, self._plain, self._rest)
 
