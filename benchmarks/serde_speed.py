@@ -48,6 +48,16 @@ class Chapter:
     notes: dict[str, Any]
 
 
+@dataclasses.dataclass
+class Step:
+    """A record in a record in a record."""
+
+    name: str
+    took: float
+    steps: list["Step"]
+    seen: set[str] = dataclasses.field(default_factory=set)
+
+
 def text(rng: random.Random, words: int) -> str:
     """Some words."""
     return " ".join(rng.choices(WORDS, k=words))
@@ -108,6 +118,23 @@ def deep_state(rng: random.Random) -> dict[str, Any]:
     }
 
 
+def flat_models(rng: random.Random) -> list[Passage]:
+    """Models without models inside."""
+    return [
+        Passage(text=text(rng, 15), score=rng.random(), tags=rng.choices(WORDS, k=3)) for _ in range(1000)
+    ]
+
+
+def records(rng: random.Random) -> list[Step]:
+    """Dataclasses only, three levels deep."""
+
+    def step(depth: int) -> Step:
+        inner = [step(depth - 1) for _ in range(4)] if depth else []
+        return Step(text(rng, 2), rng.random(), inner, set(rng.choices(WORDS, k=2)))
+
+    return [step(3) for _ in range(12)]
+
+
 def arrays(rng: random.Random) -> dict[str, Any]:
     """A megabyte of numbers."""
     generator = np.random.default_rng(rng.randrange(1000))
@@ -135,7 +162,7 @@ def main() -> None:
     ours, theirs = Serde(), JsonPlusSerializer(allowed_msgpack_modules=True)
     head = ("encode", "decode", "bytes", "encode x", "decode x", "size x")
     print(f"{'state':22}" + "".join(f"{title:>11}" for title in head))
-    for make in (messages, plain_messages, deep_state, arrays, scalars):
+    for make in (messages, plain_messages, flat_models, deep_state, records, arrays, scalars):
         value = make(random.Random(7))
         mine, other = ours.dumps_typed(value), theirs.dumps_typed(value)
         encode, peer_encode = best([partial(ours.dumps_typed, value), partial(theirs.dumps_typed, value)])

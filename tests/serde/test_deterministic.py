@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from serde import specimens as s
-from threadmark.serde import Serde
+from serde.sameness import same
+from threadmark.serde import Serde, plan, shapes
 
 ENCODE_ALL = """
 import hashlib
 from serde.catalogue import EXACT
-from threadmark.serde import Serde
+from threadmark.serde import Serde, plan, shapes
 for group, kinds in EXACT.items():
     for name, make in kinds.items():
         tag, encoded = Serde().dumps_typed([make(), {make.__class__: 1}.__len__()])
@@ -77,3 +78,21 @@ def test_removing_the_first_object_of_a_class_changes_the_next_one_only() -> Non
     _, without_first = Serde().dumps_typed(objects[1:])
     assert all_of_them.endswith(without_first[-2000:])
     assert len(all_of_them) - len(without_first) < 10
+
+
+def test_the_bytes_do_not_depend_on_which_shapes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = [s.attach(s.Point(1), **{f"more{number % 7}": number}) for number in range(50)]
+    expected = Serde().dumps_typed(objects)
+    monkeypatch.setattr(shapes, "_MOST_SHAPES", 3)
+    assert Serde().dumps_typed(objects) == expected
+
+
+def test_marks_with_one_reference_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "reference_to", lambda payload: payload if len(payload) == 1 else b"zz")
+    monkeypatch.setattr("threadmark.serde.decoder.reference_to", plan.reference_to)
+    objects = [s.Point(1), s.Pair(2), s.Point(3), s.Pair(4), s.Colour.RED, s.Point(5)]
+    serde = Serde()
+    stored = serde.dumps_typed(objects)
+    assert stored[1].count(b"serde.specimens:Point") == 1
+    assert stored[1].count(b"serde.specimens:Pair") == 2
+    assert same(objects, serde.loads_typed(stored))

@@ -76,14 +76,18 @@ class Encoder:
         return id(items[0]) in self._opaque
 
     def _define(self, shape: Shape) -> Any:
-        definition = self._new_mark(shape.payload)
-        # Two marks may share a reference: the first one has it, the other is written in full every time.
+        """The mark for a shape's first time in this value; what stands for it later is remembered."""
+        definition = later = self._new_mark(shape.payload)
         first = self._references.setdefault(shape.reference, shape)
-        self._marks[shape] = self._new_mark(shape.reference) if first is shape else definition
+        # Two marks may share a reference: the first one has it, the other is written in full every time.
+        if first.payload == shape.payload:
+            later = self._new_mark(shape.reference)
+        self._marks[shape] = later
         if shape.opaque:
             # Both live as long as the states that begin with them: the ids stay their own.
-            self._opaque |= {id(definition), id(self._marks[shape])}
-        return definition
+            self._opaque |= {id(definition), id(later)}
+        # A shape that was forgotten and made again (see `Shapes`) is still the one that was written.
+        return definition if first is shape or later is definition else later
 
     def _writer(self, cls: type) -> Take:
         take = self._plans.writer(cls)

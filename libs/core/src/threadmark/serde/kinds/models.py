@@ -78,7 +78,7 @@ class Models:
             extra = checked_state(items.pop()) if extra_is == _HERE else {} if extra_is else None
             if len(items) != count:
                 raise wrong_count(names, items)
-            state = dict(zip(names, items, strict=False))
+            state = dict(zip(names, items))  # noqa: B905 - the lengths were compared, and naming strict costs time
             model = new(cls)
             set_dict(model, state if same else evolve(stored, state, before, fields))
             set_fields_set(model, set(fields_set))
