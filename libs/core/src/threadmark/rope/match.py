@@ -1,12 +1,12 @@
 """Finding what two byte strings share, at the speed of C: no loop here runs over bytes.
 
-Equal stretches are measured by comparing slices of doubling length, then by bisection. Where the two part,
+Equal stretches are measured by comparing slices of growing length, then by bisection. Where the two part,
 anchors (short pieces) of either are looked for in the other with `find`, ever further ahead and in ever wider
 windows, so that a small edit costs a small search. A budget bounds the whole, whatever the bytes are.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
 
 _ANCHOR = 32  # bytes that must agree before a place is looked at: fewer meet by chance in any structure
 _LEAST = 16  # bytes; a shorter match is not worth a slice
@@ -18,7 +18,8 @@ _DISTANCES = 3000  # tried in one search, at a microsecond each even where the a
 _SIZEABLE = 4096  # a stretch this long is worth a look through the whole of a source
 _MUCH_LONGER = 8  # that is so many times longer
 _GALLOP = 64  # the length of the first slices compared
-_LONGEST = 1 << 16  # and of the longest: the length that a difference inside them leaves to bisect
+_LONGEST = 1 << 16  # and of the longest
+_NUMBER = 1024  # so many bytes are compared as one number, which tells where they differ; more are halved first
 
 
 class Match(NamedTuple):
@@ -155,29 +156,56 @@ class _Walk:
 
     def same_from(self, at: int, start: int) -> int:
         """How many bytes from here on are the same."""
-        data, source = self.data, self.source
-        return _measured(
-            min(self.end - at, self.stop - start),
-            lambda same, more: data.startswith(source[start + same : start + same + more], at + same),
-        )
+        most, same, stride = min(self.end - at, self.stop - start), 0, _GALLOP
+        while same < most:
+            length = min(stride, most - same)
+            mine = self.data[at + same : at + same + length]
+            other = self.source[start + same : start + same + length]
+            if mine != other:
+                return same + _same_at_front(mine, other)
+            same += length
+            stride = min(4 * stride, _LONGEST)
+        return same
 
     def same_before(self, at: int, start: int) -> int:
         """How many bytes up to here are the same."""
-        data, source = self.data, self.source
-        return _measured(
-            min(at - self.at, start - self.start),
-            lambda same, more: data.endswith(source[start - same - more : start - same], 0, at - same),
-        )
+        most, same, stride = min(at - self.at, start - self.start), 0, _GALLOP
+        while same < most:
+            length = min(stride, most - same)
+            mine = self.data[at - same - length : at - same]
+            other = self.source[start - same - length : start - same]
+            if mine != other:
+                return same + _same_at_end(mine, other)
+            same += length
+            stride = min(4 * stride, _LONGEST)
+        return same
 
 
-def _measured(most: int, equal: Callable[[int, int], bool]) -> int:
-    """How many bytes are the same, where `equal(same, more)` tells it of `more` bytes after `same` others."""
-    same, stride = 0, _GALLOP
-    while same < most and equal(same, min(stride, most - same)):
-        same += min(stride, most - same)
-        stride = min(2 * stride, _LONGEST)
-    while stride > 1 and same < most:
-        stride //= 2
-        if equal(same, min(stride, most - same)):
-            same += min(stride, most - same)
-    return same
+def _same_at_front(mine: bytes, other: bytes) -> int:
+    """How many bytes at the front are the same, of two strings of one length that are not."""
+    same = 0
+    while len(mine) > _NUMBER:
+        half = len(mine) // 2
+        if mine[:half] == other[:half]:
+            same, mine, other = same + half, mine[half:], other[half:]
+        else:
+            mine, other = mine[:half], other[:half]
+    return same + _zeros(mine, other, "big")
+
+
+def _same_at_end(mine: bytes, other: bytes) -> int:
+    """How many bytes at the end are the same, of two strings of one length that are not."""
+    same = 0
+    while len(mine) > _NUMBER:
+        half = len(mine) // 2
+        if mine[-half:] == other[-half:]:
+            same, mine, other = same + half, mine[:-half], other[:-half]
+        else:
+            mine, other = mine[-half:], other[-half:]
+    return same + _zeros(mine, other, "little")
+
+
+def _zeros(mine: bytes, other: bytes, order: Literal["big", "little"]) -> int:
+    """How many of the highest bytes are equal, the strings taken as numbers."""
+    difference = int.from_bytes(mine, order) ^ int.from_bytes(other, order)
+    return len(mine) - (difference.bit_length() + 7) // 8

@@ -106,6 +106,9 @@ def _put_slice(packed: bytearray, trail: _Trail, index: int, part: Slice) -> Non
 
 
 def _put_varint(packed: bytearray, number: int) -> None:
+    if number < _MORE:  # most are
+        packed.append(number)
+        return
     while number >= _MORE:
         packed.append(number % _MORE | _MORE)
         number >>= 7
