@@ -157,6 +157,19 @@ async def a_delta_channel_keeps_the_ancestors_it_is_read_from(world: World) -> N
     assert len(await listed(world.saver, at("thread"))) == 7
 
 
+async def ancestors_are_kept_whatever_their_own_metadata_says(world: World) -> None:
+    run = Run(world.saver)
+    await run.step({"d": ["seed"]})
+    run.values.pop("d")
+    for number in range(4):
+        await run.write(("d", number))
+        await run.step(metadata={"counters_since_delta_snapshot": {"d": [4, 4]}} if number == 3 else {}, unsaved=["d"])
+    before = await world.saver.aget_delta_channel_history(config=run.config, channels=["d"])
+    assert (len(before["d"]["writes"]), before["d"]["seed"]) == (4, ["seed"])
+    await world.saver.aprune(["thread"])
+    assert await world.another().aget_delta_channel_history(config=run.config, channels=["d"]) == before
+
+
 async def a_snapshot_lets_its_ancestors_go(world: World) -> None:
     run = Run(world.saver)
     await run.step({"d": [0]})
