@@ -16,6 +16,7 @@ RAW = b""
 
 _WORTH = 64  # bytes; a shorter stretch is worth neither a further search nor the name of a further segment
 _MOVED = 32  # a stretch of one in so many bytes, or more, is worth another search of the whole first source
+_SMALL = 2048  # except in values shorter than this
 
 
 class Source:
@@ -96,7 +97,7 @@ def _found(data: bytes, sources: Sequence[Source]) -> list[tuple[Match, int]]:
     gaps = [gap for gap in whole.without(edited) if gap.length >= _WORTH]
     for number, source in enumerate(sources[1:], start=1):
         gaps = _filled(gaps, data, number, source.data, found)
-    moved = [gap for gap in gaps if gap.length < len(data) <= gap.length * _MOVED]
+    moved = [gap for gap in gaps if max(gap.length, _SMALL) < len(data) <= gap.length * _MOVED]
     _filled(moved, data, 0, sources[0].data, found)
     return sorted(found)
 

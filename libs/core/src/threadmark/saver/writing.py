@@ -29,6 +29,9 @@ from threadmark.versions import Version
 
 _ATTEMPTS = 8
 
+_WORTH_COMPARING = 1024
+"""A pending write shorter than this is stored as it is: it is new mostly, and to compare it costs more than storing it."""
+
 _WORTH_READING = 2048
 """From this many bytes on, a cold saver reads what the thread holds before it stores pending writes."""
 
@@ -86,10 +89,8 @@ def put_writes(
         beside = {key for value in current.header.values.values() for key in value.keys()} if current else set()  # noqa: SIM118 - not a mapping
         rows, written = [], []
         for index, (channel, value) in encoded.items():
-            base = weaver.sources(current.header.values.get(channel)) if current else []
-            # Packets to the same node are often alike; to compare with more than one costs more than it gains.
-            alike = weaver.siblings() or weaver.written(where.ns, where.checkpoint_id, channel)
-            stored = weaver.store(value, [*base, *alike[:1]], beside)
+            near = _alike(weaver, where, channel, current) if len(value.data) >= _WORTH_COMPARING else []
+            stored = weaver.store(value, near, beside)
             row = WriteRow(where.ns, where.checkpoint_id, task_id, index, task_path, channel, stored.to_bytes(), b"")
             rows.append(write_row(where.thread_id, row))
             written.append((channel, stored.digest))
@@ -100,6 +101,16 @@ def put_writes(
                 kit.recall.see_write(where.thread_id, where.ns, where.checkpoint_id, channel, digest)
             return
     raise _restless(where)
+
+
+def _alike(weaver: Weaver, where: Place, channel: str, current: Known | None) -> list[Source]:
+    """What a pending write most likely repeats: what the channel holds, and the last write before it.
+
+    Packets to the same node are often alike; to compare with more than one costs more than it gains.
+    """
+    base = weaver.sources(current.header.values.get(channel)) if current else []
+    written = weaver.siblings() or weaver.written(where.ns, where.checkpoint_id, channel)
+    return [*base, *written[:1]]
 
 
 def encode(serde: Serializer, channel: str, value: Any) -> Encoded:
