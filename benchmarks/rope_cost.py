@@ -12,7 +12,7 @@ import random
 import timeit
 from collections.abc import Callable, Sequence
 
-import msgpack  # type: ignore[import-untyped]  # it publishes no stubs
+import msgpack
 
 from threadmark.compression import shrink
 from threadmark.rope import Source, join, pack, segment_keys, unpack, weave

@@ -54,9 +54,7 @@ def damaged(encoded: bytes, others: list[bytes], rng: random.Random) -> bytes:
         end = min(len(encoded), start + rng.choice([0, 1, 1, 2, 8]))
         other = rng.choice(others)
         cut = rng.randrange(len(other) + 1)
-        middle = rng.choice(
-            [b"", rng.randbytes(1), rng.randbytes(3), rng.choice(TELLING), other[cut : cut + 30]]
-        )
+        middle = rng.choice([b"", rng.randbytes(1), rng.randbytes(3), rng.choice(TELLING), other[cut : cut + 30]])
         encoded = encoded[:start] + middle + encoded[end:]
     return encoded
 

@@ -112,17 +112,14 @@ def deep_state(rng: random.Random) -> dict[str, Any]:
 
     return {
         "chapters": [
-            Chapter(number, [finding() for _ in range(5)], {"state": "open", "round": number})
-            for number in range(40)
+            Chapter(number, [finding() for _ in range(5)], {"state": "open", "round": number}) for number in range(40)
         ]
     }
 
 
 def flat_models(rng: random.Random) -> list[Passage]:
     """Models without models inside."""
-    return [
-        Passage(text=text(rng, 15), score=rng.random(), tags=rng.choices(WORDS, k=3)) for _ in range(1000)
-    ]
+    return [Passage(text=text(rng, 15), score=rng.random(), tags=rng.choices(WORDS, k=3)) for _ in range(1000)]
 
 
 def records(rng: random.Random) -> list[Step]:

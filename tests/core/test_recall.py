@@ -9,7 +9,7 @@ from threadmark.recall import Known, Recall
 from threadmark.rope import Source, pack, weave
 from threadmark.stored import Stored
 
-_HEADER = Header({}, {}, {}, None)
+_HEADER = Header({}, {}, b"", None)
 
 
 def _stored(data: bytes) -> Stored:

@@ -38,7 +38,7 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
-from msgpack import ExtType, Timestamp  # type: ignore[import-untyped]  # it publishes no types
+from msgpack import ExtType, Timestamp
 
 from serde import specimens as s
 
@@ -202,8 +202,7 @@ EXACT: dict[str, dict[str, Make]] = {
     "numpy and pandas": {
         "array": lambda: [np.arange(6).reshape(2, 3), np.zeros(0), np.array(5), np.zeros((2, 0))],
         "array, all kinds of dtype": lambda: [
-            np.zeros(2, dtype)
-            for dtype in ("?", "i1", ">u2", "f2", "g", "c8", "M8[ns]", "m8[D]", "U3", "S3", "V4")
+            np.zeros(2, dtype) for dtype in ("?", "i1", ">u2", "f2", "g", "c8", "M8[ns]", "m8[D]", "U3", "S3", "V4")
         ],
         "array of more than a page": lambda: [
             np.arange(2000.0),
@@ -212,9 +211,7 @@ EXACT: dict[str, dict[str, Make]] = {
         ],
         "array in Fortran order": lambda: np.asfortranarray(np.arange(6.0).reshape(2, 3)),
         "array, a view with steps": lambda: np.arange(10)[::3],
-        "array, structured": lambda: np.array(
-            [(1, 2.5, [1, 2])], dtype=[("a", "i4"), ("b", "f8"), ("c", "i2", 2)]
-        ),
+        "array, structured": lambda: np.array([(1, 2.5, [1, 2])], dtype=[("a", "i4"), ("b", "f8"), ("c", "i2", 2)]),
         "array of objects": lambda: np.array([[1, "x"], [None, s.Point(1)]], dtype=object),
         "masked array": lambda: [np.ma.array([1, 2], mask=[False, True], fill_value=9), np.ma.array([1.5])],
         "scalar": lambda: [

@@ -53,9 +53,7 @@ def _sort_key(member: Any) -> str:
 
 
 def _same_mappings(one: Any, other: Any) -> bool:
-    return _same_items(list(one.keys()), list(other.keys())) and _same_items(
-        list(one.values()), list(other.values())
-    )
+    return _same_items(list(one.keys()), list(other.keys())) and _same_items(list(one.values()), list(other.values()))
 
 
 def _same_moments(one: Any, other: Any) -> bool:
@@ -81,9 +79,7 @@ def _same_scalars(one: Any, other: Any) -> bool:
 
 def _same_masked(one: Any, other: Any) -> bool:
     parts = ("data", "fill_value", "hardmask")
-    masks = (one.mask is np.ma.nomask) == (other.mask is np.ma.nomask) and np.array_equal(
-        one.mask, other.mask
-    )
+    masks = (one.mask is np.ma.nomask) == (other.mask is np.ma.nomask) and np.array_equal(one.mask, other.mask)
     return masks and all(same(getattr(one, part), getattr(other, part)) for part in parts)
 
 
@@ -123,9 +119,7 @@ def _attributes(value: Any) -> dict[str, Any]:
     for owner in type(value).__mro__:
         slots = vars(owner).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            mangled = (
-                f"_{owner.__name__.lstrip('_')}{name}" if name.startswith("__") and name[-1] != "_" else name
-            )
+            mangled = f"_{owner.__name__.lstrip('_')}{name}" if name.startswith("__") and name[-1] != "_" else name
             if hasattr(value, mangled) and name not in _NOT_COMPARED:
                 found[mangled] = getattr(value, mangled)
     for name in _NOT_COMPARED:
@@ -180,9 +174,7 @@ _COMPARISONS: tuple[tuple[Any, Any], ...] = (
     (array, lambda one, other: one.typecode == other.typecode and one.tobytes() == other.tobytes()),
     (
         slice,
-        lambda one, other: _same_items(
-            [one.start, one.stop, one.step], [other.start, other.stop, other.step]
-        ),
+        lambda one, other: _same_items([one.start, one.stop, one.step], [other.start, other.stop, other.step]),
     ),
     ((list, tuple), _same_items),
     ((str, int, bytes, bytearray), lambda one, other: one == other),

@@ -33,9 +33,7 @@ def put_into(module: ModuleType, cls: Any, name: str) -> Any:
 
 
 def a_dataclass(**fields: Any) -> Any:
-    return dataclass(
-        type("C", (), {"__annotations__": dict.fromkeys(fields, Any), **_defaults(fields, field)})
-    )
+    return dataclass(type("C", (), {"__annotations__": dict.fromkeys(fields, Any), **_defaults(fields, field)}))
 
 
 def an_attrs_class(**fields: Any) -> Any:
@@ -83,14 +81,10 @@ class TestFields:
         loaded = Serde().loads_typed(stored)
         assert (loaded.a, loaded.b) == (1, 2)
 
-    def test_a_new_field_without_default_is_an_error(
-        self, make: Callable[..., Any], module: ModuleType
-    ) -> None:
+    def test_a_new_field_without_default_is_an_error(self, make: Callable[..., Any], module: ModuleType) -> None:
         stored = Serde().dumps_typed({"k": put_into(module, make(a=...), "C")(a=1)})
         put_into(module, make(a=..., b=...), "C")
-        with pytest.raises(
-            SerializationError, match=r"\['k'\]: a stored C .* \(b is new and has no default\)"
-        ):
+        with pytest.raises(SerializationError, match=r"\['k'\]: a stored C .* \(b is new and has no default\)"):
             Serde().loads_typed(stored)
 
     def test_a_removed_field_is_an_error(self, make: Callable[..., Any], module: ModuleType) -> None:
@@ -123,9 +117,7 @@ class TestFields:
         serde = Serde(registry=registry)
         assert serde.loads_typed(serde.dumps_typed(cls(a=1))).a == 1
 
-    def test_a_renamed_class_is_found_by_its_alias(
-        self, make: Callable[..., Any], module: ModuleType
-    ) -> None:
+    def test_a_renamed_class_is_found_by_its_alias(self, make: Callable[..., Any], module: ModuleType) -> None:
         stored = Serde().dumps_typed(put_into(module, make(a=...), "Old")(a=1))
         del module.Old
         with pytest.raises(ForbiddenTypeError, match=r'register\(TheClass, aliases=\["changing:Old"\]\)'):
@@ -134,9 +126,7 @@ class TestFields:
         registry.register(put_into(module, make(a=...), "New"), aliases=["changing:Old"])
         assert Serde(registry=registry).loads_typed(stored) == module.New(a=1)
 
-    def test_a_class_defined_again_replaces_the_first(
-        self, make: Callable[..., Any], module: ModuleType
-    ) -> None:
+    def test_a_class_defined_again_replaces_the_first(self, make: Callable[..., Any], module: ModuleType) -> None:
         """As when a notebook's cell runs twice."""
         serde = Serde()
         first = put_into(module, make(a=...), "C")
@@ -183,9 +173,7 @@ class Handle:
 class TestRegisteredFunctions:
     def test_store_what_no_family_knows(self) -> None:
         registry = Registry()
-        registry.register(
-            Handle, "handle", lambda handle: {"n": (handle.number,)}, lambda state: Handle(*state["n"])
-        )
+        registry.register(Handle, "handle", lambda handle: {"n": (handle.number,)}, lambda state: Handle(*state["n"]))
         serde = Serde(registry=registry)
         first, second = serde.loads_typed(serde.dumps_typed([Handle(1), Handle(2)]))
         assert (first.number, second.number) == (1, 2)

@@ -50,10 +50,7 @@ def test_the_order_of_a_set_does_not_depend_on_what_came_before_it() -> None:
     members = {s.FrozenPoint(1), s.Colour.RED, s.Pair(1)}
     _, alone = Serde().dumps_typed([members])
     _, after = Serde().dumps_typed([s.Pair(0), s.Colour.RED, members])
-    order = [
-        type(member)
-        for member in sorted(members, key=lambda member: alone.find(type(member).__name__.encode()))
-    ]
+    order = [type(member) for member in sorted(members, key=lambda member: alone.find(type(member).__name__.encode()))]
     assert type(Serde().loads_typed(("t", after))[2]) is set
     assert len(order) == 3
 

@@ -72,9 +72,7 @@ def test_both_packers_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> N
     assert [Serde().dumps_typed(value) for value in values] == fast
 
 
-@pytest.mark.parametrize(
-    "wrap", [lambda inner: [inner], lambda inner: (inner,), lambda inner: {1: inner}, s.Point]
-)
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: (inner,), lambda inner: {1: inner}, s.Point])
 def test_a_value_may_be_1024_levels_deep(wrap: Callable[[Any], Any]) -> None:
     value: Any = None
     for _ in range(1024 if wrap is not s.Point else 1023):

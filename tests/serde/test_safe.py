@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from msgpack import ExtType, packb  # type: ignore[import-untyped]  # it publishes no types
+from msgpack import ExtType, packb
 
 from serde import specimens as s
 from threadmark.errors import ConfigError, CorruptDataError, ForbiddenTypeError, SerializationError
@@ -61,9 +61,7 @@ def test_no_family_takes_a_name_that_is_not_of_it(letter: str, name: str) -> Non
             Serde().loads_typed(crafted(letter + name, "echo crafted", details=details))
 
 
-@pytest.mark.parametrize(
-    "method", ["model_validate_json", "parse_raw", "parse_file", "__init__", "construct"]
-)
+@pytest.mark.parametrize("method", ["model_validate_json", "parse_raw", "parse_file", "__init__", "construct"])
 def test_a_method_cannot_be_named(method: str) -> None:
     with pytest.raises((CorruptDataError, ForbiddenTypeError)):
         Serde().loads_typed(crafted(f"Mserde.specimens:Model.{method}", "{}", details=(["x"], [], 0, 0)))
@@ -77,9 +75,7 @@ def test_a_stored_name_imports_nothing(trap: Path, head: str) -> None:
 
 
 def test_a_name_on_the_allowlist_is_imported(trap: Path) -> None:
-    loaded = Serde(allow=["threadmark_trap:Bait"]).loads_typed(
-        crafted("Dthreadmark_trap:Bait", 1, details=(["x"],))
-    )
+    loaded = Serde(allow=["threadmark_trap:Bait"]).loads_typed(crafted("Dthreadmark_trap:Bait", 1, details=(["x"],)))
     assert loaded.x == 1
     assert trap.exists()
 
@@ -118,14 +114,10 @@ def test_a_class_answers_to_its_own_name_only() -> None:
 
 
 @pytest.mark.parametrize("items", [(), (1, 2, 3), ({"x": 1},), (b"",), ([],)])
-@pytest.mark.parametrize(
-    "head", ["Dserde.specimens:Point", "Sserde.specimens:Struct", "Tserde.specimens:Pair"]
-)
+@pytest.mark.parametrize("head", ["Dserde.specimens:Point", "Sserde.specimens:Struct", "Tserde.specimens:Pair"])
 def test_items_that_do_not_fit_the_mark_are_corrupt(head: str, items: tuple[Any, ...]) -> None:
     with pytest.raises(CorruptDataError):
-        Serde().loads_typed(
-            crafted(head, *items, details=(["x", "y"] if "Point" in head else ["left", "right"],))
-        )
+        Serde().loads_typed(crafted(head, *items, details=(["x", "y"] if "Point" in head else ["left", "right"],)))
 
 
 def test_an_array_is_read_as_this_module_crafts_it() -> None:
@@ -262,9 +254,7 @@ class TestTheAllowlist:
     """With `allow`, put and load refuse the same classes, so that nothing is stored that cannot be read."""
 
     def test_refuses_others_at_put(self) -> None:
-        with pytest.raises(
-            ForbiddenTypeError, match=r'\[0\]: .*Serde\(allow=\[\.\.\., "serde\.specimens:Point"\]\)'
-        ):
+        with pytest.raises(ForbiddenTypeError, match=r'\[0\]: .*Serde\(allow=\[\.\.\., "serde\.specimens:Point"\]\)'):
             Serde(allow=[s.Model]).dumps_typed([s.Point(1)])
 
     def test_refuses_others_at_load(self) -> None:

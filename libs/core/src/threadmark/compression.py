@@ -60,9 +60,7 @@ def _decompressed(frame: bytes, size: int) -> bytes:
     try:
         # Checked first: the decompressor allocates what the frame announces.
         if zstandard.frame_content_size(frame) != size:
-            raise CorruptDataError(
-                f"a compressed segment does not announce the {size} bytes that were stored"
-            )
+            raise CorruptDataError(f"a compressed segment does not announce the {size} bytes that were stored")
         return _codecs.decompressor.decompress(frame, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise CorruptDataError(f"a compressed segment cannot be expanded ({error})") from None

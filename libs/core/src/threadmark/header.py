@@ -18,6 +18,7 @@ HEADER_TAG = "h1"
 _VERSION_KINDS = frozenset({int, float, str})
 _BAD_VERSIONS = "channel_versions must map channel names to an int of up to 64 bits, a float or a string"
 
+_PLAIN = {"v", "ts", "versions_seen", "updated_channels"}
 _SPECIAL = {"id", "channel_values", "channel_versions"}
 
 
@@ -34,12 +35,13 @@ class Serializer(Protocol):
 class Header(NamedTuple):
     """What a checkpoint row says beside its key and its metadata.
 
-    `plain` holds the fields that msgpack gives back exactly; `rest` holds the others, through the serializer.
+    `plain` holds the fields of every engine, through msgpack, which gives them back exactly; `rest` holds the others,
+    through the serializer. Both stay encoded, so that a header can be remembered and no one change it.
     """
 
     versions: dict[str, Version]
     values: dict[str, Stored]
-    plain: dict[str, Any]
+    plain: bytes
     rest: Encoded | None
 
     def to_bytes(self) -> bytes:
@@ -74,21 +76,20 @@ class Header(NamedTuple):
             raise CorruptDataError("its header cannot be read") from error
 
 
-def split_fields(checkpoint: Mapping[str, Any], serde: Serializer) -> tuple[dict[str, Any], Encoded | None]:
+def split_fields(checkpoint: Mapping[str, Any], serde: Serializer) -> tuple[bytes, Encoded | None]:
     """The `plain` and `rest` of a checkpoint's header."""
     plain: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for key, value in checkpoint.items():
         if key not in _SPECIAL:
-            (plain if _is_exact(value) else rest)[key] = value
-    return plain, Encoded(*serde.dumps_typed(rest)) if rest else None
+            (plain if key in _PLAIN and _is_exact(value) else rest)[key] = value
+    return _packb(plain), Encoded(*serde.dumps_typed(rest)) if rest else None
 
 
 def joined_fields(header: Header, serde: Serializer) -> dict[str, Any]:
     """The checkpoint's fields that `split_fields` was given."""
-    if header.rest is None:
-        return dict(header.plain)
-    return {**header.plain, **serde.loads_typed(header.rest)}
+    plain: dict[str, Any] = msgpack.unpackb(header.plain, unicode_errors="surrogatepass", strict_map_key=False)
+    return plain if header.rest is None else {**plain, **serde.loads_typed(header.rest)}
 
 
 def _is_exact(value: Any) -> bool:

@@ -68,7 +68,7 @@ class Stored(NamedTuple):
 
     def source(self, data: bytes) -> Source:
         """The value's bytes, to compare others with."""
-        return Source(data, packed=self.packed)
+        return Source(data, packed=self.packed) if self.digest else Source(data, (data,) if data else ())
 
     def to_bytes(self) -> bytes:
         """The form that a row holds (docs/format.md)."""

@@ -63,8 +63,8 @@ class Weaver:
         return [found] if found else []
 
     def source_of(self, stored: Stored, data: bytes) -> Source:
-        """What was woven last, if it is this; else the literal that it is."""
-        return self.woven[-1][1] if self.woven and self.woven[-1][0] == stored else Source(data, (data,))
+        """The value that was stored last, to compare its successor with."""
+        return self.woven[-1][1] if stored.digest else stored.source(data)
 
     def siblings(self) -> list[Source]:
         """What was woven before in this change, the last first."""

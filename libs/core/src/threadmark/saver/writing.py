@@ -30,7 +30,7 @@ from threadmark.versions import Version
 _ATTEMPTS = 8
 
 _WORTH_COMPARING = 1024
-"""A pending write shorter than this is stored as it is: it is new mostly, and to compare it costs more than storing it."""
+"""A pending write shorter than this is stored as it is: mostly it is new, and comparing costs more than storing."""
 
 _WORTH_READING = 2048
 """From this many bytes on, a cold saver reads what the thread holds before it stores pending writes."""
@@ -169,7 +169,7 @@ class _Draft:
         return self._encoded[channel]
 
 
-_NOTHING = Header({}, {}, {}, None)
+_NOTHING = Header({}, {}, b"", None)
 
 
 def _needs(header: Header, stored: Stored) -> tuple[bytes, ...]:

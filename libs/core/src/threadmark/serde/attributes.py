@@ -39,9 +39,7 @@ class Attributes:
             for name, descriptor in members:
                 if isinstance(descriptor, types.MemberDescriptorType) and name not in _NOT_SLOTS:
                     if name in self.slots:
-                        raise SerializationError(
-                            f"{cls.__qualname__} cannot be stored: two slots are named {name!r}"
-                        )
+                        raise SerializationError(f"{cls.__qualname__} cannot be stored: two slots are named {name!r}")
                     self.slots[name] = descriptor
 
     def read(self, value: object) -> dict[str, Any]:

@@ -43,10 +43,7 @@ def may_hold_buffer(encoded: bytes) -> bool:
             if not looks:
                 return True
             # The first look is the second one's beginning, without the price of a call.
-            if not (
-                is_surely_in_span(encoded, place - _LONGEST_SPAN, place)
-                or _is_in_span(encoded, place, _PATIENCE)
-            ):
+            if not (is_surely_in_span(encoded, place - _LONGEST_SPAN, place) or _is_in_span(encoded, place, _PATIENCE)):
                 return True
             place = find(header, place + 1)
     return False
@@ -68,9 +65,7 @@ def _is_in_span(encoded: bytes, place: int, patience: int) -> bool:
     """Whether the byte certainly belongs to an earlier header, and so is none itself."""
     if _ENDS_IN_SPAN.search(encoded, place - _LONGEST_SPAN, place):
         return True
-    return patience > 0 and any(
-        _is_header(encoded, start, patience - 1) for start in _reaching(encoded, place)
-    )
+    return patience > 0 and any(_is_header(encoded, start, patience - 1) for start in _reaching(encoded, place))
 
 
 def _is_header(encoded: bytes, place: int, patience: int) -> bool:
@@ -108,8 +103,6 @@ def _ends_in_span() -> re.Pattern[bytes]:
     return re.compile(pattern + rb"(?:" + b"|".join(rests) + rb")\Z", re.DOTALL)
 
 
-_SPANS = bytes(
-    next((span for span, headers in _HEADERS.items() if byte in headers), 0) for byte in range(256)
-)
+_SPANS = bytes(next((span for span, headers in _HEADERS.items() if byte in headers), 0) for byte in range(256))
 _ENDS_IN_SPAN = _ends_in_span()
 _HALF_ALONE = re.compile(rb"." + _NO_SECOND_HALF, re.DOTALL)

@@ -72,9 +72,7 @@ class Classes:
             return
         registered = self._registry.of_name(name) if cls is None else self._registry.of_class(cls)
         if registered is None:
-            raise ForbiddenTypeError(
-                f'{origin} is not allowed here; to allow it: Serde(allow=[..., "{origin}"])'
-            )
+            raise ForbiddenTypeError(f'{origin} is not allowed here; to allow it: Serde(allow=[..., "{origin}"])')
 
     def _import(self, module: str, name: str) -> None:
         listed = self._allow is not None
@@ -106,9 +104,7 @@ def canonical_name(cls: type) -> str:
     if generic and generic["origin"]:
         arguments = generic["args"]
         if not all(isinstance(argument, type) for argument in arguments):
-            raise SerializationError(
-                f"{cls.__qualname__} cannot be stored: its type arguments must be classes"
-            )
+            raise SerializationError(f"{cls.__qualname__} cannot be stored: its type arguments must be classes")
         name = f"{canonical_name(generic['origin'])}[{','.join(map(canonical_name, arguments))}]"
     else:
         name = f"{cls.__module__}:{cls.__qualname__}"

@@ -102,9 +102,7 @@ class Encoder:
         order = self._orders.get(id(members))
         if order is None:
             if self._depth == DEEPEST_SETS:
-                raise SerializationError(
-                    f"sets inside sets cannot be stored deeper than {DEEPEST_SETS} levels"
-                )
+                raise SerializationError(f"sets inside sets cannot be stored deeper than {DEEPEST_SETS} levels")
             # Each member is encoded by itself, so that its place does not depend on marks defined elsewhere.
             order = sorted(members, key=self._encoded_alone)
             # The set is kept alive by the value being encoded, so its id stays its own during this call.

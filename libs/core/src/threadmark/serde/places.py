@@ -102,8 +102,7 @@ class _Reading:
         """The value at a place."""
         if type(part) is dict:
             return {
-                self.read(key, place + "{key}"): self.read(item, f"{place}[{_key(key)}]")
-                for key, item in part.items()
+                self.read(key, place + "{key}"): self.read(item, f"{place}[{_key(key)}]") for key, item in part.items()
             }
         if type(part) is not _Marked:
             return part

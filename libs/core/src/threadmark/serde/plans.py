@@ -112,9 +112,7 @@ class Plans:
         elif registered is not None and registered.decode is not None:
             give = _decoding(registered.decode)
         else:
-            raise SerializationError(
-                f"a {head[1:]!r} was stored by functions, but is registered without them now"
-            )
+            raise SerializationError(f"a {head[1:]!r} was stored by functions, but is registered without them now")
         if len(self._readers) >= _MOST_READERS:
             self._readers.clear()
         reader = Reader(give)
@@ -125,9 +123,7 @@ class Plans:
         registered = self._registry.of_name(name)
         if letter == _REGISTERED:
             if registered is None:
-                raise SerializationError(
-                    f"no class is registered as {name!r} now; register it before loading"
-                )
+                raise SerializationError(f"no class is registered as {name!r} now; register it before loading")
             return _Head(registered.cls, None, registered)
         family = self._families_by_letter.get(letter)
         if family is None:
@@ -137,9 +133,7 @@ class Plans:
             raise CorruptDataError(f"{name} was stored as {family.title}, and it is not one")
         return _Head(cls, family, registered)
 
-    def _kept_writer(
-        self, head: str, cls: type, registered: Registered | None, family: Family | None
-    ) -> Take:
+    def _kept_writer(self, head: str, cls: type, registered: Registered | None, family: Family | None) -> Take:
         """The writer made before, unless the class or its registration is another one by now."""
         kept = self._writers.get(head)
         if kept is not None and kept.cls is cls and kept.registered is registered:

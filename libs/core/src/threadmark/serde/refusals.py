@@ -9,9 +9,7 @@ from threadmark.errors import SerializationError
 
 def refusal(cls: type) -> SerializationError:
     """The error for a class that no kind or family stores."""
-    return SerializationError(
-        f"a value of type {cls.__module__}.{cls.__qualname__} cannot be stored: {_reason(cls)}"
-    )
+    return SerializationError(f"a value of type {cls.__module__}.{cls.__qualname__} cannot be stored: {_reason(cls)}")
 
 
 def _reason(cls: type) -> str:

@@ -58,9 +58,7 @@ class Registry:
         if (encode is None) is not (decode is None):
             raise ConfigError(f"register({cls.__name__}): encode and decode come together")
         if encode is not None and upgrade is not None:
-            raise ConfigError(
-                f"register({cls.__name__}): decode sees the old state itself, upgrade has no place"
-            )
+            raise ConfigError(f"register({cls.__name__}): decode sees the old state itself, upgrade has no place")
         own_name = name or f"{cls.__module__}:{cls.__qualname__}"
         entry = Registered(cls, own_name, encode, decode, upgrade)
         with self._lock:

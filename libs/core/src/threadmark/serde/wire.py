@@ -8,7 +8,7 @@ hands over arrays as they end; ormsgpack's reads the rest, twice as fast.
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import msgpack  # type: ignore[import-untyped]  # it publishes no types; this module is where it gets some
+import msgpack
 
 try:
     import ormsgpack
@@ -47,9 +47,7 @@ def new_pack(write: Callable[[Any], Any], *, surrogates: bool = False) -> Pack:
     return pack
 
 
-def unpack(
-    encoded: bytes, read_array: Callable[[list[Any]], Any], read_extension: Callable[[int, bytes], Any]
-) -> Any:
+def unpack(encoded: bytes, read_array: Callable[[list[Any]], Any], read_extension: Callable[[int, bytes], Any]) -> Any:
     """The value; both functions see every array and every extension as soon as it is complete."""
     return msgpack.unpackb(
         encoded,

@@ -166,9 +166,7 @@ def _dtype_parts(dtype: "np.dtype[Any]") -> Any:
         item, shape = dtype.subdtype
         return ["items", _dtype_parts(item), list(shape)]
     if dtype.kind not in _PLAIN_KINDS or np.dtype(dtype.str) != dtype:
-        raise SerializationError(
-            f"an array of numpy dtype {dtype} cannot be stored; convert it to another dtype"
-        )
+        raise SerializationError(f"an array of numpy dtype {dtype} cannot be stored; convert it to another dtype")
     return dtype.str
 
 
@@ -191,9 +189,7 @@ def _dtype_from(parts: Any) -> "np.dtype[Any]":
     raise CorruptDataError("a stored dtype is not one")
 
 
-def _array_from(
-    dtype: "np.dtype[Any]", order: Any, shape: tuple[int, ...], content: Any
-) -> "np.ndarray[Any, Any]":
+def _array_from(dtype: "np.dtype[Any]", order: Any, shape: tuple[int, ...], content: Any) -> "np.ndarray[Any, Any]":
     import numpy as np
 
     if dtype.kind == _OBJECTS:

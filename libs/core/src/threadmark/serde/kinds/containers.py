@@ -17,9 +17,7 @@ _ARRAY_CODES = frozenset("bBuhHiIlLqQfd")
 
 
 def _no_memoryview(_: memoryview) -> tuple[()]:
-    raise SerializationError(
-        "a memoryview cannot be stored, it is a window on another object; store bytes(view)"
-    )
+    raise SerializationError("a memoryview cannot be stored, it is a window on another object; store bytes(view)")
 
 
 def _take_array(value: "array[Any]") -> tuple[str, int, bytes]:
@@ -32,9 +30,7 @@ def _give_array(items: list[Any]) -> "array[Any]":
         raise CorruptDataError("a stored array is not one")
     found: array[Any] = array(code)
     if found.itemsize != width:
-        raise SerializationError(
-            f"array({code!r}) was stored with {width} bytes an item; here it has {found.itemsize}"
-        )
+        raise SerializationError(f"array({code!r}) was stored with {width} bytes an item; here it has {found.itemsize}")
     found.frombytes(content)
     return _little_endian(found)
 
@@ -83,9 +79,7 @@ KINDS = (
     Kind("b", bytearray, lambda value: (bytes(value),), lambda items: bytearray(only(items, bytes))),
     Kind("v", memoryview, _no_memoryview, lambda _: None),
     Kind("q", deque, lambda value: (value.maxlen, *value), _give_deque),
-    Kind(
-        "o", OrderedDict, lambda value: (dict(value.items()),), lambda items: OrderedDict(only(items, dict))
-    ),
+    Kind("o", OrderedDict, lambda value: (dict(value.items()),), lambda items: OrderedDict(only(items, dict))),
     Kind("n", Counter, lambda value: (dict(value.items()),), _give_counter),
     Kind("h", ChainMap, lambda value: value.maps, _give_chain),
     Kind(
@@ -129,9 +123,7 @@ class Factories:
             raise CorruptDataError("the factory of a stored defaultdict is not a name")
         factory = self._classes.find(name)
         if not self._is_stored(factory):
-            raise ForbiddenTypeError(
-                f"{name} cannot be the factory of a defaultdict: it is not a class of data"
-            )
+            raise ForbiddenTypeError(f"{name} cannot be the factory of a defaultdict: it is not a class of data")
         return factory
 
 

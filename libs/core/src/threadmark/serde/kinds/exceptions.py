@@ -52,9 +52,7 @@ class Exceptions:
         shape, names, builtin, read = define.shape(), _field_names(cls), _builtin(cls), Attributes(cls).read
 
         def take(error: BaseException) -> list[Any]:
-            own = {
-                name: getattr(builtin, name).__get__(error) for name in names if _is_set(builtin, name, error)
-            }
+            own = {name: getattr(builtin, name).__get__(error) for name in names if _is_set(builtin, name, error)}
             items = [shape, list(error.args), own, read(error)]
             if error.__cause__ or error.__context__ or error.__suppress_context__:
                 items += [error.__cause__, error.__context__, error.__suppress_context__]

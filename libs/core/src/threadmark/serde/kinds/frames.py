@@ -155,9 +155,7 @@ def _take_column(column: Any) -> list[Any]:
         missing = column.isna()
         filled = column.to_numpy(dtype=dtype.numpy_dtype, na_value=dtype.numpy_dtype.type(0))
         return ["masked", filled, missing]
-    raise SerializationError(
-        f"a pandas column of dtype {dtype} cannot be stored; convert it to another dtype"
-    )
+    raise SerializationError(f"a pandas column of dtype {dtype} cannot be stored; convert it to another dtype")
 
 
 def _give_column(parts: Any) -> Any:

@@ -85,15 +85,11 @@ _BUILTINS: dict[type, _Builtin] = {
     float: _Builtin(float, float.__float__, _from_new(float)),
     complex: _Builtin(list, lambda value: [value.real, value.imag], _give_complex),
     bytes: _Builtin(bytes, lambda value: bytes.__getitem__(value, slice(None)), _from_new(bytes)),
-    bytearray: _Builtin(
-        bytes, lambda value: bytes(bytearray.__getitem__(value, slice(None))), _give_bytearray
-    ),
+    bytearray: _Builtin(bytes, lambda value: bytes(bytearray.__getitem__(value, slice(None))), _give_bytearray),
     tuple: _Builtin(list, lambda value: [*tuple.__iter__(value)], _from_new(tuple)),
     list: _Builtin(list, lambda value: [*list.__iter__(value)], _give_list),
     set: _Builtin(set, lambda value: set().union(set.__iter__(value)), _give_set),
-    frozenset: _Builtin(
-        frozenset, lambda value: frozenset().union(frozenset.__iter__(value)), _from_new(frozenset)
-    ),
+    frozenset: _Builtin(frozenset, lambda value: frozenset().union(frozenset.__iter__(value)), _from_new(frozenset)),
     OrderedDict: _Builtin(dict, lambda value: dict(OrderedDict.items(value)), _give_ordered),
     Counter: _Builtin(dict, lambda value: dict(dict.items(value)), _give_dict),
     dict: _Builtin(dict, lambda value: dict(dict.items(value)), _give_dict),
@@ -155,11 +151,7 @@ class DefaultDicts:
 
     def accepts(self, cls: type) -> bool:
         """Whether `cls` is derived from defaultdict, in Python."""
-        return (
-            issubclass(cls, defaultdict)
-            and cls is not defaultdict
-            and _made_by_class_statements(cls, defaultdict)
-        )
+        return issubclass(cls, defaultdict) and cls is not defaultdict and _made_by_class_statements(cls, defaultdict)
 
     def writer(self, define: Definer) -> Take:
         """The factory's name, the content, then the attributes."""
