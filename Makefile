@@ -12,7 +12,7 @@ demo: .venv/.ready ## The main job, shown: an agent is killed in the middle and 
 
 test: .venv/.ready ## The whole suite, on real databases (a Postgres server is installed if it can be)
 	@scripts/ensure-postgres >/dev/null
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 check: .venv/.ready ## Format, lint and types
 	$(BIN)/ruff format --check $(SOURCES)

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from workloads import Step
 ROUNDS = 7
 _THREADS = 32
 _EACH = 6  # operations on every thread in a round
-_MESSAGES = 20  # in every thread before
+_MESSAGES = (20, 200)  # in every thread before: the first minutes of a chat, and an agent at work
 _HISTORY = 50  # checkpoints of the thread that is read
 _READS = 20
 
@@ -63,11 +64,11 @@ async def ratios(folder: Path, rounds: int) -> list[Ratio]:
         SqliteSaver(folder / "ours.db") as ours,
     ):
         pair = Pair(peer, ours)
-        for name, operation in (("aput", _put), ("aput_writes", _put_writes)):
-            for at_once in (1, _THREADS):
-                title = f"{name}, {at_once} {'tasks' if at_once > 1 else 'task'}"
-                prepare = partial(_writing, operation, at_once)
-                found.append(await _compared(title, _THREADS * _EACH, prepare, pair, rounds))
+        works = (("aput", _put), ("aput_writes", _put_writes))
+        for messages, (name, operation), at_once in product(_MESSAGES, works, (1, _THREADS)):
+            title = f"{name}, {at_once} {'tasks' if at_once > 1 else 'task'}, {messages} messages"
+            prepare = partial(_writing, operation, at_once, messages)
+            found.append(await _compared(title, _THREADS * _EACH, prepare, pair, rounds))
         config = workloads.thread("history")
         for saver in pair:
             await workloads.adrive(saver, config, workloads.chat(saver.get_next_version, _HISTORY))
@@ -93,13 +94,12 @@ async def _timed(work: Work) -> float:
     return time.perf_counter() - start
 
 
-async def _writing(operation: Operation, at_once: int, saver: Any, number: int) -> Work:
+async def _writing(operation: Operation, at_once: int, messages: int, saver: Any, number: int) -> Work:
     """A few operations on each of many new threads, some threads at once."""
     runs: list[tuple[Config, Sequence[Step]]] = []
     for thread in range(_THREADS):
-        *_, first = workloads.chat(saver.get_next_version, _MESSAGES)
-        _, *steps = list(workloads.chat(saver.get_next_version, _MESSAGES + _EACH))[_MESSAGES:]
-        config = workloads.thread(f"{operation.__name__} {at_once} {number} {thread}")
+        first, *steps = list(workloads.chat(saver.get_next_version, messages + _EACH))[messages:]
+        config = workloads.thread(f"{operation.__name__} {at_once} {messages} {number} {thread}")
         runs.append((await workloads.adrive(saver, config, [first._replace(tasks=())]), steps))
 
     async def share(runs: Iterable[tuple[Config, Sequence[Step]]]) -> None:

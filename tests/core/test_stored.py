@@ -91,7 +91,7 @@ def test_a_header_comes_back(versions: dict[str, Any], data: bytes) -> None:
     assert repr(again.versions) == repr(versions)
 
 
-@pytest.mark.parametrize("version", [None, True, [1], 1 << 64, -(1 << 64), b"1", object(), (1,)], ids=repr)
+@pytest.mark.parametrize("version", [None, True, [1], 1 << 64, -(1 << 64), b"1", Ellipsis, (1,)], ids=repr)
 def test_a_version_of_another_kind_is_refused(version: Any) -> None:
     with pytest.raises(ConfigError, match="channel_versions"):
         Header({"a": version}, {}, b"", None).to_bytes()

@@ -17,7 +17,7 @@ import psycopg
 ROOT = Path(__file__).parents[2]
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
-    "max_connections": "120",
+    "max_connections": "300",
     "shared_buffers": "32MB",
     "wal_level": "replica",
     "max_wal_senders": "4",

@@ -197,7 +197,7 @@ def test_a_path_may_be_text_or_a_path_or_a_url(tmp_path: Path, monkeypatch: pyte
         with SqliteSaver(database) as saver:
             _use(saver)
     for url in ("sqlite:///four.db", f"sqlite:///{tmp_path}/five.db", "sqlite:///six%20seven.db"):
-        with SqliteSaver.from_url(url) as saver:
+        with SqliteSaver(url) as saver:
             _use(saver)
     names = {"one.db", "two.db", "three.db", odd, "four.db", "five.db", "six seven.db"}
     assert {each.name for each in tmp_path.iterdir()} == names

@@ -8,7 +8,6 @@ Run it once for each format, when that is released; the file of an older format 
 from pathlib import Path
 
 from damage import fill
-
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.migrations import CURRENT
 

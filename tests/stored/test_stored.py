@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from damage import fill
 
+from damage import fill
 from threadmark import MemorySaver
 from threadmark_sqlite import SqliteSaver
 

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     import aiosqlite
 
 _MEMORY = ":memory:"
+_SCHEME = "sqlite://"
 
 
 class SqliteSaver(Saver):
     """Saves to a SQLite file that any number of threads, event loops and processes may use at once.
 
-    `database` is a path, `":memory:"`, a `sqlite3.Connection` or an `aiosqlite.Connection`. Of a connection to a
+    `database` is a path, a URL, `":memory:"`, a `sqlite3.Connection` or an `aiosqlite.Connection`. Of a connection to a
     file only the path is used; a connection to a database in memory is used itself, and stays the caller's to close.
     With `durability="normal"` a power cut may undo the last commits (a crash of the process never does), and
     commits are several times faster.
@@ -44,14 +45,18 @@ class SqliteSaver(Saver):
     @classmethod
     def from_url(cls, url: str, **options: Any) -> Self:
         """The saver for `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://:memory:`."""
-        scheme, separator, rest = url.partition("://")
-        if scheme != "sqlite" or not separator:
+        if not url.startswith(_SCHEME):
             raise ConfigError(f"{url!r} is no SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'")
-        if rest in (_MEMORY, ""):
-            return cls(_MEMORY, **options)
-        if not rest.startswith("/") or rest == "/":
-            raise ConfigError(f"{url!r} names no file: write 'sqlite:///{rest.lstrip('/') or 'file.db'}'")
-        return cls(unquote(rest[1:]), **options)
+        return cls(url, **options)
+
+
+def _path_of_url(url: str) -> str:
+    rest = url.removeprefix(_SCHEME)
+    if rest in (_MEMORY, ""):
+        return _MEMORY
+    if not rest.startswith("/") or rest == "/":
+        raise ConfigError(f"{url!r} names no file: write 'sqlite:///{rest.lstrip('/') or 'file.db'}'")
+    return unquote(rest[1:])
 
 
 def _driver(database: Any, settings: Settings) -> Driver:
@@ -62,6 +67,8 @@ def _driver(database: Any, settings: Settings) -> Driver:
         return SharedDriver(database, settings, owned=False)
     if isinstance(database, (str, os.PathLike)):
         path = os.fspath(database)
+        if path.startswith(_SCHEME):
+            path = _path_of_url(path)
         if path == _MEMORY:
             connection = sqlite3.connect(_MEMORY, isolation_level=None, check_same_thread=False)
             return SharedDriver(connection, settings, owned=True)

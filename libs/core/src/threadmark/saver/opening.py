@@ -135,9 +135,10 @@ class Opening:
 
 def proven_writes(thread_id: str, rows: Sequence[WriteRow]) -> list[Write]:
     """Proven writes in the order in which a step applies them."""
+    for row in rows:
+        prove_write(thread_id, row)  # before they are sorted: what is damaged may not even compare
     writes = []
     for row in sorted(rows, key=lambda row: (row.task_path, row.task_id, row.idx)):
-        prove_write(thread_id, row)
         with located(write_place(thread_id, row)):
             writes.append(Write(row, Stored.from_bytes(row.value)))
     return writes

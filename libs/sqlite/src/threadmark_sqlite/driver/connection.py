@@ -78,7 +78,7 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
             connection.execute(sql.INCREMENTAL_VACUUM)
             _use_log(connection, settings)
             transact(connection, Transaction(partial(migrate, str(settings)), writes=True))
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise translated(error, settings) from error
 
 
@@ -97,12 +97,18 @@ def transact(connection: sqlite3.Connection, transaction: Transaction) -> Any:
 
 def execute(connection: sqlite3.Connection, step: Step) -> Any:
     """Run one step; its rows."""
-    if isinstance(step, Query):
-        return _cursor(connection).execute(step.sql, step.params).fetchall()
-    if isinstance(step, Many):
-        if step.params:
-            _cursor(connection).executemany(step.sql, step.params)
-        return []
+    try:
+        if isinstance(step, Query):
+            return _cursor(connection).execute(step.sql, step.params).fetchall()
+        if isinstance(step, Many):
+            if step.params:
+                _cursor(connection).executemany(step.sql, step.params)
+            return []
+    except UnicodeDecodeError as error:
+        # SQLite quotes damaged text in its message, and sqlite3 cannot read that.
+        damage = sqlite3.DatabaseError("the database's own structures are damaged")
+        damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise damage from error
     raise TypeError(f"the SQLite backend has no {type(step).__name__}")
 
 
@@ -110,20 +116,23 @@ def translated(error: Exception, settings: Settings) -> ThreadmarkError:
     """What an error of the database means to the user."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
-    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreError(
-            f"{settings} has been locked by somebody else for {settings.timeout:g} s: "
-            "end the transaction that holds it, or give a longer timeout"
-        )
-    if primary == sqlite3.SQLITE_FULL:
-        return StoreError(f"{settings} cannot grow: the disk (or the size that was allowed) is full")
-    if primary == sqlite3.SQLITE_READONLY:
-        return StoreError(f"{settings} is read-only: nothing can be stored in it")
-    if primary == sqlite3.SQLITE_CANTOPEN:
-        return StoreError(f"{settings} cannot be opened: check that its folder exists and may be written")
-    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    # SQLite quotes damaged text in some messages, and sqlite3 cannot read that.
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError):
         return CorruptDataError(f"the file is damaged or is no SQLite database ({error})", str(settings))
-    return StoreError(f"{settings}: {error}")
+    meaning = _MEANINGS[primary].format(timeout=settings.timeout) if primary in _MEANINGS else f": {error}"
+    return StoreError(f"{settings}{meaning}")
+
+
+_LOCKED = (
+    " has been locked by somebody else for {timeout:g} s: end the transaction that holds it, or give a longer timeout"
+)
+_MEANINGS = {
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_FULL: " cannot grow: the disk (or the size that was allowed) is full",
+    sqlite3.SQLITE_READONLY: " is read-only: nothing can be stored in it",
+    sqlite3.SQLITE_CANTOPEN: " cannot be opened: check that its folder exists and may be written",
+}
 
 
 def _cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:
