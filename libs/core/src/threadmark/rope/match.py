@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 _ANCHOR = 32  # bytes that must agree before a place is looked at: fewer meet by chance in any structure
 _LEAST = 16  # bytes; a shorter match is not worth a slice
+_REPLACED = (8, 16, 24, 40, 80)  # lengths after which both may go on alike, tried before anything is searched
 _STRIDE = 16  # how far ahead the second anchor is taken; the distances then grow by half
 _NEAR = 4096  # bytes that every anchor is looked for in,
 _REACH = 64  # or so many times its distance ahead, if that is more
@@ -131,6 +132,12 @@ class _Walk:
 
     def places(self, end: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """Where an anchor of either was found further on in the other, after how far ahead it was taken."""
+        for ahead in _REPLACED:  # most edits replace some bytes by as many
+            at, start = self.at + ahead, self.start + ahead
+            anchor = self.data[at : at + _ANCHOR]
+            if at + _ANCHOR <= end and start + _ANCHOR <= stop and self.source.startswith(anchor, start):
+                yield ahead, at, start
+                break
         longest = max(end - self.at, stop - self.start)
         ahead = 0
         while ahead + _ANCHOR <= longest and self.budget:
