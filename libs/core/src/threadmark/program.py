@@ -9,10 +9,11 @@ it may compute for as long as it likes: no lock and no connection is held then. 
 operation; `run` and `arun` are the only code that knows whether the caller is blocking or on asyncio.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
+Asked = TypeVar("Asked")
 
 Row = tuple[Any, ...]
 Rows = list[Row]
@@ -78,50 +79,43 @@ class Driver(Protocol):
 
 def run(driver: Driver, operation: Operation[T]) -> T:
     """Drive an operation on the caller's thread."""
-    try:
-        transaction = next(operation)
-        while True:
-            try:
-                result = driver.run(transaction)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the operation
-                transaction = operation.throw(error)
-            else:
-                transaction = operation.send(result)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
-    finally:
-        operation.close()
+    return play(operation, driver.run)
 
 
 async def arun(driver: Driver, operation: Operation[T]) -> T:
     """Like `run`, for asyncio."""
+    return await aplay(operation, driver.arun)
+
+
+def play(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Any]) -> T:
+    """Answer what a program or an operation yields until it returns; an error of an answer is thrown into it."""
     try:
-        transaction = next(operation)
+        asked = next(generator)
         while True:
             try:
-                result = await driver.arun(transaction)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the operation
-                transaction = operation.throw(error)
+                result = answer(asked)
+            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
+                asked = generator.throw(error)
             else:
-                transaction = operation.send(result)
+                asked = generator.send(result)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
     finally:
-        operation.close()
+        generator.close()
 
 
-def play(program: Program[T], execute: Callable[[Step], Any]) -> T:
-    """Run the steps of one program with a blocking `execute`; an error of a step is thrown into the program."""
+async def aplay(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Awaitable[Any]]) -> T:
+    """Like `play`, with answers that are awaited."""
     try:
-        step = next(program)
+        asked = next(generator)
         while True:
             try:
-                rows = execute(step)
-            except Exception as error:  # noqa: BLE001 - the program may know what to do; if not, it passes through
-                step = program.throw(error)
+                result = await answer(asked)
+            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
+                asked = generator.throw(error)
             else:
-                step = program.send(rows)
+                asked = generator.send(result)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
     finally:
-        program.close()
+        generator.close()

@@ -78,7 +78,7 @@ class Opening:
         with located(f"{self._place}, header"):
             self._header_stored = Stored.from_bytes(row.header)
         self._known = recall.header(*row.outline[:3], self._header_stored.digest)
-        self._source = self._known.source if self._known else None
+        self._source = Source(b"", ())
         self._writes = proven_writes(row.outline.thread_id, writes)
         self._data: dict[bytes, bytes] = {}
         self._missing: dict[bytes, tuple[Stored, str]] = {}
@@ -98,6 +98,8 @@ class Opening:
     def open_header(self, segments: Mapping[bytes, bytes]) -> None:
         """Read the header."""
         if self._known is not None:
+            # The same bytes may lie in other segments by now, so only they are taken from memory.
+            self._source = self._header_stored.source(self._known.source.data)
             self.header = self._known.header
             return
         with located(f"{self._place}, header"):
@@ -120,8 +122,7 @@ class Opening:
         for digest, (value, place) in self._missing.items():
             with located(place):
                 self._data[digest] = value.data(segments, expanded)
-        source = self._source or Source(b"", ())
-        return Loaded(epoch, self.outline, self.header, self._header_stored, source, self._writes, self._data)
+        return Loaded(epoch, self.outline, self.header, self._header_stored, self._source, self._writes, self._data)
 
     def _lacks(self, value: Stored) -> bool:
         """Whether the value's segments are needed."""

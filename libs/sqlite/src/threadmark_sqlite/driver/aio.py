@@ -2,12 +2,13 @@
 
 import asyncio
 import sqlite3
+from functools import partial
 from typing import Any
 
 import aiosqlite
 
 from threadmark.errors import ClosedError, ConfigError, StoreError
-from threadmark.program import Many, Program, Query, Step, Transaction
+from threadmark.program import Many, Query, Step, Transaction, aplay
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import Settings, plain_text, translated
 from threadmark_sqlite.migrations import is_current, migrate
@@ -85,7 +86,7 @@ class AiosqliteDriver:
 
     async def _prepare(self, cursor: aiosqlite.Cursor) -> None:
         await cursor.execute(sql.SYNCHRONOUS[self._settings.durability])
-        if not await _play(cursor, is_current(str(self._settings))):
+        if not await aplay(is_current(str(self._settings)), partial(_execute, cursor)):
             await cursor.execute(sql.INCREMENTAL_VACUUM)
             await cursor.execute(sql.WRITE_AHEAD_LOG)
             await self._in_transaction(cursor, Transaction(lambda: migrate(str(self._settings)), writes=True))
@@ -95,7 +96,7 @@ class AiosqliteDriver:
             raise StoreError("the connection given has an open transaction: commit it or roll it back first")
         await cursor.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
         try:
-            result = await _play(cursor, transaction.program())
+            result = await aplay(transaction.program(), partial(_execute, cursor))
             await cursor.execute(sql.COMMIT)
         except BaseException:
             if self._has_transaction():
@@ -112,23 +113,6 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
-
-
-async def _play(cursor: aiosqlite.Cursor, program: Program[Any]) -> Any:
-    """Like `threadmark.program.play`, with each step awaited."""
-    try:
-        step = next(program)
-        while True:
-            try:
-                rows = await _execute(cursor, step)
-            except Exception as error:  # noqa: BLE001 - the program may know what to do; if not, it passes through
-                step = program.throw(error)
-            else:
-                step = program.send(rows)
-    except StopIteration as stop:
-        return stop.value
-    finally:
-        program.close()
 
 
 async def _execute(cursor: aiosqlite.Cursor, step: Step) -> Any:

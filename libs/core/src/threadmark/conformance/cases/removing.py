@@ -3,7 +3,7 @@
 import pytest
 
 from threadmark.conformance.backend import World
-from threadmark.conformance.engine import Run, at, checkpoint, early_id, id_of, listed, pending, values
+from threadmark.conformance.engine import Run, at, checkpoint, early_id, got, id_of, listed, pending, values
 from threadmark.errors import ConfigError
 
 _LONG = "what nobody needs any more, at a length that makes it a segment of its own. " * 8
@@ -116,6 +116,18 @@ async def what_another_process_deleted_is_not_relied_on(world: World) -> None:
     fresh = Run(world.saver)
     await fresh.step({"a": _LONG})
     assert await values(world.another(), fresh.config) == {"a": _LONG}
+
+
+async def a_checkpoint_stored_anew_is_continued_from_where_its_bytes_lie_now(world: World) -> None:
+    run, other = Run(world.saver), world.another()
+    await run.step({f"channel {number}": number for number in range(40)})
+    second = await run.step({"channel 1": 100})
+    made = (await got(world.saver, second)).checkpoint
+    await other.adelete_thread("thread")
+    await other.aput(at("thread"), made, {}, made["channel_versions"])
+    assert await values(world.saver, second) == run.values
+    third = await run.step({"channel 2": 200})
+    assert await values(world.another(), third) == run.values
 
 
 async def runs_are_deleted_across_threads(world: World) -> None:
