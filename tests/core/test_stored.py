@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threadmark.digests import row_check, value_digest
-from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.errors import ConfigError, CorruptDataError, SerializationError
 from threadmark.header import Header, joined_fields, split_fields
+from threadmark.memory import MemorySaver
 from threadmark.rope import pack, weave
 from threadmark.serde import Serde
 from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
@@ -112,3 +113,16 @@ FIELDS = st.lists(st.text(max_size=3) | st.binary(max_size=3) | st.none() | st.i
 @given(FIELDS, FIELDS)
 def test_a_check_tells_rows_apart_whose_fields_run_together(one: list[Any], other: list[Any]) -> None:
     assert (row_check(*one) == row_check(*other)) == ([*map(repr, one)] == [*map(repr, other)])
+
+
+class _Verbose(Serde):
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        return "tag" * 100, super().dumps_typed(obj)[1]
+
+
+def test_a_tag_that_does_not_fit_is_refused_with_its_channel() -> None:
+    with (
+        MemorySaver(serde=_Verbose()) as saver,
+        pytest.raises(SerializationError, match='channel "a".*longer than 255'),
+    ):
+        saver.put_writes({"configurable": {"thread_id": "t", "checkpoint_id": "1"}}, [("a", 1)], "task")

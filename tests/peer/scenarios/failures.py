@@ -1,6 +1,8 @@
 """Runs that fail, fan out or are cut short, and go on where they stopped."""
 
 import operator
+import threading
+import time
 from collections import Counter
 from typing import Annotated, Any, TypedDict
 
@@ -13,6 +15,9 @@ from langgraph.types import Send
 from peer.faces import Face
 from peer.records import record
 
+_A_MOMENT = 0.3
+"""Seconds for the engine to take in what finished tasks returned: those that it has not taken in, a failure cancels."""
+
 
 class Work(TypedDict):
     done: Annotated[list[str], operator.add]
@@ -21,11 +26,15 @@ class Work(TypedDict):
 async def one_of_three_fails(face: Face, saver: BaseCheckpointSaver[Any]) -> Any:
     """The others' work is kept and not repeated."""
     calls: Counter[str] = Counter()
+    others_are_done = threading.Barrier(3)
 
     def does(name: str) -> Any:
         def node(state: Work) -> dict[str, Any]:  # noqa: ARG001 - the engine's signature
             calls[name] += 1
+            if name in ("a", "b", "c") and calls[name] == 1:
+                others_are_done.wait(timeout=30)
             if name == "b" and calls[name] == 1:
+                time.sleep(_A_MOMENT)
                 raise RuntimeError("b is not well")
             return {"done": [name]}
 

@@ -15,6 +15,10 @@ LITERAL_LIMIT = 96
 """Up to this many bytes a value stands in its row: a segment of its own would cost more."""
 
 
+LONGEST_TAG = 255
+"""Bytes of a serializer's tag; its length stands in one byte."""
+
+
 class Encoded(NamedTuple):
     """What a serializer made of a value."""
 

@@ -24,7 +24,7 @@ from threadmark.saver.kit import Kit
 from threadmark.saver.reading import load
 from threadmark.saver.weaver import Weaver
 from threadmark.store import Change, Outline, WriteRow
-from threadmark.stored import Encoded, Stored
+from threadmark.stored import LONGEST_TAG, Encoded, Stored
 from threadmark.versions import Version
 
 _ATTEMPTS = 8
@@ -117,7 +117,10 @@ def encode(serde: Serializer, channel: str, value: Any) -> Encoded:
     """A channel's value, encoded; errors name the channel and the way inside the value."""
     with located(f'channel "{channel}"'):
         try:
-            return Encoded(*serde.dumps_typed(value))
+            encoded = Encoded(*serde.dumps_typed(value))
+            if len(encoded.tag.encode("utf-8", "surrogatepass")) > LONGEST_TAG:
+                raise SerializationError(f"the serializer's tag is longer than {LONGEST_TAG} bytes")  # noqa: TRY301 - it gets the same place
+            return encoded
         except ThreadmarkError:
             raise
         except Exception as error:
