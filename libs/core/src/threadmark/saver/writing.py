@@ -118,13 +118,13 @@ def encode(serde: Serializer, channel: str, value: Any) -> Encoded:
     with located(f'channel "{channel}"'):
         try:
             encoded = Encoded(*serde.dumps_typed(value))
-            if len(encoded.tag.encode("utf-8", "surrogatepass")) > LONGEST_TAG:
-                raise SerializationError(f"the serializer's tag is longer than {LONGEST_TAG} bytes")  # noqa: TRY301 - it gets the same place
-            return encoded
         except ThreadmarkError:
             raise
         except Exception as error:
             raise SerializationError(f"the serializer cannot store a {type(value).__name__}: {error}") from error
+        if len(encoded.tag.encode("utf-8", "surrogatepass")) > LONGEST_TAG:
+            raise SerializationError(f"the serializer's tag is longer than {LONGEST_TAG} bytes")
+        return encoded
 
 
 class _Draft:
