@@ -78,7 +78,7 @@ def _history(
     while going:
         rows = yield from kit.store.chain(thread_id, ns, start, reach)
         openings = [Opening(row, (), kit.recall) for row in rows[skip:]]
-        headers = {key for opening in openings for key in opening.header_keys()}
+        headers = {key for opening in openings for key in opening.missing_header_keys()}
         segments = (yield from kit.store.segments(thread_id, sorted(headers))) if headers else {}
         for opening in openings:
             opening.open_header(segments)

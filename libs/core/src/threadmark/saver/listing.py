@@ -137,7 +137,7 @@ def load_many(kit: Kit, outlines: Sequence[Outline]) -> Program[list[Loaded | Co
         rows = yield from kit.store.rows(thread, keys)
         writes = yield from kit.store.writes(thread, keys)
         openings = [_attempt(partial(_opening, kit, row, writes)) for row in _in_order(rows, keys)]
-        headers = {key for opening in _good(openings) for key in opening.header_keys()}
+        headers = {key for opening in _good(openings) for key in opening.missing_header_keys()}
         segments = (yield from kit.store.segments(thread, sorted(headers))) if headers else {}
         openings = [_then(opening, partial(_with_header, segments=segments)) for opening in openings]
         needed = {key for opening in _good(openings) for key in opening.value_keys()} - segments.keys()

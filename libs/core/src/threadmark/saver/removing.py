@@ -100,7 +100,7 @@ def _remove(kit: Kit, thread_id: str, choose: Choice, *, everything: bool, dry_r
     while keys := survey.next_batch():
         rows = yield from kit.store.rows(thread_id, keys)
         openings = survey.open(rows)
-        headers = sorted({key for opening in openings for key in opening.header_keys()})
+        headers = sorted({key for opening in openings for key in opening.missing_header_keys()})
         segments = (yield from kit.store.segments(thread_id, headers)) if headers else {}
         survey.take(openings, segments)
     sizes = yield from kit.store.segment_sizes(thread_id)

@@ -37,12 +37,6 @@ class _Writer(NamedTuple):
     take: Take
 
 
-class _Reader(NamedTuple):
-    head: "_Head"
-    cls: type
-    reader: Reader
-
-
 class _Head(NamedTuple):
     """Where a mark leads today."""
 
