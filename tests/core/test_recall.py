@@ -3,7 +3,7 @@
 import random
 import threading
 
-from threadmark.digests import value_digest
+from threadmark.digests import proof
 from threadmark.header import HEADER_TAG, Header
 from threadmark.recall import Known, Recall
 from threadmark.rope import Source, pack, weave
@@ -13,7 +13,7 @@ _HEADER = Header({}, {}, b"", None)
 
 
 def _stored(data: bytes) -> Stored:
-    return Stored("m", pack(weave(data, []).manifest), value_digest(data))
+    return Stored("m", pack(weave(data, []).manifest), proof(data).digest)
 
 
 def _known(epoch: int, data: bytes = b"header") -> Known:
@@ -28,7 +28,7 @@ def test_it_never_holds_more_than_its_capacity() -> None:
             data = chance.randbytes(chance.choice([100, 1000, 20_000]))
             recall.see_value("thread", 1, _stored(data), Source(data, weave(data, []).manifest))
             recall.see_checkpoint(f"thread {number}", "", str(number), _known(1, data))
-            recall.see_write("thread", "", str(number), "channel", value_digest(data))
+            recall.see_write("thread", "", str(number), "channel", proof(data).digest)
             assert 0 <= recall.used <= capacity
         recall.clear()
         assert recall.used == 0
@@ -39,15 +39,15 @@ def test_the_least_recently_used_goes_first() -> None:
     values = [bytes([number]) * 1000 for number in range(9)]
     for number, data in enumerate(values):
         recall.see_value("thread", 1, _stored(data), Source(data, weave(data, []).manifest))
-        assert recall.data("thread", value_digest(values[0])) == values[0], number
-    assert recall.data("thread", value_digest(values[1])) is None
-    assert recall.data("thread", value_digest(values[8])) == values[8]
+        assert recall.data("thread", proof(values[0]).digest) == values[0], number
+    assert recall.data("thread", proof(values[1]).digest) is None
+    assert recall.data("thread", proof(values[8]).digest) == values[8]
 
 
 def test_bytes_are_known_in_every_epoch_but_segments_only_in_theirs() -> None:
     recall, data = Recall(1 << 20), b"x" * 1000
     recall.see_value("thread", 7, _stored(data), Source(data, weave(data, []).manifest))
-    digest = value_digest(data)
+    digest = proof(data).digest
     assert recall.data("thread", digest) == data
     assert recall.source("thread", digest, 7) == Source(data, weave(data, []).manifest)
     assert recall.source("thread", digest, 8) is None
@@ -69,7 +69,7 @@ def test_what_a_step_wrote_to_a_channel_is_found_for_the_next() -> None:
     values = [bytes([number]) * 300 for number in range(3)]
     for data in values:
         recall.see_value("thread", 1, _stored(data), Source(data, weave(data, []).manifest))
-    for digest in (value_digest(values[0]), b"", b"unknown digest..", value_digest(values[1])):
+    for digest in (proof(values[0]).digest, b"", b"unknown digest..", proof(values[1]).digest):
         recall.see_write("thread", "", "id", "channel", digest)
     assert [source.data for source in recall.written("thread", "", "id", "channel", 1)] == [values[1], values[0]]
     assert recall.written("thread", "", "id", "another", 1) == []
@@ -106,9 +106,9 @@ def test_many_threads_use_it_at_once() -> None:
         for _ in range(1500):
             data = chance.choice(values)
             recall.see_value("thread", 1, _stored(data), Source(data, weave(data, []).manifest))
-            recall.see_write("thread", "", "id", "channel", value_digest(data))
+            recall.see_write("thread", "", "id", "channel", proof(data).digest)
             other = chance.choice(values)
-            if (found := recall.data("thread", value_digest(other))) not in (None, other):
+            if (found := recall.data("thread", proof(other).digest)) not in (None, other):
                 wrong.append(found or b"")
             recall.written("thread", "", "id", "channel", 1)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threadmark.errors import CorruptDataError
-from threadmark.rope import KEY_SIZE, Manifest, Slice, join, pack, segment_key, segment_keys, unpack
+from threadmark.rope import KEY_SIZE, Manifest, Slice, join, layout, pack, segment_key, segment_keys, unpack
 
 SEGMENTS = {segment_key(bytes([n]) * n): bytes([n]) * n for n in (1, 20, 130, 255)}
 ONE, TWENTY, MANY, MOST = (Slice(key, len(segment), 0, len(segment)) for key, segment in SEGMENTS.items())
@@ -65,7 +65,7 @@ def test_an_edited_segment_and_the_one_that_holds_its_edits_cost_a_byte_or_two_f
 
 def test_joining_yields_slices_and_literals_in_order() -> None:
     manifest = (b"<", Slice(TWENTY.key, 20, 5, 3), b"|", ONE, Slice(TWENTY.key, 20, 19, 1))
-    assert join(manifest, SEGMENTS) == b"<" + b"\x14" * 3 + b"|" + b"\x01" + b"\x14"
+    assert join(layout(pack(manifest)), SEGMENTS) == b"<" + b"\x14" * 3 + b"|" + b"\x01" + b"\x14"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_joining_yields_slices_and_literals_in_order() -> None:
 )
 def test_joining_names_the_segment_that_is_not_what_was_stored(segments: Mapping[bytes, bytes], problem: str) -> None:
     with pytest.raises(CorruptDataError, match=f"{TWENTY.key.hex()} {problem}"):
-        join((TWENTY,), segments)
+        join(layout(pack((TWENTY,))), segments)
 
 
 SAMPLE: Manifest = (
@@ -146,7 +146,7 @@ KEYS = pack((ONE, TWENTY))[1:25]
         (b"", "cut short"),
         (b"\x01" + KEYS[:12], "cut short"),
         (b"\x01" + KEYS[:12] + b"\x05", "does not use"),
-        (b"\x02" + KEYS[:12] * 2 + b"\x05\x05\x2f", "lists one twice"),
+        (b"\x02" + KEYS[:12] * 2 + b"\x05\x05\x2f", "one twice"),
         (b"\x01" + KEYS[:12] + b"\x05\x2f", "names segments that it does not list"),
         (b"\x01" + KEYS[:12] + b"\x05\x1f\x1f", "names segments that it does not list"),
         (b"\x01" + KEYS[:12] + b"\x05\x13\x01", "names a segment that it does not list"),
@@ -154,7 +154,7 @@ KEYS = pack((ONE, TWENTY))[1:25]
         (b"\x01" + KEYS[:12] + b"\x05\x11", "names a segment that it does not list"),
         (b"\x01" + KEYS[:12] + b"\x05\x63\x00", "not inside its segment"),
         (b"\x01" + KEYS[:12] + b"\x05\x1b\x00\x01", "not inside its segment"),
-        (b"\x01" + KEYS[:12] + b"\x00\x1f", "not inside its segment"),
+        (b"\x01" + KEYS[:12] + b"\x00\x1f", "an empty one"),
         (b"\x00\x00", "empty part"),
         (b"\x00\x20a", "literal is damaged"),
         (b"\x00\x14a", "literal is damaged"),

@@ -35,6 +35,42 @@ def test_it_makes_and_reads_every_value() -> None:
     assert found.pending_writes == [("task", "a", [3])]
 
 
+class Lending:
+    """Gives buffers away as they are, as LangGraph's own serializer does with a bytearray."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, Any]:
+        return "buffer", obj
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        return bytearray(data[1])
+
+
+@pytest.mark.parametrize("length", [50, 500, 40_000])
+def test_a_buffer_that_it_lends_is_stored_as_it_was(length: int) -> None:
+    saver = MemorySaver(serde=Lending())
+    buffer = bytearray(b"x" * length)
+    config = at("thread")
+    configs, states = [], []
+    for step in range(3):
+        buffer[step:step] = b"edit"
+        config = saver.put(config, checkpoint({"a": buffer}), {}, {"a": step + 1})
+        saver.put_writes(config, [("a", memoryview(bytes(buffer)))], "task")
+        configs.append(config)
+        states.append(bytearray(buffer))
+        buffer[:5] = b"later"
+    for each, state in zip(configs, states, strict=True):
+        found = saver.get_tuple(each)
+        assert found is not None
+        assert found.checkpoint["channel_values"] == {"a": state}
+        assert found.pending_writes == [("task", "a", state)]
+
+
+def test_what_is_no_buffer_is_refused() -> None:
+    serde: Any = Lending()
+    with pytest.raises(SerializationError, match='channel "a"'):
+        MemorySaver(serde=serde).put(at("thread"), checkpoint({"a": 5}), {}, {"a": 1})
+
+
 def test_a_value_that_it_cannot_store_is_named() -> None:
     saver = MemorySaver(serde=Json())
     with pytest.raises(SerializationError, match=r'channel "bad".*bytes') as caught:

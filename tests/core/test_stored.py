@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadmark.digests import row_check, value_digest
+from threadmark.digests import proof, row_check
 from threadmark.errors import ConfigError, CorruptDataError, SerializationError
 from threadmark.header import Header, joined_fields, split_fields
 from threadmark.memory import MemorySaver
@@ -21,7 +21,7 @@ LITERALS = st.binary(max_size=LITERAL_LIMIT)
 
 def _large(data: bytes) -> tuple[Stored, dict[bytes, bytes]]:
     woven = weave(data, [])
-    return Stored("m", pack(woven.manifest), value_digest(data)), {
+    return Stored("m", pack(woven.manifest), proof(data).digest), {
         key: b"\x00" + part for key, part in woven.fresh.items()
     }
 

@@ -1,20 +1,41 @@
-"""Digests: what names a segment, what proves a value, what ties a row's body to its key.
+"""Digests: what proves a value, what ties a row's body to its key.
 
-All are BLAKE2b, cut to what each needs (docs/decisions/0002-stored-form.md): a segment's key only has to be unique
-inside its thread, because the value it is part of is proven as a whole.
+They are cut to what each needs (docs/decisions/0002-stored-form.md), and a value's is made of the digests of its
+pieces, so that of a value that resembles a proven one only the pieces that differ are hashed.
 """
 
-from hashlib import blake2b
+from collections.abc import Sequence
+from hashlib import blake2b, sha256
+from typing import NamedTuple
 
 import msgpack
 
 VALUE_DIGEST_SIZE = 16
 CHECK_SIZE = 12
+PIECE = 16 * 1024
 
 
-def value_digest(data: bytes) -> bytes:
-    """What a value's encoding is known by and proven with."""
-    return blake2b(data, digest_size=VALUE_DIGEST_SIZE).digest()
+class Proof(NamedTuple):
+    """A value's bytes, what the value is known by, and the digests of its pieces."""
+
+    data: bytes
+    digest: bytes
+    pieces: Sequence[bytes]
+
+
+def proof(data: bytes, near: Proof | None = None) -> Proof:
+    """The proof of a value; pieces that are the same bytes as those of `near`, at the same place, are not hashed."""
+    pieces = []
+    known = memoryview(near.data if near else b"")
+    for start in range(0, len(data), PIECE):
+        end = min(start + PIECE, len(data))
+        if near and end == min(start + PIECE, len(known)) and data.startswith(known[start:end], start):
+            pieces.append(near.pieces[start // PIECE])
+        else:
+            pieces.append(sha256(data[start:end]).digest())
+    # The length comes first, so that every input here is unambiguous, and so is therefore the digest.
+    root = sha256(len(data).to_bytes(8, "big") + b"".join(pieces))
+    return Proof(data, root.digest()[:VALUE_DIGEST_SIZE], pieces)
 
 
 def row_check(*fields: str | bytes | int | None) -> bytes:

@@ -49,7 +49,7 @@ class Header(NamedTuple):
         if not _VERSION_KINDS.issuperset(map(type, self.versions.values())):
             raise ConfigError(_BAD_VERSIONS)
         try:
-            encoded: bytes = _packb(
+            return _packb(
                 [
                     self.plain,
                     self.versions,
@@ -59,7 +59,6 @@ class Header(NamedTuple):
             )
         except (TypeError, ValueError, OverflowError) as error:
             raise ConfigError(_BAD_VERSIONS) from error
-        return encoded
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Header":
@@ -78,12 +77,13 @@ class Header(NamedTuple):
 
 def split_fields(checkpoint: Mapping[str, Any], serde: Serializer) -> tuple[bytes, Encoded | None]:
     """The `plain` and `rest` of a checkpoint's header."""
-    plain: dict[str, Any] = {}
-    rest: dict[str, Any] = {}
-    for key, value in checkpoint.items():
-        if key not in _SPECIAL:
-            (plain if key in _PLAIN and _is_exact(value) else rest)[key] = value
-    return _packb(plain), Encoded(*serde.dumps_typed(rest)) if rest else None
+    plain = {key: value for key, value in checkpoint.items() if key in _PLAIN}
+    packed = _packed(plain)
+    if packed is None:  # one of them holds what only the serializer gives back: a tuple, a foreign type
+        plain = {key: value for key, value in plain.items() if _packed(value) is not None}
+        packed = _packb(plain)
+    rest = {key: value for key, value in checkpoint.items() if key not in plain and key not in _SPECIAL}
+    return packed, Encoded.of(serde.dumps_typed(rest)) if rest else None
 
 
 def joined_fields(header: Header, serde: Serializer) -> dict[str, Any]:
@@ -92,14 +92,14 @@ def joined_fields(header: Header, serde: Serializer) -> dict[str, Any]:
     return plain if header.rest is None else {**plain, **serde.loads_typed(header.rest)}
 
 
-def _is_exact(value: Any) -> bool:
-    """Whether msgpack alone gives the value back: no tuples, no subclasses, no foreign types."""
+def _packed(value: Any) -> bytes | None:
+    """The encoding of what msgpack alone gives back: no tuples, no subclasses, no foreign types; else None."""
     try:
-        _packb(value)
+        return _packb(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return False
-    return True
+        return None
 
 
-def _packb(value: Any) -> Any:
-    return msgpack.packb(value, strict_types=True, unicode_errors="surrogatepass")
+def _packb(value: Any) -> bytes:
+    packed: bytes = msgpack.packb(value, strict_types=True, unicode_errors="surrogatepass")
+    return packed

@@ -14,6 +14,7 @@ from threadmark.errors import ConfigError, CorruptDataError, SerializationError
 from threadmark.model import Config, Metadata
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_decode = json.JSONDecoder().raw_decode
 
 
 def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
@@ -38,10 +39,10 @@ def to_json(metadata: Mapping[str, Any]) -> str:
 def from_json(text: str) -> Metadata:
     """The metadata of a row's JSON text."""
     try:
-        metadata = json.loads(text)
+        metadata, end = _decode(text)
     except (ValueError, RecursionError) as error:
         raise CorruptDataError("its metadata is not JSON", "metadata") from error
-    if not isinstance(metadata, dict):
+    if not isinstance(metadata, dict) or end < len(text):
         raise CorruptDataError("its metadata is not a JSON object", "metadata")
     return metadata
 

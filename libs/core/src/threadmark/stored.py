@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from threadmark.compression import expand
-from threadmark.digests import VALUE_DIGEST_SIZE, value_digest
+from threadmark.digests import VALUE_DIGEST_SIZE, Proof, proof
 from threadmark.errors import CorruptDataError
-from threadmark.rope import KEY_SIZE, Source, join, unpack
+from threadmark.rope import KEY_SIZE, Source, join, layout
 
 LITERAL_LIMIT = 96
 """Up to this many bytes a value stands in its row: a segment of its own would cost more."""
@@ -24,6 +24,12 @@ class Encoded(NamedTuple):
 
     tag: str
     data: bytes
+
+    @classmethod
+    def of(cls, typed: tuple[str, bytes]) -> "Encoded":
+        """What `dumps_typed` returned, for keeps: some serializers hand over the user's own bytearray."""
+        tag, data = typed
+        return cls(tag, data if type(data) is bytes else bytes(memoryview(data)))
 
 
 class Stored(NamedTuple):
@@ -51,24 +57,26 @@ class Stored(NamedTuple):
         """How many bytes the encoded value has."""
         if not self.digest:
             return len(self.packed)
-        return sum(len(part) if isinstance(part, bytes) else part.length for part in unpack(self.packed))
+        return sum(length for _, _, length in layout(self.packed).parts)
 
-    def data(self, segments: Mapping[bytes, bytes], expanded: dict[bytes, bytes] | None = None) -> bytes:
-        """The value's bytes from its segments as they are stored, proven; CorruptDataError where they are damaged.
+    def data(self, segments: Mapping[bytes, bytes]) -> bytes:
+        """The value's bytes from its segments as they are stored, proven; CorruptDataError where they are damaged."""
+        return self.proof(segments, {}).data if self.digest else self.packed
 
-        `expanded` keeps the segments as they were before they were stored, for other values that share them.
+    def proof(self, segments: Mapping[bytes, bytes], whole: dict[bytes, bytes], near: Proof | None = None) -> Proof:
+        """The same, of a value that is no literal, with what proves it.
+
+        `whole` keeps the segments as they were before they were stored, for other values that share them; `near` is
+        the proof of a value that this one resembles.
         """
-        if not self.digest:
-            return self.packed
-        manifest = unpack(self.packed)
-        whole = {} if expanded is None else expanded
-        for part in manifest:
-            if not isinstance(part, bytes) and part.key not in whole and part.key in segments:
-                whole[part.key] = expand(segments[part.key], part.size)
-        data = join(manifest, whole)
-        if value_digest(data) != self.digest:
+        manifest = layout(self.packed)
+        for key, size in zip(manifest.keys, manifest.sizes, strict=True):
+            if key not in whole and key in segments:
+                whole[key] = expand(segments[key], size)
+        proven = proof(join(manifest, whole), near)
+        if proven.digest != self.digest:
             raise CorruptDataError("its bytes do not have the digest they were written with")
-        return data
+        return proven
 
     def source(self, data: bytes) -> Source:
         """The value's bytes, to compare others with."""

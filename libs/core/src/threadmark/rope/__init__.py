@@ -1,7 +1,7 @@
 """Bytes as slices of stored segments: what changed, found and written down. Nothing here does I/O."""
 
-from threadmark.rope.manifest import KEY_SIZE, Manifest, Part, Slice, join, segment_key, segment_keys
-from threadmark.rope.packed import pack, unpack
+from threadmark.rope.manifest import KEY_SIZE, Manifest, Part, Slice, segment_key, segment_keys
+from threadmark.rope.packed import join, layout, pack, unpack
 from threadmark.rope.reuse import Source
 from threadmark.rope.weave import Woven, weave
 
@@ -13,6 +13,7 @@ __all__ = [
     "Source",
     "Woven",
     "join",
+    "layout",
     "pack",
     "segment_key",
     "segment_keys",

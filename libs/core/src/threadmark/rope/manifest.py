@@ -1,10 +1,7 @@
-"""What a value is made of: slices of stored segments and literals, and how they are joined again."""
+"""What a value is made of: slices of stored segments, and literals."""
 
-from collections.abc import Mapping
 from hashlib import blake2b
 from typing import NamedTuple
-
-from threadmark.errors import CorruptDataError
 
 KEY_SIZE = 12
 
@@ -34,20 +31,3 @@ def segment_key(segment: bytes, secret: bytes = b"") -> bytes:
 def segment_keys(manifest: Manifest) -> tuple[bytes, ...]:
     """The distinct segments that a manifest names, in order of first appearance."""
     return tuple(dict.fromkeys(part.key for part in manifest if isinstance(part, Slice)))
-
-
-def join(manifest: Manifest, segments: Mapping[bytes, bytes]) -> bytes:
-    """The value's bytes; CorruptDataError where a segment is missing or not as long as the manifest says."""
-    pieces = []
-    for part in manifest:
-        if not isinstance(part, Slice):
-            pieces.append(part)
-            continue
-        key, size, start, length = part
-        segment = segments.get(key)
-        if segment is None:
-            raise CorruptDataError(f"segment {key.hex()} is missing")
-        if len(segment) != size:
-            raise CorruptDataError(f"segment {key.hex()} has {len(segment)} bytes where {size} were stored")
-        pieces.append(segment[start : start + length])
-    return b"".join(pieces)

@@ -1,8 +1,9 @@
 """Finding what two byte strings share, at the speed of C: no loop here runs over bytes.
 
-Equal stretches are measured by comparing slices of growing length, then by bisection. Where the two part,
-anchors (short pieces) of either are looked for in the other with `find`, ever further ahead and in ever wider
-windows, so that a small edit costs a small search. A budget bounds the whole, whatever the bytes are.
+Equal stretches are measured by comparing views of growing length, then by bisection. Where the two part, it is
+mostly because some bytes were replaced by as many, which the exclusive or of the next ones tells. Otherwise anchors
+(short pieces) of either are looked for in the other with `find`, ever further ahead and in ever wider windows, so
+that a small edit costs a small search. A budget bounds the whole, whatever the bytes are.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,7 @@ from typing import Literal, NamedTuple
 
 _ANCHOR = 32  # bytes that must agree before a place is looked at: fewer meet by chance in any structure
 _LEAST = 16  # bytes; a shorter match is not worth a slice
-_REPLACED = (8, 16, 24, 40, 80)  # lengths after which both may go on alike, tried before anything is searched
+_ABREAST = 256  # so many bytes are laid side by side, to see where both go on alike, before anything is searched
 _STRIDE = 16  # how far ahead the second anchor is taken; the distances then grow by half
 _NEAR = 4096  # bytes that every anchor is looked for in,
 _REACH = 64  # or so many times its distance ahead, if that is more
@@ -18,8 +19,8 @@ _PATIENCE = 8  # a doubtful match stands once the search is at so many times the
 _DISTANCES = 3000  # tried in one search, at a microsecond each even where the anchors are found at once
 _SIZEABLE = 4096  # a stretch this long is worth a look through the whole of a source
 _MUCH_LONGER = 8  # that is so many times longer
-_GALLOP = 64  # the length of the first slices compared
-_LONGEST = 1 << 16  # and of the longest
+_GALLOP = 64  # the length of the first stretches compared; each is four times the one before
+_ALIKE = bytes(_ANCHOR)  # the exclusive or of what is alike
 _NUMBER = 1024  # so many bytes are compared as one number, which tells where they differ; more are halved first
 
 
@@ -71,7 +72,20 @@ def matches(data: bytes, gap: Gap, source: bytes, budget: Budget) -> list[Match]
     """What a stretch of `data` shares with `source`, in ascending order in both."""
     first, last = _surroundings(data, gap, source, budget)
     walk = _Walk(data, gap, source[first:last], budget)
-    return [match._replace(start=match.start + first) for match in walk.matches() if match.length >= _LEAST]
+    found = [match for match in walk.matches() if match.length >= _LEAST]
+    return [Match(at, start + first, length) for at, start, length in found] if first else found
+
+
+def stretch(data: bytes, gap: Gap, source: bytes) -> list[Match]:
+    """The stretch of `data` that a piece of a short source stands in, if there is one.
+
+    A short source is mostly there as a whole, or not at all, and to find that out takes two searches.
+    """
+    for ahead in (len(source) // 2, len(source) // 4):
+        at = data.find(source[ahead : ahead + _ANCHOR], gap.start, gap.end)
+        if at >= 0:
+            return [_Walk(data, gap, source, Budget(0)).extended(at, ahead)]
+    return []
 
 
 def _surroundings(data: bytes, gap: Gap, source: bytes, budget: Budget) -> tuple[int, int]:
@@ -97,18 +111,37 @@ class _Walk:
     def __init__(self, data: bytes, gap: Gap, source: bytes, budget: Budget) -> None:
         self.data, self.at, self.end = data, gap.start, gap.end
         self.source, self.start, self.stop = source, 0, len(source)
+        self.view = memoryview(source)
+        self.usual = 0  # how long the last equal stretch was: of records alike the next is often as long
         self.budget = budget
 
     def matches(self) -> Iterator[Match]:
         tail = self.same_before(self.end, self.stop)
+        end, stop = self.end - tail, self.stop - tail
         match: Match | None = Match(self.at, self.start, self.same_from(self.at, self.start))
         while match:
             yield match
             self.at, self.start = match.at + match.length, match.start + match.length
-            match = self.resumed(self.end - tail, self.stop - tail)
+            yield from self.replaced(end, stop)
+            match = self.resumed(end, stop)
         # The last match may have run into the common tail: only what it left of that is a match of its own.
         tail = min(tail, self.end - self.at, self.stop - self.start)
         yield Match(self.end - tail, self.stop - tail, tail)
+
+    def replaced(self, end: int, stop: int) -> Iterator[Match]:
+        """The next matches, as long as they come after a few bytes that were replaced by as many.
+
+        Each is longer than what it skips, or it is left to a search.
+        """
+        found = True
+        while found and self.budget:
+            at, start, found = self.at, self.start, False
+            length = min(end - at, stop - start, _ABREAST)
+            self.budget.spend(length)
+            for same, after in _alike(self.data[at : at + length], self.source[start : start + length]):
+                more = self.same_from(at + after, start + after) if after == length else 0
+                yield Match(at + same, start + same, after - same + more)
+                self.at, self.start, found = at + after + more, start + after + more, True
 
     def resumed(self, end: int, stop: int) -> Match | None:
         """The next match, through an anchor that stands before `end` and `stop`.
@@ -132,12 +165,6 @@ class _Walk:
 
     def places(self, end: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """Where an anchor of either was found further on in the other, after how far ahead it was taken."""
-        for ahead in _REPLACED:  # most edits replace some bytes by as many
-            at, start = self.at + ahead, self.start + ahead
-            anchor = self.data[at : at + _ANCHOR]
-            if at + _ANCHOR <= end and start + _ANCHOR <= stop and self.source.startswith(anchor, start):
-                yield ahead, at, start
-                break
         longest = max(end - self.at, stop - self.start)
         ahead = 0
         while ahead + _ANCHOR <= longest and self.budget:
@@ -163,53 +190,57 @@ class _Walk:
 
     def same_from(self, at: int, start: int) -> int:
         """How many bytes from here on are the same."""
-        most, same, stride = min(self.end - at, self.stop - start), 0, _GALLOP
-        while same < most:
-            length = min(stride, most - same)
-            mine = self.data[at + same : at + same + length]
-            other = self.source[start + same : start + same + length]
-            if mine != other:
-                return same + _same_at_front(mine, other)
-            same += length
-            stride = min(4 * stride, _LONGEST)
-        return same
+        most, same = min(self.end - at, self.stop - start), self.usual
+        if same > most or not self.equal(at, start, same):
+            same = 0
+        self.usual = self.measured(at, start, same, most, back=False)
+        return self.usual
 
     def same_before(self, at: int, start: int) -> int:
         """How many bytes up to here are the same."""
-        most, same, stride = min(at - self.at, start - self.start), 0, _GALLOP
+        return self.measured(at, start, 0, min(at - self.at, start - self.start), back=True)
+
+    def measured(self, at: int, start: int, same: int, most: int, *, back: bool) -> int:
+        """How many of `most` bytes from here on (`back`: up to here) are the same, the first `same` of which are."""
+        stride = _GALLOP
         while same < most:
             length = min(stride, most - same)
-            mine = self.data[at - same - length : at - same]
-            other = self.source[start - same - length : start - same]
-            if mine != other:
-                return same + _same_at_end(mine, other)
+            ahead = -same - length if back else same
+            if not self.equal(at + ahead, start + ahead, length):
+                return self.bisected(at, start, same, length, back=back)
             same += length
-            stride = min(4 * stride, _LONGEST)
+            stride *= 4
         return same
 
+    def bisected(self, at: int, start: int, same: int, length: int, *, back: bool) -> int:
+        """Like `measured`, where of `length` bytes after those that are the same, not all are."""
+        while length > _NUMBER:
+            half = length // 2
+            ahead = -same - half if back else same
+            if self.equal(at + ahead, start + ahead, half):
+                same, half = same + half, length - half
+            length = half
+        ahead = -same - length if back else same
+        mine = self.data[at + ahead : at + ahead + length]
+        other = self.source[start + ahead : start + ahead + length]
+        return same + _zeros(mine, other, "little" if back else "big")
 
-def _same_at_front(mine: bytes, other: bytes) -> int:
-    """How many bytes at the front are the same, of two strings of one length that are not."""
-    same = 0
-    while len(mine) > _NUMBER:
-        half = len(mine) // 2
-        if mine[:half] == other[:half]:
-            same, mine, other = same + half, mine[half:], other[half:]
-        else:
-            mine, other = mine[:half], other[:half]
-    return same + _zeros(mine, other, "big")
+    def equal(self, at: int, start: int, length: int) -> bool:
+        """Whether so many bytes from here on are the same."""
+        return self.data.startswith(self.view[start : start + length], at)
 
 
-def _same_at_end(mine: bytes, other: bytes) -> int:
-    """How many bytes at the end are the same, of two strings of one length that are not."""
-    same = 0
-    while len(mine) > _NUMBER:
-        half = len(mine) // 2
-        if mine[-half:] == other[-half:]:
-            same, mine, other = same + half, mine[:-half], other[:-half]
-        else:
-            mine, other = mine[-half:], other[-half:]
-    return same + _zeros(mine, other, "little")
+def _alike(mine: bytes, other: bytes) -> Iterator[tuple[int, int]]:
+    """From where to where two strings of one length agree, as long as they agree for longer than they differed."""
+    length = len(mine)
+    differing = (int.from_bytes(mine, "big") ^ int.from_bytes(other, "big")).to_bytes(length, "big")
+    after, same = 0, differing.find(_ALIKE)
+    while same >= 0:
+        before, after = after, length - len(differing[same:].lstrip(b"\0"))
+        if after - same < 2 * (same - before):
+            break
+        yield same, after
+        same = differing.find(_ALIKE, after)
 
 
 def _zeros(mine: bytes, other: bytes, order: Literal["big", "little"]) -> int:

@@ -23,19 +23,23 @@ neither an index nor a start; and segments that are used whole and in order need
 sizes.
 """
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from threadmark.errors import CorruptDataError
-from threadmark.rope.manifest import KEY_SIZE, Manifest, Part, Slice
+from threadmark.rope.manifest import KEY_SIZE, Manifest, Slice
 
 _LITERAL, _LAST, _OTHER, _NUMBERED = range(4)
 _LEFT, _IN_STEP, _MOVED, _WHOLE = range(4)
 _RUN = _WHOLE << 2 | _NUMBERED
+_LITERALS = -1  # the "segment" of a literal: the packed bytes
 _MORE = 0x80
 _WIDEST = 63  # bits in the largest number that a reader accepts
 
 
 def pack(manifest: Manifest) -> bytes:
     """The stored form of a manifest; equal manifests pack to equal bytes."""
-    sizes = {part.key: part.size for part in manifest if isinstance(part, Slice)}
+    sizes = {part[0]: part[1] for part in manifest if isinstance(part, Slice)}
     packed = bytearray([len(sizes)])
     packed += b"".join(sizes)
     for size in sizes.values():
@@ -44,31 +48,75 @@ def pack(manifest: Manifest) -> bytes:
     trail = _Trail(len(sizes))
     run = 0
     for part in manifest:
-        whole = isinstance(part, Slice) and part.length == part.size and index_of[part.key] == trail.used
-        if run and not whole:
-            _put_varint(packed, run << 4 | _RUN)
-            run = 0
-        if not isinstance(part, Slice):
+        if isinstance(part, bytes):
+            run = _end_run(packed, run)
             _put_varint(packed, len(part) << 4 | _LITERAL)
             packed += part
             trail.position += len(part)
             continue
-        if whole:
+        key, size, start, length = part
+        index = index_of[key]
+        if length == size and index == trail.used:
             run += 1
         else:
-            _put_slice(packed, trail, index_of[part.key], part)
-        trail.follow(index_of[part.key], part.start, part.length)
-    if run:
-        _put_varint(packed, run << 4 | _RUN)
+            run = _end_run(packed, run)
+            _put_slice(packed, trail, index, start, length)
+        trail.follow(index, start, length)
+    _end_run(packed, run)
     return bytes(packed)
 
 
-def unpack(packed: bytes) -> Manifest:
-    """The manifest whose stored form this is; CorruptDataError for bytes that cannot be one."""
+class Layout(NamedTuple):
+    """A manifest as its packed form spells it, for those who only want to read the value."""
+
+    keys: list[bytes]
+    sizes: list[int]
+    parts: list[tuple[int, int, int]]
+    """The index of a segment, or -1 for the packed form itself; where the part begins in it; its length."""
+    packed: bytes
+
+
+def layout(packed: bytes) -> Layout:
+    """The segments and parts of a packed manifest; CorruptDataError for bytes that cannot be one.
+
+    It trusts nothing: the bytes that it is given bound what it builds.
+    """
     try:
-        return _Unpacking(packed).manifest()
+        at = 1 + packed[0] * KEY_SIZE
+        keys = [packed[start : start + KEY_SIZE] for start in range(1, at, KEY_SIZE)]
+        sizes = []
+        for _ in keys:
+            size, at = _varint(packed, at)
+            sizes.append(size)
+        parts, used = _parts(packed, at, sizes)
     except IndexError:
         raise CorruptDataError("a manifest is cut short") from None
+    if used < len(keys) or len(set(keys)) < len(keys) or 0 in sizes:
+        raise CorruptDataError("a manifest lists segments that it does not use, or an empty one, or one twice")
+    return Layout(keys, sizes, parts, packed)
+
+
+def unpack(packed: bytes) -> Manifest:
+    """The manifest whose stored form this is."""
+    keys, sizes, parts, _ = layout(packed)
+    return tuple(
+        packed[start : start + length] if index == _LITERALS else Slice(keys[index], sizes[index], start, length)
+        for index, start, length in parts
+    )
+
+
+def join(manifest: Layout, segments: Mapping[bytes, bytes]) -> bytes:
+    """The bytes of the value; CorruptDataError where a segment is missing or not as long as the manifest says."""
+    held = []
+    for key, size in zip(manifest.keys, manifest.sizes, strict=True):
+        segment = segments.get(key)
+        if segment is None:
+            raise CorruptDataError(f"segment {key.hex()} is missing")
+        if len(segment) != size:
+            raise CorruptDataError(f"segment {key.hex()} has {len(segment)} bytes where {size} were stored")
+        held.append(segment)
+    held.append(manifest.packed)  # the last, which is where the index of literals points
+    return b"".join([held[index][start : start + length] for index, start, length in manifest.parts])
 
 
 class _Trail:
@@ -94,96 +142,89 @@ class _Trail:
             self.used += 1
 
 
-def _put_slice(packed: bytearray, trail: _Trail, index: int, part: Slice) -> None:
+def _end_run(packed: bytearray, run: int) -> int:
+    """Write down so many whole segments, if any; none are left to be written down."""
+    if run:
+        _put_varint(packed, run << 4 | _RUN)
+    return 0
+
+
+def _put_slice(packed: bytearray, trail: _Trail, index: int, start: int, length: int) -> None:
     place = _LAST if index == trail.last else _OTHER if index == trail.other else _NUMBERED
-    shift = part.start - trail.left[index]
-    start = _LEFT if not shift else _IN_STEP if part.start == trail.in_step(index) else _MOVED
-    _put_varint(packed, part.length << 4 | start << 2 | place)
+    shift = start - trail.left[index]
+    way = _LEFT if not shift else _IN_STEP if start == trail.in_step(index) else _MOVED
+    _put_varint(packed, length << 4 | way << 2 | place)
     if place == _NUMBERED:
         _put_varint(packed, index)
-    if start == _MOVED:
+    if way == _MOVED:
         _put_varint(packed, shift << 1 if shift > 0 else ~shift << 1 | 1)
 
 
 def _put_varint(packed: bytearray, number: int) -> None:
-    if number < _MORE:  # most are
-        packed.append(number)
-        return
     while number >= _MORE:
         packed.append(number % _MORE | _MORE)
         number >>= 7
     packed.append(number)
 
 
-class _Unpacking:
-    """One pass over a packed manifest. It trusts nothing; the bytes it is given bound what it builds."""
+def _parts(packed: bytes, at: int, sizes: list[int]) -> tuple[list[tuple[int, int, int]], int]:
+    """The parts, which are all that follows, and how many segments they use."""
+    parts: list[tuple[int, int, int]] = []
+    trail = _Trail(len(sizes))
+    while at < len(packed):
+        head, at = _varint(packed, at)
+        amount, start, place = head >> 4, head >> 2 & 3, head & 3
+        if not amount:
+            raise CorruptDataError("a manifest has an empty part")
+        if place == _LITERAL:
+            if start or amount > len(packed) - at:
+                raise CorruptDataError("a manifest's literal is damaged")
+            parts.append((_LITERALS, at, amount))
+            at += amount
+            trail.position += amount
+        elif start == _WHOLE:
+            if place != _NUMBERED or amount > len(sizes) - trail.used:
+                raise CorruptDataError("a manifest names segments that it does not list")
+            for index in range(trail.used, trail.used + amount):
+                parts.append((index, 0, sizes[index]))
+                trail.follow(index, 0, sizes[index])
+        else:
+            index, begin, at = _slice(packed, at, trail, place, start)
+            if not 0 <= begin < begin + amount <= sizes[index]:
+                raise CorruptDataError("a manifest's slice is not inside its segment")
+            parts.append((index, begin, amount))
+            trail.follow(index, begin, amount)
+    return parts, trail.used
 
-    def __init__(self, packed: bytes) -> None:
-        self.packed = packed
-        self.at = 1 + packed[0] * KEY_SIZE
-        self.keys = [packed[at : at + KEY_SIZE] for at in range(1, self.at, KEY_SIZE)]
-        self.sizes = [self.varint() for _ in self.keys]
-        self.trail = _Trail(len(self.keys))
 
-    def manifest(self) -> Manifest:
-        parts: list[Part] = []
-        while self.at < len(self.packed):
-            head = self.varint()
-            amount, start, place = head >> 4, head >> 2 & 3, head & 3
-            if not amount:
-                raise CorruptDataError("a manifest has an empty part")
-            if place == _LITERAL:
-                parts.append(self.literal(start, amount))
-            elif start == _WHOLE:
-                parts += self.run(place, amount)
-            else:
-                parts.append(self.slice(place, start, amount))
-        if self.trail.used < len(self.keys) or len(set(self.keys)) < len(self.keys):
-            raise CorruptDataError("a manifest lists segments that it does not use, or lists one twice")
-        return tuple(parts)
+def _slice(packed: bytes, at: int, trail: _Trail, place: int, start: int) -> tuple[int, int, int]:
+    """The segment that a slice is of, where it begins there, and where its own bytes end."""
+    if place == _NUMBERED:
+        index, at = _varint(packed, at)
+    else:
+        index = trail.last if place == _LAST else trail.other
+    if not 0 <= index <= trail.used or index == len(trail.left):
+        raise CorruptDataError("a manifest names a segment that it does not list")
+    if start == _IN_STEP:
+        return index, trail.in_step(index), at
+    begin = trail.left[index]
+    if start == _MOVED:
+        shift, at = _varint(packed, at)
+        begin += ~(shift >> 1) if shift & 1 else shift >> 1
+    return index, begin, at
 
-    def literal(self, start: int, length: int) -> bytes:
-        literal = self.packed[self.at : self.at + length]
-        if start or len(literal) < length:
-            raise CorruptDataError("a manifest's literal is damaged")
-        self.at += length
-        self.trail.position += length
-        return literal
 
-    def run(self, place: int, amount: int) -> list[Part]:
-        first = self.trail.used
-        if place != _NUMBERED or amount > len(self.keys) - first:
-            raise CorruptDataError("a manifest names segments that it does not list")
-        return [self.slice_of(index, 0, self.sizes[index]) for index in range(first, first + amount)]
-
-    def slice(self, place: int, start: int, length: int) -> Slice:
-        trail = self.trail
-        index = trail.last if place == _LAST else trail.other if place == _OTHER else self.varint()
-        if not 0 <= index <= trail.used or index == len(self.keys):
-            raise CorruptDataError("a manifest names a segment that it does not list")
-        begin = trail.in_step(index) if start == _IN_STEP else trail.left[index]
-        if start == _MOVED:
-            shift = self.varint()
-            begin += ~(shift >> 1) if shift & 1 else shift >> 1
-        return self.slice_of(index, begin, length)
-
-    def slice_of(self, index: int, start: int, length: int) -> Slice:
-        size = self.sizes[index]
-        if not 0 <= start < start + length <= size:
-            raise CorruptDataError("a manifest's slice is not inside its segment")
-        self.trail.follow(index, start, length)
-        return Slice(self.keys[index], size, start, length)
-
-    def varint(self) -> int:
-        at = self.at
-        byte = self.packed[at]
-        number, shift = byte % _MORE, 7
-        while byte >= _MORE:
-            at += 1
-            byte = self.packed[at]
-            number |= byte % _MORE << shift
-            shift += 7
-            if shift > _WIDEST:
-                raise CorruptDataError("a manifest holds a number that is too large")
-        self.at = at + 1
-        return number
+def _varint(packed: bytes, at: int) -> tuple[int, int]:
+    """The number that stands here, and where it ends."""
+    byte = packed[at]
+    at += 1
+    if byte < _MORE:
+        return byte, at
+    number, shift = byte - _MORE, 7
+    while (byte := packed[at]) >= _MORE:
+        number |= byte - _MORE << shift
+        shift += 7
+        at += 1
+        if shift > _WIDEST:
+            raise CorruptDataError("a manifest holds a number that is too large")
+    return number | byte << shift, at + 1

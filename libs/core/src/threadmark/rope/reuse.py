@@ -4,12 +4,14 @@ Here the bytes that no slice covers are slices too, of the value itself, under t
 list of slices, whatever becomes of them, and two that continue each other are one.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
+from typing import Any
 
+from threadmark.digests import Proof
 from threadmark.rope.manifest import Manifest, Slice
-from threadmark.rope.match import Budget, Gap, Match, matches
+from threadmark.rope.match import Budget, Gap, Match, matches, stretch
 from threadmark.rope.packed import pack, unpack
 
 RAW = b""
@@ -22,12 +24,16 @@ _SMALL = 2048  # except in values shorter than this
 class Source:
     """An encoding that the thread stores already, with its manifest, which is unpacked when somebody asks for it."""
 
-    __slots__ = ("_manifest", "_packed", "data")
+    __slots__ = ("_manifest", "_packed", "_ruler", "data", "proof")
 
-    def __init__(self, data: bytes, manifest: Manifest | None = None, *, packed: bytes = b"") -> None:
+    def __init__(
+        self, data: bytes, manifest: Manifest | None = None, *, packed: bytes = b"", proof: Proof | None = None
+    ) -> None:
         self.data = data
+        self.proof = proof  # of the data, where somebody has it: it makes that of a value that resembles this one cheap
         self._manifest = manifest
         self._packed = packed
+        self._ruler: _Ruler | None = None
 
     @property
     def manifest(self) -> Manifest:
@@ -41,6 +47,12 @@ class Source:
         """The manifest's stored form."""
         return self._packed or pack(self.manifest)
 
+    def slices(self, match: Match, total: int) -> list[Slice]:
+        """What the matched bytes of a value with `total` bytes are made of."""
+        if self._ruler is None:
+            self._ruler = _Ruler(self.manifest)
+        return self._ruler.slices(match, total)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Source) and (self.data, self.manifest) == (other.data, other.manifest)
 
@@ -49,48 +61,41 @@ class Source:
 
 
 def reused(data: bytes, sources: Sequence[Source]) -> list[Slice]:
-    """The value as slices of what its sources are made of, and raw between them."""
+    """The value as slices of what its sources (one at least) are made of, and raw between them."""
     slices: list[Slice] = []
-    layouts: dict[int, _Layout] = {}
-    at = 0
+    total, at = len(data), 0
     for match, number in _found(data, sources):
-        if number not in layouts:
-            layouts[number] = _Layout(sources[number].manifest)
-        slices.append(Slice(RAW, len(data), at, match.at - at))
-        slices += layouts[number].slices(match, len(data))
+        if match.at > at:
+            _add(slices, [Slice(RAW, total, at, match.at - at)])
+        _add(slices, sources[number].slices(match, total))
         at = match.at + match.length
-    slices.append(Slice(RAW, len(data), at, len(data) - at))
-    return coalesced(piece for piece in slices if piece.length)
+    if at < total:
+        _add(slices, [Slice(RAW, total, at, total - at)])
+    return slices
 
 
 def made_raw(slices: list[Slice], chosen: Iterable[bool]) -> list[Slice]:
     """The same value with the chosen slices raw."""
     total = sum(piece.length for piece in slices)
     starts = accumulate((piece.length for piece in slices), initial=0)
-    return coalesced(
-        Slice(RAW, total, at, piece.length) if raw else piece
-        for at, piece, raw in zip(starts, slices, chosen, strict=False)
-    )
+    made: list[Slice] = []
+    for at, piece, raw in zip(starts, slices, chosen, strict=False):
+        _add(made, [Slice(RAW, total, at, piece.length) if raw else piece])
+    return made
 
 
-def coalesced(slices: Iterable[Slice]) -> list[Slice]:
-    """The same value with neighbours joined that continue each other."""
-    joined: list[Slice] = []
-    key, end = None, 0
-    for piece in slices:
-        if piece.start == end and piece.key == key:
-            joined[-1] = joined[-1]._replace(length=joined[-1].length + piece.length)
-        else:
-            joined.append(piece)
-            key = piece.key
-        end = piece.start + piece.length
-    return joined
+def _add(slices: list[Slice], more: list[Slice]) -> None:
+    """Append slices of which at most the first continues the last one there is."""
+    if slices:
+        (key, size, begin, length), first = slices[-1], more[0]
+        if first.key == key and first.start == begin + length:
+            slices[-1] = Slice(key, size, begin, length + first.length)
+            more = more[1:]
+    slices += more
 
 
 def _found(data: bytes, sources: Sequence[Source]) -> list[tuple[Match, int]]:
     """Disjoint matches in ascending order, each with the number of its source."""
-    if not sources:
-        return []
     whole = Gap(0, len(data))
     edited = matches(data, whole, sources[0].data, Budget(4 * len(data) + (1 << 20)))
     found = [(match, 0) for match in edited]
@@ -107,32 +112,36 @@ def _filled(gaps: list[Gap], data: bytes, number: int, source: bytes, found: lis
     budget = Budget(2 * len(data) + (1 << 16))
     rest: list[Gap] = []
     for gap in gaps:
-        worthy = [match for match in matches(data, gap, source, budget) if match.length >= _WORTH]
+        shared = stretch(data, gap, source) if len(source) < _SMALL else matches(data, gap, source, budget)
+        worthy = [match for match in shared if match.length >= _WORTH]
         found += ((match, number) for match in worthy)
         rest += (gap for gap in gap.without(worthy) if gap.length >= _WORTH)
     return rest
 
 
-class _Layout:
+class _Ruler:
     """Where the parts of a manifest stand in the value that it makes."""
 
     def __init__(self, manifest: Manifest) -> None:
-        lengths = (part.length if isinstance(part, Slice) else len(part) for part in manifest)
         self.parts = manifest
+        self.literals = [index for index, part in enumerate(manifest) if isinstance(part, bytes)]
+        lengths = (len(part) if isinstance(part, bytes) else part.length for part in manifest)
         self.starts = list(accumulate(lengths, initial=0))
 
-    def slices(self, match: Match, total: int) -> Iterator[Slice]:
+    def slices(self, match: Match, total: int) -> list[Slice]:
         """What the matched bytes are made of. A literal is raw again: it is stored in that manifest alone."""
-        ahead = match.at - match.start
-        end = match.start + match.length
-        for index in range(bisect_right(self.starts, match.start) - 1, len(self.parts)):
-            first, last = max(match.start, self.starts[index]), min(end, self.starts[index + 1])
-            if first >= last:
-                break
-            part = self.parts[index]
-            if not isinstance(part, Slice):
-                yield Slice(RAW, total, first + ahead, last - first)
-            elif last - first == part.length:
-                yield part
-            else:
-                yield Slice(part.key, part.size, part.start + first - self.starts[index], last - first)
+        at, start, length = match
+        first = bisect_right(self.starts, start) - 1
+        last = bisect_left(self.starts, start + length) - 1
+        pieces: list[Any] = list(self.parts[first : last + 1])
+        for index in self.literals[bisect_left(self.literals, first) : bisect_right(self.literals, last)]:
+            begin = self.starts[index]
+            pieces[index - first] = Slice(RAW, total, begin + at - start, self.starts[index + 1] - begin)
+        before, after = start - self.starts[first], self.starts[last + 1] - start - length
+        if after:
+            key, size, begin, whole = pieces[-1]
+            pieces[-1] = Slice(key, size, begin, whole - after)
+        if before:
+            key, size, begin, whole = pieces[0]
+            pieces[0] = Slice(key, size, begin + before, whole - before)
+        return pieces

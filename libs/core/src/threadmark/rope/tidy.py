@@ -30,82 +30,81 @@ def tidied(slices: list[Slice], beside: frozenset[bytes] = frozenset()) -> list[
     The order matters: the first rule may leave less of a segment in use, the second answers for that, and the
     last two drop segments only as a whole. Segments `beside` are read with the value in any case.
     """
-    return _without_crowd(_without_waste(_without_tatters(slices), beside), beside)
+    return _without_crowd(_without_waste(_without_tatters(_Pieces(slices)), beside), beside).slices
 
 
-def raw_length(slices: list[Slice]) -> int:
-    """How many bytes of a value are to be stored anew."""
-    return sum(piece.length for piece in slices if piece.key == RAW)
+class _Pieces:
+    """A value's slices, and what they amount to."""
+
+    def __init__(self, slices: list[Slice]) -> None:
+        self.slices = slices
+        used: dict[bytes, int] = {}
+        for key, _, _, length in slices:
+            used[key] = used.get(key, 0) + length
+        self.total = sum(used.values())
+        self.raw = used.pop(RAW, 0)
+        """How many bytes are to be stored anew."""
+        self.used = used
+        """How many bytes of each segment the value uses."""
+        self.cost = _PART_COST * len(slices) + _SEGMENT_COST * len(used)
+        """What every manifest that names them pays."""
+
+    def without(self, keys: Collection[bytes]) -> "_Pieces":
+        """The same value with these segments' bytes raw."""
+        return _Pieces(made_raw(self.slices, [piece.key in keys for piece in self.slices])) if keys else self
 
 
-def _without_tatters(slices: list[Slice]) -> list[Slice]:
+def _without_tatters(pieces: _Pieces) -> _Pieces:
     """No value in so many parts that naming them, put after put, costs more than to write them anew.
 
     Edits add parts, so that what the manifests cost grows with the square of the number of edits. Together
     with the cost of one rewriting that is least where a manifest costs about the square root of the value's
     length.
     """
-    most = min(_RAGGED * isqrt(sum(piece.length for piece in slices)), MOST_PARTS * _PART_COST)
-    if _manifest_cost(slices) <= most:
-        return slices
+    most = min(_RAGGED * isqrt(pieces.total), MOST_PARTS * _PART_COST)
+    if pieces.cost <= most:
+        return pieces
     shortest = 16
-    mended = slices
-    while len(mended) > 1 and _manifest_cost(mended) > most // _MENDED:
+    mended = pieces
+    while len(mended.slices) > 1 and mended.cost > most // _MENDED:
         shortest *= 2
-        mended = made_raw(slices, [piece.length < shortest for piece in slices])
+        mended = _Pieces(made_raw(pieces.slices, [piece.length < shortest for piece in pieces.slices]))
     return mended
 
 
-def _without_waste(slices: list[Slice], beside: frozenset[bytes]) -> list[Slice]:
+def _without_waste(pieces: _Pieces, beside: frozenset[bytes]) -> _Pieces:
     """No more to be read than twice the value: the least used segments go first."""
-    used = _used(slices)
-    sizes = {piece.key: piece.size for piece in slices if piece.key != RAW and piece.key not in beside}
-    total = sum(piece.length for piece in slices)
-    excess = sum(sizes.values()) + raw_length(slices) - 2 * total - SLACK
+    used = pieces.used
+    sizes = {key: size for key, size, _, _ in pieces.slices if key in used and key not in beside}
+    excess = sum(sizes.values()) + pieces.raw - 2 * pieces.total - SLACK
+    if excess <= 0:
+        return pieces
     wasteful = set()
     for key in sorted(sizes, key=lambda key: used[key] / sizes[key]):
         if excess <= 0:
             break
         excess -= sizes[key] - used[key]
         wasteful.add(key)
-    return _without(slices, wasteful)
+    return pieces.without(wasteful)
 
 
-def _without_crowd(slices: list[Slice], beside: frozenset[bytes]) -> list[Slice]:
+def _without_crowd(pieces: _Pieces, beside: frozenset[bytes]) -> _Pieces:
     """No more segments than there is room for; the smallest merge.
 
     There is more room where segments are larger, since merging them costs more. Of all merges that is the
     best which costs least for the square of the room it makes: k free places let about k * k / 2 further
     segments come and be merged once before larger ones must give way.
     """
-    used = _used(slices)
-    spared = beside if len(used) < MOST_SEGMENTS else frozenset()
-    ascending = sorted((length, key) for key, length in used.items() if key not in spared)
+    spared = beside if len(pieces.used) < MOST_SEGMENTS else frozenset()
+    ascending = sorted((length, key) for key, length in pieces.used.items() if key not in spared)
     smaller = [length for length, _ in ascending[: (len(ascending) + 1) // 2]]
     if not smaller:
-        return slices
+        return pieces
     room = min(isqrt(sum(smaller) // len(smaller)), MOST_SEGMENTS - 1)
-    fresh = raw_length(slices) > MOST_LITERAL
+    fresh = pieces.raw > MOST_LITERAL
     if len(ascending) + fresh <= room:
-        return slices
+        return pieces
     costs = list(accumulate((length for length, _ in ascending), initial=0 if fresh else _ROW_COST))
     least = max(len(ascending) + 2 - MOST_SEGMENTS, 2 - fresh)
     merged = min(range(least, len(costs)), key=lambda count: costs[count] / (count - 1 + fresh) ** 2)
-    return _without(slices, {key for _, key in ascending[:merged]})
-
-
-def _used(slices: list[Slice]) -> dict[bytes, int]:
-    """How many bytes of each segment the value uses."""
-    used: dict[bytes, int] = {}
-    for key, _, _, length in slices:
-        if key != RAW:
-            used[key] = used.get(key, 0) + length
-    return used
-
-
-def _manifest_cost(slices: list[Slice]) -> int:
-    return _PART_COST * len(slices) + _SEGMENT_COST * len(_used(slices))
-
-
-def _without(slices: list[Slice], keys: Collection[bytes]) -> list[Slice]:
-    return made_raw(slices, [piece.key in keys for piece in slices]) if keys else slices
+    return pieces.without({key for _, key in ascending[:merged]})

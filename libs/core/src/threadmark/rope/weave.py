@@ -35,26 +35,28 @@ def weave(
     """
     if len(data) <= MOST_LITERAL:
         return Woven((data,) if data else (), {})
+    if not sources:
+        return _laid(data, [Slice(RAW, len(data), 0, len(data))], key)
     return _laid(data, tidied(reused(data, sources), frozenset(beside)), key)
 
 
 def _laid(data: bytes, slices: list[Slice], key: Callable[[bytes], bytes]) -> Woven:
     """Raw bytes as literals, and gathered in a new segment."""
-    shortest = _shortest_gathered([piece.length for piece in slices if piece.key == RAW])
-    segment = b"".join(
-        data[start : start + length] for owner, _, start, length in slices if owner == RAW and length >= shortest
-    )
-    name = key(segment) if segment else RAW
+    raw = [piece for piece in slices if piece.key == RAW]
+    shortest = _shortest_gathered([piece.length for piece in raw])
+    segment = b"".join([data[start : start + length] for _, _, start, length in raw if length >= shortest])
+    name, size = key(segment) if segment else RAW, len(segment)
     manifest: list[Part] = []
     laid = 0
     for piece in slices:
-        if piece.key != RAW:
+        owner, _, start, length = piece
+        if owner != RAW:
             manifest.append(piece)
-        elif piece.length < shortest:
-            manifest.append(data[piece.start : piece.start + piece.length])
+        elif length < shortest:
+            manifest.append(data[start : start + length])
         else:
-            manifest.append(Slice(name, len(segment), laid, piece.length))
-            laid += piece.length
+            manifest.append(Slice(name, size, laid, length))
+            laid += length
     return Woven(tuple(manifest), {name: segment} if segment else {})
 
 

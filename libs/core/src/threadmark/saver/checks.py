@@ -32,6 +32,16 @@ def checkpoint_place(outline: Outline) -> str:
     return f"thread {outline.thread_id!r}, namespace {outline.ns!r}, checkpoint {outline.id!r}"
 
 
+def header_place(outline: Outline) -> str:
+    """How an error names a checkpoint's header."""
+    return f"{checkpoint_place(outline)}, header"
+
+
+def channel_place(outline: Outline, channel: str) -> str:
+    """How an error names a channel of a checkpoint."""
+    return f"{checkpoint_place(outline)}, channel {channel!r}"
+
+
 def write_place(thread_id: str, row: WriteRow) -> str:
     """How an error names a pending write."""
     return (

@@ -5,11 +5,14 @@ from functools import partial
 from typing import Any
 
 from threadmark.config import place
+from threadmark.errors import located
 from threadmark.model import Config, DeltaChannelHistory
 from threadmark.program import Operation, Program, Transaction
-from threadmark.saver.checks import checkpoint_place
+from threadmark.saver.checks import channel_place, write_place
+from threadmark.saver.decoding import decode_channel, decode_write
 from threadmark.saver.kit import Kit
-from threadmark.saver.opening import Opening, Write, decode_value, decode_write, proven_writes
+from threadmark.saver.opening import Opening, Write, missing_headers, proven_writes
+from threadmark.saver.shelf import Shelf, fill
 from threadmark.store import Key, Outline
 from threadmark.stored import Stored
 
@@ -62,8 +65,7 @@ def get_delta_channel_history(
         )
         if channel in walk.seeds:
             stored, outline = walk.seeds[channel]
-            seed_place = f'{checkpoint_place(outline)}, channel "{channel}"'
-            entry["seed"] = decode_value(stored, data, kit.serde, seed_place)
+            entry["seed"] = decode_channel(outline, channel, stored, data, kit.serde)
         result[channel] = entry
     return result
 
@@ -78,10 +80,10 @@ def _history(
     while going:
         rows = yield from kit.store.chain(thread_id, ns, start, reach)
         openings = [Opening(row, (), kit.recall) for row in rows[skip:]]
-        headers = {key for opening in openings for key in opening.missing_header_keys()}
-        segments = (yield from kit.store.segments(thread_id, sorted(headers))) if headers else {}
+        shelf = Shelf()
+        yield from fill(shelf, kit.store, thread_id, missing_headers(openings))
         for opening in openings:
-            opening.open_header(segments)
+            opening.open_header(shelf)
             if not (going := walk.visit(opening)):
                 break
         start = rows[-1].outline.parent if rows else None
@@ -92,9 +94,20 @@ def _history(
     writes = _by_checkpoint(thread_id, [row for row in rows_of_writes if row.channel in walk.visited])
     values = [stored for stored, _ in walk.seeds.values()]
     values += [write.value for group in writes.values() for write in group]
-    needed = {key for value in values for key in value.keys()}  # noqa: SIM118 - not a mapping
-    segments = (yield from kit.store.segments(thread_id, sorted(needed))) if needed else {}
-    return walk, writes, {value.digest: value.data(segments) for value in values if value.digest}
+    shelf = Shelf()
+    yield from fill(shelf, kit.store, thread_id, (key for value in values for key in value.keys()))  # noqa: SIM118 - not a mapping
+    return walk, writes, _data(thread_id, walk, writes, shelf)
+
+
+def _data(thread_id: str, walk: _Walk, writes: Mapping[Key, Sequence[Write]], shelf: Shelf) -> dict[bytes, bytes]:
+    """The bytes of the seeds and of the writes, by digest; errors name the place."""
+    owned = [(stored, channel_place(outline, channel)) for channel, (stored, outline) in walk.seeds.items()]
+    owned += [(write.value, write_place(thread_id, write.row)) for group in writes.values() for write in group]
+    data: dict[bytes, bytes] = {}
+    for value, place_of_value in owned:
+        with located(place_of_value):
+            data[value.digest] = shelf.data(value)
+    return data
 
 
 def _by_checkpoint(thread_id: str, rows: Sequence[Any]) -> dict[Key, list[Write]]:

@@ -10,9 +10,11 @@ from threadmark.model import ChannelStats, Problem, Stats, Verified
 from threadmark.program import Operation, Program, Transaction
 from threadmark.recall import Recall
 from threadmark.saver.checks import write_place
+from threadmark.saver.decoding import decode_write, decoded
 from threadmark.saver.kit import Kit
-from threadmark.saver.listing import all_outlines, load_many
-from threadmark.saver.opening import Loaded, Opening, decode_write, decoded, proven_writes
+from threadmark.saver.listing import all_outlines, load_many, whole
+from threadmark.saver.opening import Opening, missing_headers, proven_writes
+from threadmark.saver.shelf import Shelf, fill
 from threadmark.store import Key, Outline, WriteRow
 from threadmark.stored import Stored
 
@@ -70,7 +72,7 @@ def _verify_thread(kit: Kit, thread_id: str) -> Operation[Verified]:
         problems: list[Problem] = []
         needed: set[bytes] = set()
         for batch in _batches(contents.outlines):
-            found = yield Transaction(partial(load_many, kit, batch), writes=False)
+            found = yield Transaction(partial(load_many, kit, batch, {}), writes=False)
             for item in found:
                 problems += _problems_of(kit, item, needed)
         stray = yield Transaction(partial(_stray_writes, kit, thread_id, contents), writes=False)
@@ -90,15 +92,13 @@ def _contents(kit: Kit, thread_id: str) -> Program[_Contents]:
     return _Contents(epoch, outlines, writes, sizes)
 
 
-def _problems_of(kit: Kit, item: Loaded | CorruptDataError, needed: set[bytes]) -> Iterator[Problem]:
-    if isinstance(item, CorruptDataError):
-        yield Problem("damaged", item.place, item.problem)
-        return
-    needed.update(item.header_keys)
-    for value in (*item.header.values.values(), *(write.value for write in item.writes)):
-        needed.update(value.keys())
+def _problems_of(kit: Kit, item: Opening | CorruptDataError, needed: set[bytes]) -> Iterator[Problem]:
     try:
-        decoded(item, kit.serde)
+        loaded = whole(item)
+        needed.update(loaded.stored.keys())
+        for value in (*loaded.header.values.values(), *(write.value for write in loaded.writes)):
+            needed.update(value.keys())
+        decoded(loaded, kit.serde)
     except CorruptDataError as error:
         yield Problem("damaged", error.place, error.problem)
     except PlacedError as error:
@@ -158,10 +158,10 @@ def _count(kit: Kit, thread_id: str, tally: "_Tally") -> Program[None]:
         keys: list[Key] = [(outline.ns, outline.id) for outline in batch]
         rows = yield from kit.store.rows(thread_id, keys)
         openings = [Opening(row, (), kit.recall) for row in rows]
-        headers = sorted({key for opening in openings for key in opening.header_keys()})
-        segments = (yield from kit.store.segments(thread_id, headers)) if headers else {}
+        shelf = Shelf()
+        yield from fill(shelf, kit.store, thread_id, missing_headers(openings))
         for row, opening in zip(rows, openings, strict=True):
-            opening.open_header(segments)
+            opening.open_header(shelf)
             tally.checkpoint(opening, len(row.header))
     tally.end_thread(contents)
 

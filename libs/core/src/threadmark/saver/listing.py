@@ -5,23 +5,26 @@ Nothing is held between two batches: a listing that is paused blocks nobody, and
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from threadmark.config import checkpoint_id, namespace, thread_id
 from threadmark.errors import ConfigError, CorruptDataError
 from threadmark.metadata import certain_fragments, checked_filter, from_json, matches
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, Transaction
+from threadmark.saver.decoding import decoded
 from threadmark.saver.kit import Kit
-from threadmark.saver.opening import Loaded, Opening, decoded
-from threadmark.store import CheckpointRow, Key, Outline, Scope, WriteRow
+from threadmark.saver.opening import Loaded, Opening, missing_headers
+from threadmark.saver.shelf import Shelf, fill
+from threadmark.store import Key, Outline, Scope, WriteRow
 
 _PAGE = 512
 _LARGE_PAGE = 4096
-_BATCH = 16
-
-T = TypeVar("T")
+_BATCH = 64
+_FEW = 16
+"""So many come first where there is no limit: perhaps only the newest is looked at."""
+_HEAVY = 32 * 1024 * 1024
+"""Bytes that a batch should not hold: one that held more is followed by smaller ones."""
 
 
 class Listing(NamedTuple):
@@ -62,6 +65,8 @@ class Reader:
         self._left = asked.limit
         self._waiting: list[Outline] = []
         self._searched = False
+        self._size = _FEW if asked.limit is None else _BATCH
+        self._shelves: dict[str, Shelf] = {}
         self._damaged: list[CorruptDataError] = []
 
     @property
@@ -69,8 +74,11 @@ class Reader:
         """Whether there may be another batch."""
         return self._left != 0 and bool(self._waiting or not self._searched)
 
-    def next_batch(self) -> Operation[list[Loaded | CorruptDataError]]:
-        """The next few checkpoints, each whole or the error that says how it is damaged."""
+    def next_batch(self) -> Operation[list[Opening | CorruptDataError]]:
+        """The next few checkpoints, or the errors that say how they are damaged. Those of the batch before are over.
+
+        Their values are put together one by one, as they are asked for.
+        """
         if self._scope is None:
             self._scope = yield from self._placed()
         while not self._waiting and not self._searched:
@@ -79,24 +87,26 @@ class Reader:
             self._waiting = [outline for outline in page if _matches(outline, self._asked.wanted)]
             self._searched = len(page) < size
             self._after = page[-1] if page else None
-        size = _BATCH if self._left is None else min(_BATCH, self._left)
+        size = self._size if self._left is None else min(self._size, self._left)
         batch, self._waiting = self._waiting[:size], self._waiting[size:]
         if not batch:
             return []
-        found = yield Transaction(partial(load_many, self._kit, batch), writes=False)
+        found = yield Transaction(partial(load_many, self._kit, batch, self._shelves), writes=False)
         if self._left is not None:
             self._left -= len(found)
         return list(found)
 
-    def readable(self, batch: Sequence[Loaded | CorruptDataError]) -> Iterator[CheckpointTuple]:
+    def readable(self, batch: Sequence[Opening | CorruptDataError]) -> Iterator[CheckpointTuple]:
         """The checkpoints of a batch as their user sees them, each decoded when it is asked for."""
         for item in batch:
             try:
-                yield decoded(_whole(item), self._kit.serde)
+                yield decoded(whole(item), self._kit.serde)
             except CorruptDataError as error:
                 if self._asked.scope.thread_id is not None:
                     raise
                 self._damaged.append(error)
+        weight = sum(shelf.weight for shelf in self._shelves.values())
+        self._size = max(1, min(_BATCH, len(batch) * _HEAVY // max(1, weight)))
 
     def finish(self) -> None:
         """Say what a listing of all threads had to leave out."""
@@ -128,60 +138,70 @@ def all_outlines(kit: Kit, thread_id: str) -> Program[list[Outline]]:
     return outlines
 
 
-def load_many(kit: Kit, outlines: Sequence[Outline]) -> Program[list[Loaded | CorruptDataError]]:
-    """These checkpoints, read in one transaction; one that was deleted meanwhile is left out."""
-    found: list[Loaded | CorruptDataError] = []
-    for thread, group in groupby(outlines, key=lambda outline: outline.thread_id):
-        keys = [(outline.ns, outline.id) for outline in group]
-        epoch = yield from kit.store.epoch(thread)
-        rows = yield from kit.store.rows(thread, keys)
-        writes = yield from kit.store.writes(thread, keys)
-        openings = [_attempt(partial(_opening, kit, row, writes)) for row in _in_order(rows, keys)]
-        headers = {key for opening in _good(openings) for key in opening.missing_header_keys()}
-        segments = (yield from kit.store.segments(thread, sorted(headers))) if headers else {}
-        openings = [_then(opening, partial(_with_header, segments=segments)) for opening in openings]
-        needed = {key for opening in _good(openings) for key in opening.value_keys()} - segments.keys()
-        if needed:
-            segments |= yield from kit.store.segments(thread, sorted(needed))
-        whole = partial(Opening.loaded, epoch=epoch or 0, segments=segments, expanded={})
-        found += [_then(opening, whole) for opening in openings]
+def load_many(
+    kit: Kit, outlines: Sequence[Outline], shelves: dict[str, Shelf]
+) -> Program[list[Opening | CorruptDataError]]:
+    """These checkpoints, read in one transaction; one that was deleted meanwhile is left out.
+
+    `shelves`, by thread, holds what was fetched for those before them, which is of no use to those any more, and then
+    what was fetched for these.
+    """
+    asked: dict[str, list[Key]] = {}
+    for outline in outlines:
+        asked.setdefault(outline.thread_id, []).append((outline.ns, outline.id))
+    for thread in shelves.keys() - asked.keys():
+        del shelves[thread]
+    found: dict[str, dict[Key, Opening | CorruptDataError]] = {}
+    for thread, keys in asked.items():
+        found[thread] = yield from _of_thread(kit, thread, keys, shelves.setdefault(thread, Shelf()))
+    places = [(found[outline.thread_id], (outline.ns, outline.id)) for outline in outlines]
+    return [openings[key] for openings, key in places if key in openings]
+
+
+def whole(item: Opening | CorruptDataError) -> Loaded:
+    """A checkpoint of a batch with the bytes of its values; the error, where it is damaged."""
+    if isinstance(item, CorruptDataError):
+        raise item
+    return item.loaded()
+
+
+def _of_thread(
+    kit: Kit, thread: str, keys: Sequence[Key], shelf: Shelf
+) -> Program[dict[Key, Opening | CorruptDataError]]:
+    """Some checkpoints of one thread, with what reading their values takes on the shelf."""
+    rows = yield from kit.store.rows(thread, keys)
+    writes: dict[Key, list[WriteRow]] = {}
+    for write in (yield from kit.store.writes(thread, keys)):
+        writes.setdefault((write.ns, write.checkpoint_id), []).append(write)
+    found: dict[Key, Opening | CorruptDataError] = {}
+    for row in rows:
+        key = (row.outline.ns, row.outline.id)
+        found[key] = _attempt(partial(Opening, row, writes.get(key, ()), kit.recall))
+    headers = missing_headers(_good(found))
+    yield from fill(shelf, kit.store, thread, headers)
+    for key, opening in found.items():
+        if isinstance(opening, Opening):
+            found[key] = _attempt(partial(_opened, opening, shelf))
+    values = {key for opening in _good(found) for key in opening.value_keys()}
+    shelf.keep(headers | values)
+    yield from fill(shelf, kit.store, thread, values)
     return found
 
 
-def _opening(kit: Kit, row: CheckpointRow, writes: Sequence[WriteRow]) -> Opening:
-    key = (row.outline.ns, row.outline.id)
-    return Opening(row, [write for write in writes if (write.ns, write.checkpoint_id) == key], kit.recall)
-
-
-def _with_header(opening: Opening, segments: Mapping[bytes, bytes]) -> Opening:
-    opening.open_header(segments)
+def _opened(opening: Opening, shelf: Shelf) -> Opening:
+    opening.open_header(shelf)
     return opening
 
 
-def _attempt(read: Callable[[], T]) -> T | CorruptDataError:
+def _attempt(read: Callable[[], Opening]) -> Opening | CorruptDataError:
     try:
         return read()
     except CorruptDataError as error:
         return error
 
 
-def _then(opening: Opening | CorruptDataError, read: Callable[[Opening], T]) -> T | CorruptDataError:
-    return opening if isinstance(opening, CorruptDataError) else _attempt(partial(read, opening))
-
-
-def _good(openings: Sequence[Opening | CorruptDataError]) -> list[Opening]:
-    return [opening for opening in openings if isinstance(opening, Opening)]
-
-
-def _whole(item: Loaded | CorruptDataError) -> Loaded:
-    if isinstance(item, CorruptDataError):
-        raise item
-    return item
-
-
-def _in_order(rows: Sequence[CheckpointRow], keys: Sequence[Key]) -> list[CheckpointRow]:
-    by_key = {(row.outline.ns, row.outline.id): row for row in rows}
-    return [by_key[key] for key in keys if key in by_key]
+def _good(found: Mapping[Key, Opening | CorruptDataError]) -> list[Opening]:
+    return [opening for opening in found.values() if isinstance(opening, Opening)]
 
 
 def _matches(outline: Outline, wanted: Mapping[str, Any]) -> bool:

@@ -1,24 +1,27 @@
-"""From rows to a checkpoint: which bytes are still missing, then the whole, proven and decoded.
+"""From rows to a checkpoint: which bytes are still missing, then the whole, proven.
 
 Pure: a program asks an `Opening` what it needs, fetches it, and hands it over.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
-from threadmark.config import Place
-from threadmark.errors import SerializationError, ThreadmarkError, located
-from threadmark.header import Header, Serializer, joined_fields
-from threadmark.metadata import from_json
-from threadmark.model import Checkpoint, CheckpointTuple
+from threadmark.errors import CorruptDataError
+from threadmark.header import Header
 from threadmark.recall import Known, Recall
 from threadmark.rope import Source
-from threadmark.saver.checks import checkpoint_place, prove_checkpoint, prove_write, write_place
+from threadmark.saver.checks import channel_place, header_place, prove_checkpoint, prove_write, write_place
+from threadmark.saver.shelf import Shelf
 from threadmark.store import CheckpointRow, Outline, WriteRow
-from threadmark.stored import Encoded, Stored
+from threadmark.stored import Stored
 
 Wanted = Callable[[str], bool]
 """Whether the value of this channel is to be read."""
+
+
+NO_EPOCH = 0
+"""What no thread's epoch ever is."""
 
 
 class Write(NamedTuple):
@@ -42,11 +45,6 @@ class Loaded(NamedTuple):
     data: Mapping[bytes, bytes]
     """The bytes of the values, by digest."""
 
-    @property
-    def header_keys(self) -> tuple[bytes, ...]:
-        """The segments of the header."""
-        return self.stored.keys()
-
     def known(self) -> Known:
         """The checkpoint as a later put needs it."""
         return Known(self.epoch, self.outline.rank, self.header, self.source, self.stored.digest)
@@ -64,24 +62,26 @@ class Loaded(NamedTuple):
 class Opening:
     """One checkpoint while it is being read.
 
-    Call `header_keys`, fetch, `open_header`, `value_keys`, fetch, `loaded`. Damage raises CorruptDataError that
-    names the place.
+    Call `missing_header_keys`, fetch, `open_header`, `value_keys`, fetch, `loaded`, with all that was fetched on one
+    shelf. Damage raises CorruptDataError that names the place.
     """
 
     header: Header
+    _shelf: Shelf
 
     def __init__(self, row: CheckpointRow, writes: Sequence[WriteRow], recall: Recall) -> None:
         prove_checkpoint(row)
-        self.outline = row.outline
+        self.outline = outline = row.outline
         self._recall = recall
-        self._place = checkpoint_place(row.outline)
-        with located(f"{self._place}, header"):
+        try:
             self._header_stored = Stored.from_bytes(row.header)
-        self._known = recall.header(*row.outline[:3], self._header_stored.digest)
-        self._source = Source(b"", ())
-        self._writes = proven_writes(row.outline.thread_id, writes)
+        except CorruptDataError as error:
+            raise error.at(header_place(outline)) from error
+        self._known = recall.header(outline.thread_id, outline.ns, outline.id, self._header_stored.digest)
+        self._source = _NO_SOURCE
+        self._writes = proven_writes(outline.thread_id, writes) if writes else []
         self._data: dict[bytes, bytes] = {}
-        self._missing: dict[bytes, tuple[Stored, str]] = {}
+        self._missing: dict[Stored, str | WriteRow] = {}
 
     def header_keys(self) -> Sequence[bytes]:
         """The segments of the header."""
@@ -95,43 +95,68 @@ class Opening:
         """How long the header is."""
         return self._header_stored.size()
 
-    def open_header(self, segments: Mapping[bytes, bytes]) -> None:
+    def open_header(self, shelf: Shelf) -> None:
         """Read the header."""
+        self._shelf = shelf
         if self._known is not None:
             # The same bytes may lie in other segments by now, so only they are taken from memory.
             self._source = self._header_stored.source(self._known.source.data)
             self.header = self._known.header
             return
-        with located(f"{self._place}, header"):
-            data = self._header_stored.data(segments)
+        try:
+            data = shelf.data(self._header_stored)
             self.header = Header.from_bytes(data)
+        except CorruptDataError as error:
+            raise error.at(header_place(self.outline)) from error
         self._source = self._header_stored.source(data)
 
     def value_keys(self, wanted: Wanted | None = None) -> set[bytes]:
-        """The segments of those values whose bytes are not remembered."""
+        """The segments of the values that are wanted and not remembered."""
         for channel, value in self.header.values.items():
-            if (wanted is None or wanted(channel)) and self._lacks(value):
-                self._missing[value.digest] = (value, f"{self._place}, channel {channel!r}")
+            if value.digest and (wanted is None or wanted(channel)) and self._lacks(value.digest):
+                self._missing[value] = channel
         for row, value in self._writes:
-            if (wanted is None or wanted(row.channel)) and self._lacks(value):
-                self._missing[value.digest] = (value, write_place(self.outline.thread_id, row))
-        return {key for value, _ in self._missing.values() for key in value.keys()}  # noqa: SIM118 - not a mapping
+            if value.digest and (wanted is None or wanted(row.channel)) and self._lacks(value.digest):
+                self._missing[value] = row
+        return {key for value in self._missing for key in value.keys()}  # noqa: SIM118 - not a mapping
 
-    def loaded(self, epoch: int, segments: Mapping[bytes, bytes], expanded: dict[bytes, bytes] | None = None) -> Loaded:
-        """The whole, as it was read in this epoch of the thread; `expanded` is shared with other checkpoints."""
-        for digest, (value, place) in self._missing.items():
-            with located(place):
-                self._data[digest] = value.data(segments, expanded)
-        return Loaded(epoch, self.outline, self.header, self._header_stored, self._source, self._writes, self._data)
+    def loaded(self, epoch: int = NO_EPOCH) -> Loaded:
+        """The whole, as it was read in this epoch of the thread; only what is to be remembered needs one."""
+        data = dict(self._data)
+        for value, owner in self._missing.items():
+            try:
+                data[value.digest] = self._shelf.data(value, owner if isinstance(owner, str) else None)
+            except CorruptDataError as error:
+                raise error.at(self._place(owner)) from error
+        return Loaded(epoch, self.outline, self.header, self._header_stored, self._source, self._writes, data)
 
-    def _lacks(self, value: Stored) -> bool:
-        """Whether the value's segments are needed."""
-        if not value.digest or value.digest in self._data:
+    def is_news(self, epoch: int) -> bool:
+        """Whether there is anything in it that was not remembered from this epoch."""
+        return bool(self._missing) or self._known is None or self._known.epoch != epoch
+
+    def _lacks(self, digest: bytes) -> bool:
+        """Whether the segments of the value with this digest are needed."""
+        if digest in self._data:
             return False
-        data = self._recall.data(self.outline.thread_id, value.digest)
-        if data is not None:
-            self._data[value.digest] = data
-        return data is None
+        data = self._recall.data(self.outline.thread_id, digest)
+        if data is None:
+            return True
+        self._data[digest] = data
+        return False
+
+    def _place(self, owner: str | WriteRow) -> str:
+        """How an error names the value of a channel, or of a pending write."""
+        if isinstance(owner, str):
+            return channel_place(self.outline, owner)
+        return write_place(self.outline.thread_id, owner)
+
+
+_NO_SOURCE = Source(b"", ())
+
+
+def missing_headers(openings: Iterable[Opening]) -> set[bytes]:
+    """The segments of those headers that are not remembered."""
+    return {key for opening in openings for key in opening.missing_header_keys()}
 
 
 def proven_writes(thread_id: str, rows: Sequence[WriteRow]) -> list[Write]:
@@ -139,9 +164,11 @@ def proven_writes(thread_id: str, rows: Sequence[WriteRow]) -> list[Write]:
     for row in rows:
         prove_write(thread_id, row)  # before they are sorted: what is damaged may not even compare
     writes = []
-    for row in sorted(rows, key=lambda row: (row.task_path, row.task_id, row.idx)):
-        with located(write_place(thread_id, row)):
+    for row in sorted(rows, key=attrgetter("task_path", "task_id", "idx")):
+        try:
             writes.append(Write(row, Stored.from_bytes(row.value)))
+        except CorruptDataError as error:
+            raise error.at(write_place(thread_id, row)) from error
     return writes
 
 
@@ -153,63 +180,3 @@ def remember(recall: Recall, loaded: Loaded) -> None:
         recall.see_value(thread_id, loaded.epoch, value, value.source(loaded.data[digest]))
     for row, value in loaded.writes:
         recall.see_write(thread_id, ns, checkpoint_id, row.channel, value.digest)
-
-
-def decoded(loaded: Loaded, serde: Serializer) -> CheckpointTuple:
-    """The checkpoint as its user sees it; every call decodes anew, so that nothing is shared."""
-    outline, header = loaded.outline, loaded.header
-    place = checkpoint_place(outline)
-    with located(f"{place}, header"):
-        fields = decode_fields(header, serde)
-    checkpoint: dict[str, Any] = {
-        **fields,
-        "id": outline.id,
-        "channel_values": {
-            channel: decode_value(value, loaded.data, serde, f"{place}, channel {channel!r}")
-            for channel, value in header.values.items()
-        },
-        "channel_versions": dict(header.versions),
-    }
-    with located(place):
-        metadata = from_json(outline.metadata)
-    return CheckpointTuple(
-        config=Place(outline.thread_id, outline.ns, outline.id).config(),
-        checkpoint=Checkpoint(**checkpoint),  # type: ignore[typeddict-item]  # the fields are those that were put
-        metadata=metadata,
-        parent_config=Place(outline.thread_id, outline.ns, outline.parent).config() if outline.parent else None,
-        pending_writes=[decode_write(outline.thread_id, write, loaded.data, serde) for write in loaded.writes],
-    )
-
-
-def decode_write(thread_id: str, write: Write, data: Mapping[bytes, bytes], serde: Serializer) -> tuple[str, str, Any]:
-    """A pending write as its user sees it."""
-    row = write.row
-    value = decode_value(write.value, data, serde, write_place(thread_id, row))
-    return row.task_id, row.channel, value
-
-
-def decode_value(value: Stored, data: Mapping[bytes, bytes], serde: Serializer, place: str) -> Any:
-    """A stored value as its user sees it; errors name the place."""
-    literal = value.literal
-    encoded = Encoded(value.tag, data[value.digest] if literal is None else literal)
-    with located(place):
-        return _loads(serde, encoded)
-
-
-def decode_fields(header: Header, serde: Serializer) -> dict[str, Any]:
-    """The fields of a checkpoint that are not its values."""
-    try:
-        return joined_fields(header, serde)
-    except ThreadmarkError:
-        raise
-    except Exception as error:
-        raise SerializationError(f"the serializer cannot read its fields: {error}") from error
-
-
-def _loads(serde: Serializer, encoded: Encoded) -> Any:
-    try:
-        return serde.loads_typed(encoded)
-    except ThreadmarkError:
-        raise
-    except Exception as error:
-        raise SerializationError(f"the serializer cannot read it: {error}") from error

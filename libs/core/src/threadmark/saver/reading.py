@@ -5,8 +5,10 @@ from functools import partial
 from threadmark.config import Place, place
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, Transaction
+from threadmark.saver.decoding import decoded
 from threadmark.saver.kit import Kit
-from threadmark.saver.opening import Loaded, Opening, Wanted, decoded, remember
+from threadmark.saver.opening import Loaded, Opening, Wanted, remember
+from threadmark.saver.shelf import Shelf, fill
 
 
 def get_tuple(kit: Kit, config: Config) -> Operation[CheckpointTuple | None]:
@@ -22,14 +24,11 @@ def load(kit: Kit, where: Place, wanted: Wanted | None = None) -> Program[Loaded
     if found is None:
         return None
     opening = Opening(found.row, found.writes, kit.recall)
-    segments = dict(found.segments)
-    missing = [key for key in opening.missing_header_keys() if key not in segments]
-    if missing:
-        segments |= yield from kit.store.segments(where.thread_id, missing)
-    opening.open_header(segments)
-    missing = [key for key in opening.value_keys(wanted) if key not in segments]
-    if missing:
-        segments |= yield from kit.store.segments(where.thread_id, missing)
-    loaded = opening.loaded(found.epoch, segments)
-    remember(kit.recall, loaded)
+    shelf = Shelf(found.segments)
+    yield from fill(shelf, kit.store, where.thread_id, opening.missing_header_keys())
+    opening.open_header(shelf)
+    yield from fill(shelf, kit.store, where.thread_id, opening.value_keys(wanted))
+    loaded = opening.loaded(found.epoch)
+    if opening.is_news(found.epoch):
+        remember(kit.recall, loaded)
     return loaded

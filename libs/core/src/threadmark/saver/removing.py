@@ -18,7 +18,8 @@ from threadmark.program import Operation, Program, Transaction
 from threadmark.saver.delta import open_deltas
 from threadmark.saver.kit import Kit
 from threadmark.saver.listing import all_outlines
-from threadmark.saver.opening import Opening, proven_writes
+from threadmark.saver.opening import Opening, missing_headers, proven_writes
+from threadmark.saver.shelf import Shelf, fill
 from threadmark.store import CheckpointRow, Key, Outline, Scope
 
 _PAGE = 4096
@@ -100,9 +101,9 @@ def _remove(kit: Kit, thread_id: str, choose: Choice, *, everything: bool, dry_r
     while keys := survey.next_batch():
         rows = yield from kit.store.rows(thread_id, keys)
         openings = survey.open(rows)
-        headers = sorted({key for opening in openings for key in opening.missing_header_keys()})
-        segments = (yield from kit.store.segments(thread_id, headers)) if headers else {}
-        survey.take(openings, segments)
+        shelf = Shelf()
+        yield from fill(shelf, kit.store, thread_id, missing_headers(openings))
+        survey.take(openings, shelf)
     sizes = yield from kit.store.segment_sizes(thread_id)
     doomed = survey.doomed
     gone = [row for row in writes if everything or (row.ns, row.checkpoint_id) in doomed]
@@ -143,10 +144,10 @@ class _Survey:
         """The rows of survivors, proven."""
         return [Opening(row, (), self._kit.recall) for row in rows]
 
-    def take(self, openings: Sequence[Opening], segments: Mapping[bytes, bytes]) -> None:
+    def take(self, openings: Sequence[Opening], shelf: Shelf) -> None:
         """Mark what these survivors need."""
         for opening in openings:
-            opening.open_header(segments)
+            opening.open_header(shelf)
             self.marked.update(opening.header_keys())
             for value in opening.header.values.values():
                 self.marked.update(value.keys())

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from threadmark.compression import shrink
-from threadmark.digests import value_digest
+from threadmark.digests import proof
 from threadmark.rope import Source, pack, segment_keys, weave
 from threadmark.saver.kit import Kit
 from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
@@ -37,7 +37,8 @@ class Weaver:
         tag, data = encoded
         if len(data) <= LITERAL_LIMIT:
             return Stored(tag, data, b"")
-        digest = value_digest(data)
+        proven = proof(data, near[0].proof if near else None)
+        digest = proven.digest
         same = self._source(digest)
         if same is not None:
             return self._keep(Stored(tag, same.packed, digest), same)
@@ -50,7 +51,7 @@ class Weaver:
             return Stored(tag, data, b"")
         self._fresh |= woven.fresh
         packed = pack(woven.manifest)
-        return self._keep(Stored(tag, packed, digest), Source(data, woven.manifest, packed=packed))
+        return self._keep(Stored(tag, packed, digest), Source(data, woven.manifest, packed=packed, proof=proven))
 
     def inherit(self, stored: Stored) -> Stored:
         """A value that the thread already holds."""

@@ -117,7 +117,7 @@ def encode(serde: Serializer, channel: str, value: Any) -> Encoded:
     """A channel's value, encoded; errors name the channel and the way inside the value."""
     with located(f'channel "{channel}"'):
         try:
-            encoded = Encoded(*serde.dumps_typed(value))
+            encoded = Encoded.of(serde.dumps_typed(value))
         except ThreadmarkError:
             raise
         except Exception as error:

@@ -1,0 +1,81 @@
+"""From stored bytes to what a saver's user sees. Every call decodes anew, so that nothing handed out is shared."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from threadmark.config import Place
+from threadmark.errors import PlacedError, SerializationError, ThreadmarkError
+from threadmark.header import Header, Serializer, joined_fields
+from threadmark.metadata import from_json
+from threadmark.model import Checkpoint, CheckpointTuple, Metadata
+from threadmark.saver.checks import channel_place, checkpoint_place, header_place, write_place
+from threadmark.saver.opening import Loaded, Write
+from threadmark.store import Outline
+from threadmark.stored import Encoded, Stored
+
+
+def decoded(loaded: Loaded, serde: Serializer) -> CheckpointTuple:
+    """The checkpoint as its user sees it."""
+    outline, header, data = loaded.outline, loaded.header, loaded.data
+    thread_id, ns, checkpoint_id, _, parent, _, _ = outline
+    checkpoint: Checkpoint = _fields(outline, header, serde)
+    checkpoint["id"] = checkpoint_id
+    checkpoint["channel_values"] = {
+        channel: decode_channel(outline, channel, value, data, serde) for channel, value in header.values.items()
+    }
+    checkpoint["channel_versions"] = header.versions.copy()
+    return CheckpointTuple(
+        Place(thread_id, ns, checkpoint_id).config(),
+        checkpoint,
+        _metadata(outline),
+        Place(thread_id, ns, parent).config() if parent else None,
+        [decode_write(thread_id, write, data, serde) for write in loaded.writes],
+    )
+
+
+def decode_channel(
+    outline: Outline, channel: str, value: Stored, data: Mapping[bytes, bytes], serde: Serializer
+) -> Any:
+    """A channel's value as its user sees it; errors name the place."""
+    try:
+        return _loads(serde, value, data)
+    except PlacedError as error:
+        raise error.at(channel_place(outline, channel)) from error
+
+
+def decode_write(thread_id: str, write: Write, data: Mapping[bytes, bytes], serde: Serializer) -> tuple[str, str, Any]:
+    """A pending write as its user sees it; errors name the place."""
+    row = write.row
+    try:
+        return row.task_id, row.channel, _loads(serde, write.value, data)
+    except PlacedError as error:
+        raise error.at(write_place(thread_id, row)) from error
+
+
+def _fields(outline: Outline, header: Header, serde: Serializer) -> Checkpoint:
+    """The fields of a checkpoint that are not its values."""
+    try:
+        return cast("Checkpoint", joined_fields(header, serde))  # they are those that were put
+    except PlacedError as error:
+        raise error.at(header_place(outline)) from error
+    except ThreadmarkError:
+        raise
+    except Exception as error:
+        raise SerializationError(f"the serializer cannot read its fields: {error}", header_place(outline)) from error
+
+
+def _metadata(outline: Outline) -> Metadata:
+    try:
+        return from_json(outline.metadata)
+    except PlacedError as error:
+        raise error.at(checkpoint_place(outline)) from error
+
+
+def _loads(serde: Serializer, value: Stored, data: Mapping[bytes, bytes]) -> Any:
+    encoded = Encoded(value.tag, data[value.digest] if value.digest else value.packed)
+    try:
+        return serde.loads_typed(encoded)
+    except ThreadmarkError:
+        raise
+    except Exception as error:
+        raise SerializationError(f"the serializer cannot read it: {error}") from error
