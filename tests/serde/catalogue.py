@@ -173,7 +173,7 @@ EXACT: dict[str, dict[str, Make]] = {
         "NamedTuple subclass with attributes": lambda: s.attach(s.NamedChild(1, 2), note="x"),
         "namedtuple": lambda: s.Old(1, [2]),
         "attrs": lambda: s.Attr(1, [2]),
-        "attrs, frozen with cached hash": lambda: {s.FrozenAttr("a"): 1},
+        "attrs, frozen with cached hash": lambda: {s.FrozenAttr("a"): 1, s.FrozenDictAttr("a"): 2},
         "attrs with dict and converter": lambda: s.DictAttr(1),
         "msgspec.Struct": lambda: [s.Struct(1), s.FrozenStruct(a=2)],
         "TypedDict": lambda: s.Film(name="x"),

@@ -152,6 +152,11 @@ class FrozenAttr:
     x: Any
 
 
+@attrs.frozen(cache_hash=True, slots=False)
+class FrozenDictAttr:
+    x: Any
+
+
 def _converted(value: Any) -> tuple[Any, str]:
     return (value, "converted")
 
@@ -193,6 +198,22 @@ class Hidden(BaseModel):
     secret: int = Field(default=1, exclude=True)
     named: int = Field(default=2, alias="theName")
     _private: list[int] = PrivateAttr(default_factory=lambda: [1])
+
+
+class SlottedModel(BaseModel):
+    __slots__ = ("note",)
+    x: Any = None
+
+
+@dataclass
+class Hiding:
+    """What its instances hold cannot be seen."""
+
+    x: Any
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]  # what must be refused
+        return {"x": "another"}
 
 
 class Extra(BaseModel):

@@ -71,6 +71,14 @@ def test_a_buffer_comes_back_as_one(before: Any, buffer: bytearray, after: Any) 
     assert same(value, Serde().loads_typed(Serde().dumps_typed(value)))
 
 
+@pytest.mark.parametrize("length", [0, 1, 255, 256, 257, 65535, 65536, 65537])
+def test_a_buffer_of_any_length_is_suspected_wherever_it_stands(length: int) -> None:
+    buffer = bytearray(length)
+    for value in (buffer, [buffer], ["x" * 70_000, buffer], [buffer, "x" * 70_000]):
+        assert buffers.may_hold_buffer(written(value))
+        assert same(value, Serde().loads_typed(Serde().dumps_typed(value)))
+
+
 @given(plain)
 def test_values_without_a_buffer_come_back_too(value: Any) -> None:
     assert same(value, Serde().loads_typed(Serde().dumps_typed(value)))

@@ -138,6 +138,50 @@ class TestFields:
         with pytest.raises(SerializationError, match="not found under its own name"):
             serde.dumps_typed(first(a=1))
 
+    def test_what_is_remembered_of_a_class_ends_with_its_name(
+        self, make: Callable[..., Any], module: ModuleType
+    ) -> None:
+        serde = Serde()
+        value = put_into(module, make(a=...), "C")(a=1)
+        stored = serde.dumps_typed(value)
+        assert serde.loads_typed(stored) == value
+        del module.C
+        with pytest.raises(ForbiddenTypeError, match="there is no such class now"):
+            serde.loads_typed(stored)
+        with pytest.raises(SerializationError, match="not found under its own name"):
+            serde.dumps_typed(value)
+
+    def test_what_is_registered_later_counts(self, make: Callable[..., Any], module: ModuleType) -> None:
+        registry = Registry()
+        serde = Serde(registry=registry)
+        value = put_into(module, make(a=...), "C")(a=1)
+        stored = serde.dumps_typed(value)
+        assert serde.loads_typed(stored) == value
+        registry.register(module.C, "by another name", aliases=["changing:C"])
+        assert b"by another name" in serde.dumps_typed(value)[1]
+        assert serde.loads_typed(serde.dumps_typed(value)) == serde.loads_typed(stored) == value
+
+
+@pytest.mark.parametrize("make", [a_dataclass, a_model])
+def test_an_attribute_that_became_a_field_keeps_its_value(module: ModuleType, make: Callable[..., Any]) -> None:
+    old = put_into(module, make(a=1), "C")(a=2)
+    vars(old)["b"] = 3
+    tag, encoded = Serde().dumps_typed(old)
+    put_into(module, make(a=1, b=7), "C")
+    found = Serde().loads_typed((tag, encoded))
+    assert (found.a, found.b) == (2, 3)
+
+
+def test_a_module_that_is_gone_is_noticed() -> None:
+    module = ModuleType("changing")
+    sys.modules["changing"] = module
+    serde = Serde()
+    stored = serde.dumps_typed(put_into(module, a_dataclass(a=...), "C")(a=1))
+    assert serde.loads_typed(stored) == module.C(a=1)
+    del sys.modules["changing"]
+    with pytest.raises(ForbiddenTypeError, match="import it before loading"):
+        serde.loads_typed(stored)
+
 
 def test_a_class_that_became_another_kind_is_an_error(module: ModuleType) -> None:
     stored = Serde().dumps_typed(put_into(module, a_dataclass(a=...), "C")(a=1))

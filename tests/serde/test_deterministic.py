@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import pytest
 
 from serde import specimens as s
@@ -53,6 +55,21 @@ def test_the_order_of_a_set_does_not_depend_on_what_came_before_it() -> None:
     order = [type(member) for member in sorted(members, key=lambda member: alone.find(type(member).__name__.encode()))]
     assert type(Serde().loads_typed(("t", after))[2]) is set
     assert len(order) == 3
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_memory_between_the_fields_of_an_array_is_not_stored(order: Literal["C", "F"]) -> None:
+    inner = np.dtype([("a", "i1"), ("b", "f4", (2,))], align=True)
+    dtype = np.dtype([("a", "i1"), ("b", "i8"), ("c", inner), ("d", "g")], align=True)
+    encoded = set()
+    for dirt in b"\0", b"\xff":
+        array = np.frombuffer(dirt * dtype.itemsize * 6, dtype).reshape(2, 3).copy(order)
+        array["a"], array["b"], array["c"]["a"], array["c"]["b"], array["d"] = 1, 2, 3, 4, 5
+        found = Serde().loads_typed(Serde().dumps_typed(array))
+        assert found.dtype == dtype
+        assert (found == array).all()
+        encoded |= {Serde().dumps_typed(value) for value in (array, array[0, 0])}
+    assert len(encoded) == 2
 
 
 def test_the_order_of_a_dictionary_is_part_of_it() -> None:

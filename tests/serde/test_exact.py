@@ -82,3 +82,43 @@ def test_a_value_may_be_1024_levels_deep(wrap: Callable[[Any], Any]) -> None:
     assert serde.dumps_typed(serde.loads_typed((tag, encoded))) == (tag, encoded)
     with pytest.raises(SerializationError, match="nested deeper than 1024 levels"):
         serde.dumps_typed([wrap(value)])
+
+
+def test_extra_values_that_come_later_are_stored_too() -> None:
+    """The writer remembers how the model before looked, and that model is the user's to change."""
+    serde, model = Serde(), s.Extra()
+    serde.dumps_typed(model)
+    assert model.model_extra is not None
+    model.model_extra["more"] = 1
+    assert same(model, serde.loads_typed(serde.dumps_typed(model)))
+
+
+@pytest.mark.parametrize("make", [s.Point, s.Model])
+def test_what_no_attribute_can_be_called_is_refused_at_put(make: Callable[..., Any]) -> None:
+    """A dictionary takes such names, and reading them back would be an error too late."""
+    value = make(x=1)
+    vars(value)[7] = 1
+    with pytest.raises(SerializationError, match="name 7"):
+        Serde().dumps_typed(value)
+
+
+@pytest.mark.parametrize("slot", ["__pydantic_extra__", "__pydantic_private__"])
+def test_what_a_model_has_beyond_its_class_is_stored_too(slot: str) -> None:
+    """As pydantic's `model_validate(..., extra="allow")` fills it, whatever the class says of extra values."""
+    serde, bare, model = Serde(), s.Model(x=1), s.Model(x=1)
+    object.__setattr__(model, slot, {"more": 2})
+    found = serde.loads_typed(serde.dumps_typed([bare, model, bare]))
+    assert same([bare, model, bare], found)
+    assert [getattr(each, slot) for each in found] == [None, {"more": 2}, None]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(s.SlottedModel(), "note"), (s.Hiding(1), "__dict__"), (s.Extra.model_validate({"more": 2}), "name 7")],
+)
+def test_state_that_would_be_lost_is_refused_at_put(value: Any, words: str) -> None:
+    if isinstance(value, s.Extra):
+        assert value.__pydantic_extra__ is not None
+        value.__pydantic_extra__[7] = 1  # type: ignore[index]  # the very mistake
+    with pytest.raises(SerializationError, match=words):
+        Serde().dumps_typed([value])

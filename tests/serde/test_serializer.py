@@ -1,7 +1,9 @@
 """One serializer serves many threads, and imports nothing that its values do not need."""
 
+import gc
 import subprocess
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -57,6 +59,19 @@ def test_values_handed_out_share_nothing() -> None:
     first[0].model_fields_set.add("y")
     first[1]["a"].append(2)
     assert same(second, [s.Model(x=[1]), {"a": [1]}])
+
+
+def test_a_value_is_let_go_when_the_call_ends() -> None:
+    """And not when the interpreter next looks for cycles: values are large, and memory is what savers bound."""
+    point = s.Point(1, [{2, "b"}, {(3,)}])
+    seen = weakref.ref(point)
+    gc.disable()
+    try:
+        Serde().dumps_typed([point, bytearray(b"a")])
+        del point
+        assert seen() is None
+    finally:
+        gc.enable()
 
 
 def test_importing_it_imports_no_package_of_the_users_values() -> None:

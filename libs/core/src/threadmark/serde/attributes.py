@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.plan import Stored
 
-# What typing and attrs note on instances for themselves: not part of the value, and wrong in another process.
+# What typing and attrs note on instances for themselves: not part of the value, and wrong in another process. The
+# attribute for the hash must be there all the same, or the object could not be hashed.
+_ORIGIN = "__orig_class__"
 _CACHED_HASH = "_attrs_cached_hash"
-_NOT_STATE = frozenset({"__orig_class__", _CACHED_HASH})
+_NOT_STATE = frozenset({_ORIGIN, _CACHED_HASH})
 _NOT_SLOTS = frozenset({"__dict__", "__weakref__"})
 
 
@@ -30,8 +32,8 @@ class Attributes:
     """Reads and writes the `__dict__` and the slots of a class's instances."""
 
     def __init__(self, cls: type) -> None:
-        self._cls = cls
         self.has_dict = cls.__dictoffset__ != 0
+        self.set_dict = _dictionary_setter(cls) if self.has_dict else _no_dictionary
         self.slots: dict[str, Any] = {}
         for owner in reversed(cls.__mro__):
             # Types made in C have members too, but those are their content, not attributes.
@@ -49,8 +51,9 @@ class Attributes:
             # A slot that was never set raises; there is no way to ask first.
             with contextlib.suppress(AttributeError):
                 found[name] = slot.__get__(value)
-        for name in _NOT_STATE & found.keys():
-            del found[name]
+        found.pop(_ORIGIN, None)
+        if _CACHED_HASH in found:
+            found[_CACHED_HASH] = None
         return found
 
     def write(self, value: object, state: dict[str, Any]) -> None:
@@ -61,14 +64,37 @@ class Attributes:
             elif name == _CACHED_HASH:
                 slot.__set__(value, None)
         if state:
-            if not self.has_dict:
-                raise CorruptDataError(f"{self._cls.__qualname__} has no attribute {next(iter(state))!r}")
-            object.__setattr__(value, "__dict__", state)
+            self.set_dict(value, state)
+
+
+def _dictionary_setter(cls: type) -> Callable[[object, dict[str, Any]], None]:
+    """What gives an instance its dictionary: the interpreter's own descriptor."""
+    found = next((vars(owner)["__dict__"] for owner in cls.__mro__ if "__dict__" in vars(owner)), None)
+    if not isinstance(found, types.GetSetDescriptorType):
+        raise SerializationError(
+            f"{cls.__qualname__} cannot be stored as it is: it hides its instances' __dict__ behind one of its own; "
+            "register it with functions of its own"
+        )
+    return found.__set__
+
+
+def _no_dictionary(value: object, state: dict[str, Any]) -> None:
+    raise CorruptDataError(f"{type(value).__qualname__} has no attribute {next(iter(state))!r}")
 
 
 def is_state(names: Iterable[str]) -> bool:
-    """Whether these names are what `Attributes.read` would give, with nothing to leave out."""
+    """Whether `Attributes.read` would give what is under these names as it stands."""
     return _NOT_STATE.isdisjoint(names)
+
+
+def storable_names(names: Iterable[object]) -> list[str]:
+    """Names for a mark: an instance's dictionary may hold keys that no attribute can have."""
+    found = []
+    for name in names:
+        if type(name) is not str:
+            raise SerializationError(f"an attribute cannot be stored under the name {name!r}, which is not a str")
+        found.append(name)
+    return found
 
 
 def checked_names(found: object) -> list[str]:
@@ -85,25 +111,13 @@ def checked_state(found: object) -> dict[str, Any]:
     return found
 
 
-def wrong_count(names: list[str], items: list[Any]) -> CorruptDataError:
-    """The error for an object that has not one item for each name of its mark."""
-    return CorruptDataError(f"a stored object has {len(items)} items where its mark has {len(names)} names")
-
-
-def named(names: list[str], items: list[Any]) -> dict[str, Any]:
-    """The items by name."""
-    if len(items) != len(names):
-        raise wrong_count(names, items)
-    return dict(zip(names, items))  # noqa: B905 - the lengths were compared, and naming strict costs time
-
-
 def evolve(stored: Stored, state: dict[str, Any], names: Iterable[str], now: Fields) -> dict[str, Any]:
     """The state for the class as it is now, from one that was stored when its fields had these names."""
     name, source, before = stored.cls.__qualname__, "the class has changed since", frozenset(names)
     if stored.upgrade is not None:
         state = dict(stored.upgrade(state))
         source, before = "its upgrade function's result does not fit", frozenset(state)
-    missing, removed = now.names - before, before - now.names
+    missing, removed = now.names - before - state.keys(), before - now.names
     unfilled = missing - now.defaults.keys()
     if removed or unfilled:
         changes = [f"{field} was removed" for field in sorted(map(str, removed))]

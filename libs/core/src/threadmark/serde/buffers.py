@@ -13,7 +13,8 @@ from typing import Any
 from threadmark.serde.wire import NEVER_ASKED_ABOUT
 
 _ENTERED = frozenset({dict, list})
-_BUFFER_HEADERS = (b"\xc4", b"\xc5", b"\xc6")
+# What a buffer begins with, and the fewest bytes from there on: a longer header stands for a longer buffer only.
+_BUFFER_HEADERS = {b"\xc4": 2, b"\xc5": 3 + 0x100, b"\xc6": 5 + 0x10000}
 
 # Headers by how many bytes of a number, a length or a reference follow them; after a length comes text. All
 # of them can also be the first half of a character, which a second half follows.
@@ -36,8 +37,9 @@ def may_hold_buffer(encoded: bytes) -> bool:
     """Whether a buffer may have been written."""
     looks = 8 + int(len(encoded) * _LOOKS_A_BYTE)
     find, is_surely_in_span = encoded.find, _ENDS_IN_SPAN.search
-    for header in _BUFFER_HEADERS:
-        place = find(header)
+    for header, fewest in _BUFFER_HEADERS.items():
+        end = max(0, len(encoded) - fewest + 1)
+        place = find(header, 0, end)
         while place >= 0:
             looks -= 1
             if not looks:
@@ -45,7 +47,7 @@ def may_hold_buffer(encoded: bytes) -> bool:
             # The first look is the second one's beginning, without the price of a call.
             if not (is_surely_in_span(encoded, place - _LONGEST_SPAN, place) or _is_in_span(encoded, place, _PATIENCE)):
                 return True
-            place = find(header, place + 1)
+            place = find(header, place + 1, end)
     return False
 
 
@@ -54,11 +56,13 @@ def holds_stowaway(roots: Iterable[Any]) -> bool:
     asked.
     """
     level = list(roots)
-    while level:
-        if not NEVER_ASKED_ABOUT.isdisjoint(map(type, level)):
+    while True:
+        types = set(map(type, level))
+        if not NEVER_ASKED_ABOUT.isdisjoint(types):
             return True
+        if _ENTERED.isdisjoint(types):
+            return False
         level = gc.get_referents(*[value for value in level if type(value) in _ENTERED])
-    return False
 
 
 def _is_in_span(encoded: bytes, place: int, patience: int) -> bool:

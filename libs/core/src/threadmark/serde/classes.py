@@ -35,7 +35,7 @@ class Classes:
         """The name to store `cls` under; raises where the same policy would not find it again."""
         name = canonical_name(cls)
         self._check_allowed(name, cls)
-        found = _look_up(name) if "[" not in name else self._parametrized(name)
+        found = found_under(name) if "[" not in name else self._parametrized(name)
         if found is not cls:
             raise SerializationError(
                 f"{name} cannot be stored: the class is not found under its own name (it was defined "
@@ -45,17 +45,17 @@ class Classes:
 
     def find(self, name: str) -> type:
         """The class that stored data calls `name`."""
-        if len(name) > LONGEST_NAME or ":" not in name:
-            raise CorruptDataError("a stored class name is not one")
         if registered := self._registry.of_name(name):
             return registered.cls
+        if len(name) > LONGEST_NAME or ":" not in name:
+            raise CorruptDataError("a stored class name is not one")
         if "[" in name:
             return self._parametrized(name)
         self._check_allowed(name, None)
         module = name.partition(":")[0]
         if module not in sys.modules:
             self._import(module, name)
-        found = _look_up(name)
+        found = found_under(name)
         if not isinstance(found, type) or canonical_name(found) != name:
             raise ForbiddenTypeError(
                 f"{name} was stored, but there is no such class now; if it was moved or renamed, "
@@ -113,12 +113,8 @@ def canonical_name(cls: type) -> str:
     return name
 
 
-def _entry(allowed: type | str) -> str:
-    return allowed if isinstance(allowed, str) else canonical_name(allowed)
-
-
-def _look_up(name: str) -> object:
-    """What stands under `name`, read from the namespaces themselves so that nothing on the way can run."""
+def found_under(name: str) -> object:
+    """What stands under `name` now, read from the namespaces themselves so that nothing on the way can run."""
     module, _, path = name.partition(":")
     found: object = sys.modules.get(module)
     for step in path.split("."):
@@ -129,6 +125,10 @@ def _look_up(name: str) -> object:
         if found is not None and not isinstance(found, type):
             return found
     return found
+
+
+def _entry(allowed: type | str) -> str:
+    return allowed if isinstance(allowed, str) else canonical_name(allowed)
 
 
 def _split_arguments(name: str) -> tuple[str, list[str]]:

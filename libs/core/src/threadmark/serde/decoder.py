@@ -35,9 +35,8 @@ def decode(encoded: bytes, plans: Plans) -> Any:
 
     def read_array(items: list[Any]) -> Any:
         nonlocal marks
-        if items and type(items[0]) is Reader:
+        if items and type(reader := items[0]) is Reader:
             marks -= 1
-            reader: Reader = items[0]
             del items[0]
             return reader.give(items)
         return items

@@ -30,89 +30,106 @@ def encode(value: Any, plans: Plans) -> tuple[bytes, bool]:
     if not holds_stowaway([value, *encoder.open_states()]):
         return encoded, bool(encoder.states)
     shield = Shield(plans)
-    return new_pack(shield.write, surrogates=True)(shield.held(value)), True
+    return new_pack(shield.write, surrogates=True)(held(value)), True
 
 
 class _Writers(dict[type, Take]):
     """The writers of one call; the next call looks again, so that a class redefined meanwhile is noticed."""
 
-    def __init__(self, find: Callable[[type], Take]) -> None:
+    def __init__(self, plans: Plans, order: "_Order") -> None:
         super().__init__()
-        self._find = find
+        self._plans = plans
+        self._order = order
 
     def __missing__(self, cls: type) -> Take:
-        take = self[cls] = self._find(cls)
+        take = self._plans.writer(cls)
+        if cls is set or cls is frozenset:
+            take = _in_order(self._order, *take(()))
+        self[cls] = take
         return take
+
+
+class _Marks(dict[Shape, Any]):
+    """The marks of one call: a shape's definition where it is first asked for, then its reference."""
+
+    def __init__(self, new_mark: Callable[[bytes], Any]) -> None:
+        super().__init__()
+        self._new_mark = new_mark
+        self._first: dict[bytes, Shape] = {}
+        self.opaque: set[int] = set()
+
+    def __missing__(self, shape: Shape) -> Any:
+        definition = self._new_mark(shape.payload)
+        first = self._first.setdefault(shape.reference, shape)
+        # Two marks may share a reference: the first one has it, the other is written in full every time.
+        shared = first.payload == shape.payload
+        later = self[shape] = self._new_mark(shape.reference) if shared else definition
+        # A shape that was forgotten and made again (see `Shapes`) is still the one that was written.
+        now = definition if first is shape else later
+        if shape.opaque:
+            # Both live as long as the states that begin with them: the ids stay their own.
+            self.opaque |= {id(now), id(later)}
+        return now
 
 
 class Encoder:
-    """What one call has to remember: which marks it has written, and what it handed to the packer."""
+    """What one call has to remember: which marks it has written, and what it handed to the packer.
 
-    def __init__(self, plans: Plans, new_mark: Callable[[bytes], Any], depth: int = 0) -> None:
+    Nothing in here leads back to the encoder, so that the values are let go when the call ends.
+    """
+
+    def __init__(self, plans: Plans, new_mark: Callable[[bytes], Any], order: "_Order | None" = None) -> None:
         self.states: list[list[Any]] = []
-        self._plans = plans
-        self._new_mark = new_mark
-        self._depth = depth
-        self._writers = _Writers(self._writer)
-        self._marks: dict[Shape, Any] = {}
-        self._references: dict[bytes, Shape] = {}
-        self._opaque: set[int] = set()
-        self._orders: dict[int, list[Any]] = {}
+        self._writers = _Writers(plans, order or _Order(plans))
+        self._marks = _Marks(new_mark)
+        self.write = self._new_write()
 
-    def write(self, value: Any) -> list[Any]:
-        """A value's mark and state, which is all there is to it for the packer."""
-        items = self._writers[type(value)](value)
-        shape = items[0]
-        items[0] = self._marks.get(shape) or self._define(shape)
-        self.states.append(items)
-        return items
+    def _new_write(self) -> Callable[[Any], Any]:
+        """What the packer asks: a function with names of its own, because attributes would cost a tenth more."""
+        keep, writers, marks = self.states.append, self._writers, self._marks
+
+        def write(value: Any) -> list[Any]:
+            """A value's mark and state, which is all there is to it for the packer."""
+            items = writers[type(value)](value)
+            items[0] = marks[items[0]]
+            keep(items)
+            return items
+
+        return write
 
     def open_states(self) -> list[list[Any]]:
         """The states that have values of the user's in them."""
-        return [items for items in self.states if not self.is_opaque(items)]
+        return [items for items in self.states if id(items[0]) not in self._marks.opaque]
 
-    def is_opaque(self, items: list[Any]) -> bool:
-        """Whether these are the items of an opaque shape."""
-        return id(items[0]) in self._opaque
 
-    def _define(self, shape: Shape) -> Any:
-        """The mark for a shape's first time in this value; what stands for it later is remembered."""
-        definition = later = self._new_mark(shape.payload)
-        first = self._references.setdefault(shape.reference, shape)
-        # Two marks may share a reference: the first one has it, the other is written in full every time.
-        if first.payload == shape.payload:
-            later = self._new_mark(shape.reference)
-        self._marks[shape] = later
-        if shape.opaque:
-            # Both live as long as the states that begin with them: the ids stay their own.
-            self._opaque |= {id(definition), id(later)}
-        # A shape that was forgotten and made again (see `Shapes`) is still the one that was written.
-        return definition if first is shape or later is definition else later
+class _Order:
+    """A set's members in an order that is the same in every process."""
 
-    def _writer(self, cls: type) -> Take:
-        take = self._plans.writer(cls)
-        if cls is set or cls is frozenset:
-            return lambda members: [take(())[0], *self._ordered(members)]
-        return take
+    def __init__(self, plans: Plans, outer: "_Order | None" = None) -> None:
+        self._plans = plans
+        self.depth: int = outer.depth + 1 if outer else 0
+        # With the sets themselves, so that an id stays its own during the call.
+        self.known: dict[int, tuple[Iterable[Any], list[Any]]] = outer.known if outer else {}
 
-    def _ordered(self, members: Iterable[Any]) -> list[Any]:
-        """A set's members in an order that is the same in every process."""
+    def of(self, members: Iterable[Any]) -> list[Any]:
+        """The members of one set."""
         if frozenset(map(type, members)) in _SORTABLE:
             return sorted(members)
-        order = self._orders.get(id(members))
-        if order is None:
-            if self._depth == DEEPEST_SETS:
-                raise SerializationError(f"sets inside sets cannot be stored deeper than {DEEPEST_SETS} levels")
-            # Each member is encoded by itself, so that its place does not depend on marks defined elsewhere.
-            order = sorted(members, key=self._encoded_alone)
-            # The set is kept alive by the value being encoded, so its id stays its own during this call.
-            self._orders[id(members)] = order
+        if id(members) in self.known:
+            return self.known[id(members)][1]
+        if self.depth == DEEPEST_SETS:
+            raise SerializationError(f"sets inside sets cannot be stored deeper than {DEEPEST_SETS} levels")
+        # Each member is encoded by itself, so that its place does not depend on marks defined elsewhere.
+        order = sorted(members, key=self._encoded_alone)
+        self.known[id(members)] = members, order
         return order
 
     def _encoded_alone(self, member: Any) -> bytes:
-        alone = Encoder(self._plans, mark, self._depth + 1)
-        alone._orders = self._orders
-        return new_pack(alone.write, surrogates=True)(member)
+        return new_pack(Encoder(self._plans, mark, _Order(self._plans, self)).write, surrogates=True)(member)
+
+
+def _in_order(order: _Order, shape: Shape) -> Take:
+    return lambda members: [shape, *order.of(members)]
 
 
 class Held:
@@ -132,19 +149,25 @@ class Shield(Encoder):
     def __init__(self, plans: Plans) -> None:
         super().__init__(plans, mark)
 
-    def write(self, value: Any) -> Any:
-        """Like `Encoder.write`, with everything below held back from the packer."""
-        content = value.content if type(value) is Held else value
-        if type(content) is list:
-            return [self.held(item) for item in content]
-        if type(content) is dict:
-            return {self.held(key): self.held(item) for key, item in content.items()}
-        items = super().write(content)
-        return items if self.is_opaque(items) else [items[0], *map(self.held, items[1:])]
+    def _new_write(self) -> Callable[[Any], Any]:
+        """Like an encoder's, with everything below a value held back from the packer."""
+        writers, marks = self._writers, self._marks
 
-    def held(self, value: Any) -> Any:
-        """What the packer may have in place of a value."""
-        return Held(value) if type(value) in _HELD_BACK else value
+        def write(value: Any) -> Any:
+            content = value.content if type(value) is Held else value
+            if type(content) is list:
+                return [held(item) for item in content]
+            if type(content) is dict:
+                return {held(key): held(item) for key, item in content.items()}
+            shape, *state = writers[type(content)](content)
+            return [marks[shape], *(state if shape.opaque else map(held, state))]
+
+        return write
+
+
+def held(value: Any) -> Any:
+    """What the packer may have in place of a value."""
+    return Held(value) if type(value) in _HELD_BACK else value
 
 
 _HELD_BACK = NEVER_ASKED_ABOUT | {list, dict}

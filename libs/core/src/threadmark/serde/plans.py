@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.classes import Classes
+from threadmark.serde.classes import Classes, canonical_name, found_under
 from threadmark.serde.kinds import (
     arrays,
     containers,
@@ -37,6 +37,15 @@ class _Writer(NamedTuple):
     take: Take
 
 
+class _Kept(NamedTuple):
+    """A mark's reader, and where its name led when it was made."""
+
+    name: str
+    cls: type
+    registered: Registered | None
+    reader: Reader
+
+
 class _Head(NamedTuple):
     """Where a mark leads today."""
 
@@ -46,7 +55,12 @@ class _Head(NamedTuple):
 
 
 class Plans:
-    """One serializer's writers and readers, kept from call to call while the classes are the same."""
+    """One serializer's writers and readers, kept from call to call while the classes are the same.
+
+    Each call asks once for each class whether it still is the one: whether its name leads to the very object
+    that was checked when the writer or reader was made. What else was checked cannot change: the policy is
+    the serializer's own, and a class does not change its family.
+    """
 
     carried = frozenset({type(None), bool, int, float, str, bytes, list, dict})
 
@@ -76,42 +90,58 @@ class Plans:
         )
         self._families_by_letter = MappingProxyType({family.letter: family for family in self._families})
         self._writers: dict[str, _Writer] = {}
-        self._readers: dict[bytes, tuple[_Head, Reader]] = {}
+        self._readers: dict[bytes, _Kept] = {}
 
     def writer(self, cls: type) -> Take:
         """How to write values of exactly this class."""
         if take := self._kind_writers.get(cls):
             return take
         registered = self._registry.of_class(cls)
-        if registered and registered.encode:
-            return self._kept_writer(_REGISTERED + registered.name, cls, registered, None)
-        family = self._family(cls)
-        if family is None:
-            raise refusal(cls)
-        name = registered.name if registered else self._classes.name_of(cls)
-        return self._kept_writer(family.letter + name, cls, registered, family)
+        name = registered.name if registered else canonical_name(cls)
+        kept = self._writers.get(name)
+        if kept and kept.cls is cls and kept.registered is registered and (registered or found_under(name) is cls):
+            return kept.take
+        take = self._new_writer(cls, registered)
+        self._writers[name] = _Writer(cls, registered, take)
+        return take
 
     def reader(self, payload: bytes) -> Reader:
         """How to read the array that a mark announces."""
         if reader := self._kind_readers.get(payload):
             return reader
-        head, details = _parts(payload)
-        leads_to = self._leads_to(head[:1], head[1:])
         kept = self._readers.get(payload)
-        if kept is not None and kept[0] == leads_to:
-            return kept[1]
-        cls, family, registered = leads_to
+        if kept and self._leads_there(kept):
+            return kept.reader
+        kept = self._new_reader(payload)
+        if len(self._readers) >= _MOST_READERS:
+            self._readers.clear()
+        self._readers[payload] = kept
+        return kept.reader
+
+    def _leads_there(self, kept: _Kept) -> bool:
+        registered = self._registry.of_name(kept.name)
+        return registered is kept.registered and (registered is not None or found_under(kept.name) is kept.cls)
+
+    def _new_writer(self, cls: type, registered: Registered | None) -> Take:
+        if registered and registered.encode:
+            return _encoding(registered.encode, Definer(cls, _REGISTERED + registered.name).shape())
+        family = self._family(cls)
+        if family is None:
+            raise refusal(cls)
+        name = registered.name if registered else self._classes.name_of(cls)
+        return family.writer(Definer(cls, family.letter + name))
+
+    def _new_reader(self, payload: bytes) -> _Kept:
+        head, details = _parts(payload)
+        name = head[1:]
+        cls, family, registered = self._leads_to(head[:1], name)
         if family is not None:
             give = family.reader(Stored(cls, details, registered.upgrade if registered else None))
         elif registered is not None and registered.decode is not None:
             give = _decoding(registered.decode)
         else:
-            raise SerializationError(f"a {head[1:]!r} was stored by functions, but is registered without them now")
-        if len(self._readers) >= _MOST_READERS:
-            self._readers.clear()
-        reader = Reader(give)
-        self._readers[payload] = (leads_to, reader)
-        return reader
+            raise SerializationError(f"a {name!r} was stored by functions, but is registered without them now")
+        return _Kept(name, cls, registered, Reader(give))
 
     def _leads_to(self, letter: str, name: str) -> _Head:
         registered = self._registry.of_name(name)
@@ -126,21 +156,6 @@ class Plans:
         if cls in self._kind_writers or not family.accepts(cls):
             raise CorruptDataError(f"{name} was stored as {family.title}, and it is not one")
         return _Head(cls, family, registered)
-
-    def _kept_writer(self, head: str, cls: type, registered: Registered | None, family: Family | None) -> Take:
-        """The writer made before, unless the class or its registration is another one by now."""
-        kept = self._writers.get(head)
-        if kept is not None and kept.cls is cls and kept.registered is registered:
-            return kept.take
-        define = Definer(cls, head)
-        if family is not None:
-            take = family.writer(define)
-        elif registered is not None and registered.encode is not None:
-            take = _encoding(registered.encode, define.shape())
-        else:
-            raise refusal(cls)
-        self._writers[head] = _Writer(cls, registered, take)
-        return take
 
     def _family(self, cls: type) -> Family | None:
         return next((family for family in self._families if family.accepts(cls)), None)

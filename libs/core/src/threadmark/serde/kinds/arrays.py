@@ -1,5 +1,6 @@
 """numpy's arrays and scalars: type, shape, memory order and bytes. Arrays come back writable."""
 
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -208,16 +209,35 @@ def _content(array: Any, order: Any) -> bytes | memoryview:
     """The bytes; those in memory already where they stand there in the right order."""
     import numpy as np
 
-    if array.dtype.char in _LONG_DOUBLES and np.finfo(np.longdouble).nmant == _MANTISSA_OF_TEN_BYTES:
-        # Zeros for what the processor leaves undefined.
+    dtype = array.dtype
+    if (dtype.names or dtype.char in _LONG_DOUBLES) and not (used := _used(dtype)).all():
+        # Zeros for what nobody wrote: equal arrays have equal bytes, and no stray memory is stored.
         content = bytearray(array.tobytes(order))
-        np.frombuffer(content, np.uint8).reshape(-1, np.dtype(np.longdouble).itemsize)[:, 10:] = 0
+        np.frombuffer(content, np.uint8).reshape(-1, dtype.itemsize)[:, ~used] = 0
         return bytes(content)
-    if array.flags.c_contiguous and array.nbytes > _WORTH_A_VIEW:
-        view: memoryview = array.reshape(-1).view(np.uint8).data
+    in_order = array.T if order == "F" else array
+    if in_order.flags.c_contiguous and array.nbytes > _WORTH_A_VIEW:
+        view: memoryview = in_order.reshape(-1).view(np.uint8).data
         return view
     found: bytes = array.tobytes(order)
     return found
+
+
+def _used(dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
+    """Which bytes of an item say something: padding between fields does not, nor does that of a long double."""
+    import numpy as np
+
+    if dtype.subdtype is not None:
+        item, shape = dtype.subdtype
+        return np.tile(_used(item), math.prod(shape))
+    known: Any = dtype.fields
+    used = np.full(dtype.itemsize, known is None)
+    for name in dtype.names or ():
+        field, offset = known[name]
+        used[offset : offset + field.itemsize] |= _used(field)
+    if dtype.char in _LONG_DOUBLES and np.finfo(np.longdouble).nmant == _MANTISSA_OF_TEN_BYTES:
+        used.reshape(-1, np.dtype(np.longdouble).itemsize)[:, 10:] = False
+    return used
 
 
 def _order(found: object) -> Any:

@@ -3,13 +3,16 @@
 import sys
 from typing import Any
 
-from threadmark.serde.attributes import Fields, checked_names, checked_state, evolve, wrong_count
+from threadmark.errors import SerializationError
+from threadmark.serde.attributes import Attributes, Fields, checked_names, checked_state, evolve, storable_names
 from threadmark.serde.kinds.records import attribute_reader, attribute_writer
+from threadmark.serde.naming import naming
 from threadmark.serde.plan import Definer, Give, Shape, Stored, Take
 from threadmark.serde.shapes import Shapes
 
 # How a model's dictionary of extra values, or of private attributes, is stored.
 _NONE, _EMPTY, _HERE = 0, 1, 2
+_SLOTS = frozenset({"__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"})
 
 
 class Models:
@@ -33,29 +36,18 @@ class Models:
         """By state."""
         cls = define.cls
         fields = frozenset(cls.__pydantic_fields__)
+        if own := Attributes(cls).slots.keys() - _SLOTS:
+            raise SerializationError(
+                f"{cls.__qualname__} cannot be stored as it is: pydantic itself does not copy slots of a model's own "
+                f"({', '.join(sorted(own))}); make them private attributes"
+            )
 
         def new_shape(key: tuple[tuple[str, ...], frozenset[str], int, int]) -> Shape:
             names, fields_set, extra, private = key
             listed = () if fields == frozenset(names) else (sorted(fields),)
-            return define.shape(list(names), sorted(fields_set), extra, private, *listed)
+            return define.shape(storable_names(names), sorted(storable_names(fields_set)), extra, private, *listed)
 
-        shapes = Shapes(new_shape)
-        if cls.__private_attributes__ or cls.model_config.get("extra") == "allow":
-            return _writer_with_dictionaries(shapes)
-        # Models mostly look like the one before. Kept as one tuple, so that threads see all of it or none.
-        latest: tuple[Any, ...] = (None, None, None)
-
-        def take(model: Any) -> list[Any]:
-            nonlocal latest
-            state, given = model.__dict__, model.__pydantic_fields_set__
-            names, fields_set, shape = latest
-            if tuple(state) != names or given != fields_set:
-                names, fields_set = tuple(state), frozenset(given)
-                shape = shapes[names, fields_set, _NONE, _NONE]
-                latest = (names, fields_set, shape)
-            return [shape, *state.values()]
-
-        return take
+        return _writer(Shapes(new_shape))
 
     def reader(self, stored: Stored) -> Give:
         """By state."""
@@ -71,39 +63,54 @@ class Models:
         set_extra = slots["__pydantic_extra__"].__set__
         set_private = slots["__pydantic_private__"].__set__
         set_dict, new = slots["__dict__"].__set__, object.__new__
-        same, count = before == fields.names, len(names)
+        named = naming(names)
+        state_of = named if before == fields.names else lambda items: evolve(stored, named(items), before, fields)
 
         def give(items: list[Any]) -> Any:
-            private = checked_state(items.pop()) if private_is == _HERE else {} if private_is else None
-            extra = checked_state(items.pop()) if extra_is == _HERE else {} if extra_is else None
-            if len(items) != count:
-                raise wrong_count(names, items)
-            state = dict(zip(names, items))  # noqa: B905 - the lengths were compared, and naming strict costs time
             model = new(cls)
-            set_dict(model, state if same else evolve(stored, state, before, fields))
-            set_fields_set(model, set(fields_set))
-            set_extra(model, extra)
-            set_private(model, private)
+            set_dict(model, state_of(items))
+            set_fields_set(model, {*fields_set})
+            set_extra(model, {} if extra_is else None)
+            set_private(model, {} if private_is else None)
             return model
 
-        return give
+        def give_with_dictionaries(items: list[Any]) -> Any:
+            dictionaries = {}
+            if private_is == _HERE:
+                dictionaries[set_private] = checked_state(items.pop())
+            if extra_is == _HERE:
+                dictionaries[set_extra] = checked_state(items.pop())
+            model = give(items)
+            for set_dictionary, content in dictionaries.items():
+                set_dictionary(model, content)
+            return model
+
+        return give_with_dictionaries if _HERE in (extra_is, private_is) else give
 
 
-def _writer_with_dictionaries(shapes: Shapes[Any]) -> Take:
-    """The writer for models that may have extra values or private attributes."""
+def _writer(shapes: Shapes[Any]) -> Take:
+    """The writer for models of one class.
+
+    It asks each of them for extra values: `model_validate(..., extra="allow")` gives them to classes that have none.
+    """
+    # Models mostly look like the one before. Kept as one tuple, so that threads see all of it or none; the names as a
+    # list, which is made and compared faster.
     latest: tuple[Any, ...] = (None, None, None, None)
 
     def take(model: Any) -> list[Any]:
         nonlocal latest
         state, given, extra = model.__dict__, model.__pydantic_fields_set__, model.__pydantic_extra__
         private = model.__pydantic_private__
-        names, fields_set, same_extra, shape = latest
-        if extra == same_extra and private is None and tuple(state) == names and given == fields_set:
+        names, fields_set, without, shape = latest
+        # Whether the model is without extra values (True) or its dictionary of them is empty (False). It is not
+        # compared with a dictionary that is kept: that one is another model's, and can be filled later.
+        bare = None if extra or private is not None else extra is None
+        if bare is without and [*state] == names and given == fields_set:
             return [shape, *state.values()]
-        names, fields_set = tuple(state), frozenset(given)
-        shape = shapes[names, fields_set, _presence(extra), _presence(private)]
-        if not extra and private is None:
-            latest = (names, fields_set, extra, shape)
+        names, fields_set = [*state], frozenset(given)
+        shape = shapes[tuple(names), fields_set, _presence(extra), _presence(private)]
+        if bare is not None:
+            latest = (names, fields_set, bare, shape)
         return [shape, *state.values(), *filter(None, (extra, private))]
 
     return take
@@ -112,6 +119,7 @@ def _writer_with_dictionaries(shapes: Shapes[Any]) -> Take:
 def _presence(dictionary: dict[str, Any] | None) -> int:
     if dictionary is None:
         return _NONE
+    storable_names(dictionary)
     return _HERE if dictionary else _EMPTY
 
 

@@ -17,8 +17,9 @@ from threadmark.serde.attributes import (
     checked_state,
     evolve,
     is_state,
-    named,
+    storable_names,
 )
+from threadmark.serde.naming import naming
 from threadmark.serde.plan import Definer, Give, Stored, Take
 from threadmark.serde.shapes import Shapes
 
@@ -30,7 +31,7 @@ def attribute_writer(fields: Fields, define: Definer) -> Take:
     was never set is told from one that the class got later.
     """
     attributes = Attributes(define.cls)
-    shapes = Shapes[tuple[str, ...]](lambda names: define.shape(list(names), *_listed(fields, names)))
+    shapes = Shapes[tuple[str, ...]](lambda names: define.shape(storable_names(names), *_listed(fields, names)))
 
     def take(value: Any) -> list[Any]:
         state = attributes.read(value)
@@ -38,14 +39,19 @@ def attribute_writer(fields: Fields, define: Definer) -> Take:
 
     if attributes.slots or not attributes.has_dict:
         return take
-    known = shapes.keys()
+    # As one tuple, so that threads see all of it or none; the names as a list, which is made and compared faster.
+    latest: tuple[Any, ...] = (None, None)
 
     def take_dict(value: Any) -> list[Any]:
+        nonlocal latest
         state = value.__dict__
-        names = tuple(state)
-        if names in known or is_state(names):
-            return [shapes[names], *state.values()]
-        return take(value)
+        names, shape = latest
+        if [*state] != names:
+            if not is_state(state):
+                return take(value)
+            shape = shapes[tuple(state)]
+            latest = ([*state], shape)
+        return [shape, *state.values()]
 
     return take_dict
 
@@ -54,17 +60,22 @@ def attribute_reader(fields: Fields, stored: Stored) -> Give:
     """Builds an object from its attributes."""
     names, *listed = map(checked_names, stored.details)
     before = frozenset(listed[0] if listed else names)
-    cls, write = stored.cls, Attributes(stored.cls).write
+    same = before == fields.names
+    cls, attributes, named, new = stored.cls, Attributes(stored.cls), naming(names), object.__new__
+    set_dict, write = attributes.set_dict, attributes.write
 
     def give(items: list[Any]) -> Any:
-        state = named(names, items)
-        if before != fields.names:
-            state = evolve(stored, state, before, fields)
-        value: Any = object.__new__(cls)
-        write(value, state)
+        state = named(items)
+        value: Any = new(cls)
+        write(value, state if same else evolve(stored, state, before, fields))
         return value
 
-    return give
+    def give_dict(items: list[Any]) -> Any:
+        value: Any = new(cls)
+        set_dict(value, named(items))
+        return value
+
+    return give_dict if same and attributes.has_dict and not attributes.slots else give
 
 
 def _listed(fields: Fields, names: tuple[str, ...]) -> tuple[list[str], ...]:
@@ -164,11 +175,11 @@ class Structs:
     def reader(self, stored: Stored) -> Give:
         """By fields."""
         (names,) = map(checked_names, stored.details)
-        cls, fields = stored.cls, _struct_fields(stored.cls)
+        cls, fields, named = stored.cls, _struct_fields(stored.cls), naming(names)
         same = frozenset(names) == fields.names
 
         def give(items: list[Any]) -> Any:
-            state = named(names, items)
+            state = named(items)
             return cls(**(state if same else evolve(stored, state, names, fields)))
 
         return give
@@ -217,11 +228,11 @@ class NamedTuples:
         every: tuple[str, ...] = cls._fields
         known: dict[str, Any] = cls._field_defaults
         fields = Fields(frozenset(every), {name: always(default) for name, default in known.items()})
-        write = Attributes(cls).write
+        write, named = Attributes(cls).write, naming(names)
 
         def give(items: list[Any]) -> Any:
             attributes = checked_state(items.pop(0)) if own else {}
-            state = named(names, items)
+            state = named(items)
             if state.keys() != fields.names:
                 state = evolve(stored, state, names, fields)
             value = tuple.__new__(cls, [state[name] for name in every])
