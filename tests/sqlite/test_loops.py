@@ -103,6 +103,28 @@ def test_close_finishes_what_was_begun(tmp_path: Path) -> None:
         assert len(list(saver.list(None))) == len(done)
 
 
+def test_close_finishes_what_other_threads_began(tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+    saver = SqliteSaver(path, durability="normal")
+
+    def put_until_closed(name: int) -> int:
+        for number in range(10_000):
+            try:
+                saver.put(at(f"{name} {number}"), checkpoint(), {}, {})
+            except ClosedError:
+                return number
+        raise AssertionError("the saver was never closed")
+
+    with ThreadPoolExecutor(4) as pool:
+        counts = [pool.submit(put_until_closed, name) for name in range(4)]
+        while len(list(saver.list(None, limit=20))) < 20:
+            pass
+        saver.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["threads.db"]
+    with SqliteSaver(path) as reopened:
+        assert len(list(reopened.list(None))) == sum(each.result() for each in counts)
+
+
 def test_no_thread_is_left_behind(tmp_path: Path) -> None:
     before = threading.active_count()
     for number in range(3):

@@ -21,9 +21,6 @@ BEGIN_READ = "BEGIN"
 BEGIN_WRITE = "BEGIN IMMEDIATE"
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
-SAVEPOINT = "SAVEPOINT threadmark_one"
-RELEASE = "RELEASE threadmark_one"
-ROLLBACK_TO = "ROLLBACK TO threadmark_one"
 
 # Free pages go to the end of the file and are cut off; then the log, which may hold the old ones, is emptied.
 GIVE_SPACE_BACK = "PRAGMA incremental_vacuum"
@@ -119,9 +116,13 @@ ORDER BY c.rank DESC
 LIMIT 1
 """
 
-ROW = f"""
+# In two parts, because SQLite would use neither index for an OR of lists.
+ROWS = f"""
 SELECT {_ROW}
-{_OF_THREAD} AND c.ns = ? AND {_WITH_ID}
+{_OF_THREAD} AND c.ns = ? AND c.rank IN ({{places}}) AND c.id IS NULL
+UNION ALL
+SELECT {_ROW}
+{_OF_THREAD} AND c.ns = ? AND c.id IN ({{places}})
 """
 
 # A checkpoint and its ancestors, nearest first.
@@ -195,6 +196,13 @@ SELECT {_WRITE}
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_write AS w ON w.thread = t.number
 WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
+"""
+
+WRITES_OF_CHECKPOINTS = f"""
+SELECT {_WRITE}
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_write AS w ON w.thread = t.number
+WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id IN ({{places}})
 """
 
 WRITES_OF_THREAD = f"""

@@ -1,7 +1,7 @@
 """The store operations in SQL. A thread has a small number here, so that its long name stands in one row only."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from threadmark.program import Many, Program, Query
 from threadmark.store import (
@@ -32,6 +32,8 @@ from threadmark_sqlite.columns import (
 
 _KEYS_AT_ONCE = 256
 
+T = TypeVar("T")
+
 
 class SqliteStore(Store):
     """The rows of every saver on one database."""
@@ -52,8 +54,7 @@ class SqliteStore(Store):
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         found: dict[bytes, bytes] = {}
         for some in _chunks(keys):
-            statement = sql.SEGMENTS.format(places=", ".join("?" * len(some)))
-            rows = yield Query(statement, (to_column(thread_id), *some))
+            rows = yield Query(_with_places(sql.SEGMENTS, some), (to_column(thread_id), *some))
             found.update((key, from_blob_column(data)) for key, data in rows)
         return found
 
@@ -64,9 +65,11 @@ class SqliteStore(Store):
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
         found: list[CheckpointRow] = []
-        for ns, checkpoint_id in keys:
-            rows = yield Query(sql.ROW, (to_column(thread_id), to_column(ns), *_twice(checkpoint_id)))
-            found += [checkpoint_row(thread_id, columns) for columns in rows]
+        for ns, ids in _by_namespace(keys):
+            for some in _chunks([to_column(one) for one in ids]):
+                asked = (to_column(thread_id), to_column(ns), *some)
+                rows = yield Query(_with_places(sql.ROWS, some), (*asked, *asked))
+                found += [checkpoint_row(thread_id, columns) for columns in rows]
         return found
 
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
@@ -75,9 +78,10 @@ class SqliteStore(Store):
             rows = yield Query(sql.WRITES_OF_THREAD, (thread,))
             return [write_row(columns) for columns in rows]
         found: list[WriteRow] = []
-        for ns, checkpoint_id in keys:
-            rows = yield Query(sql.WRITES_OF_CHECKPOINT, (thread, to_column(ns), id_column(checkpoint_id)))
-            found += [write_row(columns) for columns in rows]
+        for ns, ids in _by_namespace(keys):
+            for some in _chunks([id_column(one) for one in ids]):
+                rows = yield Query(_with_places(sql.WRITES_OF_CHECKPOINTS, some), (thread, to_column(ns), *some))
+                found += [write_row(columns) for columns in rows]
         return found
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
@@ -119,8 +123,9 @@ class SqliteStore(Store):
         for row in change.checkpoints:
             yield Query(sql.REMOVE_CHECKPOINT, (number, to_column(row.outline.ns), *_twice(row.outline.id)))
             yield Query(sql.ADD_CHECKPOINT, checkpoint_columns(number, row))
-        yield Many(sql.ADD_WRITE, [write_columns(number, row) for row in change.writes if row.idx >= 0])
-        yield Many(sql.REPLACE_WRITE, [write_columns(number, row) for row in change.writes if row.idx < 0])
+        if change.writes:
+            yield Many(sql.ADD_WRITE, [write_columns(number, row) for row in change.writes if row.idx >= 0])
+            yield Many(sql.REPLACE_WRITE, [write_columns(number, row) for row in change.writes if row.idx < 0])
         return Added(epoch)
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
@@ -164,12 +169,25 @@ def _twice(checkpoint_id: str) -> tuple[str, str]:
     return column, column
 
 
-def _chunks(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+def _by_namespace(keys: Sequence[Key]) -> Iterable[tuple[str, list[str]]]:
+    """The ids of checkpoints, by their namespace."""
+    ids: dict[str, list[str]] = {}
+    for ns, checkpoint_id in keys:
+        ids.setdefault(ns, []).append(checkpoint_id)
+    return ids.items()
+
+
+def _chunks(keys: Sequence[T]) -> Iterator[Sequence[T]]:
     """Keys in groups of a few sizes only, the last key repeated, so that few different statements are prepared."""
     for start in range(0, len(keys), _KEYS_AT_ONCE):
         some = tuple(keys[start : start + _KEYS_AT_ONCE])
         size = 1 << (len(some) - 1).bit_length()
         yield some + some[-1:] * (size - len(some))
+
+
+def _with_places(statement: str, keys: Sequence[object]) -> str:
+    """A statement that takes so many keys."""
+    return statement.format(places=", ".join("?" * len(keys)))
 
 
 def _clauses(scope: Scope, after: Outline | None) -> tuple[list[str], list[Any]]:

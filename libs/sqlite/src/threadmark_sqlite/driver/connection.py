@@ -4,6 +4,7 @@ import sqlite3
 import time
 from contextlib import closing
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -26,7 +27,7 @@ class Settings(NamedTuple):
         return f"SQLite database {self.path!r}"
 
 
-plain_text = partial(str, encoding="utf-8", errors="surrogateescape")
+plain_text = methodcaller("decode", "utf-8", "surrogateescape")
 """How text columns are read: damaged text must reach the row's check, which names its place, and not fail before."""
 
 

@@ -1,4 +1,4 @@
-"""A database file: readers have connections of their own and never wait, writers share a thread and commits."""
+"""A database file: readers have connections of their own and never wait, writers share one connection and commits."""
 
 import asyncio
 import os
@@ -47,7 +47,7 @@ class FileDriver:
         """Run the program in one transaction and return its result."""
         handles = self._of_this_process()
         if transaction.writes:
-            return handles.writer.jobs.submit(transaction).result()
+            return handles.writer.run(transaction)
         return handles.read(transaction)
 
     async def arun(self, transaction: Transaction) -> Any:

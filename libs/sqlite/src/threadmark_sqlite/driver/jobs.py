@@ -45,6 +45,17 @@ class Jobs:
         self._turns: dict[asyncio.AbstractEventLoop, list[Job]] = {}
         self._closing = threading.Lock()
         self._closed = False
+        self._taken = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything that was handed over has been done."""
+        return not self._taken and self._queue.empty()
+
+    def expect_open(self) -> None:
+        """Raise ClosedError once no more is taken."""
+        if self._closed:
+            raise ClosedError("this saver was closed; open a new one")
 
     def submit(self, transaction: Transaction) -> Future[Any]:
         """The result to come, once it is committed."""
@@ -72,7 +83,9 @@ class Jobs:
 
     def next_batch(self) -> list[Job]:
         """What is waiting, as soon as anything is; empty once everything is done and no more will come."""
+        self._taken = False
         batch = self._queue.get()
+        self._taken = True
         while 0 < len(batch) < _BATCH:
             try:
                 more = self._queue.get_nowait()
@@ -86,16 +99,16 @@ class Jobs:
 
     def _end_turn(self, loop: asyncio.AbstractEventLoop) -> None:
         turn = self._turns.pop(loop)
-        try:
-            for start in range(0, len(turn), _BATCH):
-                self._hand_over(turn[start : start + _BATCH])
-        except ClosedError as error:
-            _settle_all((job.future, Failed(error)) for job in turn)
+        for start in range(0, len(turn), _BATCH):
+            jobs = turn[start : start + _BATCH]
+            try:
+                self._hand_over(jobs)
+            except ClosedError as error:  # those before are still done
+                _settle_all((job.future, Failed(error)) for job in jobs)
 
     def _hand_over(self, jobs: list[Job]) -> None:
         with self._closing:
-            if self._closed:
-                raise ClosedError("this saver was closed; open a new one")
+            self.expect_open()
             self._queue.put(jobs)
 
 

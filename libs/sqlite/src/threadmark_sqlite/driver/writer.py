@@ -1,100 +1,110 @@
-"""Group commit: one thread writes for all callers, and as many of them as wait share a commit.
+"""Group commit: what waits to be written shares a transaction, and is answered after the commit that holds its rows.
 
-Each operation runs in a savepoint of its own, so that one that fails leaves its neighbours alone; everybody is
-answered after the commit that holds their rows, not before.
+A transaction in which something fails is rolled back and done again in halves, down to the one that fails alone: so
+nobody suffers from a neighbour, and the many that do not fail pay nothing for that.
+
+A blocking caller that finds nobody else writing does its own, on its own thread: to hand it over and to wait would
+take two changes of threads, which cost as much as the statements.
 """
 
 import sqlite3
 import threading
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from threadmark.errors import ThreadmarkError
 from threadmark.program import Transaction, play
 from threadmark_sqlite import sql
-from threadmark_sqlite.driver.connection import Settings, connect, execute, transact, translated
-from threadmark_sqlite.driver.jobs import Failed, Job, Jobs, answer
-
-
-class _BatchLostError(Exception):
-    """SQLite ended the whole transaction because of one operation's error."""
+from threadmark_sqlite.driver.connection import Settings, connect, execute, translated
+from threadmark_sqlite.driver.jobs import Failed, Jobs, answer
 
 
 class Writer:
-    """The thread that writes. It opens its own connection, and closes it when told to stop."""
+    """The connection that writes, opened when it is first used, and the thread that serves whoever waits."""
 
     def __init__(self, settings: Settings) -> None:
         self.jobs = Jobs()
         self.turn = threading.Lock()
-        """Held while the thread is in SQLite."""
+        """Held by whoever uses the connection."""
         self._settings = settings
+        self._connection: sqlite3.Connection | None = None
         self._thread = threading.Thread(target=self._work, name="threadmark-sqlite-writer", daemon=True)
         self._thread.start()
+
+    def run(self, transaction: Transaction) -> Any:
+        """The program's result, once it is committed."""
+        if not (self._may_be_done_here() and self.turn.acquire(blocking=False)):
+            return self.jobs.submit(transaction).result()
+        try:
+            self.jobs.expect_open()
+            (outcome,) = self._outcomes([transaction])
+        finally:
+            self.turn.release()
+        if isinstance(outcome, Failed):
+            raise outcome.error
+        return outcome
 
     def close(self) -> None:
         """Finish what was submitted, then stop."""
         self.jobs.close()
         self._thread.join()
+        with self.turn:
+            if self._connection is not None:
+                self._connection.close()
+
+    def _may_be_done_here(self) -> bool:
+        """Whether the caller may write by itself: nobody is ahead of it, and it is not the main thread.
+
+        An interrupt (Ctrl-C) is raised in the main thread between any two instructions. The turn might never be given
+        back.
+        """
+        return self.jobs.idle and threading.current_thread() is not threading.main_thread()
 
     def _work(self) -> None:
-        connection: sqlite3.Connection | None = None
         while jobs := self.jobs.next_batch():
             batch = [job for job in jobs if job.begin()]
-            if not batch:
-                continue
-            try:
+            if batch:
                 with self.turn:
-                    connection = connection or connect(self._settings)
-                    outcomes = self._served(connection, batch)
-            except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
-                outcomes = [Failed(error)] * len(batch)
-            answer(zip(batch, outcomes, strict=True))
-        if connection is not None:
-            connection.close()
+                    outcomes = self._outcomes([job.transaction for job in batch])
+                answer(zip(batch, outcomes, strict=True))
 
-    def _served(self, connection: sqlite3.Connection, batch: list[Job]) -> list[Any]:
-        """What came of each job of a batch."""
-        outcomes = self._together(connection, batch) if len(batch) > 1 else None
-        if outcomes is None:
-            outcomes = [self._alone(connection, job.transaction) for job in batch]
-        if any(job.transaction.frees for job in batch):
-            self._give_space_back(connection)
+    def _outcomes(self, transactions: Sequence[Transaction]) -> list[Any]:
+        """What came of each, in their order."""
+        try:
+            connection = self._connection = self._connection or connect(self._settings)
+            if connection.in_transaction:  # an error may strike while another is dealt with: a stack may be full
+                connection.execute(sql.ROLLBACK)
+            outcomes = self._together(connection, transactions)
+            if any(transaction.frees for transaction in transactions):
+                self._give_space_back(connection)
+        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
+            return [Failed(self._meant(error))] * len(transactions)
         return outcomes
 
-    def _together(self, connection: sqlite3.Connection, batch: list[Job]) -> list[Any] | None:
-        """The outcomes of a batch that shares one commit; None where it could not and nothing was stored."""
+    def _together(self, connection: sqlite3.Connection, transactions: Sequence[Transaction]) -> list[Any]:
+        """The outcomes of transactions that share a commit; of as many as can, where one of them fails."""
         try:
             connection.execute(sql.BEGIN_WRITE)
-            outcomes = [self._in_savepoint(connection, job.transaction) for job in batch]
+        except sqlite3.Error as error:  # somebody else has the lock, and all have waited for it long enough
+            return [Failed(self._meant(error)) for _ in transactions]
+        try:
+            outcomes = [play(transaction.program(), partial(execute, connection)) for transaction in transactions]
             connection.execute(sql.COMMIT)
-        except (sqlite3.Error, _BatchLostError):
+        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
             if connection.in_transaction:
                 connection.execute(sql.ROLLBACK)
-            return None
-        return outcomes
-
-    def _in_savepoint(self, connection: sqlite3.Connection, transaction: Transaction) -> Any:
-        connection.execute(sql.SAVEPOINT)
-        try:
-            result = play(transaction.program(), partial(execute, connection))
-        except BaseException as error:
-            if not connection.in_transaction:
-                raise _BatchLostError from error
-            connection.execute(sql.ROLLBACK_TO)
-            result = Failed(self._meant(error))
-        connection.execute(sql.RELEASE)
-        return result
-
-    def _alone(self, connection: sqlite3.Connection, transaction: Transaction) -> Any:
-        try:
-            return transact(connection, transaction)
-        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
-            return Failed(self._meant(error))
+            if len(transactions) == 1:
+                return [Failed(self._meant(error))]
+        else:
+            return outcomes
+        middle = len(transactions) // 2
+        first = self._together(connection, transactions[:middle])
+        return first + self._together(connection, transactions[middle:])
 
     def _meant(self, error: BaseException) -> BaseException:
         if not isinstance(error, sqlite3.Error):
             return error
-        meaning: ThreadmarkError = translated(error, self._settings)
+        meaning = translated(error, self._settings)
         meaning.__cause__ = error
         return meaning
 
