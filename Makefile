@@ -10,8 +10,9 @@ help: ## What can be made here
 demo: .venv/.ready ## The main job, shown: an agent is killed in the middle and goes on
 	$(BIN)/python examples/langgraph_agent.py
 
-test: .venv/.ready ## The whole suite, on real databases (a Postgres server is installed if it can be)
+test: .venv/.ready ## The whole suite, on real databases (Postgres and PgBouncer are installed if they can be)
 	@scripts/ensure-postgres >/dev/null
+	@scripts/ensure-pgbouncer >/dev/null || true
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 check: .venv/.ready ## Format, lint and types

@@ -5,6 +5,10 @@
 Without a URL it starts a server of its own with the tests' cluster (fsync on). Both savers have databases of their
 own, the same data and a pool of 16 connections; they take turns, and a ratio is the median over the rounds of two
 measurements that follow each other. Bytes are those of tables and indexes after VACUUM.
+
+Many at once are 32 conversations, each in a thread or an asyncio task of its own: a step is the pending write of its
+task and then the checkpoint, which holds one more message of 600 letters. They go on from a checkpoint that the saver
+has just stored, outside the measured time, as every step of a run but the first does.
 """
 
 import argparse
@@ -14,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,17 +34,17 @@ from workloads import Step
 
 _POOL = 16
 _AT_ONCE = 32
-_EACH = 4  # steps on each of the runs at once
+_EACH = 10  # steps of each of the runs at once
+_MESSAGES = (20, 200)  # that their conversations hold already
 _LAST = 50  # steps of the long run that are timed
 _READS = 20
+_LISTED = 50
 _PEER_OPTIONS = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
 _SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(oid)), 0)
 FROM pg_class
 WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname NOT LIKE '%migration%'
 """
-
-Config = Mapping[str, Any]
 
 
 class Savers(NamedTuple):
@@ -101,7 +106,6 @@ def _long_run(savers: Savers, rounds: int) -> Iterator[str]:
     """The end of a long chat, which `_storage` left behind: putting, getting, listing."""
     yield "| operation | langgraph-checkpoint-postgres | threadmark-postgres | times faster |"
     yield "|---|---:|---:|---:|"
-    config = workloads.thread("chat")
 
     def put(saver: Any, number: int) -> float:
         *_, before = workloads.chat(saver.get_next_version, 500 - _LAST)
@@ -111,24 +115,33 @@ def _long_run(savers: Savers, rounds: int) -> Iterator[str]:
         )
         return _seconds(lambda: workloads.drive(saver, start, [step._replace(tasks=()) for step in steps]))
 
-    def get(saver: Any, _: int) -> float:
-        return _seconds(lambda: [saver.get_tuple(config) for _ in range(_READS)])
-
-    def listing(saver: Any, _: int) -> float:
-        return _seconds(lambda: list(saver.list(config, limit=50)))
-
     yield _compared(f"put, the last {_LAST} of 500", _LAST, put, savers, rounds)
-    yield _compared("get of the newest of 500", _READS, get, savers, rounds)
-    yield _compared("list of 50", 1, listing, savers, rounds)
+    for saver in savers:
+        workloads.drive(saver, workloads.thread("langchain"), workloads.langchain_chat(saver.get_next_version))
+    for name, kind in (("chat", "plain dictionaries"), ("langchain", "LangChain messages")):
+        config = workloads.thread(name)
+        get, listing = partial(_get, config), partial(_list, config)
+        yield _compared(f"get of the newest, 500 {kind}", _READS, get, savers, rounds)
+        yield _compared(f"list of {_LISTED}, 500 {kind}", 1, listing, savers, rounds)
+
+
+def _get(config: Mapping[str, Any], saver: Any, _: int) -> float:
+    return _seconds(lambda: [saver.get_tuple(config) for _ in range(_READS)])
+
+
+def _list(config: Mapping[str, Any], saver: Any, _: int) -> float:
+    return _seconds(lambda: list(saver.list(config, limit=_LISTED)))
 
 
 def _at_once(savers: Savers, rounds: int) -> Iterator[str]:
-    def threads(saver: Any, number: int) -> float:
-        runs = _runs(saver, number)
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return _seconds(lambda: list(pool.map(lambda run: workloads.drive(saver, *run), runs)))
+    for messages in _MESSAGES:
 
-    yield _compared(f"steps in {_AT_ONCE} threads", _AT_ONCE * _EACH, threads, savers, rounds)
+        def threads(saver: Any, number: int, messages: int = messages) -> float:
+            runs = [(saver.put(*start), steps) for start, steps in _runs(saver, f"{messages} {number}", messages)]
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                return _seconds(lambda: list(pool.map(lambda run: workloads.drive(saver, *run), runs)))
+
+        yield _compared(_name("threads", messages), _AT_ONCE * _EACH, threads, savers, rounds)
 
 
 async def _at_once_asyncio(urls: Sequence[str], rounds: int) -> list[str]:
@@ -138,26 +151,33 @@ async def _at_once_asyncio(urls: Sequence[str], rounds: int) -> list[str]:
         PostgresSaver(urls[1], pool_size=_POOL) as ours,
     ):
         savers = Savers(AsyncPeerSaver(pool), ours)
-        ratios = []
-        for number in range(rounds + 1):
-            taken = []
-            for saver in savers:
-                runs = _runs(saver, 1000 + number)
-                start = time.perf_counter()
-                await asyncio.gather(*(workloads.adrive(saver, *run) for run in runs))
-                taken.append(time.perf_counter() - start)
-            ratios.append(taken)
-    return [_line(f"steps in {_AT_ONCE} asyncio tasks", _AT_ONCE * _EACH, ratios[1:])]
+        lines = []
+        for messages in _MESSAGES:
+            taken = [
+                [await _tasks(saver, f"tasks {messages} {number}", messages) for saver in savers]
+                for number in range(rounds + 1)
+            ]
+            lines.append(_line(_name("asyncio tasks", messages), _AT_ONCE * _EACH, taken[1:]))
+    return lines
 
 
-def _runs(saver: Any, number: int) -> list[tuple[Config, list[Step]]]:
-    steps = list(workloads.chat(saver.get_next_version, 20 + _EACH))[-_EACH:]
-    start = {"checkpoint_id": "00000000-0000-6000-8000-000000000000"}  # the writes of the first step belong to it
-    runs: list[tuple[Config, list[Step]]] = []
+async def _tasks(saver: Any, name: str, messages: int) -> float:
+    runs = [(await saver.aput(*start), steps) for start, steps in _runs(saver, name, messages)]
+    begun = time.perf_counter()
+    await asyncio.gather(*(workloads.adrive(saver, *run) for run in runs))
+    return time.perf_counter() - begun
+
+
+def _runs(saver: Any, name: str, messages: int) -> Iterator[tuple[tuple[Any, ...], list[Step]]]:
+    """For each run the arguments of the put that it goes on from, and its steps."""
+    before, *steps = list(workloads.chat(saver.get_next_version, messages + _EACH))[-_EACH - 1 :]
     for run in range(_AT_ONCE):
-        config = workloads.thread(f"{number} {run}")
-        runs.append(({"configurable": config["configurable"] | start}, steps))
-    return runs
+        start = (before.checkpoint, before.metadata, before.checkpoint["channel_versions"])
+        yield (workloads.thread(f"{name} {run}"), *start), steps
+
+
+def _name(callers: str, messages: int) -> str:
+    return f"steps in {_AT_ONCE} {callers}, {messages} messages"
 
 
 def _compared(name: str, operations: int, measure: Callable[[Any, int], float], savers: Savers, rounds: int) -> str:

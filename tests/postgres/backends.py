@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import psycopg_pool
 
+from postgres.bouncer import shared_bouncer
 from postgres.cluster import shared
 from threadmark import Saver
 from threadmark.conformance import Opener
@@ -53,6 +54,18 @@ def partitioned(_: Path) -> Iterator[Opener]:
 
         def open_saver(**options: Any) -> Saver:
             return PostgresSaver(shared().url, schema=schema, pool_size=4, prepare=False, **options)
+
+        yield open_saver
+
+
+@contextmanager
+def pgbouncer(_: Path) -> Iterator[Opener]:
+    """A PgBouncer in transaction mode, older than its support of prepared statements."""
+    bouncer = shared_bouncer()
+    with _schema() as schema:
+
+        def open_saver(**options: Any) -> Saver:
+            return PostgresSaver(bouncer.url, schema=schema, pool_size=4, prepare=False, **options)
 
         yield open_saver
 
@@ -134,6 +147,7 @@ def from_asyncio_pool(_: Path) -> Iterator[Opener]:
 BACKENDS = {
     "url": from_url,
     "partitioned": partitioned,
+    "pgbouncer": pgbouncer,
     "sealed": sealed,
     "pool": from_pool,
     "connection": from_connection,

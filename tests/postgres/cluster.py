@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -34,8 +35,8 @@ class Cluster:
     def __init__(self, *, durable: bool = False, primary: "Cluster | None" = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="threadmark-postgres-"))
         self.data = self.folder / "data"
-        self.port = _free_port()
-        self._user = _server_user()
+        self.port = free_port()
+        self._user = server_user()
         if self._user:
             shutil.chown(self.folder, self._user)
         if primary is None:
@@ -80,7 +81,8 @@ class Cluster:
         first = int((self.data / "postmaster.pid").read_text().split()[0])
         children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
         for process in [first, *map(int, children)]:
-            os.kill(process, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it was about to end anyway, as that of a closed connection is
+                os.kill(process, signal.SIGKILL)
 
     def promote(self) -> None:
         """Make a standby the primary."""
@@ -105,17 +107,8 @@ class Cluster:
 
     def _command(self, program: str, *arguments: object, check: bool = True) -> None:
         command = [str(_server_binaries() / program), *map(str, arguments)]
-        if self._user:
-            command = [
-                "setpriv",
-                f"--reuid={self._user}",
-                f"--regid={self._user}",
-                "--clear-groups",
-                "--",
-                *command,
-            ]
         outcome = subprocess.run(
-            command,
+            as_user(self._user, command),
             capture_output=True,
             text=True,
             check=False,
@@ -135,16 +128,7 @@ def shared() -> Cluster:
     return cluster
 
 
-@functools.cache
-def _server_binaries() -> Path:
-    script = ROOT / "scripts" / "ensure-postgres"
-    found = subprocess.run([script], capture_output=True, text=True, check=False)
-    if found.returncode:
-        raise AssertionError(found.stderr)
-    return Path(found.stdout.strip())
-
-
-def _server_user() -> str | None:
+def server_user() -> str | None:
     """Whom the server runs as: it refuses to run as root."""
     if os.geteuid() != 0:
         return None
@@ -152,11 +136,28 @@ def _server_user() -> str | None:
     return "postgres" if "postgres" in users else "nobody"
 
 
-def _free_port() -> int:
+def as_user(user: str | None, command: list[str]) -> list[str]:
+    """The command, run by this user."""
+    if user is None:
+        return command
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--", *command]
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         return port
+
+
+@functools.cache
+def _server_binaries() -> Path:
+    script = ROOT / "scripts" / "ensure-postgres"
+    found = subprocess.run([script], capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise AssertionError(found.stderr)
+    return Path(found.stdout.strip())
 
 
 def _quoted(value: str) -> str:

@@ -204,13 +204,25 @@ def test_a_cancelled_task_finishes_on_a_connection_that_was_given(url: str) -> N
 def test_a_forked_process_opens_connections_of_its_own(url: str, cluster: Cluster) -> None:
     assert cluster.port
     program = """
-import os, sys
+import faulthandler, os, sys, threading, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say about a fork beside threads
 sys.path.insert(0, sys.argv[2])
 from postgres.steps import *
 from threadmark_postgres import PostgresSaver
 saver = PostgresSaver(sys.argv[1])
 play(saver, "one", 2)
-child = os.fork()
+held, forked = threading.Event(), threading.Event()
+def hold():
+    with saver._postgres._changing:
+        held.set()
+        forked.wait()
+other = threading.Thread(target=hold)
+other.start()
+held.wait()
+faulthandler.dump_traceback_later(60, exit=True)
+if (child := os.fork()) != 0:
+    forked.set()
+    other.join()
 play(saver, "child" if child == 0 else "parent", 3)
 if child == 0:
     os._exit(0 if count(saver, "one") == 1 else 1)

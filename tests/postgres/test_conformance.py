@@ -21,6 +21,8 @@ _OWN = [("url", "asyncio"), ("url", "blocking")]
 _WAYS = [
     *_OWN,
     ("partitioned", "asyncio"),
+    ("pgbouncer", "asyncio"),
+    ("pgbouncer", "blocking"),
     ("sealed", "asyncio"),
     ("pool", "blocking"),
     ("connection", "blocking"),

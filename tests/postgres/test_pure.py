@@ -17,7 +17,7 @@ from threadmark_postgres.driver.exchange import Conversation, conversation
 from threadmark_postgres.driver.failures import Patience, passes, translated
 from threadmark_postgres.schema import in_schema
 
-SETTINGS = Settings("postgresql://secret:password@somewhere/agents", None, 1, True, "threadmark", 0.0)
+SETTINGS = Settings("postgresql://secret:password@somewhere/agents", None, 1, True, "threadmark", 0.0, True)
 
 
 @given(st.text(st.characters(codec=None, exclude_categories=[])))

@@ -91,6 +91,29 @@ def test_an_older_checkpoint_takes_three_round_trips(proxy: Proxy, url: str) -> 
         assert found.checkpoint["channel_values"]["count"] == 5
 
 
+@pytest.mark.parametrize("face", FACES)
+def test_the_history_of_a_delta_channel_takes_five_round_trips_however_long_it_is(
+    proxy: Proxy, url: str, face: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with through(proxy, url) as warm, through(proxy, url) as cold:
+            config = await aplay(warm, "one", 1, 100)
+            for number in range(1, 30):
+                checkpoint, metadata, versions = step(number, 100)
+                del checkpoint["channel_values"]["messages"], versions["messages"]
+                config = await face(warm).aput(config, checkpoint, metadata, versions)
+                await warm.aput_writes(config, [("deltas", f"written {number} " * 200)], f"task-{number}")
+            for saver, trips in ((warm, 4), (cold, 5)):  # the one that stored them remembers the headers
+                calls = face(saver)
+                await calls.aget_tuple(thread("unknown"))
+                before = proxy.round_trips
+                history = await calls.aget_delta_channel_history(config=config, channels=["deltas"])
+                assert len(history["deltas"]["writes"]) == 28
+                assert proxy.round_trips - before == trips
+
+    asyncio.run(body())
+
+
 def test_a_thread_that_lost_its_newest_checkpoint_is_still_read(url: str) -> None:
     with PostgresSaver(url) as saver:
         config = thread("one")

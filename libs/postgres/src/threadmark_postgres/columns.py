@@ -10,8 +10,11 @@ from hashlib import blake2b
 from typing import Any
 from uuid import UUID
 
-from threadmark.store import CheckpointRow, Outline, WriteRow
+from threadmark.store import Change, CheckpointRow, Outline, WriteRow
 from threadmark.text import from_column, to_column
+from threadmark_postgres.arrays import Blobs, Numbers, Places, Texts
+
+Columns = tuple[Texts | Blobs | Numbers, ...]
 
 _UUID_LENGTH = 36
 _UUID_BYTES = 16
@@ -63,23 +66,22 @@ def checkpoint_row(thread_id: str, columns: Sequence[Any]) -> CheckpointRow:
     return CheckpointRow(outline(thread_id, outline_columns), header, check)
 
 
-def checkpoint_columns(rows: Sequence[CheckpointRow]) -> list[list[Any]]:
-    """The rows as arrays, one for each column of `sql.ADD_CHECKPOINTS`, in the order of their keys."""
-    items = [
-        (
-            to_column(row.outline.ns),
-            None if row.outline.id == row.outline.rank else to_column(row.outline.id),
-            to_column(row.outline.rank),
-            None if row.outline.parent is None else to_column(row.outline.parent),
-            row.outline.created_at,
-            to_column(row.outline.metadata),
-            row.header,
-            row.check,
-            run_of(row.outline.metadata),
-        )
-        for row in sorted(rows, key=lambda row: (row.outline.ns, row.outline.rank))
-    ]
-    return [list(column) for column in zip(*items, strict=True)]
+def checkpoint_columns(rows: Sequence[CheckpointRow], needs: Sequence[bytes]) -> Columns:
+    """The rows as arrays, one for each column of `sql.ADD_CHECKPOINTS`; `needs` are the segments of the only one."""
+    outlines = [row.outline for row in rows]
+    return (
+        Places([1] * len(rows)),
+        Texts(to_column(outline.ns) for outline in outlines),
+        Texts(None if outline.id == outline.rank else to_column(outline.id) for outline in outlines),
+        Texts(to_column(outline.rank) for outline in outlines),
+        Texts(None if outline.parent is None else to_column(outline.parent) for outline in outlines),
+        Numbers(outline.created_at for outline in outlines),
+        Texts(to_column(outline.metadata) for outline in outlines),
+        Blobs(row.header for row in rows),
+        Blobs(row.check for row in rows),
+        Numbers(run_of(outline.metadata) for outline in outlines),
+        Texts([_array_of_bytes(needs)] if len(rows) == 1 else [None] * len(rows)),
+    )
 
 
 def write_row(columns: Sequence[Any]) -> WriteRow:
@@ -97,22 +99,32 @@ def write_row(columns: Sequence[Any]) -> WriteRow:
     )
 
 
-def write_columns(rows: Sequence[WriteRow]) -> list[list[Any]]:
-    """The rows as arrays, one for each column of `sql.ADD_WRITES`, in the order of their keys."""
-    items = [
-        (
-            to_column(row.ns),
-            to_column(row.checkpoint_id),
-            id_column(row.task_id),
-            row.idx,
-            to_column(row.task_path),
-            to_column(row.channel),
-            row.value,
-            row.check,
-        )
-        for row in sorted(rows, key=lambda row: row[:4])
-    ]
-    return [list(column) for column in zip(*items, strict=True)] if items else [[] for _ in WriteRow._fields]
+def write_columns(rows: Sequence[WriteRow]) -> Columns:
+    """The rows as arrays, one for each column of `sql.ADD_WRITES`."""
+    return (
+        Places([1] * len(rows)),
+        Texts(to_column(row.ns) for row in rows),
+        Texts(to_column(row.checkpoint_id) for row in rows),
+        Blobs(id_column(row.task_id) for row in rows),
+        Numbers(row.idx for row in rows),
+        Texts(to_column(row.task_path) for row in rows),
+        Texts(to_column(row.channel) for row in rows),
+        Blobs(row.value for row in rows),
+        Blobs(row.check for row in rows),
+    )
+
+
+def change_columns(change: Change) -> Columns:
+    """What every statement that adds begins with: the change itself, and its segments."""
+    return (
+        Texts([to_column(change.thread_id)]),
+        Numbers([change.epoch]),
+        Numbers([change.now]),
+        Texts([None if change.continues is None else to_column(change.continues)]),
+        Places([1] * len(change.segments)),
+        Blobs(change.segments.keys()),
+        Blobs(change.segments.values()),
+    )
 
 
 def run_of(metadata: str) -> int | None:
@@ -130,6 +142,11 @@ def run_number(run_id: str) -> int:
     """The number that `run_of` gives for this run."""
     digest = blake2b(run_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
+
+
+def _array_of_bytes(items: Sequence[bytes]) -> str:
+    """An array as text, because there is no array of arrays of different lengths."""
+    return "{" + ",".join([f'"\\\\x{item.hex()}"' for item in items]) + "}"
 
 
 def _as_text(encoded: bytes) -> str:

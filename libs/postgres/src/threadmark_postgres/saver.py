@@ -40,6 +40,9 @@ class PostgresSaver(Saver):
     `prepare=False` no statement is prepared, as PgBouncer needs it in transaction mode before its release
     1.21. While the database cannot be reached, an operation is tried again for `timeout` seconds, then it
     raises StoreError.
+
+    What callers put at the same time is stored by one statement for up to sixteen of them, whatever their threads;
+    with `combine=False` each statement is one caller's and so one thread's, as tables spread over shards need it.
     """
 
     def __init__(
@@ -51,13 +54,14 @@ class PostgresSaver(Saver):
         prepare: bool = True,
         application_name: str = "threadmark",
         timeout: float = 30.0,
+        combine: bool = True,
         **options: Unpack[SaverOptions],
     ) -> None:
         if pool_size < 1:
             raise ConfigError(f"pool_size must be a number from 1 on, not {pool_size!r}")
         if schema is not None:
             quoted(schema)
-        settings = Settings("", schema, pool_size, prepare, application_name, timeout)
+        settings = Settings("", schema, pool_size, prepare, application_name, timeout, combine)
         self._postgres = _driver(database, settings)
         super().__init__(PostgresStore(schema), self._postgres, **options)
 

@@ -46,12 +46,13 @@ FROM tm.thread
 WHERE thread_id = $1::text AND live
 """
 
-LOCK = """
+_LOCK = """
 SELECT epoch, live
 FROM tm.thread
 WHERE thread_id = $1::text
-FOR UPDATE
+FOR {}
 """
+LOCK = _LOCK.format("UPDATE")
 
 REVIVE_THREAD = """
 UPDATE tm.thread
@@ -121,6 +122,8 @@ FIND_NEWEST = _FIND.format(
         LIMIT 1
     """
 )
+# Where a clock was set back, two callers that put one checkpoint at once after different parents may have stored it
+# under two ranks; the next put of it leaves one.
 FIND = _FIND.format(
     choice=f"""
         SELECT {_ALL}
@@ -130,6 +133,8 @@ FIND = _FIND.format(
         SELECT {_ALL}
         FROM tm.checkpoint AS c
         WHERE c.thread_id = $1::text AND c.ns = $2::text AND c.id = $3::text
+        ORDER BY rank DESC
+        LIMIT 1
     """
 )
 
@@ -238,61 +243,75 @@ PAGE_OF_RUN = "c.run = ${}::bigint"
 PAGE_WITH_FRAGMENT = "position(${}::text IN c.metadata) > 0"
 PAGE_AFTER = "(c.rank, c.thread_id, c.ns) < (${}::text, ${}::text, ${}::text)"
 
-# Adding, in one statement, which is one transaction and one round trip. Adders of a thread share its row's
-# lock, so they wait for removals only; `seen` is what was there before any wait and `held` what is there
-# after it. Where the two differ the rest of the statement would still see the old state, so nothing is added
-# and the statement is run again. Adders cannot wait for each other in a circle: all take their rows in the
-# same order.
+# Adding, in one statement, which is one transaction and one round trip. It adds the changes of several callers, to
+# one thread or to several, or that of one; what belongs to a change says so by its number, and each is judged for
+# itself. Adders of a thread share its row's lock. A row that a removal holds is passed over, so that nobody waits
+# here on account of others' threads; its change gets no judgement. `seen` is what was there before any lock and
+# `held` what is there with it: where the two differ the rest of the statement would still see the old state, so
+# nothing is added. Adders cannot wait for each other in a circle: all take their rows in the same order.
 _ADD = """
-WITH seen AS (
-    SELECT epoch, live, deleted_up_to
+WITH change AS (
+    SELECT *
+    FROM unnest((SELECT $1::text[]), $2::bigint[], $3::bigint[], $4::text[])
+        WITH ORDINALITY AS change (thread_id, epoch, now, continues, number)
+), seen AS (
+    SELECT thread_id, epoch, live, deleted_up_to
     FROM tm.thread
-    WHERE thread_id = $1::text
+    WHERE thread_id = ANY (ARRAY(SELECT thread_id FROM change))
 ), locked AS (
-    SELECT epoch, deleted_up_to
+    SELECT thread_id, epoch, deleted_up_to
     FROM tm.thread
-    WHERE thread_id = $1::text AND live
-    FOR SHARE
+    WHERE thread_id = ANY (ARRAY(SELECT thread_id FROM change)) AND live
+    FOR SHARE SKIP LOCKED
 ), made AS (
     INSERT INTO tm.thread (thread_id, epoch, live, created_at)
-    SELECT $1::text, $3::bigint, true, $3::bigint
-    WHERE $2::bigint IS NULL AND NOT EXISTS (SELECT FROM seen)
+    SELECT thread_id, min(now), true, min(now)
+    FROM change
+    WHERE epoch IS NULL AND thread_id NOT IN (SELECT thread_id FROM seen)
+    GROUP BY thread_id
+    ORDER BY thread_id
     ON CONFLICT DO NOTHING
-    RETURNING epoch, deleted_up_to
+    RETURNING thread_id, epoch, deleted_up_to
 ), held AS (
-    SELECT epoch, deleted_up_to, true AS live
+    SELECT thread_id, epoch, deleted_up_to, true AS live
     FROM locked
     UNION ALL
-    SELECT epoch, deleted_up_to, true
+    SELECT thread_id, epoch, deleted_up_to, true
     FROM made
     UNION ALL
-    SELECT epoch, deleted_up_to, false
+    SELECT thread_id, epoch, deleted_up_to, false
     FROM seen
     WHERE NOT live
 ), judged AS (
     SELECT
+        change.number,
+        held.thread_id,
         held.epoch,
+        held.epoch = coalesce(change.epoch, held.epoch) AS expected,
         held.live,
-        NOT EXISTS (SELECT FROM seen WHERE seen.epoch <> held.epoch) AS steady,
-        coalesce($6::text <> '' AND $6::text <= held.deleted_up_to, false) AND NOT EXISTS (
+        NOT EXISTS (SELECT FROM seen WHERE seen.thread_id = held.thread_id AND seen.epoch <> held.epoch) AS steady,
+        coalesce(change.continues <> '' AND change.continues <= held.deleted_up_to, false) AND NOT EXISTS (
             SELECT
             FROM tm.checkpoint AS c
-            WHERE c.thread_id = $1::text AND (c.rank = $6::text OR c.id = $6::text)
+            WHERE c.thread_id = held.thread_id AND (c.rank = change.continues OR c.id = change.continues)
         ) AS too_late
-    FROM held
+    FROM change
+    JOIN held ON held.thread_id = change.thread_id
 ), proven AS (
-    SELECT epoch
+    SELECT number, thread_id
     FROM judged
-    WHERE live AND steady AND NOT too_late AND epoch = coalesce($2::bigint, epoch)
+    WHERE live AND steady AND expected AND NOT too_late
 ), segments AS (
     INSERT INTO tm.segment (thread_id, key, data)
-    SELECT $1::text, fresh.key, fresh.data
-    FROM proven, unnest($4::bytea[], $5::bytea[]) AS fresh (key, data)
+    SELECT proven.thread_id, fresh.key, fresh.data
+    FROM unnest((SELECT $5::bigint[]), $6::bytea[], $7::bytea[]) AS fresh (number, key, data)
+    JOIN proven ON proven.number = fresh.number
+    ORDER BY proven.thread_id, fresh.key
     ON CONFLICT DO NOTHING
 )
 """
 _JUDGEMENT = """
-SELECT epoch, live, steady, too_late
+SELECT number, epoch, live, steady, too_late
 FROM judged
 """
 
@@ -300,28 +319,34 @@ FROM judged
 # conditions with ANY say again what the joins say, because only they surely become look-ups in an index.
 ADD_CHECKPOINTS = f"""
 {_ADD}, given AS (
-    SELECT *
-    FROM proven, unnest(
-        $7::text[], $8::text[], $9::text[], $10::text[], $11::bigint[],
-        $12::text[], $13::bytea[], $14::bytea[], $15::bigint[]
-    ) AS fresh (ns, id, rank, parent, created_at, metadata, header, checksum, run)
+    SELECT proven.thread_id, fresh.*
+    FROM unnest(
+        (SELECT $8::bigint[]), $9::text[], $10::text[], $11::text[], $12::text[], $13::bigint[],
+        $14::text[], $15::bytea[], $16::bytea[], $17::bigint[], $18::text[]
+    ) AS fresh (number, ns, id, rank, parent, created_at, metadata, header, checksum, run, needs)
+    JOIN proven ON proven.number = fresh.number
+    ORDER BY proven.thread_id, fresh.ns, fresh.rank
 ), outranked AS (
     DELETE FROM tm.checkpoint AS c
     USING given
-    WHERE c.thread_id = $1::text AND c.ns = given.ns AND c.rank = given.id AND c.id IS NULL
-        AND c.ns = ANY ($7::text[]) AND c.rank = ANY ($8::text[])
+    WHERE c.thread_id = given.thread_id AND c.ns = given.ns AND c.rank = given.id AND c.id IS NULL
+        AND c.thread_id = ANY (ARRAY(SELECT thread_id FROM change))
+        AND c.ns = ANY (ARRAY(SELECT ns FROM given))
+        AND c.rank = ANY (ARRAY(SELECT id FROM given))
     RETURNING c.rank
 ), renamed AS (
     DELETE FROM tm.checkpoint AS c
     USING given
-    WHERE c.thread_id = $1::text AND c.ns = given.ns AND c.rank <> given.rank
+    WHERE c.thread_id = given.thread_id AND c.ns = given.ns AND c.rank <> given.rank
         AND c.id = coalesce(given.id, given.rank)
-        AND c.ns = ANY ($7::text[]) AND c.id = ANY (ARRAY(SELECT coalesce(id, rank) FROM given))
+        AND c.thread_id = ANY (ARRAY(SELECT thread_id FROM change))
+        AND c.ns = ANY (ARRAY(SELECT ns FROM given))
+        AND c.id = ANY (ARRAY(SELECT coalesce(id, rank) FROM given))
     RETURNING c.rank
 ), added AS (
     INSERT INTO tm.checkpoint AS c
         (thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)
-    SELECT $1::text, ns, id, rank, parent, created_at, metadata, header, checksum, run
+    SELECT thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run
     FROM given
     WHERE (SELECT count(*) FROM outranked) + (SELECT count(*) FROM renamed) >= 0
     ON CONFLICT (thread_id, ns, rank) DO UPDATE
@@ -334,9 +359,9 @@ ADD_CHECKPOINTS = f"""
         run = excluded.run
 ), headed AS (
     INSERT INTO tm.head AS h (thread_id, ns, rank, needs)
-    SELECT $1::text, ns, rank, $16::bytea[]
+    SELECT thread_id, ns, rank, needs::bytea[]
     FROM given
-    WHERE $16::bytea[] IS NOT NULL
+    WHERE needs IS NOT NULL
     ON CONFLICT (thread_id, ns) DO UPDATE
     SET rank = excluded.rank, needs = excluded.needs
     WHERE h.rank <= excluded.rank
@@ -349,10 +374,13 @@ ADD_WRITES = f"""
 {_ADD}, added AS (
     INSERT INTO tm.write AS w
         (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
-    SELECT $1::text, fresh.*
-    FROM proven, unnest(
-        $7::text[], $8::text[], $9::bytea[], $10::int[], $11::text[], $12::text[], $13::bytea[], $14::bytea[]
-    ) AS fresh
+    SELECT proven.thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum
+    FROM unnest(
+        (SELECT $8::bigint[]), $9::text[], $10::text[], $11::bytea[], $12::bigint[],
+        $13::text[], $14::text[], $15::bytea[], $16::bytea[]
+    ) AS fresh (number, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
+    JOIN proven ON proven.number = fresh.number
+    ORDER BY proven.thread_id, ns, checkpoint_id, task_id, idx
     ON CONFLICT (thread_id, ns, checkpoint_id, task_id, idx) DO UPDATE
     SET task_path = excluded.task_path,
         channel = excluded.channel,
@@ -362,6 +390,14 @@ ADD_WRITES = f"""
 )
 {_JUDGEMENT}
 """
+
+# Waits for a removal that holds the thread's row, and keeps the next one away. With FOR SHARE, two that have waited and
+# then both revive the thread would wait for each other; to revive it is no change of its key.
+AWAIT_REMOVAL = _LOCK.format("KEY SHARE")
+
+# Then somebody may still be reviving the thread, which that lock does not wait for; this one does. It comes second,
+# when the thread is live or about to be: of those that waited for a removal with it, each would be in the others' way.
+AWAIT_REVIVAL = _LOCK.format("SHARE")
 
 # Removing; the thread is locked by then.
 REMOVE = """

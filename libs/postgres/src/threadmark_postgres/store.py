@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 from threadmark.errors import StoreError
@@ -20,7 +21,9 @@ from threadmark.store import (
 )
 from threadmark.text import from_column, to_column
 from threadmark_postgres import sql
+from threadmark_postgres.arrays import Portion
 from threadmark_postgres.columns import (
+    change_columns,
     checkpoint_columns,
     checkpoint_row,
     from_id_column,
@@ -120,8 +123,9 @@ class PostgresStore(Store):
 
     def add(self, change: Change) -> Program[Added]:
         """One statement; more only where a deleted thread begins anew, or somebody else was quicker."""
+        waits = chain([sql.AWAIT_REMOVAL], repeat(sql.AWAIT_REVIVAL))
         for _ in range(_ATTEMPTS):
-            added = yield from self._add_once(change)
+            added = yield from self._add_once(change, waits)
             if added is not None:
                 return added
         raise StoreError(
@@ -162,15 +166,15 @@ class PostgresStore(Store):
     def _query(self, statement: str, *params: Any, sole: bool = False) -> Query:
         return Query(in_schema(statement, self._schema), params, sole)
 
-    def _add_once(self, change: Change) -> Program[Added | None]:
-        """What became of the change; None where it must be tried again."""
+    def _add_once(self, change: Change, waits: Iterator[str]) -> Program[Added | None]:
+        """What became of the change; None where it must be tried again, after a wait where somebody has the thread."""
         thread = to_column(change.thread_id)
-        for query in self._adding(change, thread):
+        for query in self._adding(change):
             rows = yield query
-            judgement = next(iter(rows), None)
-            if judgement is None:
-                return None if change.epoch is None else Added(0)
-            epoch, live, steady, too_late = judgement
+            if not rows:
+                found = yield self._query(next(waits), thread)
+                return None if found or change.epoch is None else Added(0)
+            ((_, epoch, live, steady, too_late),) = rows
             if change.epoch not in (None, epoch):
                 return Added(epoch)
             if not steady:
@@ -182,18 +186,19 @@ class PostgresStore(Store):
                 return None
         return Added(epoch)
 
-    def _adding(self, change: Change, thread: str) -> Iterator[Query]:
-        segments = sorted(change.segments.items())
-        keys, data = [key for key, _ in segments], [data for _, data in segments]
-        continues = None if change.continues is None else to_column(change.continues)
-        start = (thread, change.epoch, change.now, keys, data, continues)
+    def _adding(self, change: Change) -> Iterator[Query]:
         sole = not (change.checkpoints and change.writes)
+        start = change_columns(change)
         if change.checkpoints:
-            needs = list(change.needs) if len(change.checkpoints) == 1 else None
-            columns = checkpoint_columns(change.checkpoints)
-            yield self._query(sql.ADD_CHECKPOINTS, *start, *columns, needs, sole=sole)
+            columns = checkpoint_columns(change.checkpoints, change.needs)
+            # One statement that added a checkpoint under two ranks would see no row to replace, and add both.
+            ranked_by_id = all(row.outline.rank == row.outline.id for row in change.checkpoints)
+            params = (*start, *columns)
+            query = in_schema(sql.ADD_CHECKPOINTS, self._schema)
+            yield Query(query, Portion(params) if ranked_by_id else params, sole)
         if change.writes or not change.checkpoints:
-            yield self._query(sql.ADD_WRITES, *start, *write_columns(change.writes), sole=sole)
+            columns = write_columns(change.writes)
+            yield Query(in_schema(sql.ADD_WRITES, self._schema), Portion((*start, *columns)), sole)
 
 
 def _arrays(keys: Sequence[Key]) -> tuple[list[str], list[str]]:

@@ -1,20 +1,22 @@
 """Like `blocking`, for asyncio: a pool of one event loop, or what the user gave."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from threadmark.errors import ClosedError, ConfigError, StoreError
-from threadmark.program import Query, Rows
+from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
+from threadmark.program import Query, Rows, Transaction
 from threadmark_postgres import sql
+from threadmark_postgres.arrays import teach
 from threadmark_postgres.driver.blocking import is_idle
 from threadmark_postgres.driver.exchange import Conversation
 from threadmark_postgres.driver.settings import Settings
+from threadmark_postgres.driver.sharing import MOST, dealt, together
 
 Connection = psycopg.AsyncConnection[Any]
 
@@ -86,6 +88,7 @@ class LoopPool:
 
     async def _connect(self) -> Connection:
         connection: Connection = await psycopg.AsyncConnection.connect(**self._settings.connecting())
+        teach(connection)
         return connection
 
     def _take_back(self, connection: Connection) -> None:
@@ -124,6 +127,7 @@ class Given:
                 raise ClosedError("the connection given was closed; make a new saver, from a URL to have it reconnect")
             if not is_idle(connection):
                 raise StoreError("the connection given has an open transaction: commit it or roll it back first")
+            teach(connection)
             before = connection.autocommit
             if not before:
                 await connection.set_autocommit(True)
@@ -147,6 +151,68 @@ class Given:
                 "then one saver serves any number of loops"
             )
         self._loop = loop
+
+
+class Company:
+    """Lets the tasks that add in the same turn of an event loop share a statement."""
+
+    def __init__(self, ask: Callable[[Transaction], Awaitable[Rows]]) -> None:
+        self._ask = ask
+        self._waiting: dict[str, list[_Member]] = {}
+        self._answering: set[asyncio.Task[None]] = set()
+
+    async def rows(self, query: Query) -> Rows:
+        """This caller's rows of the common answer; none where its program has to run by itself."""
+        loop = asyncio.get_running_loop()
+        member = _Member(query, loop.create_future())
+        waiting = self._waiting.setdefault(query.sql, [])
+        waiting.append(member)
+        if len(waiting) == 1:
+            loop.call_soon(self._set_out, query.sql)
+        elif len(waiting) == MOST:
+            self._set_out(query.sql)
+        rows = await member.rows
+        if rows is None:
+            (rows,) = await self._answers([query])
+        return rows
+
+    def _set_out(self, statement: str) -> None:
+        members = [member for member in self._waiting.pop(statement, ()) if not member.rows.done()]
+        if len(members) == 1:
+            members[0].rows.set_result(None)
+        elif members:
+            # In a task of its own, because no member may be stopped when another is cancelled.
+            task = asyncio.create_task(self._answer(members))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, members: Sequence["_Member"]) -> None:
+        answers: list[Rows] = []
+        try:
+            answers = await self._answers([member.query for member in members])
+        except ThreadmarkError as error:
+            for member in members:
+                if not member.rows.done():
+                    member.rows.set_exception(error)
+        finally:
+            for place, member in enumerate(members):
+                if not member.rows.done():
+                    member.rows.set_result(answers[place] if answers else [])
+
+    async def _answers(self, queries: Sequence[Query]) -> list[Rows]:
+        try:
+            return dealt(await self._ask(together(queries)), len(queries))
+        except ThreadmarkError:
+            raise  # of the pool, not of the statement
+        except Exception:  # noqa: BLE001 - whose fault it is shows when each program runs by itself
+            return [[] for _ in queries]
+
+
+class _Member(NamedTuple):
+    """A task in company, and where it waits for its rows; None if nobody else came."""
+
+    query: Query
+    rows: asyncio.Future[Rows | None]
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
@@ -185,7 +251,7 @@ async def _answers(connection: Connection, batch: Any, *, prepare: bool | None) 
         async with connection.pipeline():
             for cursor, query in zip(cursors, batch, strict=True):
                 await _send(cursor, query, prepare=prepare)
-    return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
+    return [await cursor.fetchall() if cursor.rownumber is not None else [] for cursor in cursors]
 
 
 async def _send(cursor: Any, query: Query, *, prepare: bool | None) -> None:

@@ -1,6 +1,7 @@
 """Connections for blocking callers: a pool of this process, or what the user gave."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -9,13 +10,20 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from threadmark.errors import ClosedError, StoreError
-from threadmark.program import Query, Rows
+from threadmark.errors import ClosedError, StoreError, ThreadmarkError
+from threadmark.program import Query, Rows, Transaction
 from threadmark_postgres import sql
+from threadmark_postgres.arrays import teach
 from threadmark_postgres.driver.exchange import Conversation
 from threadmark_postgres.driver.settings import Settings
+from threadmark_postgres.driver.sharing import MOST, dealt, together
 
 Connection = psycopg.Connection[Any]
+
+_LEADERS = 2
+"""Shared statements under way at once. While both are, others wait for at most the rest of a round trip; with more,
+threads that compete for the interpreter would hardly meet.
+"""
 
 
 class Lender(Protocol):
@@ -72,6 +80,7 @@ class Pool:
 
     def _connect(self) -> Connection:
         connection: Connection = psycopg.Connection.connect(**self._settings.connecting())
+        teach(connection)
         return connection
 
     def _take_back(self, connection: Connection) -> None:
@@ -97,6 +106,7 @@ class Given:
                 raise ClosedError("the connection given was closed; make a new saver, from a URL to have it reconnect")
             if not is_idle(connection):
                 raise StoreError("the connection given has an open transaction: commit it or roll it back first")
+            teach(connection)
             before = connection.autocommit
             if not before:
                 connection.autocommit = True
@@ -111,6 +121,89 @@ class Given:
 
     def close(self) -> None:
         """Nothing: they are the user's."""
+
+
+class Company:
+    """Lets threads that add at the same time share a statement.
+
+    Up to `_LEADERS` of them lead: they send what has come together. The others wait until they are answered, or until
+    a leader that is done makes the first of them lead what has come since.
+    """
+
+    def __init__(self, ask: Callable[[Transaction], Rows]) -> None:
+        self._ask = ask
+        self._changing = threading.Lock()
+        self._waiting: dict[str, list[_Member]] = {}
+        self._leading: Counter[str] = Counter()
+
+    def rows(self, query: Query) -> Rows:
+        """This caller's rows of the common answer; none where its program has to run by itself."""
+        member = _Member(query)
+        try:
+            self._come(member)
+            if not member.leads:
+                member.turn.acquire()
+            if member.leads:
+                self._lead(member)
+        finally:
+            if member.leads:
+                self._hand_on(query.sql)
+        if member.refusal is not None:
+            raise member.refusal
+        return member.rows
+
+    def _come(self, member: "_Member") -> None:
+        statement = member.query.sql
+        with self._changing:
+            if self._leading[statement] < _LEADERS:
+                self._leading[statement] += 1
+                member.leads = True
+            else:
+                self._waiting.setdefault(statement, []).append(member)
+
+    # Whoever leads may be at the end of its stack, where no function of ours can be called any more. So the others
+    # are answered, and the lead is handed on, without one.
+
+    def _lead(self, leader: "_Member") -> None:
+        members = [leader]
+        answers: list[Rows] = []
+        refusal: ThreadmarkError | None = None
+        try:
+            with self._changing:
+                waiting = self._waiting.get(leader.query.sql, [])
+                members += waiting[: MOST - 1]
+                del waiting[: MOST - 1]
+            answers = dealt(self._ask(together([member.query for member in members])), len(members))
+        except ThreadmarkError as error:  # of the pool, not of the statement
+            refusal = error
+        except Exception:  # noqa: BLE001, S110 - whose fault it is shows when each program runs by itself
+            pass
+        finally:
+            for place, member in enumerate(members):
+                member.rows, member.refusal = answers[place] if answers else [], refusal
+                if member is not leader:
+                    member.turn.release()
+
+    def _hand_on(self, statement: str) -> None:
+        with self._changing:
+            if waiting := self._waiting.get(statement):
+                successor = waiting.pop(0)
+                successor.leads = True
+                successor.turn.release()
+            else:
+                self._leading[statement] -= 1
+
+
+class _Member:
+    """A thread in company: it goes on when its turn is released, answered or to lead."""
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        self.rows: Rows = []
+        self.refusal: ThreadmarkError | None = None
+        self.leads = False
+        self.turn = threading.Lock()
+        self.turn.acquire()
 
 
 def converse(connection: Connection, exchange: Conversation, *, prepare: bool) -> Any:
@@ -136,7 +229,7 @@ def _answers(connection: Connection, batch: Any, *, prepare: bool | None) -> lis
         with connection.pipeline():
             for cursor, query in zip(cursors, batch, strict=True):
                 _send(cursor, query, prepare=prepare)
-    return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+    return [cursor.fetchall() if cursor.rownumber is not None else [] for cursor in cursors]
 
 
 def _send(cursor: Any, query: Query, *, prepare: bool | None) -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
 
@@ -15,7 +16,10 @@ from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.exchange import conversation
 from threadmark_postgres.driver.failures import Patience, is_for_all
 from threadmark_postgres.driver.settings import Settings
+from threadmark_postgres.driver.sharing import Part
 from threadmark_postgres.migrations import is_current, migrate
+
+_drivers: WeakSet["PostgresDriver"] = WeakSet()
 
 _inherited: list[object] = []
 """Pools that a fork carried into this process. They are kept, because closing them could touch the parent's
@@ -35,28 +39,23 @@ class PostgresDriver:
         self._changing = threading.Lock()
         self._pool: blocking.Lender | None = None
         self._pools: dict[asyncio.AbstractEventLoop, aio.Lender] = {}
+        self._threads: blocking.Company | None = None
+        self._tasks: WeakKeyDictionary[asyncio.AbstractEventLoop, aio.Company] = WeakKeyDictionary()
         self._process = os.getpid()
         self._closed = False
         self._partitions: int | None = None
         self._ready = False
+        _drivers.add(self)
 
     def run(self, transaction: Transaction) -> Any:
         """Run the program in one transaction and return its result."""
         if self._given_async is not None:
             return self._run_on_loop(self._given_async.loop, transaction)
-        patience = Patience(self._settings)
-        while True:
-            lender = self._lender()
-            try:
-                with lender.lend() as connection:
-                    if not self._ready:
-                        self._prepare(connection)
-                    return self._transact(connection, transaction)
-            except psycopg.Error as error:
-                wait = patience.next_wait(error)
-                if is_for_all(error):
-                    lender.forget_idle()
-            time.sleep(wait)
+        if transaction.writes and self._settings.combine and not _may_be_interrupted():
+            with Part(transaction) as part:
+                if part.query and part.ends_with(self._company().rows(part.query)):
+                    return part.result
+        return self._run(transaction)
 
     async def arun(self, transaction: Transaction) -> Any:
         """Like `run`, for asyncio."""
@@ -65,8 +64,8 @@ class PostgresDriver:
         if self._given_async is not None:
             # The connection is not ours to throw away, so what was begun on it is finished even if nobody
             # waits.
-            return await asyncio.shield(asyncio.ensure_future(self._arun(transaction)))
-        return await self._arun(transaction)
+            return await asyncio.shield(asyncio.ensure_future(self._arun_in_company(transaction)))
+        return await self._arun_in_company(transaction)
 
     def _run_on_loop(self, loop: asyncio.AbstractEventLoop | None, transaction: Transaction) -> Any:
         """Let the loop of what was given run the program, while the caller waits on another thread."""
@@ -103,20 +102,52 @@ class PostgresDriver:
         """Like `close`, for asyncio."""
         self.close()
 
+    def begin_anew(self) -> None:
+        """In the child of a fork, where another thread may have held the lock: it will not give it back."""
+        self._changing = threading.Lock()
+
+    async def _arun_in_company(self, transaction: Transaction) -> Any:
+        if transaction.writes and self._settings.combine:
+            with Part(transaction) as part:
+                if part.query and part.ends_with(await self._company_of_loop().rows(part.query)):
+                    return part.result
+        return await self._arun(transaction)
+
+    def _run(self, transaction: Transaction) -> Any:
+        patience = Patience(self._settings)
+        while True:
+            lender = self._lender()
+            try:
+                return self._run_once(lender, transaction)
+            except psycopg.Error as error:
+                wait = patience.next_wait(error)
+                if is_for_all(error):
+                    lender.forget_idle()
+            time.sleep(wait)
+
     async def _arun(self, transaction: Transaction) -> Any:
         patience = Patience(self._settings)
         while True:
             lender = self._lender_of_loop()
             try:
-                async with lender.lend() as connection:
-                    if not self._ready:
-                        await self._aprepare(connection)
-                    return await self._atransact(connection, transaction)
+                return await self._arun_once(lender, transaction)
             except psycopg.Error as error:
                 wait = patience.next_wait(error)
                 if is_for_all(error):
                     lender.forget_idle()
             await asyncio.sleep(wait)
+
+    def _run_once(self, lender: blocking.Lender, transaction: Transaction) -> Any:
+        with lender.lend() as connection:
+            if not self._ready:
+                self._prepare(connection)
+            return self._transact(connection, transaction)
+
+    async def _arun_once(self, lender: aio.Lender, transaction: Transaction) -> Any:
+        async with lender.lend() as connection:
+            if not self._ready:
+                await self._aprepare(connection)
+            return await self._atransact(connection, transaction)
 
     def _transact(self, connection: blocking.Connection, transaction: Transaction) -> Any:
         return blocking.converse(connection, conversation(transaction), prepare=self._settings.prepare)
@@ -160,6 +191,23 @@ class PostgresDriver:
                 self._pools[loop] = aio.LoopPool(self._settings)
             return self._pools[loop]
 
+    def _company(self) -> blocking.Company:
+        with self._changing:
+            self._check_process()
+            if self._threads is None:
+                self._threads = blocking.Company(lambda transaction: self._run_once(self._lender(), transaction))
+            return self._threads
+
+    def _company_of_loop(self) -> aio.Company:
+        with self._changing:
+            self._check_process()
+            loop = asyncio.get_running_loop()
+            if loop not in self._tasks:
+                self._tasks[loop] = aio.Company(
+                    lambda transaction: self._arun_once(self._lender_of_loop(), transaction)
+                )
+            return self._tasks[loop]
+
     def _check_process(self) -> None:
         if self._closed:
             raise ClosedError("this saver was closed; open a new one")
@@ -169,3 +217,21 @@ class PostgresDriver:
             raise ClosedError("this saver's connection belongs to the process that forked; give a URL")
         _inherited.extend([self._pool, self._pools])
         self._pool, self._pools, self._process = None, {}, os.getpid()
+        self._threads, self._tasks = None, WeakKeyDictionary()
+
+
+def _may_be_interrupted() -> bool:
+    """Whether others must not depend on this thread.
+
+    An interrupt (Ctrl-C) is raised in the main thread between any two instructions. Those whom it leads might never be
+    answered.
+    """
+    return threading.current_thread() is threading.main_thread()
+
+
+def _begin_all_anew() -> None:
+    for driver in list(_drivers):
+        driver.begin_anew()
+
+
+os.register_at_fork(after_in_child=_begin_all_anew)

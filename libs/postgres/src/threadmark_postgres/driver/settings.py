@@ -21,6 +21,8 @@ class Settings(NamedTuple):
     application_name: str
     timeout: float
     """Seconds for which an operation is tried again while the database cannot be reached."""
+    combine: bool
+    """Whether callers that add at the same time may share a statement."""
 
     def __str__(self) -> str:
         given = {key: value for key, value in conninfo_to_dict(self.conninfo).items() if key in _PATH_PARAMETERS}

@@ -1,0 +1,104 @@
+"""Arrays as parameters of statements, in the form that the server's own programs read.
+
+psycopg would look at every item to find out what the array holds, write most of them as text with quotes, and take
+another type for the array from call to call, each of which the server plans anew. Here the class says it.
+"""
+
+from collections.abc import Sequence
+from itertools import chain
+from struct import Struct
+from typing import Any, ClassVar, Self
+
+import psycopg
+from psycopg.adapt import Dumper
+from psycopg.postgres import types
+from psycopg.pq import Format
+
+_HEAD = Struct("!iiIii")
+_EMPTY = Struct("!iiI")
+_LENGTH = Struct("!i")
+_NUMBER = Struct("!iq")
+_NULL = _LENGTH.pack(-1)
+
+
+class Texts(list[str | None]):
+    """A parameter of type text[]."""
+
+
+class Blobs(list[bytes | None]):
+    """A parameter of type bytea[]."""
+
+
+class Numbers(list[int | None]):
+    """A parameter of type bigint[]."""
+
+
+class Places(Numbers):
+    """To which change of a statement the items of the other arrays belong, counted from 1."""
+
+
+class Portion(tuple[Texts | Blobs | Numbers, ...]):
+    """The parameters of a statement that adds: those of one change, or several joined to be added together."""
+
+    __slots__ = ()
+
+    @property
+    def size(self) -> int:
+        """About how many bytes travel: metadata may be as large as any value."""
+        return sum(len(item) for array in self if not isinstance(array, Numbers) for item in array if item is not None)
+
+    @classmethod
+    def joined(cls, portions: Sequence[Self]) -> Self:
+        """The changes of all portions, each of which holds one."""
+        return cls(_joined(arrays) for arrays in zip(*portions, strict=True))
+
+
+def teach(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    """Let a connection accept the arrays of this module."""
+    for kind, dumper in _DUMPERS:
+        connection.adapters.register_dumper(kind, dumper)
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    kind = type(arrays[0])
+    if kind is Places:
+        return Places(place for place, array in enumerate(arrays, 1) for _ in array)
+    return kind(chain.from_iterable(arrays))
+
+
+class _ArrayDumper(Dumper):
+    format = Format.BINARY
+    element: ClassVar[int]
+
+    def dump(self, obj: Sequence[Any]) -> bytes:
+        if not obj:
+            return _EMPTY.pack(0, 0, self.element)
+        return _HEAD.pack(1, None in obj, self.element, len(obj), 1) + b"".join(self.items(obj))
+
+    def items(self, obj: Sequence[Any]) -> list[bytes]:
+        """Each item with its length before it."""
+        return [_NULL if item is None else _LENGTH.pack(len(item)) + item for item in obj]
+
+
+class _BlobsDumper(_ArrayDumper):
+    element, oid = types["bytea"].oid, types["bytea"].array_oid
+
+
+class _TextsDumper(_ArrayDumper):
+    element, oid = types["text"].oid, types["text"].array_oid
+
+    def items(self, obj: Sequence[str | None]) -> list[bytes]:
+        encoding = "utf-8"
+        if self.connection is not None and (named := self.connection.info.encoding) != "ascii":
+            encoding = named
+        return super().items([None if item is None else item.encode(encoding) for item in obj])
+
+
+class _NumbersDumper(_ArrayDumper):
+    element, oid = types["int8"].oid, types["int8"].array_oid
+
+    def items(self, obj: Sequence[int | None]) -> list[bytes]:
+        return [_NULL if item is None else _NUMBER.pack(8, item) for item in obj]
+
+
+_DUMPERS = ((Texts, _TextsDumper), (Blobs, _BlobsDumper), (Numbers, _NumbersDumper), (Places, _NumbersDumper))

@@ -1,0 +1,68 @@
+"""Statements that several callers share: what they add at the same time travels together and is committed together.
+
+A round trip, the start of a statement and a commit cost more than the rows of one change, both for the server and
+for this process. So whoever adds hands over the statement that its program begins with, and is given its own rows out
+of the common answer. Where it gets none (nobody else came, the statement failed for somebody's sake, a removal holds
+the thread), its program runs by itself: one bad change fails alone. There is no I/O in here.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Self, cast
+
+from threadmark.program import Program, Query, Rows, Transaction
+from threadmark_postgres.arrays import Portion
+
+MOST = 16
+"""Changes in a statement: with many more, the server would wait for this process, and then this process for it."""
+
+_LARGE = 64 * 1024
+"""From so many bytes on, a change has nothing to gain from company, and would keep the others waiting."""
+
+
+class Part:
+    """One caller's part: a program that waits for the answer to its first statement."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._program = transaction.program()
+        self.query: Query | None = None
+        """The statement, if others may take part in it."""
+        self.result: Any = None
+        first = next(self._program, None)
+        if isinstance(first, Query) and first.sole and isinstance(first.params, Portion) and first.params.size < _LARGE:
+            self.query = first
+
+    def ends_with(self, rows: Rows) -> bool:
+        """Whether these rows are all that the program asks for; then it has a `result`."""
+        if not rows:
+            return False
+        try:
+            self._program.send(rows)
+        except StopIteration as stop:
+            self.result = stop.value
+            return True
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._program.close()
+
+
+def together(queries: Sequence[Query]) -> Transaction:
+    """One statement in place of several that differ in their parameters; what it returns is to be `dealt`."""
+    portions = [cast("Portion", query.params) for query in queries]  # `Part.query` gives no others
+
+    def program() -> Program[Rows]:
+        rows: Rows = yield Query(queries[0].sql, Portion.joined(portions), sole=True)
+        return rows
+
+    return Transaction(program, writes=True)
+
+
+def dealt(rows: Rows, parts: int) -> list[Rows]:
+    """To each part its rows of the answer, numbered as if it had been alone."""
+    found: list[Rows] = [[] for _ in range(parts)]
+    for place, *judgement in rows:
+        found[place - 1].append((1, *judgement))
+    return found
