@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import msgpack
 
 from threadmark.compression import shrink
-from threadmark.rope import Source, join, pack, segment_keys, unpack, weave
+from threadmark.rope import Source, join, layout, pack, segment_keys, weave
 from threadmark.rope.match import Budget, Gap, matches
 
 SEGMENT_ROW = 60
@@ -46,7 +46,7 @@ class Thread:
         self.whole += len(data) + VALUE_ROW
         self.most_segments = max(self.most_segments, len(segment_keys(woven.manifest)))
         self.most_parts = max(self.most_parts, len(woven.manifest))
-        if join(unpack(packed), self.segments) != data:
+        if join(layout(packed), self.segments) != data:
             raise SystemExit("what was stored is not what was put")
         return Source(data, woven.manifest)
 

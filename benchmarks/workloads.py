@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
+from langchain_core.messages import AIMessage, HumanMessage
+
 from threadmark.ids import uuid6_text
 
 Version = Any
@@ -95,6 +97,20 @@ def chat(next_version: NextVersion, steps: int = 500, size: int = 600) -> Iterat
         message = run.message(number, size)
         messages = [*messages, message]
         yield run.step({"messages": messages}, [run.task("agent", [("messages", [message])])])
+
+
+def langchain_chat(next_version: NextVersion, steps: int = 500, size: int = 600) -> Iterator[Step]:
+    """The same conversation, its messages LangChain's objects and not plain dictionaries."""
+    kinds = {"ai": AIMessage, "human": HumanMessage}
+    messages: list[Any] = []
+    for step in chat(next_version, steps, size):
+        tasks = []
+        for task in step.tasks:
+            ((channel, written),) = task.writes
+            new = [kinds[each["type"]](content=each["content"], id=each["id"]) for each in written]
+            messages = [*messages, *new]
+            tasks.append(task._replace(writes=[(channel, new)]))
+        yield step._replace(tasks=tasks, checkpoint={**step.checkpoint, "channel_values": {"messages": messages}})
 
 
 def nested(next_version: NextVersion, steps: int = 500, size: int = 600) -> Iterator[Step]:
