@@ -24,6 +24,7 @@ sizes.
 """
 
 from collections.abc import Mapping
+from itertools import accumulate, repeat
 from typing import NamedTuple
 
 from threadmark.errors import CorruptDataError
@@ -141,6 +142,14 @@ class _Trail:
         if index == self.used:
             self.used += 1
 
+    def follow_whole(self, sizes: list[int]) -> None:
+        """Like `follow`, for the next unused segments, each of them whole."""
+        first, self.used = self.used, self.used + len(sizes)
+        self.left[first : self.used] = sizes
+        self.left_at[first : self.used] = ends = [self.position + so_far for so_far in accumulate(sizes)]
+        self.position = ends[-1]
+        self.last, self.other = self.used - 1, self.used - 2 if len(sizes) > 1 else self.last
+
 
 def _end_run(packed: bytearray, run: int) -> int:
     """Write down so many whole segments, if any; none are left to be written down."""
@@ -185,9 +194,9 @@ def _parts(packed: bytes, at: int, sizes: list[int]) -> tuple[list[tuple[int, in
         elif start == _WHOLE:
             if place != _NUMBERED or amount > len(sizes) - trail.used:
                 raise CorruptDataError("a manifest names segments that it does not list")
-            for index in range(trail.used, trail.used + amount):
-                parts.append((index, 0, sizes[index]))
-                trail.follow(index, 0, sizes[index])
+            first, end = trail.used, trail.used + amount
+            parts += zip(range(first, end), repeat(0), sizes[first:end])
+            trail.follow_whole(sizes[first:end])
         else:
             index, begin, at = _slice(packed, at, trail, place, start)
             if not 0 <= begin < begin + amount <= sizes[index]:

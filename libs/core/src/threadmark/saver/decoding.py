@@ -9,9 +9,13 @@ from threadmark.header import Header, Serializer, joined_fields
 from threadmark.metadata import from_json
 from threadmark.model import Checkpoint, CheckpointTuple, Metadata
 from threadmark.saver.checks import channel_place, checkpoint_place, header_place, write_place
+from threadmark.saver.collector import collecting_later
 from threadmark.saver.opening import Loaded, Write
 from threadmark.store import Outline
 from threadmark.stored import Encoded, Stored
+
+_LARGE = 16 * 1024
+"""From so many bytes on, a value is decoded without a collection in between."""
 
 
 def decoded(loaded: Loaded, serde: Serializer) -> CheckpointTuple:
@@ -74,7 +78,9 @@ def _metadata(outline: Outline) -> Metadata:
 def _loads(serde: Serializer, value: Stored, data: Mapping[bytes, bytes]) -> Any:
     encoded = Encoded(value.tag, data[value.digest] if value.digest else value.packed)
     try:
-        return serde.loads_typed(encoded)
+        if len(encoded.data) < _LARGE:
+            return serde.loads_typed(encoded)
+        return collecting_later(serde.loads_typed, encoded)
     except ThreadmarkError:
         raise
     except Exception as error:
