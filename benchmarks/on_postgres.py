@@ -6,6 +6,9 @@ Without a URL it starts a server of its own with the tests' cluster (fsync on). 
 own, the same data and a pool of 16 connections; they take turns, and a ratio is the median over the rounds of two
 measurements that follow each other. Bytes are those of tables and indexes after VACUUM.
 
+A saver that has just stored a run remembers the end of it; one of another process has read nothing yet when it lists
+(it remembers what it gets, and not what it lists).
+
 Many at once are 32 conversations, each in a thread or an asyncio task of its own: a step is the pending write of its
 task and then the checkpoint, which holds one more message of 600 letters. They go on from a checkpoint that the saver
 has just stored, outside the measured time, as every step of a run but the first does.
@@ -35,7 +38,7 @@ from workloads import Step
 _POOL = 16
 _AT_ONCE = 32
 _EACH = 10  # steps of each of the runs at once
-_MESSAGES = (20, 200)  # that their conversations hold already
+_MESSAGES = (20, 200, 500)  # that their conversations hold already
 _LAST = 50  # steps of the long run that are timed
 _READS = 20
 _LISTED = 50
@@ -80,7 +83,7 @@ def _report(server: str, rounds: int) -> None:
         savers = Savers(PeerSaver(pool), ours)
         savers.peer.setup()
         savers.ours.setup()
-        for line in (*_storage(savers, urls), "", *_long_run(savers, rounds), *_at_once(savers, rounds)):
+        for line in (*_storage(savers, urls), "", *_long_run(savers, urls[1], rounds), *_at_once(savers, rounds)):
             print(line, flush=True)
     for line in asyncio.run(_at_once_asyncio(urls, rounds)):
         print(line, flush=True)
@@ -102,8 +105,8 @@ def _storage(savers: Savers, urls: Sequence[str]) -> Iterator[str]:
         yield f"| {name} | {peer:,} | {ours:,} | {peer / ours:.0f}x |"
 
 
-def _long_run(savers: Savers, rounds: int) -> Iterator[str]:
-    """The end of a long chat, which `_storage` left behind: putting, getting, listing."""
+def _long_run(savers: Savers, url: str, rounds: int) -> Iterator[str]:
+    """The end of a long chat: putting, listing, getting."""
     yield "| operation | langgraph-checkpoint-postgres | threadmark-postgres | times faster |"
     yield "|---|---:|---:|---:|"
 
@@ -116,13 +119,16 @@ def _long_run(savers: Savers, rounds: int) -> Iterator[str]:
         return _seconds(lambda: workloads.drive(saver, start, [step._replace(tasks=()) for step in steps]))
 
     yield _compared(f"put, the last {_LAST} of 500", _LAST, put, savers, rounds)
-    for saver in savers:
-        workloads.drive(saver, workloads.thread("langchain"), workloads.langchain_chat(saver.get_next_version))
-    for name, kind in (("chat", "plain dictionaries"), ("langchain", "LangChain messages")):
-        config = workloads.thread(name)
-        get, listing = partial(_get, config), partial(_list, config)
-        yield _compared(f"get of the newest, 500 {kind}", _READS, get, savers, rounds)
-        yield _compared(f"list of {_LISTED}, 500 {kind}", 1, listing, savers, rounds)
+    with PostgresSaver(url) as other:
+        others = savers._replace(ours=other)
+        for kind, run in (("plain dictionaries", workloads.chat), ("LangChain messages", workloads.langchain_chat)):
+            config = workloads.thread(kind)
+            for saver in savers:
+                workloads.drive(saver, config, run(saver.get_next_version))
+            get, listing = partial(_get, config), partial(_list, config)
+            yield _compared(f"list of {_LISTED}, 500 {kind}", 1, listing, savers, rounds)
+            yield _compared("the same by another process", 1, listing, others, rounds)
+            yield _compared(f"get of the newest, 500 {kind}", _READS, get, savers, rounds)
 
 
 def _get(config: Mapping[str, Any], saver: Any, _: int) -> float:
