@@ -1,4 +1,4 @@
-"""Ids that only grow, and ranks that keep a child behind its parent."""
+"""Ids that only grow, ranks that keep a child behind its parent, and UUIDs as bytes."""
 
 import time
 import uuid
@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.base.id import uuid6
 
 from threadmark.conformance.engine import early_id
-from threadmark.ids import new_id, rank_after
+from threadmark.ids import new_id, packed_uuid, rank_after, uuid_text
 
+_UUID = "018f2c3e-7b5a-7c11-9d3f-2a6b4c8d0e1f"
 IDS = st.one_of(st.integers(0, 1 << 20).map(early_id), st.text(max_size=5), st.text("ab\x02.01f", max_size=8))
 
 
@@ -79,3 +80,28 @@ def test_a_rank_is_the_id_unless_the_clock_stepped_back() -> None:
     assert early_id(9) < stepped_back < early_id(10)
     assert early_id(9) < stepped_back < rank_after(stepped_back, early_id(2)) < early_id(10)
     assert rank_after(stepped_back, early_id(10)) == early_id(10)
+
+
+@given(st.uuids())
+def test_a_uuid_is_sixteen_bytes_and_its_text_again(number: uuid.UUID) -> None:
+    assert packed_uuid(str(number)) == number.bytes
+    assert uuid_text(number.bytes) == str(number)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _UUID.upper(),
+        _UUID.replace("-", ""),
+        f"{{{_UUID}}}",
+        _UUID[:8] + "-" + _UUID[9:13] + " " + _UUID[14:],
+        _UUID[:8] + "-" + " " * 27,
+        _UUID[:8] + "-" * 28,
+        _UUID[:8] + "-" + "0" * 27,
+        _UUID[:35] + "x",
+        _UUID[:35] + "\u0661",
+        "sixteen letters.",
+    ],
+)
+def test_what_is_no_uuid_as_it_is_usually_written_is_not_packed(text: str) -> None:
+    assert packed_uuid(text) is None

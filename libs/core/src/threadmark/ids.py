@@ -1,6 +1,7 @@
 """Checkpoint ids that only grow: UUIDs of version 6 as text, which sort by the time they were made.
 
-LangGraph makes its ids the same way, so both kinds sort among each other.
+LangGraph makes its ids the same way, so both kinds sort among each other. Where ids are only compared for equality,
+backends store the 16 bytes of a UUID.
 """
 
 import os
@@ -11,6 +12,9 @@ import time
 
 # 100 ns intervals between the start of the Gregorian calendar, where UUID time begins, and that of Unix time.
 _GREGORIAN_OFFSET = 0x01B21DD213814000
+
+UUID_BYTES = 16
+_UUID_LENGTH = 36
 
 _lock = threading.Lock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
@@ -30,6 +34,23 @@ def uuid6_text(ticks: int, entropy: int) -> str:
     high, middle, low = ticks >> 28 & 0xFFFFFFFF, ticks >> 12 & 0xFFFF, ticks & 0xFFF
     tail = 0x8000 << 48 | entropy
     return f"{high:08x}-{middle:04x}-6{low:03x}-{tail >> 48:04x}-{tail & 0xFFFFFFFFFFFF:012x}"
+
+
+def packed_uuid(text: str) -> bytes | None:
+    """The 16 bytes of a UUID as it is usually written; None for any other text, also for one that only means a UUID."""
+    if len(text) != _UUID_LENGTH or text[8] != "-":
+        return None
+    try:
+        packed = bytes.fromhex(text.replace("-", ""))
+    except ValueError:
+        return None
+    return packed if uuid_text(packed) == text else None
+
+
+def uuid_text(packed: bytes) -> str:
+    """The text of a UUID, in a third of the time that the standard library takes: every pending write has two."""
+    digits = packed.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def rank_after(parent_rank: str | None, checkpoint_id: str) -> str:

@@ -8,38 +8,31 @@ import json
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
-from uuid import UUID
 
+from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.store import Change, CheckpointRow, Outline, WriteRow
 from threadmark.text import from_column, to_column
 from threadmark_postgres.arrays import Blobs, Numbers, Places, Texts
 
 Columns = tuple[Texts | Blobs | Numbers, ...]
 
-_UUID_LENGTH = 36
-_UUID_BYTES = 16
 _TEXT, _LONGER_TEXT = b"\x01", b"\x02\x00"
 """What an id that is no UUID starts with: the second where the first would make it as long as a UUID."""
 
 
 def id_column(text: str) -> bytes:
     """An id that is only compared for equality: 16 bytes where it is a UUID as it is usually written."""
-    if len(text) == _UUID_LENGTH and text[8] == "-":
-        try:
-            packed = UUID(text)
-        except ValueError:
-            pass
-        else:
-            if str(packed) == text:
-                return packed.bytes
+    packed = packed_uuid(text)
+    if packed is not None:
+        return packed
     encoded = text.encode("utf-8", "surrogatepass")
-    return (_LONGER_TEXT if len(encoded) == _UUID_BYTES - 1 else _TEXT) + encoded
+    return (_LONGER_TEXT if len(encoded) == UUID_BYTES - 1 else _TEXT) + encoded
 
 
 def from_id_column(column: bytes) -> str:
     """The id that `id_column` was given."""
-    if len(column) == _UUID_BYTES:
-        return str(UUID(bytes=column))
+    if len(column) == UUID_BYTES:
+        return uuid_text(column)
     for start in (_TEXT, _LONGER_TEXT):
         if column.startswith(start):
             return _as_text(column.removeprefix(start))

@@ -6,29 +6,21 @@ its place.
 
 from typing import Any
 
+from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.store import CheckpointRow, Outline, WriteRow
 from threadmark.text import from_column, to_column
-
-_UUID_LENGTH = 36
-_UUID_BYTES = 16
 
 
 def id_column(text: str) -> str | bytes:
     """An id that is only compared for equality: 16 bytes where it is a UUID as it is usually written."""
-    if len(text) == _UUID_LENGTH and text[8] == "-":
-        try:
-            packed = bytes.fromhex(text.replace("-", ""))
-        except ValueError:
-            return to_column(text)
-        if _as_uuid(packed) == text:
-            return packed
-    return to_column(text)
+    packed = packed_uuid(text)
+    return to_column(text) if packed is None else packed
 
 
 def from_id_column(column: Any) -> str:
     """The id that `id_column` was given."""
-    if isinstance(column, bytes) and len(column) == _UUID_BYTES:
-        return _as_uuid(column)
+    if isinstance(column, bytes) and len(column) == UUID_BYTES:
+        return uuid_text(column)
     return from_text_column(column)
 
 
@@ -106,9 +98,3 @@ def write_columns(thread: int, row: WriteRow) -> tuple[Any, ...]:
         row.value,
         row.check,
     )
-
-
-def _as_uuid(packed: bytes) -> str:
-    """As `str(UUID(bytes=packed))`, in a third of the time: every pending write has two."""
-    digits = packed.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
