@@ -339,6 +339,13 @@ def _debug_pattern() -> re.Pattern[str]:
         return re.compile("a", re.DEBUG)
 
 
+def _misnamed() -> Any:
+    model = s.Extra.model_validate({"more": 2})
+    assert model.__pydantic_extra__ is not None
+    model.__pydantic_extra__[7] = 1  # type: ignore[index]  # the very mistake
+    return model
+
+
 # The words after each are part of the error's text.
 REFUSED: dict[str, tuple[Make, str]] = {
     "functions and lambdas": (lambda: _deep, "functions are code, not data"),
@@ -388,4 +395,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
         "its type arguments must be classes",
     ),
     "msgpack.Timestamp": (lambda: Timestamp(1), "not a kind of value"),
+    "models with slots of their own": (s.SlottedModel, "make them private attributes"),
+    "objects that hide their __dict__": (lambda: s.Hiding(1), "register it with functions of its own"),
+    "attributes whose name is no text": (_misnamed, "cannot be stored under the name 7, which is not a str"),
 }

@@ -110,15 +110,3 @@ def test_what_a_model_has_beyond_its_class_is_stored_too(slot: str) -> None:
     found = serde.loads_typed(serde.dumps_typed([bare, model, bare]))
     assert same([bare, model, bare], found)
     assert [getattr(each, slot) for each in found] == [None, {"more": 2}, None]
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(s.SlottedModel(), "note"), (s.Hiding(1), "__dict__"), (s.Extra.model_validate({"more": 2}), "name 7")],
-)
-def test_state_that_would_be_lost_is_refused_at_put(value: Any, words: str) -> None:
-    if isinstance(value, s.Extra):
-        assert value.__pydantic_extra__ is not None
-        value.__pydantic_extra__[7] = 1  # type: ignore[index]  # the very mistake
-    with pytest.raises(SerializationError, match=words):
-        Serde().dumps_typed([value])
