@@ -31,7 +31,7 @@ class Settings(NamedTuple):
     def connecting(self) -> dict[str, Any]:
         """The parameters of a new connection."""
         given = conninfo_to_dict(self.conninfo)
-        threshold: dict[str, Any] = {"prepare_threshold": 1 if self.prepare else None}
+        threshold: dict[str, Any] = {} if self.prepare else {"prepare_threshold": None}
         return {
             **_LIVELINESS,
             "application_name": self.application_name,
