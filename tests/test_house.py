@@ -58,7 +58,7 @@ SQL_MODULES = {"sql.py", "migrations.py"}
 FOREIGN_SQL = {"libs/langgraph/src/threadmark_langgraph/moving/sources.py"}
 """Modules that read other people's tables, in a statement or two beside the code that knows their shape."""
 
-PACKAGE_OF = {"core": "threadmark", **{name: f"threadmark_{name}" for name in ("sqlite", "postgres", "redis")}}
+PACKAGE_OF = {"core": "threadmark", **{name: f"threadmark_{name}" for name in ("sqlite", "postgres")}}
 BACKENDS = {package for package in PACKAGE_OF.values() if package != "threadmark"}
 
 TWINS = sorted(name for name in vars(Saver) if name.startswith("a") and hasattr(Saver, name[1:]))

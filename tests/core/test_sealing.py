@@ -1,5 +1,8 @@
 """Sealed rows: only their place and their keys open them, and nothing in them can be read or changed."""
 
+import sys
+from importlib import import_module
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,3 +97,10 @@ def test_unusable_keys_are_refused() -> None:
         Keyring({"": OLD}, "", digest_secret=SECRET)
     with pytest.raises(ConfigError, match="digest secret has 3 bytes"):
         Keyring({"old": OLD}, "old", digest_secret=b"abc")
+
+
+def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
+    monkeypatch.delitem(sys.modules, "threadmark.sealing")
+    with pytest.raises(ConfigError, match=r"threadmark\[crypto\]"):
+        import_module("threadmark.sealing")

@@ -155,7 +155,7 @@ def test_equal_values_in_other_segments_are_proven_each() -> None:
     one, other = (Stored("m", pack(manifest), proof(data).digest) for manifest in manifests)
     shelf = Shelf(segments)
     assert shelf.data(one, "a") == shelf.data(other, "a") == shelf.data(one, "a") == data
-    shelf = Shelf({key: segments[key] for key in one.keys()})  # noqa: SIM118 - not a mapping
+    shelf = Shelf({key: segments[key] for key in one.segment_keys()})
     assert shelf.data(one, "a") == data
     with pytest.raises(CorruptDataError):
         shelf.data(other, "a")

@@ -40,6 +40,13 @@ def test_memory_is_opened_by_its_scheme() -> None:
 
 
 @pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("url", ["memory:", "sqlite://:memory:"])
+def test_an_option_that_there_is_not_is_refused(url: str) -> None:
+    with pytest.raises((ConfigError, TypeError), match="keyrign"):
+        threadmark.open(url, keyrign=None)
+
+
+@pytest.mark.usefixtures("installed")
 def test_sqlite_is_opened_by_its_scheme(tmp_path: Path) -> None:
     with threadmark.open(f"sqlite:///{tmp_path}/threads.db", durability="normal") as saver:
         assert isinstance(saver, SqliteSaver)

@@ -213,3 +213,14 @@ def test_move_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert f"{len(there)} checkpoints" in capsys.readouterr().out
     with SqliteSaver("ours.db") as target:
         assert contents(target) == there
+
+
+def test_command_says_which_package_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["moving", "theirs.db", "memory:"])
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    with pytest.raises(SystemExit):
+        command.main()
+    assert "threadmark-langgraph[migrate]" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """LangGraph's names for Postgres: a URL, a connection or a pool, on both faces."""
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,9 @@ def test_asyncio_pool_of_the_user_serves_blocking_calls_on_other_threads(url: st
 def test_pipeline_is_refused_with_the_reason(url: str) -> None:
     with psycopg.connect(url) as connection, pytest.raises(ConfigError, match="leave out `pipe`"):
         PostgresSaver(connection, object())
+
+
+def test_without_the_backend_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "threadmark_postgres", None)
+    with pytest.raises(ConfigError, match=r"threadmark-langgraph\[postgres\]"):
+        PostgresSaver("postgresql://host/database")

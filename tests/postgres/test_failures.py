@@ -8,12 +8,14 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg_pool import ConnectionPool
 
 from postgres.cluster import Cluster
 from postgres.proxy import Proxy
 from postgres.steps import FACES, aplay, count, play, step, thread
 from threadmark import Saver, StoreError
 from threadmark_postgres import PostgresSaver
+from threadmark_postgres.driver.failures import passes
 
 _END_SESSIONS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -112,6 +114,22 @@ def test_an_operation_waits_for_a_server_that_comes_back() -> None:
         saver.put(config, *step(2))
         starting.join()
         assert count(saver, "one") == 2
+
+
+@pytest.mark.parametrize("host", ["database", "pool-1.internal"])
+def test_a_server_that_refuses_for_now_is_tried_again_whatever_its_name_is(host: str) -> None:
+    refused = f'connection to server at "{host}" (10.0.0.1), port 5432 failed: Connection refused'
+    assert passes(psycopg.OperationalError(refused))
+
+
+def test_a_closed_pool_of_the_user_is_told_at_once(url: str) -> None:
+    with ConnectionPool(url, min_size=1) as pool:
+        saver = PostgresSaver(pool)
+        play(saver, "thread", 1)
+    started = time.monotonic()
+    with pytest.raises(StoreError, match="closed"):
+        saver.get(thread("thread"))
+    assert time.monotonic() - started < 10  # and not the 30 s for which it would wait for a server
 
 
 def test_a_refused_role_is_told_at_once(url: str) -> None:

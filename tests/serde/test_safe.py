@@ -21,6 +21,13 @@ def crafted(head: str, *items: Any, details: tuple[Any, ...] = ()) -> tuple[str,
     return "t", packb([ExtType(84, payload), *items])
 
 
+def test_what_put_refuses_has_no_mark_of_its_own() -> None:
+    with pytest.raises(CorruptDataError):
+        Serde().loads_typed(crafted("v", 1))
+    with pytest.raises(SerializationError, match="factory"):
+        Serde().dumps_typed(defaultdict(memoryview))  # type: ignore[arg-type]  # the very mistake
+
+
 @pytest.fixture
 def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A module that would leave a file behind if it were imported."""

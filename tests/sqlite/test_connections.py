@@ -221,6 +221,12 @@ def test_a_url_that_names_no_file_says_how_to_write_one(url: str) -> None:
         SqliteSaver.from_url(url)
 
 
+@pytest.mark.parametrize("url", ["sqlite:///x.db?timeout=5", "sqlite:///x.db#y"])
+def test_a_url_with_options_says_where_they_go(url: str) -> None:
+    with pytest.raises(ConfigError, match="as arguments"):
+        SqliteSaver.from_url(url)
+
+
 def test_durability_is_full_or_normal(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="durability"):
         SqliteSaver(tmp_path / "threads.db", durability="off")

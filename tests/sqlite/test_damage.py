@@ -70,6 +70,19 @@ def test_a_missing_segment_is_an_error(database: sqlite3.Connection, saver: Save
     assert not saver.verify().problems
 
 
+def test_damaged_metadata_is_told_with_its_place(
+    database: sqlite3.Connection, saver: Saver, expected: Expected
+) -> None:
+    whole = database.serialize()
+    database.execute("UPDATE threadmark_checkpoint SET metadata = ?", ('{"run_id":"r" x',))
+    (thread_id, *_) = next(iter(expected))
+    for operation in (lambda: saver.delete_for_runs(["r"]), lambda: saver.prune([thread_id])):
+        with pytest.raises(CorruptDataError) as caught:
+            operation()
+        assert "thread" in str(caught.value.place)
+    database.deserialize(whole)
+
+
 def test_a_damaged_file_never_gives_a_wrong_value(tmp_path: Path) -> None:
     """Bits anywhere in the file, the database's own structures included: those it may refuse as a whole."""
     path = tmp_path / "damaged.db"

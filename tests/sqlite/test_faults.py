@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import aiosqlite
 import pytest
 
 import threadmark_sqlite.driver.connection as opening
@@ -35,6 +36,22 @@ def test_a_lock_held_too_long_is_an_error_and_passes(tmp_path: Path) -> None:
         saver.put(at("thread"), checkpoint({"a": 2}), {}, {"a": 1})
         asyncio.run(saver.aput_writes(first, [("a", 1)], "task"))
         assert len(list(saver.list(None))) == 2
+
+
+def test_an_aiosqlite_connection_waits_for_a_lock_as_long_as_the_saver_was_told(tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+
+    async def main() -> None:
+        async with aiosqlite.connect(path) as connection, SqliteSaver(connection, timeout=0.1) as saver:
+            assert await saver.aget(at("thread")) is None
+            async with connection.execute("PRAGMA busy_timeout") as cursor:
+                assert await cursor.fetchone() == (100,)
+            with looking_at(path) as other:
+                other.execute("BEGIN IMMEDIATE")
+                with pytest.raises(StoreError, match=r"threads\.db' has been locked .* for 0\.1 s"):
+                    await saver.aput(at("thread"), checkpoint({"a": 1}), {}, {"a": 1})
+
+    asyncio.run(main())
 
 
 def test_a_lock_that_is_let_go_in_time_is_waited_for(tmp_path: Path) -> None:

@@ -18,12 +18,22 @@ from threadmark.errors import (
 )
 from threadmark.ids import new_id
 from threadmark.memory import MemorySaver
-from threadmark.model import Checkpoint, CheckpointTuple, DeltaChannelHistory, Pruned
+from threadmark.model import (
+    ChannelStats,
+    Checkpoint,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    Problem,
+    Pruned,
+    Stats,
+    Verified,
+)
 from threadmark.saver import Saver
 from threadmark.serde import Serde
 from threadmark.urls import open  # noqa: A004 - used as `threadmark.open`
 
 __all__ = [
+    "ChannelStats",
     "Checkpoint",
     "CheckpointTuple",
     "ClosedError",
@@ -32,13 +42,16 @@ __all__ = [
     "DeltaChannelHistory",
     "ForbiddenTypeError",
     "MemorySaver",
+    "Problem",
     "Pruned",
     "Saver",
     "SchemaError",
     "Serde",
     "SerializationError",
+    "Stats",
     "StoreError",
     "ThreadmarkError",
+    "Verified",
     "new_id",
     "open",
 ]

@@ -5,11 +5,12 @@ in a few places only, and the rope stores just those.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgpack
 
 from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.serde import Serializer
 from threadmark.stored import Encoded, Stored
 from threadmark.versions import Version
 
@@ -20,16 +21,6 @@ _BAD_VERSIONS = "channel_versions must map channel names to an int of up to 64 b
 
 _PLAIN = {"v", "ts", "versions_seen", "updated_channels"}
 _SPECIAL = {"id", "channel_values", "channel_versions"}
-
-
-class Serializer(Protocol):
-    """What turns values into bytes; a user may bring one."""
-
-    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        """A tag that names the encoding, and the encoded value."""
-
-    def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        """The value that `dumps_typed` was given."""
 
 
 class Header(NamedTuple):

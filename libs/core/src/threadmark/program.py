@@ -6,7 +6,7 @@ transaction: it commits when the program returns and rolls back when it raises.
 
 An *operation* is a generator that yields transactions and is sent their results. Between two of its transactions
 it may compute for as long as it likes: no lock and no connection is held then. Every method of a saver is one
-operation; `run` and `arun` are the only code that knows whether the caller is blocking or on asyncio.
+operation. `run` and `arun` play it for the two faces; no operation knows which of them it serves.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Sequence

@@ -111,6 +111,10 @@ class SealedStore(Store):
         """
         if (yield from self._store.lock(thread_id)) is None:
             return 0
+        segments = yield from self._reseal_segments(thread_id)
+        return segments + (yield from self._reseal_rows(thread_id))
+
+    def _reseal_segments(self, thread_id: str) -> Program[int]:
         count = 0
         sizes = yield from self._store.segment_sizes(thread_id)
         for some in _batches(sorted(sizes)):
@@ -121,6 +125,10 @@ class SealedStore(Store):
                 yield from self._store.remove(thread_id, (), sorted(stale))
                 yield from self.add(_change(thread_id, opened, (), ()))
             count += len(stale)
+        return count
+
+    def _reseal_rows(self, thread_id: str) -> Program[int]:
+        count = 0
         outlines = yield from self._store.page(Scope(thread_id), None, _EVERYTHING)
         writes = yield from self._store.writes(thread_id, None)
         for keys in _batches(sorted({(outline.ns, outline.id) for outline in outlines} | {row[:2] for row in writes})):

@@ -10,10 +10,13 @@ import os
 from collections.abc import Mapping
 from hashlib import blake2b
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from threadmark.errors import ConfigError, CorruptDataError
+
+try:
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+except ImportError as missing:
+    raise ConfigError("encryption needs a further package: pip install 'threadmark[crypto]'") from missing
 
 KEY_LENGTH = 32
 _VERSION = b"\x01"
@@ -97,9 +100,7 @@ def _key_of(sealed: bytes) -> tuple[str, bytes]:
 
 
 def _bound(header: bytes, where: bytes) -> bytes:
-    """What the tag covers besides the row. The header has its own length in it, so that no two pairs are
-    alike.
-    """
+    """What the tag covers besides the row. The header has its own length in it, so that no two pairs are alike."""
     return header + where
 
 

@@ -5,6 +5,7 @@ statements is the backend's own affair. An operation that writes happens in a tr
 any error, so that no operation has to tidy up.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -15,6 +16,11 @@ TOMBSTONE_MICROSECONDS = 24 * 3600 * 1_000_000
 
 Key = tuple[str, str]
 """(namespace, checkpoint_id)"""
+
+
+def now() -> int:
+    """Microseconds since 1970, by the clock of this process."""
+    return time.time_ns() // 1000
 
 
 class Outline(NamedTuple):

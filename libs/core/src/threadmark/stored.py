@@ -14,7 +14,6 @@ from threadmark.rope import KEY_SIZE, Source, join, layout
 LITERAL_LIMIT = 96
 """Up to this many bytes a value stands in its row: a segment of its own would cost more."""
 
-
 LONGEST_TAG = 255
 """Bytes of a serializer's tag; its length stands in one byte."""
 
@@ -41,12 +40,7 @@ class Stored(NamedTuple):
     digest: bytes
     """The value's; empty for a literal, which its row's check proves."""
 
-    @property
-    def literal(self) -> bytes | None:
-        """The value's bytes where they stand in the row itself."""
-        return None if self.digest else self.packed
-
-    def keys(self) -> tuple[bytes, ...]:
+    def segment_keys(self) -> tuple[bytes, ...]:
         """The segments that hold the value's bytes."""
         if not self.digest:
             return ()

@@ -14,7 +14,10 @@ class _Postgres(Checkpointer):
     def __init__(self, conn: Any, pipe: object = None, serde: SerializerProtocol | None = None, **options: Any) -> None:
         if pipe is not None:
             raise ConfigError("a pipeline is not needed: a put is one round trip here; leave out `pipe`")
-        from threadmark_postgres import PostgresSaver as PostgresBackend
+        try:
+            from threadmark_postgres import PostgresSaver as PostgresBackend
+        except ModuleNotFoundError as missing:
+            raise ConfigError(f"{missing}: pip install 'threadmark-langgraph[postgres]'") from missing
 
         self._postgres = PostgresBackend(conn, **options)
         super().__init__(self._postgres, serde=serde)

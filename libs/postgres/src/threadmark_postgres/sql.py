@@ -73,6 +73,14 @@ _OUTLINE = "c.ns, coalesce(c.id, c.rank), c.rank, c.parent, c.created_at, c.meta
 _ROW = f"{_OUTLINE}, c.header, c.checksum"
 _ALL = "c.ns, c.id, c.rank, c.parent, c.created_at, c.metadata, c.header, c.checksum"
 
+_NEWEST = f"""
+SELECT {_ALL}
+FROM tm.checkpoint AS c
+WHERE c.thread_id = $1::text AND c.ns = $2::text
+ORDER BY c.rank DESC
+LIMIT 1
+"""
+
 # The keys of the segments that a stored value consists of: a count in its first byte, then 12 bytes for each.
 _KEYS_OF = """
 SELECT substring({body} FROM 2 + 12 * place FOR 12)
@@ -81,8 +89,7 @@ FROM {table},
 """
 
 # A checkpoint, its writes and their segments, with one snapshot in one go. A row says by `kind` what it is.
-# Of the newest checkpoint `tm.head` knows all segments; of another one the header's come along, which names
-# the others.
+# Of the newest checkpoint `tm.head` knows all segments; of another one the header's come along, which names the others.
 _FIND = f"""
 WITH chosen AS (
     SELECT t.epoch, c.*
@@ -113,15 +120,7 @@ SELECT 2, NULL, NULL, NULL, NULL, NULL, NULL, s.data, s.key, NULL
 FROM tm.segment AS s
 WHERE s.thread_id = $1::text AND s.key = ANY (ARRAY(SELECT key FROM needed))
 """
-FIND_NEWEST = _FIND.format(
-    choice=f"""
-        SELECT {_ALL}
-        FROM tm.checkpoint AS c
-        WHERE c.thread_id = $1::text AND c.ns = $2::text
-        ORDER BY c.rank DESC
-        LIMIT 1
-    """
-)
+FIND_NEWEST = _FIND.format(choice=_NEWEST)
 # Where a clock was set back, two callers that put one checkpoint at once after different parents may have stored it
 # under two ranks; the next put of it leaves one.
 FIND = _FIND.format(
@@ -208,15 +207,7 @@ SELECT {_ROW}
 FROM chain AS c
 ORDER BY c.depth
 """
-CHAIN_FROM_NEWEST = _CHAIN.format(
-    choice=f"""
-        SELECT {_ALL}
-        FROM tm.checkpoint AS c
-        WHERE c.thread_id = $1::text AND c.ns = $2::text
-        ORDER BY c.rank DESC
-        LIMIT 1
-    """
-)
+CHAIN_FROM_NEWEST = _CHAIN.format(choice=_NEWEST)
 CHAIN = _CHAIN.format(
     choice=f"""
         SELECT {_ALL}

@@ -56,6 +56,8 @@ def _path_of_url(url: str) -> str:
         return _MEMORY
     if not rest.startswith("/") or rest == "/":
         raise ConfigError(f"{url!r} names no file: write 'sqlite:///{rest.lstrip('/') or 'file.db'}'")
+    if "?" in rest or "#" in rest:
+        raise ConfigError(f"{url!r}: a SQLite URL takes no options: give them as arguments, and ? and # as %3F and %23")
     return unquote(rest[1:])
 
 

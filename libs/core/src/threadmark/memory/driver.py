@@ -20,7 +20,7 @@ class MemoryDriver:
         """Run the program in one transaction and return its result."""
         with self._lock:
             if self._tables is None:
-                raise ClosedError("this saver was closed; make a new one")
+                raise ClosedError("this saver was closed; open a new one")
             tables = self._tables
             try:
                 result = play(transaction.program(), partial(_execute, tables))

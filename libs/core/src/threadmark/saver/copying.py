@@ -1,13 +1,12 @@
 """Copying a thread: every checkpoint, every pending write, and the bytes once."""
 
-import time
 from functools import partial
 
 from threadmark.config import as_thread_id
 from threadmark.program import Operation, Program, Transaction
 from threadmark.saver.checks import checkpoint_row, prove_checkpoint, prove_write, write_row
 from threadmark.saver.kit import Kit
-from threadmark.store import Change, Outline, Scope
+from threadmark.store import Change, Outline, Scope, now
 
 _PAGE = 256
 
@@ -30,8 +29,8 @@ def _copy(kit: Kit, source: str, target: str) -> Program[None]:
         epochs[thread_id] = yield from kit.store.lock(thread_id)
     if epochs[source] is None:
         return
-    now = time.time_ns() // 1000
-    yield from kit.store.add(Change(target, None, now, {}, (), (), None))
+    moment = now()
+    yield from kit.store.add(Change(target, None, moment, {}, (), (), None))
     yield from kit.store.copy_segments(source, target)
     page: list[Outline] = []
     more = True
@@ -41,10 +40,10 @@ def _copy(kit: Kit, source: str, target: str) -> Program[None]:
         for row in rows:
             prove_checkpoint(row)
         bound = [checkpoint_row(row.outline._replace(thread_id=target), row.header) for row in rows]
-        yield from kit.store.add(Change(target, None, now, {}, bound, (), None))
+        yield from kit.store.add(Change(target, None, moment, {}, bound, (), None))
         more = len(page) == _PAGE
     writes = yield from kit.store.writes(source, None)
     for write in writes:
         prove_write(source, write)
     bound_writes = [write_row(target, write) for write in writes]
-    yield from kit.store.add(Change(target, None, now, {}, (), bound_writes, None))
+    yield from kit.store.add(Change(target, None, moment, {}, (), bound_writes, None))

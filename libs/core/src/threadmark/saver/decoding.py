@@ -5,12 +5,13 @@ from typing import Any, cast
 
 from threadmark.config import Place
 from threadmark.errors import PlacedError, SerializationError, ThreadmarkError
-from threadmark.header import Header, Serializer, joined_fields
+from threadmark.header import Header, joined_fields
 from threadmark.metadata import from_json
 from threadmark.model import Checkpoint, CheckpointTuple, Metadata
 from threadmark.saver.checks import channel_place, checkpoint_place, header_place, write_place
 from threadmark.saver.collector import collecting_later
 from threadmark.saver.opening import Loaded, Write
+from threadmark.serde import Serializer
 from threadmark.store import Outline
 from threadmark.stored import Encoded, Stored
 
@@ -31,7 +32,7 @@ def decoded(loaded: Loaded, serde: Serializer) -> CheckpointTuple:
     return CheckpointTuple(
         Place(thread_id, ns, checkpoint_id).config(),
         checkpoint,
-        _metadata(outline),
+        decode_metadata(outline),
         Place(thread_id, ns, parent).config() if parent else None,
         [decode_write(thread_id, write, data, serde) for write in loaded.writes],
     )
@@ -68,7 +69,8 @@ def _fields(outline: Outline, header: Header, serde: Serializer) -> Checkpoint:
         raise SerializationError(f"the serializer cannot read its fields: {error}", header_place(outline)) from error
 
 
-def _metadata(outline: Outline) -> Metadata:
+def decode_metadata(outline: Outline) -> Metadata:
+    """A checkpoint's metadata; errors name the place."""
     try:
         return from_json(outline.metadata)
     except PlacedError as error:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from threadmark.config import place
+from threadmark.config import Place, place
 from threadmark.errors import located
 from threadmark.model import Config, DeltaChannelHistory
 from threadmark.program import Operation, Program, Transaction
@@ -71,7 +71,7 @@ def get_delta_channel_history(
 
 
 def _history(
-    kit: Kit, where: tuple[str, str, str | None], channels: Sequence[str]
+    kit: Kit, where: Place, channels: Sequence[str]
 ) -> Program[tuple[_Walk, dict[Key, list[Write]], dict[bytes, bytes]]]:
     """One transaction: the chain in growing reaches, then the writes it passed and every value needed."""
     thread_id, ns, start = where
@@ -95,7 +95,7 @@ def _history(
     values = [stored for stored, _ in walk.seeds.values()]
     values += [write.value for group in writes.values() for write in group]
     shelf = Shelf()
-    yield from fill(shelf, kit.store, thread_id, (key for value in values for key in value.keys()))  # noqa: SIM118 - not a mapping
+    yield from fill(shelf, kit.store, thread_id, (key for value in values for key in value.segment_keys()))
     return walk, writes, _data(thread_id, walk, writes, shelf)
 
 

@@ -6,7 +6,6 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from threadmark.header import Serializer
 from threadmark.model import (
     ChannelVersions,
     Checkpoint,
@@ -20,6 +19,7 @@ from threadmark.model import (
 from threadmark.program import Driver, arun, run
 from threadmark.saver import copying, delta, inspecting, listing, reading, removing, resealing, writing
 from threadmark.saver.kit import SaverOptions, kit_of
+from threadmark.serde import Serializer
 from threadmark.store import Store
 from threadmark.versions import Version, next_version
 

@@ -95,9 +95,9 @@ def _contents(kit: Kit, thread_id: str) -> Program[_Contents]:
 def _problems_of(kit: Kit, item: Opening | CorruptDataError, needed: set[bytes]) -> Iterator[Problem]:
     try:
         loaded = whole(item)
-        needed.update(loaded.stored.keys())
+        needed.update(loaded.stored.segment_keys())
         for value in (*loaded.header.values.values(), *(write.value for write in loaded.writes)):
-            needed.update(value.keys())
+            needed.update(value.segment_keys())
         decoded(loaded, kit.serde)
     except CorruptDataError as error:
         yield Problem("damaged", error.place, error.problem)
@@ -123,7 +123,7 @@ def _problems_of_writes(
     for row, segments in stray:
         try:
             (write,) = proven_writes(thread_id, [row])
-            needed.update(write.value.keys())
+            needed.update(write.value.segment_keys())
             decode_write(thread_id, write, {write.value.digest: write.value.data(segments)}, kit.serde)
         except CorruptDataError as error:
             yield Problem("damaged", error.place or write_place(thread_id, row), error.problem)
@@ -141,7 +141,7 @@ def _orphans(thread_id: str, contents: _Contents, needed: set[bytes], *, whole: 
 
 def _keys_of(row: WriteRow) -> Sequence[bytes]:
     try:
-        return Stored.from_bytes(row.value).keys()
+        return Stored.from_bytes(row.value).segment_keys()
     except CorruptDataError:
         return ()
 
@@ -193,7 +193,7 @@ class _Tally:
             size = value.size()
             values, stored, whole = self._channels.get(channel, ChannelStats(0, 0, 0))
             self._channels[channel] = ChannelStats(values + 1, stored, whole + size)
-            self._of_channel.setdefault(channel, set()).update(value.keys())
+            self._of_channel.setdefault(channel, set()).update(value.segment_keys())
             self._whole += size if value.digest else 0  # a literal stands in the header, which is counted
 
     def end_thread(self, contents: _Contents) -> None:

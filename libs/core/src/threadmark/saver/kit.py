@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-from threadmark.header import Serializer
+from threadmark.errors import ConfigError
 from threadmark.recall import Recall
 from threadmark.rope import segment_key
 from threadmark.sealed import SealedStore
-from threadmark.serde import Serde
+from threadmark.serde import Serde, Serializer
 from threadmark.store import Store
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Kit(NamedTuple):
 
 def kit_of(store: Store, options: SaverOptions) -> Kit:
     """The kit of a saver with these options."""
+    if unknown := sorted(options.keys() - SaverOptions.__annotations__.keys()):
+        raise ConfigError(f"unknown option {unknown[0]!r}: all savers take {', '.join(SaverOptions.__annotations__)}")
     kit = Kit(store, options.get("serde") or Serde(), Recall(options.get("cache_bytes", CACHE_BYTES)))
     keyring = options.get("keyring")
     if keyring is None:

@@ -19,7 +19,6 @@ from threadmark.stored import Stored
 Wanted = Callable[[str], bool]
 """Whether the value of this channel is to be read."""
 
-
 NO_EPOCH = 0
 """What no thread's epoch ever is."""
 
@@ -85,7 +84,7 @@ class Opening:
 
     def header_keys(self) -> Sequence[bytes]:
         """The segments of the header."""
-        return self._header_stored.keys()
+        return self._header_stored.segment_keys()
 
     def missing_header_keys(self) -> Sequence[bytes]:
         """The same, unless the header is remembered."""
@@ -118,7 +117,7 @@ class Opening:
         for row, value in self._writes:
             if value.digest and (wanted is None or wanted(row.channel)) and self._lacks(value.digest):
                 self._missing[value] = row
-        return {key for value in self._missing for key in value.keys()}  # noqa: SIM118 - not a mapping
+        return {key for value in self._missing for key in value.segment_keys()}
 
     def loaded(self, epoch: int = NO_EPOCH) -> Loaded:
         """The whole, as it was read in this epoch of the thread; only what is to be remembered needs one."""

@@ -1,10 +1,9 @@
-"""Removing: deleting threads and runs, pruning, and copying.
+"""Removing: deleting threads and runs, and pruning.
 
 A thread's segments are shared by its checkpoints, so what a removal frees is found by marking what the survivors
 need and sweeping the rest, in the same transaction.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -12,15 +11,16 @@ from typing import NamedTuple
 
 from threadmark.config import as_thread_id
 from threadmark.errors import ConfigError
-from threadmark.metadata import certain_fragments, from_json, matches
+from threadmark.metadata import certain_fragments, matches
 from threadmark.model import Pruned
 from threadmark.program import Operation, Program, Transaction
+from threadmark.saver.decoding import decode_metadata
 from threadmark.saver.delta import open_deltas
 from threadmark.saver.kit import Kit
 from threadmark.saver.listing import all_outlines
 from threadmark.saver.opening import Opening, missing_headers, proven_writes
 from threadmark.saver.shelf import Shelf, fill
-from threadmark.store import CheckpointRow, Key, Outline, Scope
+from threadmark.store import CheckpointRow, Key, Outline, Scope, now
 
 _PAGE = 4096
 _BATCH = 256
@@ -38,7 +38,7 @@ class Rule(NamedTuple):
 
 def delete_thread(kit: Kit, thread_id: str) -> Operation[None]:
     """Remove a thread whole."""
-    yield Transaction(partial(kit.store.drop, as_thread_id(thread_id), _now()), writes=True, frees=True)
+    yield Transaction(partial(kit.store.drop, as_thread_id(thread_id), now()), writes=True, frees=True)
 
 
 def prune(kit: Kit, thread_ids: Sequence[str], rule: Rule, *, dry_run: bool) -> Operation[Pruned]:
@@ -80,7 +80,7 @@ def delete_for_runs(kit: Kit, run_ids: Sequence[str]) -> Operation[None]:
         while more:
             scope = Scope(fragments=certain_fragments(wanted))
             page = yield Transaction(partial(kit.store.page, scope, after, _PAGE), writes=False)
-            threads |= dict.fromkeys(row.thread_id for row in page if matches(from_json(row.metadata), wanted))
+            threads |= dict.fromkeys(row.thread_id for row in page if matches(decode_metadata(row), wanted))
             more = len(page) == _PAGE
             after = page[-1] if page else None
         choose = partial(_made_by, wanted=wanted)
@@ -108,15 +108,16 @@ def _remove(kit: Kit, thread_id: str, choose: Choice, *, everything: bool, dry_r
     doomed = survey.doomed
     gone = [row for row in writes if everything or (row.ns, row.checkpoint_id) in doomed]
     kept = () if everything else [row for row in writes if (row.ns, row.checkpoint_id) not in doomed]
-    written = {key for write in proven_writes(thread_id, kept) for key in write.value.keys()}  # noqa: SIM118
+    written = {key for write in proven_writes(thread_id, kept) for key in write.value.segment_keys()}
     swept = sorted(sizes.keys() - survey.marked - written)
+    pruned = Pruned(len(doomed), len(gone), len(swept), sum(sizes[key] for key in swept))
     if dry_run:
-        pass
-    elif len(doomed) == len(outlines) and not kept:
-        yield from kit.store.drop(thread_id, _now())
+        return pruned
+    if len(doomed) == len(outlines) and not kept:
+        yield from kit.store.drop(thread_id, now())
     elif doomed or swept:
         yield from kit.store.remove(thread_id, sorted(doomed), swept)
-    return Pruned(len(doomed), len(gone), len(swept), sum(sizes[key] for key in swept))
+    return pruned
 
 
 class _Survey:
@@ -150,13 +151,13 @@ class _Survey:
             opening.open_header(shelf)
             self.marked.update(opening.header_keys())
             for value in opening.header.values.values():
-                self.marked.update(value.keys())
+                self.marked.update(value.segment_keys())
             self._spare_ancestors(opening)
 
     def _spare_ancestors(self, opening: Opening) -> None:
         outline, header = opening.outline, opening.header
         key = (outline.ns, outline.id)
-        lacking = open_deltas(from_json(outline.metadata), header.versions, header.values)
+        lacking = open_deltas(decode_metadata(outline), header.versions, header.values)
         lacking |= {channel for channel in self._lacking.get(key, ()) if channel not in header.values}
         parent = (outline.ns, outline.parent or "")
         if not lacking or parent not in self._outlines or lacking <= self._lacking.get(parent, set()):
@@ -168,7 +169,7 @@ class _Survey:
 
 def _outlived(outlines: Sequence[Outline], kept: int, age: timedelta) -> set[Key]:
     """All but the newest `kept` of each namespace, of those that are old enough."""
-    before = _now() - round(age.total_seconds() * 1e6)
+    before = now() - round(age.total_seconds() * 1e6)
     seen: dict[str, int] = {}
     doomed = set()
     for outline in outlines:
@@ -179,14 +180,10 @@ def _outlived(outlines: Sequence[Outline], kept: int, age: timedelta) -> set[Key
 
 
 def _made_by(outlines: Sequence[Outline], wanted: Mapping[str, str]) -> set[Key]:
-    return {(outline.ns, outline.id) for outline in outlines if matches(from_json(outline.metadata), wanted)}
+    return {(outline.ns, outline.id) for outline in outlines if matches(decode_metadata(outline), wanted)}
 
 
 def _thread_ids(thread_ids: Sequence[str]) -> list[str]:
     if isinstance(thread_ids, str):
         raise ConfigError(f"thread_ids must be a list of thread ids: give [{thread_ids!r}]")
     return list(dict.fromkeys(as_thread_id(thread_id) for thread_id in thread_ids))
-
-
-def _now() -> int:
-    return time.time_ns() // 1000

@@ -36,7 +36,9 @@ class Shelf:
         """Forget all other segments, and values that have none of these."""
         self._stored = {key: data for key, data in self._stored.items() if key in keys and key not in self._whole}
         self._whole = {key: data for key, data in self._whole.items() if key in keys}
-        self._near = {channel: near for channel, near in self._near.items() if not keys.isdisjoint(near[0].keys())}
+        self._near = {
+            channel: near for channel, near in self._near.items() if not keys.isdisjoint(near[0].segment_keys())
+        }
 
     def data(self, value: Stored, channel: str | None = None) -> bytes:
         """A value's bytes, proven; CorruptDataError where they are damaged."""

@@ -55,7 +55,7 @@ class Weaver:
 
     def inherit(self, stored: Stored) -> Stored:
         """A value that the thread already holds."""
-        self._used.update(stored.keys())
+        self._used.update(stored.segment_keys())
         return stored
 
     def sources(self, stored: Stored | None) -> list[Source]:

@@ -5,14 +5,13 @@ in the epoch that the comparison relied on; where it is not (something was delet
 again with what is there now.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from threadmark.config import Place, place
 from threadmark.errors import ConfigError, SerializationError, StoreError, ThreadmarkError, located
-from threadmark.header import HEADER_TAG, Header, Serializer, split_fields
+from threadmark.header import HEADER_TAG, Header, split_fields
 from threadmark.ids import rank_after
 from threadmark.metadata import merged, to_json
 from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
@@ -23,7 +22,8 @@ from threadmark.saver.checks import checkpoint_row, write_row
 from threadmark.saver.kit import Kit
 from threadmark.saver.reading import load
 from threadmark.saver.weaver import Weaver
-from threadmark.store import Change, Outline, WriteRow
+from threadmark.serde import Serializer
+from threadmark.store import Change, Outline, WriteRow, now
 from threadmark.stored import LONGEST_TAG, Encoded, Stored
 from threadmark.versions import Version
 
@@ -56,11 +56,11 @@ def put(
         data = header.to_bytes()
         stored = weaver.store(Encoded(HEADER_TAG, data), [parent.source] if parent else [])
         rank = rank_after(parent.rank if parent and parent_id else None, draft.id)
-        outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, _now(), text)
+        outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, now(), text)
         rows = [checkpoint_row(outline, stored.to_bytes())]
         added = weaver.segments()
         needs = _needs(header, stored)
-        change = Change(where.thread_id, weaver.epoch, _now(), added, rows, (), parent_id, needs)
+        change = Change(where.thread_id, weaver.epoch, now(), added, rows, (), parent_id, needs)
         epoch = yield from _add(kit, weaver, change)
         if epoch is not None:
             known = Known(epoch, rank, header, weaver.source_of(stored, data), stored.digest)
@@ -86,7 +86,7 @@ def put_writes(
     for _ in range(_ATTEMPTS):
         current, weaver = yield from _prepared(kit, where, channels if large else None)
         # Whoever reads a pending write reads the values of its checkpoint, too.
-        beside = {key for value in current.header.values.values() for key in value.keys()} if current else set()  # noqa: SIM118 - not a mapping
+        beside = {key for value in current.header.values.values() for key in value.segment_keys()} if current else set()
         rows, written = [], []
         for index, (channel, value) in encoded.items():
             near = _alike(weaver, where, channel, current) if len(value.data) >= _WORTH_COMPARING else []
@@ -94,7 +94,7 @@ def put_writes(
             row = WriteRow(where.ns, where.checkpoint_id, task_id, index, task_path, channel, stored.to_bytes(), b"")
             rows.append(write_row(where.thread_id, row))
             written.append((channel, stored.digest))
-        change = Change(where.thread_id, weaver.epoch, _now(), weaver.segments(), (), rows, where.checkpoint_id)
+        change = Change(where.thread_id, weaver.epoch, now(), weaver.segments(), (), rows, where.checkpoint_id)
         epoch = yield from _add(kit, weaver, change)
         if epoch is not None:
             for channel, digest in written:
@@ -177,7 +177,7 @@ _NOTHING = Header({}, {}, b"", None)
 
 def _needs(header: Header, stored: Stored) -> tuple[bytes, ...]:
     """The segments that reading a checkpoint takes, those of its header first."""
-    keys = [*stored.keys(), *(key for value in header.values.values() for key in value.keys())]  # noqa: SIM118 - not a mapping
+    keys = [*stored.segment_keys(), *(key for value in header.values.values() for key in value.segment_keys())]
     return tuple(dict.fromkeys(keys))
 
 
@@ -224,7 +224,3 @@ def _add(kit: Kit, weaver: Weaver, change: Change) -> Operation[int | None]:
 
 def _restless(where: Place) -> StoreError:
     return StoreError(f"{where}: rows of the thread were deleted {_ATTEMPTS} times while this was stored; try again")
-
-
-def _now() -> int:
-    return time.time_ns() // 1000

@@ -28,8 +28,7 @@ _HEADERS = {
 _LONGEST_SPAN = max(_HEADERS)
 _NO_SECOND_HALF = rb"(?![\x80-\xbf])"
 _PATIENCE = 3
-# Looking at all values costs about as much as looking at this many suspicious bytes for each byte of
-# encoding.
+# Looking at all values costs about as much as looking at this many suspicious bytes for each byte of encoding.
 _LOOKS_A_BYTE = 1 / 250
 
 
@@ -52,9 +51,7 @@ def may_hold_buffer(encoded: bytes) -> bool:
 
 
 def holds_stowaway(roots: Iterable[Any]) -> bool:
-    """Whether one of these values, or of those in their lists and dictionaries, came aboard without being
-    asked.
-    """
+    """Whether one of these values, or of those in their lists and dictionaries, came aboard without being asked."""
     level = list(roots)
     while True:
         types = set(map(type, level))
@@ -73,9 +70,7 @@ def _is_in_span(encoded: bytes, place: int, patience: int) -> bool:
 
 
 def _is_header(encoded: bytes, place: int, patience: int) -> bool:
-    """Whether the byte is certainly a header: no half of a character, and no earlier header has it in its
-    span.
-    """
+    """Whether the byte is certainly a header: no half of a character, and no earlier header has it in its span."""
     if not _HALF_ALONE.match(encoded, place):
         return False
     return all(_is_in_span(encoded, start, patience) for start in _reaching(encoded, place))

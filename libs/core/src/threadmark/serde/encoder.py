@@ -133,9 +133,7 @@ def _in_order(order: _Order, shape: Shape) -> Take:
 
 
 class Held:
-    """What the packer must not see by itself: a list or dictionary that it would enter, a buffer it would
-    write.
-    """
+    """What the packer must not see by itself: a list or dictionary that it would enter, a buffer it would write."""
 
     __slots__ = ("content",)
 

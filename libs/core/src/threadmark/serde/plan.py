@@ -63,9 +63,7 @@ class Kind(NamedTuple):
 
 
 class Definer:
-    """Makes the shapes of one class: its family's letter and its name, then details that only the family
-    reads.
-    """
+    """Makes the shapes of one class: its family's letter and its name, then details that only the family reads."""
 
     def __init__(self, cls: type, head: str) -> None:
         self.cls: Any = cls
@@ -77,9 +75,7 @@ class Definer:
 
 
 class Stored(NamedTuple):
-    """What a mark says about a class: the class as it is today, the details, and how old fields become new
-    ones.
-    """
+    """What a mark says about a class: the class as it is today, the details, and how old fields become new ones."""
 
     cls: Any
     details: list[Any]

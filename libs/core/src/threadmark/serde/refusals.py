@@ -32,6 +32,7 @@ _REASONS: tuple[tuple[tuple[type, ...], str], ...] = (
     ),
     ((type,), "classes are code, not data; store a name and look the class up"),
     ((types.ModuleType,), "modules are code, not data"),
+    ((memoryview,), "it is a window on another object; store bytes(view)"),
     ((io.IOBase,), "an open file belongs to this process; store its path or its content"),
     (
         (Iterator, AsyncIterator, Awaitable),

@@ -78,8 +78,7 @@ def unpack_fast(encoded: bytes) -> Any:
     if not _HAS_FAST:
         raise NeedsSlowWayError
     try:
-        # ormsgpack ignores what follows a value: as the first of two, the value must end where the second
-        # begins.
+        # ormsgpack ignores what follows a value: as the first of two, the value must end where the second begins.
         pair = ormsgpack.unpackb(b"\x92" + encoded + _END, option=ormsgpack.OPT_NON_STR_KEYS)
     except ormsgpack.MsgpackDecodeError as error:
         raise NeedsSlowWayError from error

@@ -16,8 +16,9 @@ from threadmark_langgraph.moving.transfer import migrate
 
 def main() -> None:
     """Move, show how far it has got, and say what could not be moved."""
-    parser = argparse.ArgumentParser(prog="python -m threadmark_langgraph.moving", description=migrate.__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="python -m threadmark_langgraph.moving", description=(migrate.__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("source", help="LangGraph's database: a SQLite file or a Postgres URL")
     parser.add_argument("target", help="Threadmark's URL, such as sqlite:///new.db")
     parser.add_argument("--dry-run", action="store_true", help="read everything, store nothing")
@@ -28,8 +29,11 @@ def main() -> None:
     classes = [
         getattr(import_module(module), name) for module, _, name in (each.partition(":") for each in asked.allow)
     ]
-    with langgraph_saver(asked.source) as source, threadmark.open(asked.target) as target, bar() as progress:
-        moved = migrate(source, target, allow=classes, dry_run=asked.dry_run, progress=progress)
+    try:
+        with langgraph_saver(asked.source) as source, threadmark.open(asked.target) as target, bar() as progress:
+            moved = migrate(source, target, allow=classes, dry_run=asked.dry_run, progress=progress)
+    except ModuleNotFoundError as missing:
+        parser.error(f"{missing}: pip install 'threadmark-langgraph[migrate]'")
     sys.stdout.write(f"{moved}\n")
     sys.exit(bool(moved.problems))
 

@@ -62,7 +62,7 @@ def export(
     return _Move(checkpointer, target, rename=True, dry_run=dry_run).run(progress)
 
 
-class _Unreadable(Exception):  # noqa: N818 - it never leaves this module
+class _NotMoved(Exception):  # noqa: N818 - it never leaves this module
     """Why a checkpoint cannot be moved."""
 
 
@@ -103,7 +103,7 @@ class _Move:
                 thread_id, self._names = outline.thread_id, Renaming()
             try:
                 self._move(source, outline)
-            except _Unreadable as problem:
+            except _NotMoved as problem:
                 self._moved.problems.append(Problem(outline, str(problem)))
             if progress:
                 progress(done, len(outlines))
@@ -124,7 +124,7 @@ class _Move:
                 self._to.put(config, content.checkpoint, found.metadata, new)
                 there = self._to.get_tuple(outline.config(outline.id))
             if problem := self._differing(content, there):
-                raise _Unreadable(f"it was stored, but {problem} came back changed")
+                raise _NotMoved(f"it was stored, but {problem} came back changed")
         self._moved.checkpoints += 1
         self._moved.writes += len(content.writes)
 
@@ -138,9 +138,9 @@ class _Move:
             stop()
         names = sorted({f"{each['module']}.{each['name']}" for each in blocked if "blocked" in each["kind"]})
         if names:
-            raise _Unreadable(f"its serializer was not allowed to load {', '.join(names)}: add to `allow`")
+            raise _NotMoved(f"its serializer was not allowed to load {', '.join(names)}: add to `allow`")
         if found is None:
-            raise _Unreadable("it was deleted meanwhile")
+            raise _NotMoved("it was deleted meanwhile")
         return found
 
     def _content(self, outline: Outline, found: CheckpointTuple) -> tuple[_Content, ChannelVersions]:
@@ -220,4 +220,4 @@ def _refused(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise _Unreadable(f"{what}: {error}") from error
+        raise _NotMoved(f"{what}: {error}") from error

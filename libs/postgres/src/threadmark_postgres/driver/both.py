@@ -62,8 +62,7 @@ class PostgresDriver:
         if self._given is not None:
             return await asyncio.to_thread(self.run, transaction)
         if self._given_async is not None:
-            # The connection is not ours to throw away, so what was begun on it is finished even if nobody
-            # waits.
+            # The connection is not ours to throw away, so what was begun on it is finished even if nobody waits.
             return await asyncio.shield(asyncio.ensure_future(self._arun_in_company(transaction)))
         return await self._arun_in_company(transaction)
 

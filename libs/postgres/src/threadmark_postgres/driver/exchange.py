@@ -49,5 +49,5 @@ def _in_transaction(program: Program[Any], first: Query, begin: str) -> Conversa
 
 def _query(step: Step) -> Query:
     if not isinstance(step, Query):
-        raise AssertionError(f"the Postgres backend has no {type(step).__name__}")  # noqa: TRY004 - our own mistake
+        raise TypeError(f"the Postgres backend has no {type(step).__name__}")
     return step

@@ -37,14 +37,13 @@ _PASSING = (
 # Others' connections will meet the same: all sessions end, or this server has become a standby.
 _FOR_ALL = ("57P01", "57P02", "57P03", "25006")
 
-# Refusals to connect have no code, only words; where the server speaks another language they are tried in
-# vain.
+# Refusals to connect have no code, only words; where the server speaks another language they are tried in vain.
 _HOPELESS = (
     "authentication failed",
     "does not exist",
     "no pg_hba.conf entry",
     "no password supplied",
-    "pool",  # of the user: not open, or closed
+    "the pool '",  # of the user: not open, or closed
 )
 
 
@@ -57,9 +56,7 @@ class Patience:
         self._wait = 0.0
 
     def next_wait(self, error: psycopg.Error) -> float:
-        """Seconds to wait before the next attempt; what the error means to the user is raised where none may
-        help.
-        """
+        """Seconds to wait before the next attempt; what the error means to the user is raised where none may help."""
         if not passes(error):
             raise translated(error, self._settings) from error
         left = self._until - time.monotonic()

@@ -4,8 +4,7 @@ from typing import Any, NamedTuple
 
 from psycopg.conninfo import conninfo_to_dict
 
-# A connection whose other end is gone without a word must not hang for ever; whoever names these in the URL
-# wins.
+# A connection whose other end is gone without a word must not hang for ever; whoever names these in the URL wins.
 _LIVELINESS = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 
 _PATH_PARAMETERS = ("host", "hostaddr", "port", "dbname")

@@ -10,7 +10,7 @@ import aiosqlite
 from threadmark.errors import ClosedError, ConfigError, StoreError
 from threadmark.program import Many, Query, Step, Transaction, aplay
 from threadmark_sqlite import sql
-from threadmark_sqlite.driver.connection import Settings, plain_text, translated
+from threadmark_sqlite.driver.connection import Settings, habits, plain_text, translated
 from threadmark_sqlite.migrations import is_current, migrate
 
 
@@ -66,7 +66,7 @@ class AiosqliteDriver:
         async with self._turn:
             connection = self._connection
             if connection is None:
-                raise ClosedError("this saver was closed; make a new one")
+                raise ClosedError("this saver was closed; open a new one")
             try:
                 users_factory = connection.text_factory
             except ValueError as error:
@@ -85,7 +85,11 @@ class AiosqliteDriver:
                 connection.text_factory = users_factory
 
     async def _prepare(self, cursor: aiosqlite.Cursor) -> None:
-        await cursor.execute(sql.SYNCHRONOUS[self._settings.durability])
+        files = await (await cursor.execute(sql.FILES)).fetchall()
+        path = next((path for _, name, path in files if name == "main"), "")
+        self._settings = self._settings._replace(path=path or self._settings.path)
+        for statement in habits(self._settings):
+            await cursor.execute(statement)
         if not await aplay(is_current(str(self._settings)), partial(_execute, cursor)):
             await cursor.execute(sql.INCREMENTAL_VACUUM)
             await cursor.execute(sql.WRITE_AHEAD_LOG)

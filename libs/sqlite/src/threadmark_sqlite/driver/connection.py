@@ -68,13 +68,21 @@ def is_unchanging(settings: Settings, error: StoreError) -> bool:
     return refused and Path(settings.path).exists() and not Path(f"{settings.path}-wal").exists()
 
 
+def habits(settings: Settings) -> tuple[str, ...]:
+    """What every connection is told before its first transaction."""
+    return (
+        sql.BUSY_TIMEOUT.format(milliseconds=round(settings.timeout * 1000)),
+        sql.SYNCHRONOUS[settings.durability],
+        sql.WAL_SIZE_LIMIT,
+    )
+
+
 def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
     """Set the connection up, and the database where it is new or of an earlier release."""
     connection.text_factory = plain_text
     try:
-        connection.execute(sql.BUSY_TIMEOUT.format(milliseconds=round(settings.timeout * 1000)))
-        connection.execute(sql.SYNCHRONOUS[settings.durability])
-        connection.execute(sql.WAL_SIZE_LIMIT)
+        for statement in habits(settings):
+            connection.execute(statement)
         if not play(is_current(str(settings)), partial(execute, connection)):
             connection.execute(sql.INCREMENTAL_VACUUM)
             _use_log(connection, settings)

@@ -86,9 +86,7 @@ class MaskedArrays:
 
 
 class Scalars:
-    """Single values with a dtype, by their bytes; text and bytes as such, because arrays drop their last
-    NULs.
-    """
+    """Single values with a dtype, by their bytes; text and bytes as such, because arrays drop their last NULs."""
 
     letter = "#"
     title = "a numpy scalar"

@@ -11,13 +11,8 @@ from threadmark.errors import CorruptDataError, ForbiddenTypeError, Serializatio
 from threadmark.serde.classes import Classes
 from threadmark.serde.plan import Kind, only
 
-# The width of array's type codes differs between platforms, so the stored width is compared before the bytes
-# are used.
+# The width of array's type codes differs between platforms, so the stored width is compared before the bytes are used.
 _ARRAY_CODES = frozenset("bBuhHiIlLqQfd")
-
-
-def _no_memoryview(_: memoryview) -> tuple[()]:
-    raise SerializationError("a memoryview cannot be stored, it is a window on another object; store bytes(view)")
 
 
 def _take_array(value: "array[Any]") -> tuple[str, int, bytes]:
@@ -77,7 +72,6 @@ KINDS = (
     Kind("s", set, lambda value: value, set),
     Kind("f", frozenset, lambda value: value, frozenset),
     Kind("b", bytearray, lambda value: (bytes(value),), lambda items: bytearray(only(items, bytes))),
-    Kind("v", memoryview, _no_memoryview, lambda _: None),
     Kind("q", deque, lambda value: (value.maxlen, *value), _give_deque),
     Kind("o", OrderedDict, lambda value: (dict(value.items()),), lambda items: OrderedDict(only(items, dict))),
     Kind("n", Counter, lambda value: (dict(value.items()),), _give_counter),
@@ -96,9 +90,7 @@ KINDS = (
 
 
 class Factories:
-    """The classes that a defaultdict may carry as its factory: builtin containers and what may itself be
-    stored.
-    """
+    """The classes that a defaultdict may carry as its factory: builtin containers and what may itself be stored."""
 
     def __init__(self, classes: Classes, is_stored: Callable[[type], bool]) -> None:
         self._classes = classes

@@ -1,6 +1,4 @@
-"""pandas: moments, durations, missing values, and frames whose columns have dtypes with an exact form as
-data.
-"""
+"""pandas: moments, durations, missing values, and frames whose columns have dtypes with an exact form as data."""
 
 import sys
 from typing import Any
@@ -135,9 +133,7 @@ def _refuse_flags(value: Any) -> None:
 
 
 def _take_column(column: Any) -> list[Any]:
-    """A column's values as numpy arrays or a list, with what its dtype adds; named, because each dtype has
-    its way.
-    """
+    """A column's values as numpy arrays or a list, with what its dtype adds; named, because each dtype has its way."""
     import numpy as np
     import pandas as pd
 

@@ -1,6 +1,5 @@
 """Numbers and single values that msgpack has no type for."""
 
-import fractions
 from decimal import Decimal
 from fractions import Fraction
 from types import EllipsisType, NotImplementedType
@@ -42,7 +41,7 @@ def _give_fraction(items: list[Any]) -> Fraction:
         raise CorruptDataError("the parts of a stored Fraction are not integers")
     if max(numerator.bit_length(), denominator.bit_length()) > LARGEST_FRACTION_BITS:
         raise CorruptDataError("a stored Fraction is too long")
-    return fractions.Fraction(numerator, denominator)
+    return Fraction(numerator, denominator)
 
 
 def _take_uuid(value: UUID) -> tuple[Any, ...]:

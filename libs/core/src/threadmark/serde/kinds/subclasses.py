@@ -190,9 +190,7 @@ def _builtin_base(cls: type) -> type | None:
 
 
 def _made_by_class_statements(cls: type, base: type) -> bool:
-    """Whether everything between `cls` and `base` came from Python, so that attributes are all there is to
-    it.
-    """
+    """Whether everything between `cls` and `base` came from Python, so that attributes are all there is to it."""
     between = [owner for owner in cls.__mro__ if owner is not base and issubclass(owner, base)]
     slots = sum(len(_slot_names(owner)) for owner in between)
     # A class statement adds at most its slots, one pointer for the dictionary, one for weak references.

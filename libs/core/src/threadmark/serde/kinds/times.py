@@ -12,9 +12,7 @@ from threadmark.serde.plan import Kind, only
 def take_datetime(value: dt.datetime) -> tuple[Any, ...]:
     """The moment, then the zone and the fold where there are some."""
     moment = (value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond)
-    if value.fold:
-        return (*moment, value.tzinfo, value.fold)
-    return moment if value.tzinfo is None else (*moment, value.tzinfo)
+    return moment + _take_zone_and_fold(value)
 
 
 def give_datetime(items: list[Any], cls: type[dt.datetime] = dt.datetime) -> dt.datetime:
@@ -26,14 +24,18 @@ def give_datetime(items: list[Any], cls: type[dt.datetime] = dt.datetime) -> dt.
 
 def _take_time(value: dt.time) -> tuple[Any, ...]:
     moment = (value.hour, value.minute, value.second, value.microsecond)
-    if value.fold:
-        return (*moment, value.tzinfo, value.fold)
-    return moment if value.tzinfo is None else (*moment, value.tzinfo)
+    return moment + _take_zone_and_fold(value)
 
 
 def _give_time(items: list[Any]) -> dt.time:
     zone, fold = _zone_and_fold(items[4:])
     return dt.time(*items[:4], zone, fold=fold)  # type: ignore[misc]  # there are 4
+
+
+def _take_zone_and_fold(value: dt.datetime | dt.time) -> tuple[Any, ...]:
+    if value.fold:
+        return (value.tzinfo, value.fold)
+    return () if value.tzinfo is None else (value.tzinfo,)
 
 
 def _zone_and_fold(rest: list[Any]) -> tuple[Any, int]:
