@@ -196,6 +196,10 @@ EXACT: dict[str, dict[str, Make]] = {
             pydantic.SecretBytes(b"b"),
         ],
         "dataclass": lambda: s.PydanticPoint(1, [2]),
+        "datetime, time from text with an offset": lambda: [
+            s.Meeting.model_validate_json('{"when": "2026-11-21T09:00:00+01:00", "daily": "09:00:00-03:30"}'),
+            s.Meeting.model_validate({"when": "2026-11-21T09:00:00Z", "daily": "09:00:00Z"}),
+        ],
         "pydantic.v1 model": lambda: s.attach(s.First(x=1), y=(1,)),
         "pydantic.v1 SecretStr": lambda: pydantic.v1.SecretStr("k"),
     },

@@ -4,7 +4,7 @@ import enum
 import functools
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import InitVar, dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, ClassVar, Generic, NamedTuple, TypedDict, TypeVar
 
@@ -260,6 +260,11 @@ class Growing(BaseModel):
 
 class Secretive(BaseModel):
     key: SecretStr
+
+
+class Meeting(BaseModel):
+    when: datetime
+    daily: time
 
 
 @pydantic.dataclasses.dataclass

@@ -60,7 +60,7 @@ CALLABLES = [
 
 
 @pytest.mark.parametrize("name", CALLABLES)
-@pytest.mark.parametrize("letter", "EMmDASTBXKYyV#F=")
+@pytest.mark.parametrize("letter", "EMmDASTBXKYyV#FO=")
 def test_no_family_takes_a_name_that_is_not_of_it(letter: str, name: str) -> None:
     variants: list[tuple[Any, ...]] = [(), (["x"],), (["x"], [], 0, 0), ("RED",), (None,), ("<f8", "C")]
     for details in variants:

@@ -82,6 +82,7 @@ class Plans:
             exceptions.FAMILY,
             *arrays.FAMILIES,
             frames.FAMILY,
+            times.FAMILY,
             records.NAMED_TUPLES,
             subclasses.DefaultDicts(factories),
             subclasses.FAMILY,

@@ -1,12 +1,13 @@
 """Dates, times, durations and zones, with what equality does not look at: fold, and the zone's kind."""
 
 import datetime as dt
+import sys
 import time
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from threadmark.errors import SerializationError
-from threadmark.serde.plan import Kind, only
+from threadmark.serde.plan import Definer, Give, Kind, Stored, Take, only
 
 
 def take_datetime(value: dt.datetime) -> tuple[Any, ...]:
@@ -89,3 +90,29 @@ KINDS = (
     Kind("Z", ZoneInfo, _take_zone, lambda items: ZoneInfo(only(items, str))),
     Kind("g", time.struct_time, _take_struct_time, time.struct_time),
 )
+
+
+class Offsets:
+    """The zone of a datetime that pydantic read from a text with an offset: as many seconds from UTC."""
+
+    letter = "O"
+    title = "a pydantic offset"
+
+    def accepts(self, cls: type) -> bool:
+        """Whether the class is pydantic's zone."""
+        pydantic = sys.modules.get("pydantic_core")
+        return pydantic is not None and cls is getattr(pydantic, "TzInfo", None)
+
+    def writer(self, define: Definer) -> Take:
+        """The seconds."""
+        shape = define.shape()
+        return lambda zone: [shape, zone.utcoffset(None) // _SECOND]
+
+    def reader(self, stored: Stored) -> Give:
+        """From the seconds."""
+        cls = stored.cls
+        return lambda items: cls(only(items, int))
+
+
+_SECOND = dt.timedelta(seconds=1)
+FAMILY = Offsets()
