@@ -91,6 +91,17 @@ EXACT: dict[str, dict[str, Make]] = {
         "Counter": lambda: Counter({"a": 2, "b": -1}),
         "ChainMap": lambda: ChainMap({"a": 1}, {"b": 2}),
         "MappingProxyType": lambda: types.MappingProxyType({"a": 1}),
+        "MappingProxyType of another mapping": lambda: [
+            types.MappingProxyType(shown)
+            for shown in (
+                OrderedDict(a=1),
+                Counter(a=1),
+                defaultdict(int, a=1),
+                ChainMap({"a": 1}),
+                types.MappingProxyType({"a": 1}),
+                s.Registers({1: 2}),
+            )
+        ],
         "SimpleNamespace": lambda: types.SimpleNamespace(a=1),
         "range": lambda: range(1, 10, 3),
         "slice": lambda: slice(1, None, -1),
@@ -374,6 +385,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
         "sets inside sets cannot be stored deeper than 8 levels",
     ),
     "defaultdict of a function": (lambda: defaultdict(lambda: 1), "or another class of data as its factory"),
+    "MappingProxyType of what is refused": (lambda: types.MappingProxyType(UserDict()), "make the class a dataclass"),
     "ZoneInfo from a file": (
         _zone_from_file,
         "a ZoneInfo without a key",

@@ -4,6 +4,7 @@ Plain equality forgives too much here: 1 equals True, a datetime's fold does not
 """
 
 import datetime as dt
+import gc
 import ipaddress
 import struct
 from array import array
@@ -168,7 +169,8 @@ _COMPARISONS: tuple[tuple[Any, Any], ...] = (
         defaultdict,
         lambda one, other: one.default_factory is other.default_factory and _same_mappings(one, other),
     ),
-    ((dict, OrderedDict, MappingProxyType), _same_mappings),
+    ((dict, OrderedDict), _same_mappings),
+    (MappingProxyType, lambda one, other: same(gc.get_referents(one), gc.get_referents(other))),
     (ChainMap, lambda one, other: _same_items(one.maps, other.maps)),
     (deque, lambda one, other: one.maxlen == other.maxlen and _same_items(one, other)),
     (array, lambda one, other: one.typecode == other.typecode and one.tobytes() == other.tobytes()),

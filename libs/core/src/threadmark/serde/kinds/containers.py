@@ -1,5 +1,6 @@
 """Python's containers beyond list and dict, which msgpack carries itself."""
 
+import gc
 import sys
 from array import array
 from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
@@ -54,6 +55,13 @@ def _give_chain(items: list[Any]) -> ChainMap[Any, Any]:
     return ChainMap(*items)
 
 
+def _give_proxy(items: list[Any]) -> MappingProxyType[Any, Any]:
+    (shown,) = items
+    if not isinstance(shown, Mapping):
+        raise CorruptDataError("a stored mappingproxy shows something else than a mapping")
+    return MappingProxyType(shown)
+
+
 def _give_counter(items: list[Any]) -> Counter[Any]:
     counter: Counter[Any] = Counter()
     # Counter.update would add the counts up, which not every stored count can do.
@@ -76,12 +84,8 @@ KINDS = (
     Kind("o", OrderedDict, lambda value: (dict(value.items()),), lambda items: OrderedDict(only(items, dict))),
     Kind("n", Counter, lambda value: (dict(value.items()),), _give_counter),
     Kind("h", ChainMap, lambda value: value.maps, _give_chain),
-    Kind(
-        "m",
-        MappingProxyType,
-        lambda value: (dict(value.items()),),
-        lambda items: MappingProxyType(only(items, dict)),
-    ),
+    # What a proxy shows cannot be asked for, and its own methods are those of what it shows.
+    Kind("m", MappingProxyType, gc.get_referents, _give_proxy),
     Kind("N", SimpleNamespace, lambda value: (value.__dict__,), _give_namespace),
     Kind("r", range, lambda value: (value.start, value.stop, value.step), _give_range),
     Kind("l", slice, lambda value: (value.start, value.stop, value.step), lambda items: slice(*items)),
