@@ -46,6 +46,14 @@ BERLIN = ZoneInfo("Europe/Berlin")
 
 Make: TypeAlias = Callable[[], Any]
 
+
+def used(network: Any) -> Any:
+    """The network after its attributes were read; it remembers most of them."""
+    for name in ("network", "ip", "netmask", "hostmask", "broadcast_address", "is_global", "exploded"):
+        getattr(network, name, None)
+    return network
+
+
 EXACT: dict[str, dict[str, Make]] = {
     "Single values": {
         "None": lambda: None,
@@ -89,7 +97,11 @@ EXACT: dict[str, dict[str, Make]] = {
         "defaultdict of a class": lambda: defaultdict(s.Model, {1: s.Model()}),
         "OrderedDict": lambda: OrderedDict([("b", 1), ("a", 2)]),
         "Counter": lambda: Counter({"a": 2, "b": -1}),
-        "ChainMap": lambda: ChainMap({"a": 1}, {"b": 2}),
+        "OrderedDict, Counter with attributes": lambda: [
+            s.attach(OrderedDict(a=1), note=1),
+            s.attach(Counter[str](a=1), note=[2]),
+        ],
+        "ChainMap": lambda: [ChainMap({"a": 1}, {"b": 2}), ChainMap[str, int]()],
         "MappingProxyType": lambda: types.MappingProxyType({"a": 1}),
         "MappingProxyType of another mapping": lambda: [
             types.MappingProxyType(shown)
@@ -153,6 +165,11 @@ EXACT: dict[str, dict[str, Make]] = {
             ipaddress.ip_interface("::1/64"),
             ipaddress.ip_network("10.0.0.0/8"),
             ipaddress.ip_network("2001:db8::/32"),
+        ],
+        "ipaddress: networks that have been used": lambda: [
+            used(make(text))
+            for make in (ipaddress.ip_network, ipaddress.ip_interface)
+            for text in ("10.0.0.0/8", "10.0.0.0/31", "10.0.0.1/32", "2001:db8::/32", "::/127", "::1/128")
         ],
     },
     "Enums": {
@@ -344,6 +361,13 @@ class PostInit(s.Struct):
         self.a += 1
 
 
+def _masked_with_notes() -> Any:
+    """Arithmetic takes them over into a place of its own."""
+    found: Any = np.ma.array([1])
+    found._optinfo["note"] = 1
+    return found
+
+
 def _zone_from_file() -> ZoneInfo:
     with importlib.resources.files("tzdata.zoneinfo").joinpath("UTC").open("rb") as file:
         return ZoneInfo.from_file(file)
@@ -386,6 +410,13 @@ REFUSED: dict[str, tuple[Make, str]] = {
     ),
     "defaultdict of a function": (lambda: defaultdict(lambda: 1), "or another class of data as its factory"),
     "MappingProxyType of what is refused": (lambda: types.MappingProxyType(UserDict()), "make the class a dataclass"),
+    "ChainMap with attributes": (lambda: s.attach(ChainMap({"a": 1}), note=1), "with attributes of its own"),
+    "networks with attributes": (
+        lambda: s.attach(ipaddress.ip_network("10.0.0.0/8"), note=1),
+        "with attributes of its own ('note')",
+    ),
+    "masked arrays with attributes": (lambda: s.attach(np.ma.array([1]), note=1), "with attributes of its own"),
+    "masked arrays with what numpy hands on": (_masked_with_notes, "with attributes of its own"),
     "ZoneInfo from a file": (
         _zone_from_file,
         "a ZoneInfo without a key",

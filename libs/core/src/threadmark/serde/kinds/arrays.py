@@ -61,11 +61,14 @@ class MaskedArrays:
         """Arrays inside, as arrays."""
         import numpy as np
 
-        shape = define.shape()
+        shape, usual = define.shape(), vars(define.cls(0)).keys()
 
         def take(array: Any) -> list[Any]:
             if array.baseclass is not np.ndarray:
                 raise SerializationError("a masked array of a subclass of ndarray cannot be stored")
+            # The second is numpy's own place for a user's notes, which it hands on to results.
+            if array.__dict__.keys() - usual or getattr(array, "_optinfo", None):
+                raise SerializationError("a masked array with attributes of its own cannot be stored")
             mask = None if array.mask is np.ma.nomask else array.mask
             return [shape, array.data, mask, np.asarray(array.fill_value), bool(array.hardmask)]
 

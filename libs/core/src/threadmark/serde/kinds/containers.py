@@ -9,11 +9,13 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
+from threadmark.serde.attributes import Attributes, checked_state, storable_names
 from threadmark.serde.classes import Classes
 from threadmark.serde.plan import Kind, only
 
 # The width of array's type codes differs between platforms, so the stored width is compared before the bytes are used.
 _ARRAY_CODES = frozenset("bBuhHiIlLqQfd")
+_CHAIN = Attributes(ChainMap)
 
 
 def _take_array(value: "array[Any]") -> tuple[str, int, bytes]:
@@ -49,6 +51,31 @@ def _give_deque(items: list[Any]) -> deque[Any]:
     return deque(members, most)
 
 
+def _with_attributes(letter: str, cls: type, give: Callable[[dict[Any, Any]], Any]) -> Kind:
+    """A kind of dictionary written in Python's way: its instances have room for attributes."""
+    attributes = Attributes(cls)
+
+    def take(value: Any) -> tuple[Any, ...]:
+        content, own = dict(value.items()), attributes.read(value)
+        storable_names(own)
+        return (content, own) if own else (content,)
+
+    def give_with(items: list[Any]) -> Any:
+        content, *own = items
+        value = give(only([content], dict))
+        if own:
+            attributes.write(value, checked_state(*own))
+        return value
+
+    return Kind(letter, cls, take, give_with)
+
+
+def _take_chain(value: ChainMap[Any, Any]) -> list[Any]:
+    if _CHAIN.read(value).keys() != {"maps"}:
+        raise SerializationError("a ChainMap with attributes of its own cannot be stored")
+    return value.maps
+
+
 def _give_chain(items: list[Any]) -> ChainMap[Any, Any]:
     if not all(isinstance(each, Mapping) for each in items):
         raise CorruptDataError("a stored ChainMap has something else among its maps")
@@ -62,10 +89,10 @@ def _give_proxy(items: list[Any]) -> MappingProxyType[Any, Any]:
     return MappingProxyType(shown)
 
 
-def _give_counter(items: list[Any]) -> Counter[Any]:
+def _give_counter(content: dict[Any, Any]) -> Counter[Any]:
     counter: Counter[Any] = Counter()
     # Counter.update would add the counts up, which not every stored count can do.
-    dict.update(counter, only(items, dict))
+    dict.update(counter, content)
     return counter
 
 
@@ -81,9 +108,9 @@ KINDS = (
     Kind("f", frozenset, lambda value: value, frozenset),
     Kind("b", bytearray, lambda value: (bytes(value),), lambda items: bytearray(only(items, bytes))),
     Kind("q", deque, lambda value: (value.maxlen, *value), _give_deque),
-    Kind("o", OrderedDict, lambda value: (dict(value.items()),), lambda items: OrderedDict(only(items, dict))),
-    Kind("n", Counter, lambda value: (dict(value.items()),), _give_counter),
-    Kind("h", ChainMap, lambda value: value.maps, _give_chain),
+    _with_attributes("o", OrderedDict, OrderedDict),
+    _with_attributes("n", Counter, _give_counter),
+    Kind("h", ChainMap, _take_chain, _give_chain),
     # What a proxy shows cannot be asked for, and its own methods are those of what it shows.
     Kind("m", MappingProxyType, gc.get_referents, _give_proxy),
     Kind("N", SimpleNamespace, lambda value: (value.__dict__,), _give_namespace),

@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from functools import cached_property
 from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from typing import Any
 
@@ -12,6 +13,21 @@ from threadmark.serde.plan import Kind, only
 def _spelled(letter: str, cls: Any) -> Kind:
     """A kind that its class reads from the text that `str` gives."""
     return Kind(letter, cls, lambda value: (str(value),), lambda items: cls(only(items, str)))
+
+
+def _network(letter: str, cls: Any, *samples: str) -> Kind:
+    """A kind whose instances remember what was worked out from the text, and have room for other attributes."""
+    remembered = {name for sample in samples for name in vars(cls(sample))}
+    for owner in cls.__mro__:
+        remembered |= {name for name, member in vars(owner).items() if isinstance(member, cached_property)}
+
+    def take(value: Any) -> tuple[str]:
+        if own := value.__dict__.keys() - remembered:
+            names = ", ".join(sorted(map(repr, own)))
+            raise SerializationError(f"an {cls.__name__} with attributes of its own ({names}) cannot be stored")
+        return (str(value),)
+
+    return Kind(letter, cls, take, _spelled(letter, cls).give)
 
 
 def _take_pattern(value: re.Pattern[Any]) -> tuple[Any, int]:
@@ -27,16 +43,19 @@ def _give_pattern(items: list[Any]) -> re.Pattern[Any]:
     return re.compile(pattern, flags)
 
 
+# The smallest networks remember more than others.
+_FOURTH = ("0.0.0.0/0", "0.0.0.0/31", "0.0.0.0/32")
+_SIXTH = ("::/0", "::/127", "::/128")
 KINDS = (
     _spelled("p", PurePosixPath),
     _spelled("w", PureWindowsPath),
     _spelled("P", PosixPath),
     _spelled("W", WindowsPath),
     _spelled("4", ipaddress.IPv4Address),
-    _spelled("5", ipaddress.IPv4Interface),
-    _spelled("3", ipaddress.IPv4Network),
+    _network("5", ipaddress.IPv4Interface, *_FOURTH),
+    _network("3", ipaddress.IPv4Network, *_FOURTH),
     _spelled("6", ipaddress.IPv6Address),
-    _spelled("7", ipaddress.IPv6Interface),
-    _spelled("8", ipaddress.IPv6Network),
+    _network("7", ipaddress.IPv6Interface, *_SIXTH),
+    _network("8", ipaddress.IPv6Network, *_SIXTH),
     Kind("R", re.Pattern, _take_pattern, _give_pattern),
 )
