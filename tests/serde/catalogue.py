@@ -236,6 +236,9 @@ EXACT: dict[str, dict[str, Make]] = {
         "array, all kinds of dtype": lambda: [
             np.zeros(2, dtype) for dtype in ("?", "i1", ">u2", "f2", "g", "c8", "M8[ns]", "m8[D]", "U3", "S3", "V4")
         ],
+        "array of longlong beside one of long": lambda: [
+            np.zeros(2, dtype) for dtype in ("l", "q", "L", "Q", ">q", "c", [("a", "l")], [("a", "q"), ("b", ">Q", 2)])
+        ],
         "array of more than a page": lambda: [
             np.arange(2000.0),
             np.zeros((100, 100), "M8[s]"),
@@ -253,6 +256,8 @@ EXACT: dict[str, dict[str, Make]] = {
             np.str_("a\0"),
             np.bytes_(b"a"),
             np.longdouble(1),
+            *map(np.longlong, [1, 2]),
+            np.ulonglong(3),
         ],
         "scalar: datetime64, timedelta64": lambda: [
             np.datetime64("2026-01-02", "ns"),

@@ -63,7 +63,7 @@ def _same_moments(one: Any, other: Any) -> bool:
 
 
 def _same_arrays(one: Any, other: Any) -> bool:
-    if one.dtype != other.dtype or one.shape != other.shape or not other.flags.writeable:
+    if not _same_dtypes(one.dtype, other.dtype) or one.shape != other.shape or not other.flags.writeable:
         return False
     if one.flags.f_contiguous and not other.flags.f_contiguous:
         return False
@@ -72,10 +72,16 @@ def _same_arrays(one: Any, other: Any) -> bool:
     return bool(one.tobytes() == other.tobytes())
 
 
+def _same_dtypes(one: Any, other: Any) -> bool:
+    """Equality would take longlong for long where they are as wide."""
+    fields = [(one.fields[name][0], other.fields[name][0]) for name in one.names or ()] if one == other else []
+    return one == other and one.char == other.char and all(_same_dtypes(*pair) for pair in fields)
+
+
 def _same_scalars(one: Any, other: Any) -> bool:
     # The text form of a long double says it all; its bytes have undefined ones among them.
     exact = one.dtype.char in "gG" or one.tobytes() == other.tobytes()
-    return bool(one.dtype == other.dtype and exact and str(one) == str(other))
+    return bool(_same_dtypes(one.dtype, other.dtype) and exact and str(one) == str(other))
 
 
 def _same_masked(one: Any, other: Any) -> bool:

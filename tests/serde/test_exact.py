@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from serde import specimens as s
@@ -110,3 +111,12 @@ def test_what_a_model_has_beyond_its_class_is_stored_too(slot: str) -> None:
     found = serde.loads_typed(serde.dumps_typed([bare, model, bare]))
     assert same([bare, model, bare], found)
     assert [getattr(each, slot) for each in found] == [None, {"more": 2}, None]
+
+
+def test_a_dtype_with_metadata_is_refused_also_after_an_equal_one() -> None:
+    """Equality does not look at metadata."""
+    serde, noted = Serde(), np.dtype("i4", metadata={"a": 1})
+    for dtype, noted_dtype in (("i4", noted), ([("a", "i4")], [("a", noted)])):
+        serde.dumps_typed(np.zeros(1, dtype))
+        with pytest.raises(SerializationError, match="metadata"):
+            serde.dumps_typed(np.zeros(1, noted_dtype))

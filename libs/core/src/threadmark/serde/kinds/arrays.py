@@ -29,7 +29,7 @@ class Arrays:
         def take(array: "np.ndarray[Any, Any]") -> list[Any]:
             order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
             content = array.ravel(order).tolist() if array.dtype.kind == _OBJECTS else _content(array, order)
-            return [shapes[array.dtype, order], list(array.shape), content]
+            return [shapes[_key(array.dtype, order)], list(array.shape), content]
 
         return take
 
@@ -109,7 +109,7 @@ class Scalars:
                 return lambda scalar: [shape, str.__str__(scalar)]
             return lambda scalar: [shape, bytes.__getitem__(scalar, slice(None))]
         shapes = _shapes_by_dtype(define)
-        return lambda scalar: [shapes[scalar.dtype, "C"], _content(scalar, "C")]
+        return lambda scalar: [shapes[_key(scalar.dtype, "C")], _content(scalar, "C")]
 
     def reader(self, stored: Stored) -> Give:
         """The one item of an array."""
@@ -144,11 +144,18 @@ def _is_numpys(cls: type, name: str) -> bool:
 
 
 def _shapes_by_dtype(define: Definer) -> Shapes[Any]:
-    def new_shape(key: "tuple[np.dtype[Any], str]") -> Shape:
-        dtype, order = key
+    def new_shape(key: "tuple[np.dtype[Any], str, str]") -> Shape:
+        dtype, _, order = key
         return define.shape(_dtype_parts(dtype), order, opaque=dtype.kind != _OBJECTS)
 
     return Shapes(new_shape)
+
+
+def _key(dtype: "np.dtype[Any]", order: str) -> "tuple[np.dtype[Any], str, str]":
+    """What a shape depends on: equal dtypes can have different C types of one width, or metadata."""
+    if dtype.names is None and dtype.metadata is None:
+        return dtype, dtype.char, order
+    return dtype, repr(_dtype_parts(dtype)), order
 
 
 def _dtype_parts(dtype: "np.dtype[Any]") -> Any:
@@ -169,7 +176,8 @@ def _dtype_parts(dtype: "np.dtype[Any]") -> Any:
         return ["items", _dtype_parts(item), list(shape)]
     if dtype.kind not in _PLAIN_KINDS or np.dtype(dtype.str) != dtype:
         raise SerializationError(f"an array of numpy dtype {dtype} cannot be stored; convert it to another dtype")
-    return dtype.str
+    # longlong, where long is as wide: another type to numpy, with the same text.
+    return dtype.str if np.dtype(dtype.str).char == dtype.char else ["type", dtype.char, dtype.str]
 
 
 def _dtype_from(parts: Any) -> "np.dtype[Any]":
@@ -188,6 +196,11 @@ def _dtype_from(parts: Any) -> "np.dtype[Any]":
             return found
         case ["items", item, list(shape)]:
             return np.dtype((_dtype_from(item), tuple(shape)))
+        case ["type", str(character), str(text)]:
+            known = np.dtype(text)
+            named = np.dtype(character).newbyteorder(known.byteorder)
+            # On another platform the type may be of another width.
+            return named if named == known else known
     raise CorruptDataError("a stored dtype is not one")
 
 
