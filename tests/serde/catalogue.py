@@ -281,6 +281,16 @@ EXACT: dict[str, dict[str, Make]] = {
             },
             index=pd.date_range("2026", periods=2, freq="D"),
         ),
+        "index with a frequency": lambda: (
+            [
+                pd.date_range("2026-01-05", periods=2, freq=frequency)
+                for frequency in ("h", "W", "2B", pd.DateOffset(months=1, days=1), pd.DateOffset(2, normalize=True))
+            ]
+            + [
+                pd.date_range("2026-03-28", periods=3, freq="D", tz="Europe/Berlin"),
+                pd.timedelta_range("1h", periods=3, freq="2h"),
+            ]
+        ),
         "DataFrame with MultiIndex": lambda: pd.DataFrame({"a": [1, 2], "b": [3, 4]}).set_index(["a", "b"]),
         "DataFrame without columns": lambda: pd.DataFrame(index=[1, 2]),
     },
@@ -440,6 +450,14 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "pandas columns of other extension dtypes": (
         lambda: pd.Series(pd.period_range("2026", periods=1, freq="D")),
         "a pandas column of dtype period[D]",
+    ),
+    "pandas frequencies whose text does not say all": (
+        lambda: pd.date_range("2026", periods=2, freq=pd.offsets.CustomBusinessDay(holidays=["2026-01-02"])),
+        "store the index without (index.freq = None)",
+    ),
+    "pandas frequencies whose text is not read": (
+        lambda: pd.date_range("2026", periods=2, freq=pd.offsets.Easter()),
+        "store the index without (index.freq = None)",
     ),
     "msgspec.Struct with __post_init__": (lambda: PostInit(1), "a msgspec Struct with __post_init__"),
     "generic models of other things than classes": (

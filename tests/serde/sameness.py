@@ -102,7 +102,7 @@ def _same_series(one: Any, other: Any) -> bool:
 
 def _same_indexes(one: Any, other: Any) -> bool:
     pd.testing.assert_index_equal(one, other, exact=True)
-    return True
+    return bool(getattr(one, "freq", None) == getattr(other, "freq", None))
 
 
 def _same_exceptions(one: Any, other: Any) -> bool:

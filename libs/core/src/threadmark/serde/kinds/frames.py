@@ -82,18 +82,49 @@ def _give_multi(levels: list[Any], codes: list[Any], names: list[Any]) -> Any:
 
 
 def _take_index(index: Any) -> tuple[Any, ...]:
-    return (_take_column(index.array), index.name, getattr(index, "freqstr", None))
+    return (_take_column(index.array), index.name, _take_frequency(getattr(index, "freq", None)))
 
 
-def _give_index(column: Any, name: Any, frequency: str | None) -> Any:
+def _give_index(column: Any, name: Any, frequency: Any) -> Any:
     import pandas as pd
 
     values = _give_column(column)
     index = pd.Index(values, dtype=values.dtype, name=name)
     if frequency is not None:
         # Sets the frequency after checking that the moments have it.
-        index = type(index)(index, freq=frequency)
+        index = type(index)(index, freq=_give_frequency(frequency))
     return index
+
+
+def _take_frequency(offset: Any) -> str | list[Any] | None:
+    """A frequency's text, or the parts of a DateOffset; the texts of others leave out holidays, hours and more."""
+    import pandas as pd
+
+    if offset is None:
+        return None
+    is_plain = type(offset) is pd.DateOffset
+    found = [offset.n, offset.normalize, dict(sorted(offset.kwds.items()))] if is_plain else offset.freqstr
+    try:
+        same = _give_frequency(found) == offset
+    except ValueError:
+        same = False
+    if not same:
+        raise SerializationError(
+            f"a pandas index with the frequency {offset!r} cannot be stored: the frequency's text does not say all "
+            "of it; store the index without (index.freq = None)"
+        )
+    return found
+
+
+def _give_frequency(found: Any) -> Any:
+    import pandas as pd
+
+    match found:
+        case str(text):
+            return pd.tseries.frequencies.to_offset(text)
+        case [int(count), bool(normalize), dict(kwds)]:
+            return pd.DateOffset(count, normalize, **kwds)
+    raise CorruptDataError("a stored frequency is not one")
 
 
 def _take_series(series: Any) -> tuple[Any, ...]:
