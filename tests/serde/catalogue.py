@@ -148,6 +148,10 @@ EXACT: dict[str, dict[str, Make]] = {
         "time": lambda: clock(1, 2, 3, 4, tzinfo=UTC, fold=1),
         "timedelta": lambda: timedelta(-1, 2, 3),
         "timezone": lambda: [UTC, timezone(timedelta(hours=1)), timezone(timedelta(0), "X")],
+        "timezone named as its offset": lambda: [
+            timezone(timedelta(0), "UTC"),
+            timezone(timedelta(hours=1), "UTC+01:00"),
+        ],
         "ZoneInfo": lambda: BERLIN,
         "struct_time": lambda: time.struct_time((2026, 1, 2, 3, 4, 5, 4, 2, 0, "CET", 3600)),
     },

@@ -44,14 +44,12 @@ def _zone_and_fold(rest: list[Any]) -> tuple[Any, int]:
     return zone, fold
 
 
-def _take_timezone(value: dt.timezone) -> tuple[Any, ...]:
+def _take_timezone(value: Any) -> tuple[Any, ...]:
     if value is dt.UTC:
         return ()
-    offset = value.utcoffset(None)
-    name = value.tzname(None)
-    plain = (offset.days, offset.seconds, offset.microseconds)
-    # A name that the offset gives by itself is not the zone's own.
-    return plain if name == dt.timezone(offset).tzname(None) else (*plain, name)
+    # Only these tell a name that was given from the same one that the offset gives by itself.
+    offset, *name = value.__getinitargs__()
+    return (offset.days, offset.seconds, offset.microseconds, *name)
 
 
 def _give_timezone(items: list[Any]) -> dt.timezone:
