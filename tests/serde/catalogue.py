@@ -7,6 +7,7 @@ import contextlib
 import importlib.resources
 import io
 import ipaddress
+import os
 import pathlib
 import re
 import threading
@@ -420,6 +421,12 @@ REFUSED: dict[str, tuple[Make, str]] = {
     ),
     "memoryview": (lambda: memoryview(b"a"), "a window on another object; store bytes(view)"),
     "objects of ordinary classes": (lambda: UserDict({"a": 1}), "make the class a dataclass, or register it"),
+    "records over types written in C": (s.Alarm, "only time itself can make one"),
+    "struct sequences (os.stat_result ...)": (
+        lambda: os.terminal_size((80, 24)),
+        "only terminal_size itself can make one",
+    ),
+    "named tuples of another length": (lambda: tuple.__new__(s.Pair, [1]), "without exactly one item for each field"),
     "instances of classes made inside functions": (_local_instance, "not found under its own name"),
     "structures that contain themselves": (_cycle, "nested deeper than 1024 levels, or containing itself"),
     "nesting deeper than 1024 levels": (lambda: _deep(100_000), "nested deeper than 1024 levels"),

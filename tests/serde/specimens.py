@@ -125,6 +125,13 @@ class PointList(list[Any]):
     label: str = ""
 
 
+@dataclass
+class Alarm(time):
+    """What makes a time is written in C, and is not what makes a plain object."""
+
+    label: str = ""
+
+
 class Plain(Point):
     """A subclass that was not decorated."""
 

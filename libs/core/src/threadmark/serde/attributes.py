@@ -82,6 +82,17 @@ def _no_dictionary(value: object, state: dict[str, Any]) -> None:
     raise CorruptDataError(f"{type(value).__qualname__} has no attribute {next(iter(state))!r}")
 
 
+def maker(cls: type) -> type:
+    """The class whose `__new__`, written in C, makes the instances of `cls`; that of any other refuses to.
+
+    No method of the class's own is asked: a `__new__` of Python's ends in that of a base.
+    """
+    owner: type | None = cls
+    while owner is not None and not isinstance(vars(owner).get("__new__"), types.BuiltinFunctionType):
+        owner = owner.__base__
+    return owner or object
+
+
 def is_state(names: Iterable[str]) -> bool:
     """Whether `Attributes.read` would give what is under these names as it stands."""
     return _NOT_STATE.isdisjoint(names)

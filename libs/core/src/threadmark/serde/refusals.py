@@ -5,6 +5,7 @@ import types
 from collections.abc import AsyncIterator, Awaitable, Iterator
 
 from threadmark.errors import SerializationError
+from threadmark.serde.attributes import maker
 
 
 def refusal(cls: type) -> SerializationError:
@@ -18,8 +19,12 @@ def _reason(cls: type) -> str:
     for bases, reason in _REASONS:
         if issubclass(cls, bases):
             return reason
+    made_by = maker(cls)
+    advice = "make the class a dataclass, or register it"
+    if made_by is not object:
+        advice = f"only {made_by.__qualname__} itself can make one; store its content as other data, or register it"
     return (
-        "it is not a kind of value that the serializer knows; make the class a dataclass, or register it: "
+        f"it is not a kind of value that the serializer knows; {advice}: "
         f'threadmark.serde.register({cls.__name__}, "a-name", encode, decode)'
     )
 

@@ -17,6 +17,7 @@ from threadmark.serde.attributes import (
     checked_state,
     evolve,
     is_state,
+    maker,
     storable_names,
 )
 from threadmark.serde.naming import naming
@@ -90,7 +91,7 @@ class Dataclasses:
 
     def accepts(self, cls: type) -> bool:
         """Whether the class or a base of it is a dataclass; attributes that are no fields are stored too."""
-        return isinstance(getattr(cls, "__dataclass_fields__", None), dict)
+        return isinstance(getattr(cls, "__dataclass_fields__", None), dict) and maker(cls) is object
 
     def writer(self, define: Definer) -> Take:
         """By attributes."""
@@ -120,7 +121,8 @@ class AttrsClasses:
 
     def accepts(self, cls: type) -> bool:
         """Whether attrs made the class."""
-        return "attr" in sys.modules and isinstance(getattr(cls, "__attrs_attrs__", None), tuple)
+        made = "attr" in sys.modules and isinstance(getattr(cls, "__attrs_attrs__", None), tuple)
+        return made and maker(cls) is object
 
     def writer(self, define: Definer) -> Take:
         """By attributes."""
@@ -211,13 +213,15 @@ class NamedTuples:
         """By field names, then an instance's own attributes where a subclass has room for some."""
         names = list(define.cls._fields)
         shape, with_attributes = define.shape(names), define.shape(names, _WITH_ATTRIBUTES)
-        read = Attributes(define.cls).read
+        read, name, full = Attributes(define.cls).read, define.cls.__qualname__, 1 + len(names)
 
         def take(value: tuple[Any, ...]) -> list[Any]:
-            own = read(value)
+            own, items = read(value), [shape, *tuple.__iter__(value)]
+            if len(items) != full:
+                raise SerializationError(f"a {name} cannot be stored without exactly one item for each field")
             if own:
-                return [with_attributes, own, *tuple.__iter__(value)]
-            return [shape, *tuple.__iter__(value)]
+                items[:1] = with_attributes, own
+            return items
 
         return take
 

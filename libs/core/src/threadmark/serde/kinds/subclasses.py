@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from threadmark.errors import SerializationError
-from threadmark.serde.attributes import Attributes, checked_state
+from threadmark.serde.attributes import Attributes, checked_state, maker
 from threadmark.serde.kinds.containers import Factories
 from threadmark.serde.kinds.scalars import give_complex
 from threadmark.serde.kinds.times import give_datetime, take_datetime
@@ -195,7 +195,8 @@ def _made_by_class_statements(cls: type, base: type) -> bool:
     slots = sum(len(_slot_names(owner)) for owner in between)
     # A class statement adds at most its slots, one pointer for the dictionary, one for weak references.
     room = base.__basicsize__ + _POINTER * (slots + 2)
-    return all(owner.__flags__ & _HEAP_TYPE for owner in between) and cls.__basicsize__ <= room
+    in_python = all(owner.__flags__ & _HEAP_TYPE for owner in between) and maker(cls) is maker(base)
+    return in_python and cls.__basicsize__ <= room
 
 
 def _slot_names(owner: type) -> tuple[str, ...]:
