@@ -13,14 +13,15 @@ import re
 import threading
 import time
 import types
+import typing
 from array import array
 from collections import ChainMap, Counter, OrderedDict, UserDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone
 from datetime import time as clock
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 from uuid import UUID, SafeUUID
 from zoneinfo import ZoneInfo
 
@@ -220,6 +221,18 @@ EXACT: dict[str, dict[str, Make]] = {
         "extra=allow": lambda: [s.Extra(x=1, more=[1]), s.Extra()],  # type: ignore[call-arg]  # that is what it allows
         "RootModel": lambda: s.Root([1, 2]),
         "generic": lambda: [s.Box[int](item=1), s.Box[s.Model](item=s.Model()), s.Box(item=1)],
+        "generic, of more than classes": lambda: [
+            s.Box[argument].model_construct(item=1)  # type: ignore[valid-type]  # each of them is one
+            for argument in (
+                *(None, int | None, int | str | None, list[str] | s.Model, Any, Sequence[int]),
+                *(list[s.Model], dict[str, s.Model | None], tuple[int, ...], set[int], frozenset[str], list[None]),
+                *(s.Box[list[int]], list[s.Box[int]], list[dict[str, list[int | list[s.Model]]]]),
+                # typing's own make other models than these.
+                *(getattr(typing, name)[int, str] for name in ("Dict", "Tuple", "Union", "Mapping")),
+                *(getattr(typing, name)[s.Model] for name in ("List", "Set", "FrozenSet", "Optional", "Sequence")),
+            )
+        ],
+        "RootModel, generic": lambda: pydantic.RootModel[list[s.Model]]([s.Model()]),
         "frozen": lambda: {s.FrozenModel(x=1): 2},
         "computed fields, cached properties": lambda: [s.Computed(x=1), (c := s.Computed(x=2), c.lazy)[0]],
         "validator that is not idempotent": lambda: s.Growing(x=1),
@@ -234,6 +247,7 @@ EXACT: dict[str, dict[str, Make]] = {
             s.Meeting.model_validate({"when": "2026-11-21T09:00:00Z", "daily": "09:00:00Z"}),
         ],
         "pydantic.v1 model": lambda: s.attach(s.First(x=1), y=(1,)),
+        "pydantic.v1 model derived from a generic one": lambda: s.NumberBox(item=1),
         "pydantic.v1 SecretStr": lambda: pydantic.v1.SecretStr("k"),
     },
     "numpy and pandas": {
@@ -471,10 +485,11 @@ REFUSED: dict[str, tuple[Make, str]] = {
         "store the index without (index.freq = None)",
     ),
     "msgspec.Struct with __post_init__": (lambda: PostInit(1), "a msgspec Struct with __post_init__"),
-    "generic models of other things than classes": (
-        lambda: s.Box[int | None](item=1),
-        "its type arguments must be classes",
+    "generic models of texts, functions or annotations": (
+        lambda: s.Box[Literal["a"]](item="a"),
+        "its type arguments must be classes, None, or unions and builtin generics of them",
     ),
+    "generic models of pydantic.v1": (lambda: s.FirstBox[int](item=1), "derive a class with a name of its own"),
     "msgpack.Timestamp": (lambda: Timestamp(1), "not a kind of value"),
     "models with slots of their own": (s.SlottedModel, "make them private attributes"),
     "objects that hide their __dict__": (lambda: s.Hiding(1), "register it with functions of its own"),

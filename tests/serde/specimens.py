@@ -23,6 +23,7 @@ from pydantic import (
     computed_field,
     field_validator,
 )
+from pydantic.v1.generics import GenericModel
 
 T = TypeVar("T")
 
@@ -284,6 +285,14 @@ class First(pydantic.v1.BaseModel):
     x: int
     y: Any = None
     _private: int = pydantic.v1.PrivateAttr(4)
+
+
+class FirstBox(GenericModel, Generic[T]):
+    item: T
+
+
+class NumberBox(FirstBox[int]):
+    pass
 
 
 class Text(str):

@@ -107,6 +107,24 @@ def test_pickled_bytes_are_not_unpickled() -> None:
             Serde().loads_typed((tag, b"cos\nsystem\n(S'true'\ntR."))
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "builtins:list[os:system]",
+        "builtins:list[]",
+        "os:system[builtins:int]",
+        "serde.specimens:Point[builtins:int]",
+        "typing:Union[]",
+        "typing:cast[builtins:int,builtins:str]",
+        "types:UnionType[serde.specimens:Model,x]",
+        "builtins:list[" * 60 + "os:system" + "]" * 60,
+    ],
+)
+def test_type_arguments_are_classes_and_what_typing_makes_of_them(arguments: str) -> None:
+    with pytest.raises((CorruptDataError, ForbiddenTypeError)):
+        Serde().loads_typed(crafted(f"Mserde.specimens:Box[{arguments}]", 1, details=(["item"], [], 0, 0)))
+
+
 def test_a_nested_class_is_read_from_the_namespace_and_not_by_attribute() -> None:
     """A metaclass, a descriptor or a module's `__getattr__` would otherwise run."""
     for name in ("serde.specimens:Point.__class__", "serde.specimens:Computed.double", "numpy:testing"):
@@ -296,6 +314,17 @@ class TestTheAllowlist:
         with pytest.raises(ForbiddenTypeError):
             Serde(allow=[s.Box]).loads_typed(stored)
         assert Serde(allow=[s.Box, s.Model]).loads_typed(stored).item == s.Model()
+
+    def test_type_arguments_are_checked_at_every_depth(self) -> None:
+        """Inside of what typing makes of them too."""
+        value = s.Box[dict[str, s.Model | None]](item={})
+        for allow in ([s.Box], [s.Model]):
+            with pytest.raises(ForbiddenTypeError):
+                Serde(allow=allow).loads_typed(Serde().dumps_typed(value))
+            with pytest.raises(ForbiddenTypeError):
+                Serde(allow=allow).dumps_typed(value)
+        serde = Serde(allow=[s.Box, s.Model])
+        assert serde.loads_typed(serde.dumps_typed(value)) == value
 
 
 def test_a_registration_cannot_take_anothers_name() -> None:

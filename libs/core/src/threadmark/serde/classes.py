@@ -6,13 +6,38 @@ no module `__getattr__`, no descriptor. What is found must be a class that goes 
 
 import importlib
 import sys
-from collections.abc import Iterable
-from typing import Any
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from operator import getitem
+from types import GenericAlias, NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
 
 from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
 from threadmark.serde.registry import Registry
 
 LONGEST_NAME = 1000
+
+# What type arguments are made of, beside classes. typing's own names make other models than the builtins'.
+_SINGLE: dict[str, Any] = {"None": None, "NoneType": NoneType, "...": ...}
+_BUILTIN_GENERICS = (dict, frozenset, list, set, tuple, Iterable, Mapping, Sequence)
+_TYPING_GENERICS = ("Dict", "FrozenSet", "List", "Set", "Tuple", "Iterable", "Mapping", "Sequence", "Union")
+_EITHER = "types:UnionType"
+
+
+def _either(classes: tuple[Any, ...]) -> Any:
+    """As `first | second` makes it, but without asking a metaclass."""
+    made, *others = classes
+    for other in others:
+        made = type.__or__(made, other) if isinstance(made, type) else made | other
+    return made
+
+
+_GENERICS: dict[str, Callable[[tuple[Any, ...]], Any]] = {
+    **{f"{each.__module__}:{each.__name__}": partial(GenericAlias, each) for each in _BUILTIN_GENERICS},
+    **{f"typing:{name}": partial(getitem, getattr(typing, name)) for name in _TYPING_GENERICS},
+    _EITHER: _either,
+}
 
 
 class Classes:
@@ -93,24 +118,61 @@ class Classes:
         metadata = vars(origin).get("__pydantic_generic_metadata__")
         if not metadata or len(metadata["parameters"]) != len(arguments):
             raise CorruptDataError(f"{origin_name} does not take the stored type arguments")
-        classes = tuple(map(self.find, arguments))
-        found: type = origin[classes if len(classes) != 1 else classes[0]]
+        found: type = origin[tuple(map(self._argument, arguments))]
         return found
+
+    def _argument(self, name: str) -> Any:
+        """What stands between the brackets: a class, or what typing makes of some."""
+        if name in _SINGLE:
+            return _SINGLE[name]
+        origin, bracket, _ = name.partition("[")
+        if bracket and origin in _GENERICS:
+            return _GENERICS[origin](tuple(map(self._argument, _split_arguments(name)[1])))
+        return self.find(name)
 
 
 def canonical_name(cls: type) -> str:
     """Write `cls` as "module:Qualified.Name", with the type arguments of a generic pydantic model."""
     generic = vars(cls).get("__pydantic_generic_metadata__")
     if generic and generic["origin"]:
-        arguments = generic["args"]
-        if not all(isinstance(argument, type) for argument in arguments):
-            raise SerializationError(f"{cls.__qualname__} cannot be stored: its type arguments must be classes")
-        name = f"{canonical_name(generic['origin'])}[{','.join(map(canonical_name, arguments))}]"
+        name = f"{canonical_name(generic['origin'])}[{_argument_names(cls, generic['args'])}]"
+    elif "[" in cls.__qualname__:
+        raise _unnamed(cls, "a generic model of pydantic 1 does not say what it was made of")
     else:
         name = f"{cls.__module__}:{cls.__qualname__}"
     if len(name) > LONGEST_NAME:
         raise SerializationError(f"{cls.__name__} cannot be stored: its name is too long")
     return name
+
+
+def _argument_names(cls: type, arguments: tuple[Any, ...]) -> str:
+    return ",".join(_argument_name(cls, argument) for argument in arguments)
+
+
+def _argument_name(cls: type, argument: Any) -> str:
+    """What `Classes._argument` takes for this type argument of a model."""
+    for name, single in _SINGLE.items():
+        if argument is single:
+            return name
+    if isinstance(argument, type):
+        return canonical_name(argument)
+    inner = get_args(argument)
+    if isinstance(argument, UnionType):
+        name = _EITHER
+    elif get_origin(argument) is Union:
+        name = "typing:Union"
+    else:
+        origin = get_origin(argument) if type(argument) is GenericAlias else argument
+        name = f"{getattr(origin, '__module__', None)}:{getattr(origin, '__name__', None)}"
+    if name not in _GENERICS or not inner:
+        raise _unnamed(cls, "its type arguments must be classes, None, or unions and builtin generics of them")
+    return f"{name}[{_argument_names(cls, inner)}]"
+
+
+def _unnamed(cls: type, reason: str) -> SerializationError:
+    return SerializationError(
+        f"{cls.__qualname__} cannot be stored: {reason}; derive a class with a name of its own from it"
+    )
 
 
 def found_under(name: str) -> object:
