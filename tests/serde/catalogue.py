@@ -256,7 +256,12 @@ EXACT: dict[str, dict[str, Make]] = {
             np.zeros(2, dtype) for dtype in ("?", "i1", ">u2", "f2", "g", "c8", "M8[ns]", "m8[D]", "U3", "S3", "V4")
         ],
         "array of longlong beside one of long": lambda: [
-            np.zeros(2, dtype) for dtype in ("l", "q", "L", "Q", ">q", "c", [("a", "l")], [("a", "q"), ("b", ">Q", 2)])
+            np.zeros(2, dtype)
+            for dtype in (
+                *("l", "q", "L", "Q", ">q", "c"),
+                *([("a", "l"), ("b", "Q")], [("a", "q"), ("b", "L")]),
+                *([("a", [("b", "l", 3)], 2)], [("a", [("b", "q", 3)], 2)]),
+            )
         ],
         "array of more than a page": lambda: [
             np.arange(2000.0),

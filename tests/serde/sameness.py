@@ -74,8 +74,11 @@ def _same_arrays(one: Any, other: Any) -> bool:
 
 def _same_dtypes(one: Any, other: Any) -> bool:
     """Equality would take longlong for long where they are as wide."""
-    fields = [(one.fields[name][0], other.fields[name][0]) for name in one.names or ()] if one == other else []
-    return one == other and one.char == other.char and all(_same_dtypes(*pair) for pair in fields)
+    if one != other or one.char != other.char:
+        return False
+    if one.base is not one:
+        return _same_dtypes(one.base, other.base)
+    return all(_same_dtypes(one.fields[name][0], other.fields[name][0]) for name in one.names or ())
 
 
 def _same_scalars(one: Any, other: Any) -> bool:

@@ -116,7 +116,7 @@ def test_what_a_model_has_beyond_its_class_is_stored_too(slot: str) -> None:
 def test_a_dtype_with_metadata_is_refused_also_after_an_equal_one() -> None:
     """Equality does not look at metadata."""
     serde, noted = Serde(), np.dtype("i4", metadata={"a": 1})
-    for dtype, noted_dtype in (("i4", noted), ([("a", "i4")], [("a", noted)])):
+    for dtype, noted_dtype in (("i4", noted), ([("a", "i4")], [("a", noted)]), ([("a", "i4", 2)], [("a", noted, 2)])):
         serde.dumps_typed(np.zeros(1, dtype))
         with pytest.raises(SerializationError, match="metadata"):
             serde.dumps_typed(np.zeros(1, noted_dtype))

@@ -29,7 +29,7 @@ class Arrays:
         def take(array: "np.ndarray[Any, Any]") -> list[Any]:
             order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
             content = array.ravel(order).tolist() if array.dtype.kind == _OBJECTS else _content(array, order)
-            return [shapes[_key(array.dtype, order)], list(array.shape), content]
+            return [shapes[array.dtype, _types(array.dtype), order], list(array.shape), content]
 
         return take
 
@@ -101,6 +101,8 @@ class Scalars:
 
     def writer(self, define: Definer) -> Take:
         """The bytes."""
+        import numpy as np
+
         cls = define.cls
         if issubclass(cls, (str, bytes)):
             shape = define.shape(None)
@@ -109,7 +111,10 @@ class Scalars:
                 return lambda scalar: [shape, str.__str__(scalar)]
             return lambda scalar: [shape, bytes.__getitem__(scalar, slice(None))]
         shapes = _shapes_by_dtype(define)
-        return lambda scalar: [shapes[_key(scalar.dtype, "C")], _content(scalar, "C")]
+        if issubclass(cls, np.void):
+            return lambda scalar: [shapes[scalar.dtype, _types(scalar.dtype), "C"], _content(scalar, "C")]
+        # The class says which C type it is.
+        return lambda scalar: [shapes[scalar.dtype, "", "C"], _content(scalar, "C")]
 
     def reader(self, stored: Stored) -> Give:
         """The one item of an array."""
@@ -151,19 +156,22 @@ def _shapes_by_dtype(define: Definer) -> Shapes[Any]:
     return Shapes(new_shape)
 
 
-def _key(dtype: "np.dtype[Any]", order: str) -> "tuple[np.dtype[Any], str, str]":
-    """What a shape depends on: equal dtypes can have different C types of one width, or metadata."""
-    if dtype.names is None and dtype.metadata is None:
-        return dtype, dtype.char, order
-    return dtype, repr(_dtype_parts(dtype)), order
+def _types(dtype: "np.dtype[Any]") -> str:
+    """What equality does not look at: which of the C types of one width it is, here or in the fields, and metadata."""
+    if dtype.metadata:
+        raise SerializationError("a numpy dtype with metadata cannot be stored")
+    if dtype.base is not dtype:
+        return _types(dtype.base)
+    if dtype.names is None:
+        return dtype.char
+    fields: Any = dtype.fields
+    return "".join([_types(fields[name][0]) for name in dtype.names])
 
 
 def _dtype_parts(dtype: "np.dtype[Any]") -> Any:
     """A dtype as data; its text, where that says everything."""
     import numpy as np
 
-    if dtype.metadata:
-        raise SerializationError("a numpy dtype with metadata cannot be stored")
     if dtype.names is not None:
         # Titles would be further keys beside the names.
         known: Any = dtype.fields

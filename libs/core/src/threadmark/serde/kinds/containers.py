@@ -56,7 +56,10 @@ def _with_attributes(letter: str, cls: type, give: Callable[[dict[Any, Any]], An
     attributes = Attributes(cls)
 
     def take(value: Any) -> tuple[Any, ...]:
-        content, own = dict(value.items()), attributes.read(value)
+        content = dict(value.items())
+        if not value.__dict__:
+            return (content,)
+        own = attributes.read(value)
         storable_names(own)
         return (content, own) if own else (content,)
 
