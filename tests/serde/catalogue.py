@@ -273,6 +273,11 @@ EXACT: dict[str, dict[str, Make]] = {
         "array, structured": lambda: np.array([(1, 2.5, [1, 2])], dtype=[("a", "i4"), ("b", "f8"), ("c", "i2", 2)]),
         "array of objects": lambda: np.array([[1, "x"], [None, s.Point(1)]], dtype=object),
         "masked array": lambda: [np.ma.array([1, 2], mask=[False, True], fill_value=9), np.ma.array([1.5])],
+        "masked array, numpy's own fill value or another": lambda: [
+            *(np.ma.array([1], dtype) for dtype in ("i4", ">u2", "q", "f4", "M8[s]", "U1", "S1", "?", "O")),
+            *(np.ma.array([1], dtype, fill_value=1) for dtype in ("i4", ">u2", "q", "f4", "M8[s]", "U1", "?", "O")),
+            np.ma.array([(1, "a")], dtype=[("a", "i2"), ("b", "U1")]),
+        ],
         "scalar": lambda: [
             np.float64("nan"),
             np.int8(3),

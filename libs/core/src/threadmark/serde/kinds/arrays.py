@@ -70,7 +70,7 @@ class MaskedArrays:
             if array.__dict__.keys() - usual or getattr(array, "_optinfo", None):
                 raise SerializationError("a masked array with attributes of its own cannot be stored")
             mask = None if array.mask is np.ma.nomask else array.mask
-            return [shape, array.data, mask, np.asarray(array.fill_value), bool(array.hardmask)]
+            return [shape, array.data, mask, _fill_value(array), bool(array.hardmask)]
 
         return take
 
@@ -80,12 +80,21 @@ class MaskedArrays:
 
         def give(items: list[Any]) -> Any:
             data, mask, fill_value, hard = items
-            if not (type(data) is type(fill_value) is np.ndarray and type(mask) in (type(None), np.ndarray)):
+            if not (type(data) is np.ndarray and {type(mask), type(fill_value)} <= {type(None), np.ndarray}):
                 raise CorruptDataError("a stored masked array is not one")
             mask = np.ma.nomask if mask is None else mask
             return stored.cls(data, mask=mask, fill_value=fill_value, hard_mask=hard)
 
         return give
+
+
+def _fill_value(array: Any) -> "np.ndarray[Any, Any] | None":
+    """The one that was given; numpy's own may be of another type than the array, and would be converted."""
+    import numpy as np
+
+    own, usual = (np.asarray(each.fill_value) for each in (array, type(array)(array.data)))
+    is_usual = own.dtype == usual.dtype and own.dtype.char == usual.dtype.char and own.tobytes() == usual.tobytes()
+    return None if is_usual else own
 
 
 class Scalars:
