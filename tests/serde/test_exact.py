@@ -1,5 +1,6 @@
 """What comes back is the same value: alone, inside every container, as a key, and as an attribute."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -94,10 +95,21 @@ def test_extra_values_that_come_later_are_stored_too() -> None:
     assert same(model, serde.loads_typed(serde.dumps_typed(model)))
 
 
-@pytest.mark.parametrize("make", [s.Point, s.Model])
-def test_what_no_attribute_can_be_called_is_refused_at_put(make: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: s.Point(1),
+        lambda: s.Model(x=1),
+        s.Many,
+        Counter,
+        s.Tally,
+        lambda: s.Defaults(int),
+        lambda: s.NamedChild(1),
+    ],
+)
+def test_what_no_attribute_can_be_called_is_refused_at_put(make: Callable[[], Any]) -> None:
     """A dictionary takes such names, and reading them back would be an error too late."""
-    value = make(x=1)
+    value = make()
     vars(value)[7] = 1
     with pytest.raises(SerializationError, match="name 7"):
         Serde().dumps_typed(value)

@@ -220,6 +220,7 @@ class NamedTuples:
             if len(items) != full:
                 raise SerializationError(f"a {name} cannot be stored without exactly one item for each field")
             if own:
+                storable_names(own)
                 items[:1] = with_attributes, own
             return items
 
