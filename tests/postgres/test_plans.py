@@ -1,4 +1,4 @@
-"""Tables in parts: what belongs to one thread is written and read inside that thread's part."""
+"""What the plans of statements look into: one part where tables are in parts, and an index where there is one."""
 
 import re
 from collections.abc import Iterator
@@ -50,10 +50,28 @@ def test_a_put_and_a_get_look_into_one_part_of_each_table(url: str, sent: list[Q
         assert {part for query in sent for part in _parts(connection, query)} != set()
 
 
+def test_the_checkpoints_of_a_run_are_found_by_an_index(url: str, sent: list[Query]) -> None:
+    with PostgresSaver(url) as saver:
+        play(saver, "thread", 3)
+        sent.clear()
+        assert len(list(saver.list(None, filter={"run_id": "run-1"}))) == 1
+        saver.delete_for_runs(["run-2"])
+    searches = [query for query in sent if "c.run = " in query.sql]
+    assert len(searches) == 2
+    with psycopg.connect(url) as connection:
+        connection.execute("SET enable_seqscan = off")  # which is cheaper for three rows
+        for query in searches:
+            assert "threadmark_checkpoint_run" in " ".join(_plan(connection, query))
+
+
 def _parts(connection: psycopg.Connection[Any], query: Query) -> set[str]:
     """The parts that the plan of a statement of a thread looks into."""
     if "threadmark_" not in query.sql or "threadmark_migration" in query.sql:
         return set()
+    return {number for line in _plan(connection, query) for number in _PART.findall(line)}
+
+
+def _plan(connection: psycopg.Connection[Any], query: Query) -> list[str]:
     cursor = psycopg.RawCursor(connection)
     cursor.execute(f"EXPLAIN {query.sql}", query.params or None, binary=True)
-    return {number for (line,) in cursor for number in _PART.findall(str(line))}
+    return [str(line) for (line,) in cursor]
