@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
 from langgraph.checkpoint.postgres import PostgresSaver as TheirPostgres
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -21,7 +22,7 @@ from peer.faces import Blocking
 from peer.records import one, record
 from peer.scenarios import conversations, deltas, failures, interrupts, subgraphs, travel
 from peer.states import Position
-from threadmark import MemorySaver
+from threadmark import MemorySaver, new_id
 from threadmark_langgraph import InMemorySaver, SqliteSaver, export, migrate
 from threadmark_langgraph.moving import __main__ as command
 
@@ -38,6 +39,7 @@ SCENARIOS = [
 ]
 THREAD: Any = {"configurable": {"thread_id": "nested"}}
 RARE: Any = {"configurable": {"thread_id": "rare"}}
+PLACE: Any = {"configurable": {"thread_id": "one", "checkpoint_ns": ""}}
 
 
 @contextmanager
@@ -96,6 +98,24 @@ def _told(value: Any) -> Any:
     return repr(value) if isinstance(value, Exception) else value
 
 
+def checkpoint(values: dict[str, Any], version: int = 1) -> Checkpoint:
+    """A checkpoint of which every channel has this version."""
+    versions: Any = dict.fromkeys(values, version)
+    return {**empty_checkpoint(), "v": 4, "id": new_id(), "channel_values": values, "channel_versions": versions}
+
+
+def store(saver: BaseCheckpointSaver[Any], config: Any, stored: Checkpoint) -> Any:
+    """Put a checkpoint whose values are all new; its config."""
+    return saver.put(config, stored, {"step": 0}, stored["channel_versions"])
+
+
+def channels(saver: BaseCheckpointSaver[Any], config: Any) -> Any:
+    """The values of the checkpoint that this config names."""
+    found = saver.get_tuple(config)
+    assert found is not None
+    return found.checkpoint["channel_values"]
+
+
 @pytest.mark.parametrize("theirs", THEIRS)
 def test_everything_moves_and_comes_back_equal(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
     with theirs(tmp_path) as source, SqliteSaver(tmp_path / "ours.db") as target:
@@ -146,18 +166,47 @@ def test_move_that_was_stopped_is_finished_by_the_next(tmp_path: Path) -> None:
         assert contents(target) == contents(source)
 
 
+def test_checkpoint_that_is_there_and_differs_is_reported_and_left_alone() -> None:
+    source, target, stored = TheirMemory(), InMemorySaver(), checkpoint({"m": "moved"})
+    config = store(source, PLACE, stored)
+    store(target, PLACE, {**stored, "channel_values": {"m": "there"}})
+    for dry_run in (True, False):
+        moved = migrate(source, target, dry_run=dry_run)
+        assert [problem.reason for problem in moved.problems] == [
+            "there already, and left alone, it differs in channel 'm'"
+        ]
+        assert (moved.checkpoints, moved.already_there) == (0, 0)
+        assert channels(target, config) == {"m": "there"}
+
+
+def test_checkpoint_that_is_there_and_damaged_is_reported_and_the_others_move() -> None:
+    source, target = TheirMemory(), InMemorySaver(serde=JsonPlusSerializer())
+    config = store(source, PLACE, checkpoint({"m": "lost"}))
+    migrate(source, target)
+    store(source, config, checkpoint({"m": "found"}, 2))
+
+    class Unreadable(JsonPlusSerializer):
+        def loads_typed(self, data: tuple[str, bytes]) -> Any:
+            value = super().loads_typed(data)
+            if value == "lost":
+                raise ValueError("damaged")
+            return value
+
+    target.serde = Unreadable()
+    moved = migrate(source, target)
+    assert "there already, it cannot be read" in str(moved)
+    assert (moved.checkpoints, len(moved.problems)) == (1, 1)
+
+
 def test_class_that_may_not_be_loaded_is_reported_and_moves_when_it_may(tmp_path: Path) -> None:
     with their_sqlite(tmp_path) as source, MemorySaver() as target:
         source.serde = JsonPlusSerializer(allowed_msgpack_modules=[])
-        config: Any = {"configurable": {"thread_id": "strict", "checkpoint_ns": ""}}
-        checkpoint = empty_checkpoint()
-        checkpoint["channel_values"], checkpoint["channel_versions"] = {"here": Position(1, 2)}, {"here": "1.0"}
-        source.put(config, checkpoint, {}, {"here": "1.0"})
+        store(source, PLACE, checkpoint({"here": Position(1, 2)}))
         (problem,) = migrate(source, target).problems
         assert "peer.states.Position" in str(problem)
-        assert target.get_tuple(config) is None
+        assert target.get_tuple(PLACE) is None
         assert migrate(source, target, allow=[Position]).problems == []
-        found = target.get(config)
+        found = target.get(PLACE)
         assert found is not None
         assert found["channel_values"] == {"here": Position(1, 2)}
 
@@ -182,7 +231,7 @@ def test_everything_can_go_back(theirs: Callable[[Path], Any], tmp_path: Path) -
         moved = export(source, target)
         # LangGraph's serializer makes errors text and tuples lists, and that is said.
         assert {problem.reason for problem in moved.problems} <= {
-            "it was stored, but the pending writes came back changed"
+            "stored and read back, it differs in the pending writes"
         }
         assert contents(target) == contents(source)
         result = subgraphs.nested(target, memory=None).invoke(Command(resume="yes"), THREAD)
@@ -198,6 +247,32 @@ def test_forks_stay_apart_in_a_saver_that_goes_by_versions() -> None:
         theirs = list(travel.walk(target).get_state_history(thread))
         assert record(theirs) == record(list(travel.walk(source).get_state_history(thread)))
         assert {tuple(each.values["trail"]) for each in theirs} >= {("a", "left", "b", "c"), ("a", "right", "b", "c")}
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_thread_goes_back_to_where_it_came_from(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    with theirs(tmp_path) as origin, InMemorySaver() as saver:
+        first = store(origin, PLACE, checkpoint({"kept": "a", "changed": "b"}))
+        migrate(origin, saver)
+        second = store(
+            saver, first, {**checkpoint({"kept": "a", "changed": "c"}), "channel_versions": {"kept": 1, "changed": 2}}
+        )
+        moved = export(saver, origin)
+        assert (moved.problems, moved.already_there, moved.checkpoints) == ([], 1, 1)
+        assert channels(origin, first) == {"kept": "a", "changed": "b"}
+        assert channels(origin, second) == {"kept": "a", "changed": "c"}
+        assert export(saver, origin).already_there == 2
+
+
+def test_checkpoint_that_is_there_and_differs_is_left_alone_on_the_way_back_too() -> None:
+    source, target, stored = InMemorySaver(), TheirMemory(), checkpoint({"rows": np.array([1, 2])})
+    config = store(source, PLACE, stored)
+    store(source, config, {**checkpoint({"rows": np.array([1, 2])}), "channel_versions": {"rows": 1}})
+    store(target, PLACE, {**stored, "channel_values": {"rows": np.array([3, 4])}})
+    moved = export(source, target)
+    assert [problem.outline.id for problem in moved.problems] == [stored["id"]]
+    assert channels(target, config)["rows"].tolist() == [3, 4]
+    assert channels(target, PLACE)["rows"].tolist() == [1, 2]
 
 
 def test_move_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
