@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pytest
@@ -15,7 +15,8 @@ from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
 from langgraph.checkpoint.postgres import PostgresSaver as TheirPostgres
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver as TheirSqlite
-from langgraph.types import Command
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, interrupt
 
 from peer.backends import cluster
 from peer.faces import Blocking
@@ -177,6 +178,75 @@ def test_checkpoint_that_is_there_and_differs_is_reported_and_left_alone() -> No
         ]
         assert (moved.checkpoints, moved.already_there) == (0, 0)
         assert channels(target, config) == {"m": "there"}
+
+
+class Told(TypedDict):
+    told: list[int]
+
+
+def questions(saver: BaseCheckpointSaver[Any]) -> Any:
+    """A node that asks three questions, one after the other."""
+    builder: Any = StateGraph(Told).add_node("ask", lambda _: {"told": [interrupt(n) for n in range(3)]})
+    return builder.add_edge(START, "ask").compile(checkpointer=saver)
+
+
+@pytest.mark.parametrize("asked", [1, 2])
+@pytest.mark.parametrize("further", [1, 2])
+def test_thread_that_went_on_in_the_target_is_left_alone(asked: int, further: int) -> None:
+    source, target = TheirMemory(), InMemorySaver()
+    questions(source).invoke({}, PLACE)
+    for n in range(asked - 1):
+        questions(source).invoke(Command(resume=n), PLACE)
+    first = migrate(source, target)
+    for n in range(further):
+        questions(target).invoke(Command(resume=asked + n), PLACE)
+    there = contents(target)
+    moved = migrate(source, target)
+    assert (moved.checkpoints, moved.writes, moved.already_there) == (0, 0, first.checkpoints)
+    assert moved.problems == []
+    assert contents(target) == there
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_thread_that_went_on_in_the_source_is_followed(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    with theirs(tmp_path) as source, InMemorySaver() as target:
+        questions(source).invoke({}, PLACE)
+        first = migrate(source, target)
+        for n in range(2):
+            questions(source).invoke(Command(resume=n), PLACE)
+            moved = migrate(source, target)
+            assert (moved.checkpoints, moved.already_there, moved.problems) == (0, first.checkpoints, [])
+            assert moved.writes > 0
+            assert contents(target) == contents(source)
+        for saver in (source, target):
+            assert questions(saver).invoke(Command(resume=2), PLACE) == {"told": [0, 1, 2]}
+
+
+def test_thread_that_went_on_on_both_sides_is_reported_and_left_alone() -> None:
+    source, target = TheirMemory(), InMemorySaver()
+    config = store(source, PLACE, checkpoint({"m": 1}))
+    migrate(source, target)
+    source.put_writes(config, [("m", 2)], "one task")
+    target.put_writes(config, [("m", 3)], "another task")
+    (problem,) = migrate(source, target).problems
+    assert "each side has some that the other lacks" in problem.reason
+    found = target.get_tuple(config)
+    assert found is not None
+    assert found.pending_writes == [("another task", "m", 3)]
+
+
+@pytest.mark.parametrize("there", [[("m", 2), ("m", 1)], [("m", 1), ("m", 3)]], ids=["order", "value"])
+def test_pending_writes_that_differ_are_reported_and_left_alone(there: list[tuple[str, Any]]) -> None:
+    source, target, stored = TheirMemory(), InMemorySaver(), checkpoint({})
+    config = store(source, PLACE, stored)
+    store(target, PLACE, stored)
+    source.put_writes(config, [("m", 1), ("m", 2)], "task")
+    target.put_writes(config, there, "task")
+    (problem,) = migrate(source, target).problems
+    assert problem.reason == "there already, and left alone, it differs in the pending writes"
+    found = target.get_tuple(config)
+    assert found is not None
+    assert found.pending_writes == [("task", *write) for write in there]
 
 
 def test_checkpoint_that_is_there_and_damaged_is_reported_and_the_others_move() -> None:

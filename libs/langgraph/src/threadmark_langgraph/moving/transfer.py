@@ -1,6 +1,7 @@
 """`migrate` and `export`: every checkpoint of one saver into another, each read back and compared.
 
-Both may be stopped and started again: what is there already is compared and left alone.
+Both may be stopped and started again: what is there already is compared and left alone. A thread may have gone on
+meanwhile, on either side; only where it did on both, its last checkpoint has a difference to report.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +13,7 @@ from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_ev
 
 from threadmark import Saver
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
-from threadmark_langgraph.moving.comparing import Content, content_of, difference, equal, exactly_equal
+from threadmark_langgraph.moving.comparing import Content, content_of, difference, equal, exactly_equal, lacking
 from threadmark_langgraph.moving.report import Moved, Problem, Progress
 from threadmark_langgraph.moving.sources import Outline, Source, source_of
 from threadmark_langgraph.moving.versions import Renaming
@@ -30,7 +31,8 @@ def migrate(
 
     Args:
         source: LangGraph's SqliteSaver or PostgresSaver, or another saver that can list all its checkpoints.
-        target: Where to. What it holds already is compared and left alone, so a stopped move can be repeated.
+        target: Where to. What it holds already is compared and left alone, so a stopped move can be repeated. Where
+            the thread went on in the source, what its tasks wrote since is added.
         allow: Classes that the source's serializer may load besides those it allows by itself.
         dry_run: Read everything, store nothing.
         progress: Called after each checkpoint with the number done and the number of all.
@@ -101,29 +103,31 @@ class _Move:
             there = self._to.get_tuple(outline.config(outline.id))
         content, new = content_of(found), found.checkpoint["channel_versions"]
         # What goes back to where it came from is there with its first versions.
-        if there and not self._difference(content, there):
-            self._moved.already_there += 1
-            return
-        if self._rename:
+        if self._rename and not (there and self._difference(content, there) is None):
             renamed, new = self._names.renamed(outline, found.checkpoint)
             content = content._replace(checkpoint=renamed)
-        if there:
-            if problem := self._difference(content, there):
-                raise _NotMoved(f"there already, and left alone, it differs in {problem}")
-            self._moved.already_there += 1
-            return
-        if not self._dry_run:
+        if there and (problem := self._difference(content, there)):
+            raise _NotMoved(f"there already, and left alone, it differs in {problem}")
+        writes = lacking(content, content_of(there)) if there else len(content.writes)
+        if (writes or not there) and not self._dry_run:
             with _refused("it cannot be stored"):
                 # The checkpoint comes last: where it is, everything is.
                 self._put_writes(outline, content, source.paths(outline, found))
-                config = outline.config(outline.parent)
-                self._to.put(config, content.checkpoint, content.metadata, new)
-                there = self._to.get_tuple(outline.config(outline.id))
-            problem = self._difference(content, there) if there else "everything: it is not there"
-            if problem:
-                raise _NotMoved(f"stored and read back, it differs in {problem}")
-        self._moved.checkpoints += 1
-        self._moved.writes += len(content.writes)
+                if not there:
+                    self._to.put(outline.config(outline.parent), content.checkpoint, content.metadata, new)
+                stored = self._to.get_tuple(outline.config(outline.id))
+            self._check(content, stored)
+        self._moved.already_there += bool(there)
+        self._moved.checkpoints += not there
+        self._moved.writes += writes
+
+    def _check(self, content: Content, stored: CheckpointTuple | None) -> None:
+        """What was stored comes back whole and unchanged."""
+        problem = self._difference(content, stored) if stored else "everything: it is not there"
+        if stored and not problem and lacking(content, content_of(stored)):
+            problem = "the pending writes"
+        if problem:
+            raise _NotMoved(f"stored and read back, it differs in {problem}")
 
     def _read(self, outline: Outline) -> CheckpointTuple:
         blocked: list[SerdeEvent] = []
