@@ -14,9 +14,10 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_che
 from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
 from langgraph.checkpoint.postgres import PostgresSaver as TheirPostgres
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import TASKS
 from langgraph.checkpoint.sqlite import SqliteSaver as TheirSqlite
 from langgraph.graph import START, StateGraph
-from langgraph.types import Command, interrupt
+from langgraph.types import Command, Send, interrupt
 
 from peer.backends import cluster
 from peer.faces import Blocking
@@ -138,6 +139,23 @@ def _states(saver: BaseCheckpointSaver[Any]) -> Any:
     """Where two of the threads have arrived, an open question and a delta channel."""
     graphs = ((subgraphs.nested(saver, memory=None), THREAD), (deltas.delta_graph(deltas.Rare, saver), RARE))
     return [one(graph.get_state(thread)) for graph, thread in graphs]
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+@pytest.mark.parametrize("form", [1, 3])
+def test_packets_that_an_old_format_kept_with_the_parent_move(
+    form: int, theirs: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    sends = [Send("item", 1), Send("item", 2)]
+    with theirs(tmp_path) as source, InMemorySaver() as target:
+        parent = store(source, PLACE, {**checkpoint({"m": 1}), "v": form})
+        for number, send in enumerate(sends):
+            source.put_writes(parent, [(TASKS, send)], f"task {number}", f"~__pregel_pull, {number}")
+        child = store(source, parent, {**checkpoint({"m": 2}, 2), "v": form})
+        assert migrate(source, target).problems == []
+        assert channels(target, child) == {"m": 2, TASKS: sends}
+        for again in (migrate(source, target), export(target, source)):
+            assert (again.problems, again.already_there) == ([], 2)
 
 
 def test_dry_run_reads_everything_and_stores_nothing(tmp_path: Path) -> None:

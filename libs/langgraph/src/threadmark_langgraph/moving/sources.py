@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Protocol
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
+from threadmark_langgraph.sends import lacks_sends, with_sends
+
 
 class Outline(NamedTuple):
     """A checkpoint's place, and its parent."""
@@ -30,6 +32,14 @@ class Source(Protocol):
 
     def paths(self, outline: Outline, found: CheckpointTuple) -> dict[str, str]:
         """The task path of each task whose writes are pending, as far as it is known."""
+
+
+def read(saver: BaseCheckpointSaver[Any], outline: Outline) -> CheckpointTuple | None:
+    """The checkpoint, in an old format with its packets: some of LangGraph's savers leave them with the parent."""
+    found = saver.get_tuple(outline.config(outline.id))
+    if found is None or found.parent_config is None or not lacks_sends(found):
+        return found
+    return with_sends(found, saver.get_tuple(found.parent_config))
 
 
 def source_of(saver: BaseCheckpointSaver[Any]) -> Source:

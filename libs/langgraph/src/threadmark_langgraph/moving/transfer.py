@@ -15,7 +15,7 @@ from threadmark import Saver
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.moving.comparing import Content, content_of, difference, equal, exactly_equal, lacking
 from threadmark_langgraph.moving.report import Moved, Problem, Progress
-from threadmark_langgraph.moving.sources import Outline, Source, source_of
+from threadmark_langgraph.moving.sources import Outline, Source, read, source_of
 from threadmark_langgraph.moving.versions import Renaming
 
 
@@ -100,7 +100,7 @@ class _Move:
     def _move(self, source: Source, outline: Outline) -> None:
         found = self._read(outline)
         with _refused("there already, it cannot be read"):
-            there = self._to.get_tuple(outline.config(outline.id))
+            there = read(self._to, outline)
         content, new = content_of(found), found.checkpoint["channel_versions"]
         # What goes back to where it came from is there with its first versions.
         if self._rename and not (there and self._difference(content, there) is None):
@@ -115,7 +115,7 @@ class _Move:
                 self._put_writes(outline, content, source.paths(outline, found))
                 if not there:
                     self._to.put(outline.config(outline.parent), content.checkpoint, content.metadata, new)
-                stored = self._to.get_tuple(outline.config(outline.id))
+                stored = read(self._to, outline)
             self._check(content, stored)
         self._moved.already_there += bool(there)
         self._moved.checkpoints += not there
@@ -134,7 +134,7 @@ class _Move:
         stop = register_serde_event_listener(blocked.append)
         try:
             with _refused("it cannot be read"):
-                found = self._from.get_tuple(outline.config(outline.id))
+                found = read(self._from, outline)
         finally:
             stop()
         names = sorted({f"{each['module']}.{each['name']}" for each in blocked if "blocked" in each["kind"]})
