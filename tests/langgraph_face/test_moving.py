@@ -41,7 +41,14 @@ SCENARIOS = [
 ]
 THREAD: Any = {"configurable": {"thread_id": "nested"}}
 RARE: Any = {"configurable": {"thread_id": "rare"}}
-PLACE: Any = {"configurable": {"thread_id": "one", "checkpoint_ns": ""}}
+
+
+def place(thread_id: str) -> Any:
+    """The config of a thread."""
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+
+
+PLACE = place("one")
 
 
 @contextmanager
@@ -109,6 +116,16 @@ def checkpoint(values: dict[str, Any], version: int = 1) -> Checkpoint:
 def store(saver: BaseCheckpointSaver[Any], config: Any, stored: Checkpoint) -> Any:
     """Put a checkpoint whose values are all new; its config."""
     return saver.put(config, stored, {"step": 0}, stored["channel_versions"])
+
+
+class Forgetful(JsonPlusSerializer):
+    """Cannot read one of its values."""
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        value = super().loads_typed(data)
+        if value == "lost":
+            raise ValueError("forgotten")
+        return value
 
 
 def channels(saver: BaseCheckpointSaver[Any], config: Any) -> Any:
@@ -267,20 +284,12 @@ def test_pending_writes_that_differ_are_reported_and_left_alone(there: list[tupl
     assert found.pending_writes == [("task", *write) for write in there]
 
 
-def test_checkpoint_that_is_there_and_damaged_is_reported_and_the_others_move() -> None:
+def test_checkpoint_that_is_there_and_cannot_be_read_is_reported_and_the_others_move() -> None:
     source, target = TheirMemory(), InMemorySaver(serde=JsonPlusSerializer())
     config = store(source, PLACE, checkpoint({"m": "lost"}))
     migrate(source, target)
     store(source, config, checkpoint({"m": "found"}, 2))
-
-    class Unreadable(JsonPlusSerializer):
-        def loads_typed(self, data: tuple[str, bytes]) -> Any:
-            value = super().loads_typed(data)
-            if value == "lost":
-                raise ValueError("damaged")
-            return value
-
-    target.serde = Unreadable()
+    target.serde = Forgetful()
     moved = migrate(source, target)
     assert "there already, it cannot be read" in str(moved)
     assert (moved.checkpoints, len(moved.problems)) == (1, 1)
@@ -335,6 +344,36 @@ def test_forks_stay_apart_in_a_saver_that_goes_by_versions() -> None:
         theirs = list(travel.walk(target).get_state_history(thread))
         assert record(theirs) == record(list(travel.walk(source).get_state_history(thread)))
         assert {tuple(each.values["trail"]) for each in theirs} >= {("a", "left", "b", "c"), ("a", "right", "b", "c")}
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_damaged_checkpoint_is_reported_and_the_others_go_back(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    stored = {name: checkpoint({"m": name * 4000}) for name in ("first", "damaged", "last")}
+    with SqliteSaver(tmp_path / "ours.db") as whole:
+        configs = {name: store(whole, place(name), each) for name, each in stored.items()}
+    with sqlite3.connect(tmp_path / "ours.db") as damage:
+        damage.execute(
+            "UPDATE threadmark_segment SET data = zeroblob(length(data)) "
+            "WHERE thread = (SELECT number FROM threadmark_thread WHERE thread_id = 'damaged')"
+        )
+    damage.close()
+    with SqliteSaver(tmp_path / "ours.db") as source, theirs(tmp_path) as target:
+        for dry_run in (True, False):
+            moved = export(source, target, dry_run=dry_run)
+            assert [problem.outline.thread_id for problem in moved.problems] == ["damaged"]
+            assert moved.checkpoints == 2
+        assert channels(target, configs["first"]) == stored["first"]["channel_values"]
+        assert channels(target, configs["last"]) == stored["last"]["channel_values"]
+        assert target.get_tuple(configs["damaged"]) is None
+
+
+def test_value_that_cannot_be_read_is_reported_and_the_others_go_back() -> None:
+    source, target = InMemorySaver(serde=Forgetful()), TheirMemory()
+    config = store(source, store(source, PLACE, checkpoint({"m": "lost"})), checkpoint({"m": "found"}))
+    moved = export(source, target)
+    assert "it cannot be read" in str(moved)
+    assert (moved.checkpoints, len(moved.problems)) == (1, 1)
+    assert channels(target, config) == {"m": "found"}
 
 
 @pytest.mark.parametrize("theirs", THEIRS)

@@ -1,13 +1,25 @@
-"""What is to be moved: the checkpoints of LangGraph's own savers, found by their tables, or of any saver by listing."""
+"""What is to be moved.
 
-from collections.abc import Iterable, Iterator
+The checkpoints of LangGraph's own savers are found by their tables, those of ours by their outlines, so that one that
+cannot be read hides no other. Any other saver lists them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
+from threadmark import Saver
+from threadmark.program import Operation, Transaction, run
+from threadmark.store import Outline as StoredOutline
+from threadmark.store import Scope, Store
+from threadmark_langgraph.checkpointer import Checkpointer
 from threadmark_langgraph.sends import lacks_sends, with_sends
+
+T = TypeVar("T")
 
 
 class Outline(NamedTuple):
@@ -49,7 +61,7 @@ def source_of(saver: BaseCheckpointSaver[Any]) -> Source:
         return _Tables(lambda: saver.cursor(transaction=False), "writes", "?")  # type: ignore[attr-defined]  # checked by its name
     if "langgraph.checkpoint.postgres.PostgresSaver" in names:
         return _Tables(lambda: _postgres_cursor(saver), "checkpoint_writes", "%s")
-    return _Listed(saver)
+    return _Outlined(saver) if isinstance(saver, Checkpointer) else _Listed(saver)
 
 
 class _Tables:
@@ -93,6 +105,35 @@ class _Listed:
         tasks = list(dict.fromkeys(task_id for task_id, _, _ in found.pending_writes or ()))
         # Where the order is not that of the tasks' ids it came from their paths: any that keep it will do.
         return {} if tasks == sorted(tasks) else {task_id: f"{place:08d}" for place, task_id in enumerate(tasks)}
+
+
+class _Outlined(_Listed):
+    """A Threadmark saver."""
+
+    def __init__(self, saver: Checkpointer) -> None:
+        super().__init__(saver)
+        self._stored = saver.saver
+
+    def outlines(self) -> list[Outline]:
+        return _run(self._stored, _outlines)
+
+
+def _run(saver: Saver, operation: Callable[[Store], Operation[T]]) -> T:
+    return run(saver._driver, operation(saver._kit.store))  # noqa: SLF001 - no method of a saver reads outlines alone
+
+
+def _outlines(store: Store) -> Operation[list[Outline]]:
+    found: list[Outline] = []
+    last: StoredOutline | None = None
+    more = True
+    while more:
+        page = yield Transaction(partial(store.page, Scope(), last, _PAGE), writes=False)
+        found += [Outline(each.thread_id, each.ns, each.id, each.parent) for each in page]
+        more, last = len(page) == _PAGE, page[-1] if page else None
+    return found
+
+
+_PAGE = 4096
 
 
 def _outline(found: CheckpointTuple) -> Outline:
