@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import sys
+from collections import UserDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,7 @@ from peer.faces import Blocking
 from peer.records import one, record
 from peer.scenarios import conversations, deltas, failures, interrupts, subgraphs, travel
 from peer.states import Position
-from threadmark import MemorySaver, new_id
+from threadmark import MemorySaver, Serde, new_id
 from threadmark_langgraph import InMemorySaver, SqliteSaver, export, migrate
 from threadmark_langgraph.moving import __main__ as command
 
@@ -139,7 +140,9 @@ def channels(saver: BaseCheckpointSaver[Any], config: Any) -> Any:
 def test_everything_moves_and_comes_back_equal(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
     with theirs(tmp_path) as source, SqliteSaver(tmp_path / "ours.db") as target:
         fill(source)
+        tried = migrate(source, target, dry_run=True)
         moved = migrate(source, target)
+        assert moved == tried
         assert moved.problems == []
         assert moved.checkpoints == len(list(source.list(None)))
         assert moved.writes > 0
@@ -182,6 +185,35 @@ def test_dry_run_reads_everything_and_stores_nothing(tmp_path: Path) -> None:
         moved = migrate(source, target, dry_run=True, progress=lambda *step: steps.append(step))
         assert moved.checkpoints == len(steps) == steps[-1][1]
         assert list(target.list(None)) == []
+
+
+def test_dry_run_reports_what_cannot_be_stored() -> None:
+    source, target = TheirMemory(serde=JsonPlusSerializer(pickle_fallback=True)), InMemorySaver()
+    store(source, PLACE, checkpoint({"m": UserDict(a=1)}))
+    source.put_writes(store(source, place("two"), checkpoint({"m": 1})), [("m", UserDict(a=1))], "task")
+    tried = migrate(source, target, dry_run=True)
+    assert all("UserDict cannot be stored" in problem.reason for problem in tried.problems)
+    assert len(tried.problems) == 2
+    assert migrate(source, target) == tried
+
+
+def test_dry_run_reports_what_would_come_back_changed() -> None:
+    source, target = TheirMemory(serde=Serde()), InMemorySaver(serde=JsonPlusSerializer())
+    store(source, store(source, PLACE, checkpoint({"m": [1]})), checkpoint({"m": (1,)}, 2))
+    tried = migrate(source, target, dry_run=True)
+    assert [problem.reason for problem in tried.problems] == ["stored and read back, it differs in channel 'm'"]
+    assert migrate(source, target) == tried
+
+
+def test_dry_run_tells_what_would_be_added_to_a_checkpoint_that_is_there() -> None:
+    source, target = TheirMemory(), InMemorySaver()
+    config = store(source, PLACE, checkpoint({"m": 1}))
+    source.put_writes(config, [("m", 2)], "first")
+    migrate(source, target)
+    source.put_writes(config, [("m", 3)], "second")
+    tried = migrate(source, target, dry_run=True)
+    assert (tried.checkpoints, tried.writes, tried.already_there, tried.problems) == (0, 1, 1, [])
+    assert migrate(source, target) == tried
 
 
 def test_move_that_was_stopped_is_finished_by_the_next(tmp_path: Path) -> None:
@@ -325,7 +357,9 @@ def test_damaged_checkpoint_is_reported_and_the_others_move(tmp_path: Path) -> N
 def test_everything_can_go_back(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
     with SqliteSaver(tmp_path / "ours.db") as source, theirs(tmp_path) as target:
         fill(source)
+        tried = export(source, target, dry_run=True)
         moved = export(source, target)
+        assert moved == tried
         # LangGraph's serializer makes errors text and tuples lists, and that is said.
         assert {problem.reason for problem in moved.problems} <= {
             "stored and read back, it differs in the pending writes"

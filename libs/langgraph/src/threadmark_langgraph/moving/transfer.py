@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, ChannelVersions, CheckpointTuple
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 
-from threadmark import Saver
+from threadmark import MemorySaver, Saver
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.moving.comparing import Content, content_of, difference, equal, exactly_equal, lacking
 from threadmark_langgraph.moving.report import Moved, Problem, Progress
@@ -34,7 +35,7 @@ def migrate(
         target: Where to. What it holds already is compared and left alone, so a stopped move can be repeated. Where
             the thread went on in the source, what its tasks wrote since is added.
         allow: Classes that the source's serializer may load besides those it allows by itself.
-        dry_run: Read everything, store nothing.
+        dry_run: Read everything and try in memory, one by one, whether it can be stored; store nothing.
         progress: Called after each checkpoint with the number done and the number of all.
     """
     allowed = source.with_allowlist({(each.__module__, each.__qualname__) for each in allow}) if allow else source
@@ -109,20 +110,26 @@ class _Move:
         if there and (problem := self._difference(content, there)):
             raise _NotMoved(f"there already, and left alone, it differs in {problem}")
         writes = lacking(content, content_of(there)) if there else len(content.writes)
-        if (writes or not there) and not self._dry_run:
-            with _refused("it cannot be stored"):
-                # The checkpoint comes last: where it is, everything is.
-                self._put_writes(outline, content, source.paths(outline, found))
-                if not there:
-                    self._to.put(outline.config(outline.parent), content.checkpoint, content.metadata, new)
-                stored = read(self._to, outline)
-            self._check(content, stored)
+        if writes or not there:
+            self._store(outline, content, new, source.paths(outline, found), whole=not there)
         self._moved.already_there += bool(there)
         self._moved.checkpoints += not there
         self._moved.writes += writes
 
-    def _check(self, content: Content, stored: CheckpointTuple | None) -> None:
-        """What was stored comes back whole and unchanged."""
+    def _store(
+        self, outline: Outline, content: Content, new: ChannelVersions, paths: dict[str, str], *, whole: bool
+    ) -> None:
+        """Store a checkpoint, or only its writes; what comes back is compared."""
+        to = self._to
+        if self._dry_run:
+            # All of it is new there.
+            to, new, whole = _in_memory(to), content.checkpoint["channel_versions"], True
+        with _refused("it cannot be stored"):
+            # The checkpoint comes last: where it is, everything is.
+            _put_writes(to, outline, content, paths)
+            if whole:
+                to.put(outline.config(outline.parent), content.checkpoint, content.metadata, new)
+            stored = read(to, outline)
         problem = self._difference(content, stored) if stored else "everything: it is not there"
         if stored and not problem and lacking(content, content_of(stored)):
             problem = "the pending writes"
@@ -144,17 +151,25 @@ class _Move:
             raise _NotMoved("it was deleted meanwhile")
         return found
 
-    def _put_writes(self, outline: Outline, content: Content, paths: dict[str, str]) -> None:
-        by_task: dict[str, list[tuple[str, Any]]] = {}
-        for task_id, channel, value in content.writes:
-            by_task.setdefault(task_id, []).append((channel, value))
-        for task_id, writes in by_task.items():
-            # A write's place in its batch is its place in the task, except in the special channels.
-            writes.sort(key=lambda write: write[0] in WRITES_IDX_MAP)
-            self._to.put_writes(outline.config(outline.id), writes, task_id, paths.get(task_id, ""))
-
     def _difference(self, content: Content, there: CheckpointTuple) -> str | None:
         return difference(content, content_of(there), self._same)
+
+
+def _in_memory(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
+    """An empty saver of the same side and with the same serializer, where storing can be tried."""
+    if isinstance(saver, Checkpointer):
+        return wrap(MemorySaver(serde=saver.saver.serde))
+    return InMemorySaver(serde=saver.serde)
+
+
+def _put_writes(saver: BaseCheckpointSaver[Any], outline: Outline, content: Content, paths: dict[str, str]) -> None:
+    by_task: dict[str, list[tuple[str, Any]]] = {}
+    for task_id, channel, value in content.writes:
+        by_task.setdefault(task_id, []).append((channel, value))
+    for task_id, writes in by_task.items():
+        # A write's place in its batch is its place in the task, except in the special channels.
+        writes.sort(key=lambda write: write[0] in WRITES_IDX_MAP)
+        saver.put_writes(outline.config(outline.id), writes, task_id, paths.get(task_id, ""))
 
 
 def _parents_first(outlines: Iterable[Outline]) -> Iterator[Outline]:
