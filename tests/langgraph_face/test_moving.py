@@ -178,6 +178,21 @@ def test_packets_that_an_old_format_kept_with_the_parent_move(
             assert (again.problems, again.already_there) == ([], 2)
 
 
+@pytest.mark.parametrize("theirs", THEIRS[:2])
+def test_writes_whose_checkpoint_is_not_there_are_reported(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    with theirs(tmp_path) as source, SqliteSaver(tmp_path / "ours.db") as target:
+        store(source, PLACE, checkpoint({"m": 1}))
+        for saver, move in ((source, migrate), (target, export)):
+            gone = {"thread_id": "two", "checkpoint_ns": "", "checkpoint_id": new_id()}
+            for task in ("first", "second"):
+                saver.put_writes({"configurable": gone}, [("m", 1), ("n", 2)], task)
+            moved = move(saver, target if saver is source else source)
+            assert [problem.outline.config(problem.outline.id) for problem in moved.problems] == [
+                {"configurable": gone}
+            ]
+            assert "pending writes" in str(moved)
+
+
 def test_dry_run_reads_everything_and_stores_nothing(tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []
     with their_sqlite(tmp_path) as source, InMemorySaver() as target:

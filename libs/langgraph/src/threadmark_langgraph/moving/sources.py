@@ -45,6 +45,9 @@ class Source(Protocol):
     def paths(self, outline: Outline, found: CheckpointTuple) -> dict[str, str]:
         """The task path of each task whose writes are pending, as far as it is known."""
 
+    def strays(self) -> list[Outline]:
+        """Checkpoints that are not there, though writes of theirs are; as far as it is known."""
+
 
 def read(saver: BaseCheckpointSaver[Any], outline: Outline) -> CheckpointTuple | None:
     """The checkpoint, in an old format with its packets: some of LangGraph's savers leave them with the parent."""
@@ -73,6 +76,12 @@ class _Tables:
             f"SELECT DISTINCT task_id, task_path FROM {writes} "
             f"WHERE thread_id = {mark} AND checkpoint_ns = {mark} AND checkpoint_id = {mark}"
         )
+        self._strays = (
+            f"SELECT DISTINCT thread_id, checkpoint_ns, checkpoint_id FROM {writes} WHERE NOT EXISTS "
+            f"(SELECT 1 FROM checkpoints WHERE checkpoints.thread_id = {writes}.thread_id "
+            f"AND checkpoints.checkpoint_ns = {writes}.checkpoint_ns "
+            f"AND checkpoints.checkpoint_id = {writes}.checkpoint_id) ORDER BY 1, 2, 3"
+        )
 
     def outlines(self) -> list[Outline]:
         return [Outline(*row) for row in self._rows(_CHECKPOINTS)]
@@ -81,6 +90,9 @@ class _Tables:
         if not found.pending_writes:
             return {}
         return dict(self._rows(self._paths, outline[:3]))
+
+    def strays(self) -> list[Outline]:
+        return [Outline(thread_id, ns, gone, None) for thread_id, ns, gone in self._rows(self._strays)]
 
     def _rows(self, statement: str, values: Iterable[str] = ()) -> Iterator[tuple[Any, ...]]:
         with self._cursor() as cursor:
@@ -106,6 +118,9 @@ class _Listed:
         # Where the order is not that of the tasks' ids it came from their paths: any that keep it will do.
         return {} if tasks == sorted(tasks) else {task_id: f"{place:08d}" for place, task_id in enumerate(tasks)}
 
+    def strays(self) -> list[Outline]:
+        return []
+
 
 class _Outlined(_Listed):
     """A Threadmark saver."""
@@ -116,6 +131,9 @@ class _Outlined(_Listed):
 
     def outlines(self) -> list[Outline]:
         return _run(self._stored, _outlines)
+
+    def strays(self) -> list[Outline]:
+        return _run(self._stored, _strays)
 
 
 def _run(saver: Saver, operation: Callable[[Store], Operation[T]]) -> T:
@@ -131,6 +149,19 @@ def _outlines(store: Store) -> Operation[list[Outline]]:
         found += [Outline(each.thread_id, each.ns, each.id, each.parent) for each in page]
         more, last = len(page) == _PAGE, page[-1] if page else None
     return found
+
+
+def _strays(store: Store) -> Operation[list[Outline]]:
+    written: set[tuple[str, str, str]] = set()
+    threads: list[str] = [""]
+    while threads:
+        threads = yield Transaction(partial(store.threads, threads[-1], _PAGE), writes=False)
+        for thread_id in threads:
+            rows = yield Transaction(partial(store.writes, thread_id, None), writes=False)
+            written.update((thread_id, row.ns, row.checkpoint_id) for row in rows)
+    # Looked for last, so that a checkpoint that has just come is none.
+    there = {outline[:3] for outline in (yield from _outlines(store))}
+    return [Outline(*place, None) for place in sorted(written - there)]
 
 
 _PAGE = 4096

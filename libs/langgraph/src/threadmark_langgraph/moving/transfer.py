@@ -96,6 +96,8 @@ class _Move:
                 self._moved.problems.append(Problem(outline, str(problem)))
             if progress:
                 progress(done, len(outlines))
+        for stray in source.strays():
+            self._moved.problems.append(Problem(stray, "only pending writes of it are there: they were not moved"))
         return self._moved
 
     def _move(self, source: Source, outline: Outline) -> None:
