@@ -451,27 +451,60 @@ def test_checkpoint_that_is_there_and_differs_is_left_alone_on_the_way_back_too(
     assert channels(target, PLACE)["rows"].tolist() == [1, 2]
 
 
+def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
+    """Run the command; what it ends with."""
+    monkeypatch.setattr(sys, "argv", ["moving", *arguments])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    return end.value.code
+
+
 def test_move_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with their_sqlite(tmp_path) as source:
         asyncio.run(travel.pydantic_state(FACE, source))
         there = contents(source)
     monkeypatch.chdir(tmp_path)
-    arguments = ["theirs.db", "sqlite:///ours.db", "--allow", "peer.states:Order"]
-    monkeypatch.setattr(sys, "argv", ["moving", *arguments])
-    with pytest.raises(SystemExit) as end:
-        command.main()
-    assert end.value.code == 0
+    assert run_command(monkeypatch, "theirs.db", "sqlite:///ours.db", "--allow", "peer.states:Order") == 0
     assert f"{len(there)} checkpoints" in capsys.readouterr().out
     with SqliteSaver("ours.db") as target:
         assert contents(target) == there
 
 
+@pytest.mark.parametrize("url", ["sqlite:///our%20file.db", "sqlite:///{}/our%20file.db"], ids=["relative", "absolute"])
+def test_command_makes_no_file_in_a_dry_run(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
+    monkeypatch.chdir(tmp_path)
+    there = set(tmp_path.iterdir())
+    assert run_command(monkeypatch, "theirs.db", url.format(tmp_path), "--dry-run") == 0
+    assert "1 checkpoints" in capsys.readouterr().out
+    assert set(tmp_path.iterdir()) == there
+    assert run_command(monkeypatch, "theirs.db", url.format(tmp_path)) == 0
+    assert run_command(monkeypatch, "theirs.db", url.format(tmp_path), "--dry-run") == 0
+    assert "1 already there" in capsys.readouterr().out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no database" * 100], ids=["missing", "empty", "something else"])
+def test_command_refuses_a_source_that_is_none(
+    content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if content is not None:
+        (tmp_path / "mistyped.db").write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    there = set(tmp_path.iterdir())
+    assert run_command(monkeypatch, "mistyped.db", "sqlite:///ours.db") == 2
+    assert "'mistyped.db'" in capsys.readouterr().err
+    assert set(tmp_path.iterdir()) == there
+
+
 def test_command_says_which_package_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["moving", "theirs.db", "memory:"])
     monkeypatch.setitem(sys.modules, "rich.progress", None)
-    with pytest.raises(SystemExit):
-        command.main()
+    run_command(monkeypatch, "theirs.db", "memory:")
     assert "threadmark-langgraph[migrate]" in capsys.readouterr().err

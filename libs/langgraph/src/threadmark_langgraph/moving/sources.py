@@ -4,8 +4,9 @@ The checkpoints of LangGraph's own savers are found by their tables, those of ou
 cannot be read hides no other. Any other saver lists them.
 """
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -101,6 +102,18 @@ class _Tables:
         yield from (tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in rows)
 
 
+def holds_checkpoints(path: str) -> bool:
+    """Whether this file is a SQLite database with LangGraph's tables."""
+    with closing(sqlite3.connect(path)) as connection:
+        try:
+            return connection.execute(_TABLE).fetchone() is not None
+        except sqlite3.OperationalError:
+            raise  # locked, for example
+        except sqlite3.DatabaseError:
+            return False
+
+
+_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'checkpoints'"
 _CHECKPOINTS = "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id FROM checkpoints"
 
 
