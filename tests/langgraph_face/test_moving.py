@@ -317,15 +317,18 @@ def test_thread_that_went_on_on_both_sides_is_reported_and_left_alone() -> None:
     assert found.pending_writes == [("another task", "m", 3)]
 
 
-@pytest.mark.parametrize("there", [[("m", 2), ("m", 1)], [("m", 1), ("m", 3)]], ids=["order", "value"])
-def test_pending_writes_that_differ_are_reported_and_left_alone(there: list[tuple[str, Any]]) -> None:
+@pytest.mark.parametrize(
+    ("there", "what"),
+    [([("n", 2), ("m", 1)], "the order of pending writes"), ([("m", 1), ("n", 3)], "the pending writes")],
+)
+def test_pending_writes_that_differ_are_reported_and_left_alone(there: list[tuple[str, Any]], what: str) -> None:
     source, target, stored = TheirMemory(), InMemorySaver(), checkpoint({})
     config = store(source, PLACE, stored)
     store(target, PLACE, stored)
-    source.put_writes(config, [("m", 1), ("m", 2)], "task")
+    source.put_writes(config, [("m", 1), ("n", 2)], "task")
     target.put_writes(config, there, "task")
     (problem,) = migrate(source, target).problems
-    assert problem.reason == "there already, and left alone, it differs in the pending writes"
+    assert problem.reason == f"there already, and left alone, it differs in {what}"
     found = target.get_tuple(config)
     assert found is not None
     assert found.pending_writes == [("task", *write) for write in there]
