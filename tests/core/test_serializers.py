@@ -35,6 +35,30 @@ def test_it_makes_and_reads_every_value() -> None:
     assert found.pending_writes == [("task", "a", [3])]
 
 
+def test_what_it_cannot_read_ends_a_listing_of_all_threads_only_at_the_end() -> None:
+    class Picky(Json):
+        def loads_typed(self, data: tuple[str, bytes]) -> Any:
+            if data[1] == b'"gone"':
+                raise ValueError("I cannot read that")
+            return super().loads_typed(data)
+
+    saver = MemorySaver(serde=Picky())
+    for thread_id, value in (("first", 1), ("second", "gone"), ("third", 3)):
+        saver.put(at(thread_id), checkpoint({"a": value}), {}, {"a": 1})
+    read = []
+
+    def read_all() -> None:
+        for item in saver.list(None):
+            read.append(item.checkpoint["channel_values"]["a"])  # noqa: PERF401 - what came before the error counts
+
+    with pytest.raises(SerializationError, match="left out 1 unreadable") as caught:
+        read_all()
+    assert read == [3, 1]
+    assert "second" in caught.value.place
+    with pytest.raises(SerializationError, match="cannot read that"):
+        list(saver.list(at("second")))
+
+
 class Lending:
     """Gives buffers away as they are, as LangGraph's own serializer does with a bytearray."""
 

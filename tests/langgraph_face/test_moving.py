@@ -3,25 +3,29 @@
 import asyncio
 import sqlite3
 import sys
+from collections import UserDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
+import numpy as np
 import pytest
-from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
 from langgraph.checkpoint.postgres import PostgresSaver as TheirPostgres
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import TASKS
 from langgraph.checkpoint.sqlite import SqliteSaver as TheirSqlite
-from langgraph.types import Command
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, Send, interrupt
 
 from peer.backends import cluster
 from peer.faces import Blocking
 from peer.records import one, record
 from peer.scenarios import conversations, deltas, failures, interrupts, subgraphs, travel
 from peer.states import Position
-from threadmark import MemorySaver
+from threadmark import MemorySaver, Serde, new_id
 from threadmark_langgraph import InMemorySaver, SqliteSaver, export, migrate
 from threadmark_langgraph.moving import __main__ as command
 
@@ -38,6 +42,14 @@ SCENARIOS = [
 ]
 THREAD: Any = {"configurable": {"thread_id": "nested"}}
 RARE: Any = {"configurable": {"thread_id": "rare"}}
+
+
+def place(thread_id: str) -> Any:
+    """The config of a thread."""
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+
+
+PLACE = place("one")
 
 
 @contextmanager
@@ -96,11 +108,41 @@ def _told(value: Any) -> Any:
     return repr(value) if isinstance(value, Exception) else value
 
 
+def checkpoint(values: dict[str, Any], version: int = 1) -> Checkpoint:
+    """A checkpoint of which every channel has this version."""
+    versions: Any = dict.fromkeys(values, version)
+    return {**empty_checkpoint(), "v": 4, "id": new_id(), "channel_values": values, "channel_versions": versions}
+
+
+def store(saver: BaseCheckpointSaver[Any], config: Any, stored: Checkpoint) -> Any:
+    """Put a checkpoint whose values are all new; its config."""
+    return saver.put(config, stored, {"step": 0}, stored["channel_versions"])
+
+
+class Forgetful(JsonPlusSerializer):
+    """Cannot read one of its values."""
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        value = super().loads_typed(data)
+        if value == "lost":
+            raise ValueError("forgotten")
+        return value
+
+
+def channels(saver: BaseCheckpointSaver[Any], config: Any) -> Any:
+    """The values of the checkpoint that this config names."""
+    found = saver.get_tuple(config)
+    assert found is not None
+    return found.checkpoint["channel_values"]
+
+
 @pytest.mark.parametrize("theirs", THEIRS)
 def test_everything_moves_and_comes_back_equal(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
     with theirs(tmp_path) as source, SqliteSaver(tmp_path / "ours.db") as target:
         fill(source)
+        tried = migrate(source, target, dry_run=True)
         moved = migrate(source, target)
+        assert moved == tried
         assert moved.problems == []
         assert moved.checkpoints == len(list(source.list(None)))
         assert moved.writes > 0
@@ -119,6 +161,38 @@ def _states(saver: BaseCheckpointSaver[Any]) -> Any:
     return [one(graph.get_state(thread)) for graph, thread in graphs]
 
 
+@pytest.mark.parametrize("theirs", THEIRS)
+@pytest.mark.parametrize("form", [1, 3])
+def test_packets_that_an_old_format_kept_with_the_parent_move(
+    form: int, theirs: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    sends = [Send("item", 1), Send("item", 2)]
+    with theirs(tmp_path) as source, InMemorySaver() as target:
+        parent = store(source, PLACE, {**checkpoint({"m": 1}), "v": form})
+        for number, send in enumerate(sends):
+            source.put_writes(parent, [(TASKS, send)], f"task {number}", f"~__pregel_pull, {number}")
+        child = store(source, parent, {**checkpoint({"m": 2}, 2), "v": form})
+        assert migrate(source, target).problems == []
+        assert channels(target, child) == {"m": 2, TASKS: sends}
+        for again in (migrate(source, target), export(target, source)):
+            assert (again.problems, again.already_there) == ([], 2)
+
+
+@pytest.mark.parametrize("theirs", THEIRS[:2])
+def test_writes_whose_checkpoint_is_not_there_are_reported(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    with theirs(tmp_path) as source, SqliteSaver(tmp_path / "ours.db") as target:
+        store(source, PLACE, checkpoint({"m": 1}))
+        for saver, move in ((source, migrate), (target, export)):
+            gone = {"thread_id": "two", "checkpoint_ns": "", "checkpoint_id": new_id()}
+            for task in ("first", "second"):
+                saver.put_writes({"configurable": gone}, [("m", 1), ("n", 2)], task)
+            moved = move(saver, target if saver is source else source)
+            assert [problem.outline.config(problem.outline.id) for problem in moved.problems] == [
+                {"configurable": gone}
+            ]
+            assert "pending writes" in str(moved)
+
+
 def test_dry_run_reads_everything_and_stores_nothing(tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []
     with their_sqlite(tmp_path) as source, InMemorySaver() as target:
@@ -126,6 +200,35 @@ def test_dry_run_reads_everything_and_stores_nothing(tmp_path: Path) -> None:
         moved = migrate(source, target, dry_run=True, progress=lambda *step: steps.append(step))
         assert moved.checkpoints == len(steps) == steps[-1][1]
         assert list(target.list(None)) == []
+
+
+def test_dry_run_reports_what_cannot_be_stored() -> None:
+    source, target = TheirMemory(serde=JsonPlusSerializer(pickle_fallback=True)), InMemorySaver()
+    store(source, PLACE, checkpoint({"m": UserDict(a=1)}))
+    source.put_writes(store(source, place("two"), checkpoint({"m": 1})), [("m", UserDict(a=1))], "task")
+    tried = migrate(source, target, dry_run=True)
+    assert all("UserDict cannot be stored" in problem.reason for problem in tried.problems)
+    assert len(tried.problems) == 2
+    assert migrate(source, target) == tried
+
+
+def test_dry_run_reports_what_would_come_back_changed() -> None:
+    source, target = TheirMemory(serde=Serde()), InMemorySaver(serde=JsonPlusSerializer())
+    store(source, store(source, PLACE, checkpoint({"m": [1]})), checkpoint({"m": (1,)}, 2))
+    tried = migrate(source, target, dry_run=True)
+    assert [problem.reason for problem in tried.problems] == ["stored and read back, it differs in channel 'm'"]
+    assert migrate(source, target) == tried
+
+
+def test_dry_run_tells_what_would_be_added_to_a_checkpoint_that_is_there() -> None:
+    source, target = TheirMemory(), InMemorySaver()
+    config = store(source, PLACE, checkpoint({"m": 1}))
+    source.put_writes(config, [("m", 2)], "first")
+    migrate(source, target)
+    source.put_writes(config, [("m", 3)], "second")
+    tried = migrate(source, target, dry_run=True)
+    assert (tried.checkpoints, tried.writes, tried.already_there, tried.problems) == (0, 1, 1, [])
+    assert migrate(source, target) == tried
 
 
 def test_move_that_was_stopped_is_finished_by_the_next(tmp_path: Path) -> None:
@@ -146,18 +249,111 @@ def test_move_that_was_stopped_is_finished_by_the_next(tmp_path: Path) -> None:
         assert contents(target) == contents(source)
 
 
+def test_checkpoint_that_is_there_and_differs_is_reported_and_left_alone() -> None:
+    source, target, stored = TheirMemory(), InMemorySaver(), checkpoint({"m": "moved"})
+    config = store(source, PLACE, stored)
+    store(target, PLACE, {**stored, "channel_values": {"m": "there"}})
+    for dry_run in (True, False):
+        moved = migrate(source, target, dry_run=dry_run)
+        assert [problem.reason for problem in moved.problems] == [
+            "there already, and left alone, it differs in channel 'm'"
+        ]
+        assert (moved.checkpoints, moved.already_there) == (0, 0)
+        assert channels(target, config) == {"m": "there"}
+
+
+class Told(TypedDict):
+    told: list[int]
+
+
+def questions(saver: BaseCheckpointSaver[Any]) -> Any:
+    """A node that asks three questions, one after the other."""
+    builder: Any = StateGraph(Told).add_node("ask", lambda _: {"told": [interrupt(n) for n in range(3)]})
+    return builder.add_edge(START, "ask").compile(checkpointer=saver)
+
+
+@pytest.mark.parametrize("asked", [1, 2])
+@pytest.mark.parametrize("further", [1, 2])
+def test_thread_that_went_on_in_the_target_is_left_alone(asked: int, further: int) -> None:
+    source, target = TheirMemory(), InMemorySaver()
+    questions(source).invoke({}, PLACE)
+    for n in range(asked - 1):
+        questions(source).invoke(Command(resume=n), PLACE)
+    first = migrate(source, target)
+    for n in range(further):
+        questions(target).invoke(Command(resume=asked + n), PLACE)
+    there = contents(target)
+    moved = migrate(source, target)
+    assert (moved.checkpoints, moved.writes, moved.already_there) == (0, 0, first.checkpoints)
+    assert moved.problems == []
+    assert contents(target) == there
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_thread_that_went_on_in_the_source_is_followed(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    with theirs(tmp_path) as source, InMemorySaver() as target:
+        questions(source).invoke({}, PLACE)
+        first = migrate(source, target)
+        for n in range(2):
+            questions(source).invoke(Command(resume=n), PLACE)
+            moved = migrate(source, target)
+            assert (moved.checkpoints, moved.already_there, moved.problems) == (0, first.checkpoints, [])
+            assert moved.writes > 0
+            assert contents(target) == contents(source)
+        for saver in (source, target):
+            assert questions(saver).invoke(Command(resume=2), PLACE) == {"told": [0, 1, 2]}
+
+
+def test_thread_that_went_on_on_both_sides_is_reported_and_left_alone() -> None:
+    source, target = TheirMemory(), InMemorySaver()
+    config = store(source, PLACE, checkpoint({"m": 1}))
+    migrate(source, target)
+    source.put_writes(config, [("m", 2)], "one task")
+    target.put_writes(config, [("m", 3)], "another task")
+    (problem,) = migrate(source, target).problems
+    assert "each side has some that the other lacks" in problem.reason
+    found = target.get_tuple(config)
+    assert found is not None
+    assert found.pending_writes == [("another task", "m", 3)]
+
+
+@pytest.mark.parametrize(
+    ("there", "what"),
+    [([("n", 2), ("m", 1)], "the order of pending writes"), ([("m", 1), ("n", 3)], "the pending writes")],
+)
+def test_pending_writes_that_differ_are_reported_and_left_alone(there: list[tuple[str, Any]], what: str) -> None:
+    source, target, stored = TheirMemory(), InMemorySaver(), checkpoint({})
+    config = store(source, PLACE, stored)
+    store(target, PLACE, stored)
+    source.put_writes(config, [("m", 1), ("n", 2)], "task")
+    target.put_writes(config, there, "task")
+    (problem,) = migrate(source, target).problems
+    assert problem.reason == f"there already, and left alone, it differs in {what}"
+    found = target.get_tuple(config)
+    assert found is not None
+    assert found.pending_writes == [("task", *write) for write in there]
+
+
+def test_checkpoint_that_is_there_and_cannot_be_read_is_reported_and_the_others_move() -> None:
+    source, target = TheirMemory(), InMemorySaver(serde=JsonPlusSerializer())
+    config = store(source, PLACE, checkpoint({"m": "lost"}))
+    migrate(source, target)
+    store(source, config, checkpoint({"m": "found"}, 2))
+    target.serde = Forgetful()
+    moved = migrate(source, target)
+    assert "there already, it cannot be read" in str(moved)
+    assert (moved.checkpoints, len(moved.problems)) == (1, 1)
+
+
 def test_class_that_may_not_be_loaded_is_reported_and_moves_when_it_may(tmp_path: Path) -> None:
     with their_sqlite(tmp_path) as source, MemorySaver() as target:
         source.serde = JsonPlusSerializer(allowed_msgpack_modules=[])
-        config: Any = {"configurable": {"thread_id": "strict", "checkpoint_ns": ""}}
-        checkpoint = empty_checkpoint()
-        checkpoint["channel_values"], checkpoint["channel_versions"] = {"here": Position(1, 2)}, {"here": "1.0"}
-        source.put(config, checkpoint, {}, {"here": "1.0"})
+        store(source, PLACE, checkpoint({"here": Position(1, 2)}))
         (problem,) = migrate(source, target).problems
         assert "peer.states.Position" in str(problem)
-        assert target.get_tuple(config) is None
+        assert target.get_tuple(PLACE) is None
         assert migrate(source, target, allow=[Position]).problems == []
-        found = target.get(config)
+        found = target.get(PLACE)
         assert found is not None
         assert found["channel_values"] == {"here": Position(1, 2)}
 
@@ -179,10 +375,12 @@ def test_damaged_checkpoint_is_reported_and_the_others_move(tmp_path: Path) -> N
 def test_everything_can_go_back(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
     with SqliteSaver(tmp_path / "ours.db") as source, theirs(tmp_path) as target:
         fill(source)
+        tried = export(source, target, dry_run=True)
         moved = export(source, target)
+        assert moved == tried
         # LangGraph's serializer makes errors text and tuples lists, and that is said.
         assert {problem.reason for problem in moved.problems} <= {
-            "it was stored, but the pending writes came back changed"
+            "stored and read back, it differs in the pending writes"
         }
         assert contents(target) == contents(source)
         result = subgraphs.nested(target, memory=None).invoke(Command(resume="yes"), THREAD)
@@ -200,27 +398,116 @@ def test_forks_stay_apart_in_a_saver_that_goes_by_versions() -> None:
         assert {tuple(each.values["trail"]) for each in theirs} >= {("a", "left", "b", "c"), ("a", "right", "b", "c")}
 
 
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_damaged_checkpoint_is_reported_and_the_others_go_back(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    stored = {name: checkpoint({"m": name * 4000}) for name in ("first", "damaged", "last")}
+    with SqliteSaver(tmp_path / "ours.db") as whole:
+        configs = {name: store(whole, place(name), each) for name, each in stored.items()}
+    with sqlite3.connect(tmp_path / "ours.db") as damage:
+        damage.execute(
+            "UPDATE threadmark_segment SET data = zeroblob(length(data)) "
+            "WHERE thread = (SELECT number FROM threadmark_thread WHERE thread_id = 'damaged')"
+        )
+    damage.close()
+    with SqliteSaver(tmp_path / "ours.db") as source, theirs(tmp_path) as target:
+        for dry_run in (True, False):
+            moved = export(source, target, dry_run=dry_run)
+            assert [problem.outline.thread_id for problem in moved.problems] == ["damaged"]
+            assert moved.checkpoints == 2
+        assert channels(target, configs["first"]) == stored["first"]["channel_values"]
+        assert channels(target, configs["last"]) == stored["last"]["channel_values"]
+        assert target.get_tuple(configs["damaged"]) is None
+
+
+def test_value_that_cannot_be_read_is_reported_and_the_others_go_back() -> None:
+    source, target = InMemorySaver(serde=Forgetful()), TheirMemory()
+    config = store(source, store(source, PLACE, checkpoint({"m": "lost"})), checkpoint({"m": "found"}))
+    moved = export(source, target)
+    assert "it cannot be read" in str(moved)
+    assert (moved.checkpoints, len(moved.problems)) == (1, 1)
+    assert channels(target, config) == {"m": "found"}
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_thread_goes_back_to_where_it_came_from(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    with theirs(tmp_path) as origin, InMemorySaver() as saver:
+        first = store(origin, PLACE, checkpoint({"kept": "a", "changed": "b"}))
+        migrate(origin, saver)
+        second = store(
+            saver, first, {**checkpoint({"kept": "a", "changed": "c"}), "channel_versions": {"kept": 1, "changed": 2}}
+        )
+        moved = export(saver, origin)
+        assert (moved.problems, moved.already_there, moved.checkpoints) == ([], 1, 1)
+        assert channels(origin, first) == {"kept": "a", "changed": "b"}
+        assert channels(origin, second) == {"kept": "a", "changed": "c"}
+        assert export(saver, origin).already_there == 2
+
+
+def test_checkpoint_that_is_there_and_differs_is_left_alone_on_the_way_back_too() -> None:
+    source, target, stored = InMemorySaver(), TheirMemory(), checkpoint({"rows": np.array([1, 2])})
+    config = store(source, PLACE, stored)
+    store(source, config, {**checkpoint({"rows": np.array([1, 2])}), "channel_versions": {"rows": 1}})
+    store(target, PLACE, {**stored, "channel_values": {"rows": np.array([3, 4])}})
+    moved = export(source, target)
+    assert [problem.outline.id for problem in moved.problems] == [stored["id"]]
+    assert channels(target, config)["rows"].tolist() == [3, 4]
+    assert channels(target, PLACE)["rows"].tolist() == [1, 2]
+
+
+def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
+    """Run the command; what it ends with."""
+    monkeypatch.setattr(sys, "argv", ["moving", *arguments])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    return end.value.code
+
+
 def test_move_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with their_sqlite(tmp_path) as source:
         asyncio.run(travel.pydantic_state(FACE, source))
         there = contents(source)
     monkeypatch.chdir(tmp_path)
-    arguments = ["theirs.db", "sqlite:///ours.db", "--allow", "peer.states:Order"]
-    monkeypatch.setattr(sys, "argv", ["moving", *arguments])
-    with pytest.raises(SystemExit) as end:
-        command.main()
-    assert end.value.code == 0
+    assert run_command(monkeypatch, "theirs.db", "sqlite:///ours.db", "--allow", "peer.states:Order") == 0
     assert f"{len(there)} checkpoints" in capsys.readouterr().out
     with SqliteSaver("ours.db") as target:
         assert contents(target) == there
 
 
+@pytest.mark.parametrize("url", ["sqlite:///our%20file.db", "sqlite:///{}/our%20file.db"], ids=["relative", "absolute"])
+def test_command_makes_no_file_in_a_dry_run(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
+    monkeypatch.chdir(tmp_path)
+    there = set(tmp_path.iterdir())
+    assert run_command(monkeypatch, "theirs.db", url.format(tmp_path), "--dry-run") == 0
+    assert "1 checkpoints" in capsys.readouterr().out
+    assert set(tmp_path.iterdir()) == there
+    assert run_command(monkeypatch, "theirs.db", url.format(tmp_path)) == 0
+    assert run_command(monkeypatch, "theirs.db", url.format(tmp_path), "--dry-run") == 0
+    assert "1 already there" in capsys.readouterr().out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no database" * 100], ids=["missing", "empty", "something else"])
+def test_command_refuses_a_source_that_is_none(
+    content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if content is not None:
+        (tmp_path / "mistyped.db").write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    there = set(tmp_path.iterdir())
+    assert run_command(monkeypatch, "mistyped.db", "sqlite:///ours.db") == 2
+    assert "'mistyped.db'" in capsys.readouterr().err
+    assert set(tmp_path.iterdir()) == there
+
+
 def test_command_says_which_package_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["moving", "theirs.db", "memory:"])
     monkeypatch.setitem(sys.modules, "rich.progress", None)
-    with pytest.raises(SystemExit):
-        command.main()
+    run_command(monkeypatch, "theirs.db", "memory:")
     assert "threadmark-langgraph[migrate]" in capsys.readouterr().err

@@ -1,6 +1,8 @@
 """Checkpoints that earlier releases of LangGraph wrote are read, and their runs go on."""
 
+import asyncio
 import operator
+from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -10,7 +12,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Send
 
 from threadmark import new_id
-from threadmark_langgraph import Checkpointer, InMemorySaver
+from threadmark_langgraph import Checkpointer, InMemorySaver, SqliteSaver
 
 THREAD: Any = {"configurable": {"thread_id": "old", "checkpoint_ns": ""}}
 
@@ -41,10 +43,14 @@ def old_checkpoint(form: int, versions: dict[str, Any], values: dict[str, Any]) 
 
 @pytest.mark.parametrize("form", [1, 2, 3])
 @pytest.mark.parametrize("packed", [True, False], ids=["in the checkpoint", "with the parent's writes"])
-def test_packets_of_an_old_checkpoint_are_still_delivered(form: int, *, packed: bool) -> None:
+@pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "asyncio"])
+@pytest.mark.parametrize("kept_in", ["memory", "file"])
+def test_packets_of_an_old_checkpoint_are_still_delivered(
+    form: int, *, packed: bool, blocking: bool, kept_in: str, tmp_path: Path
+) -> None:
     sends = [Send("item", {"name": name}) for name in ("first", "second")]
     versions: Any = {"__start__": 2, "branch:to:plan": 3}
-    with InMemorySaver() as saver:
+    with InMemorySaver() if kept_in == "memory" else SqliteSaver(tmp_path / "old.db") as saver:
         before = old_checkpoint(form, versions, {"total": []})
         parent = saver.put(THREAD, before, {"source": "loop", "step": 0, "parents": {}}, versions)
         for number, send in enumerate(sends):
@@ -54,8 +60,10 @@ def test_packets_of_an_old_checkpoint_are_still_delivered(form: int, *, packed: 
         after["pending_sends"] = sends if packed else []
         saver.put(parent, after, {"source": "loop", "step": 1, "parents": {}}, {"total": 3})
         compiled = graph(saver)
-        assert [task.name for task in compiled.get_state(THREAD).tasks] == ["item", "item"]
-        assert compiled.invoke(None, THREAD)["total"] == ["planned", "first", "second"]
+        state = compiled.get_state(THREAD) if blocking else asyncio.run(compiled.aget_state(THREAD))
+        assert [task.name for task in state.tasks] == ["item", "item"]
+        end = compiled.invoke(None, THREAD) if blocking else asyncio.run(compiled.ainvoke(None, THREAD))
+        assert end["total"] == ["planned", "first", "second"]
         listed = [found for found in saver.list(THREAD) if found.checkpoint["id"] == after["id"]]
         if not packed:
             assert listed[0].checkpoint["channel_values"][TASKS] == sends

@@ -1,12 +1,17 @@
-"""A primary that dies under load, and its standby that takes over: the same saver goes on, and nothing is lost."""
+"""A primary and its standby: one that dies under load, the other that takes over; and what a standby answers."""
 
+import asyncio
 import threading
 import time
+from functools import partial
+from typing import Any
 
 import psycopg
+import pytest
 
 from postgres.cluster import Cluster
-from postgres.steps import step, thread
+from postgres.steps import FACES, play, step, thread
+from threadmark import StoreError
 from threadmark_postgres import PostgresSaver
 
 _WORKERS = 4
@@ -41,6 +46,27 @@ def test_the_standby_takes_over_and_nothing_acknowledged_is_lost() -> None:
                 newest = cold.get(thread(name))
                 assert newest
                 assert newest["id"] == ids[-1]
+
+
+def test_a_server_in_recovery_is_read_and_refuses_to_be_written() -> None:
+    with Cluster() as primary, Cluster(primary=primary) as standby:
+        primary.configure(synchronous_standby_names="standby", synchronous_commit="remote_apply")
+        _wait_for_synchronous(primary)
+        with PostgresSaver(primary.url) as saver:
+            config = play(saver, "thread", 3)
+        with PostgresSaver(standby.url, timeout=0.2) as saver:
+            for face in FACES:
+                asyncio.run(_read_only(face(saver), config))
+
+
+async def _read_only(saver: Any, config: dict[str, Any]) -> None:
+    put, prune = partial(saver.aput, config, *step(3)), partial(saver.aprune, ["thread"])
+    for refused in (put, prune):
+        found = await saver.aget(thread("thread"))
+        assert found["channel_values"]["count"] == 2
+        with pytest.raises(StoreError, match="could not be used for"):
+            await refused()
+    assert await saver.aget(config)
 
 
 def _store(saver: PostgresSaver, name: str, ids: list[str], enough: threading.Event) -> None:

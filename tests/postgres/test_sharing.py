@@ -19,10 +19,10 @@ from postgres.test_concurrency import deadlocks
 from threadmark import ClosedError, ConfigError, Saver, StoreError
 from threadmark.program import Program, Query, Rows, Transaction
 from threadmark_postgres import PostgresSaver
-from threadmark_postgres.arrays import Blobs, Numbers, Places, Portion, Texts
+from threadmark_postgres.arrays import Blobs, Numbers, Places, Portion, Texts, teach
 from threadmark_postgres.driver import aio
 from threadmark_postgres.driver.blocking import Company, _Member
-from threadmark_postgres.driver.sharing import MOST, Part
+from threadmark_postgres.driver.sharing import MOST, Part, together
 
 _BLOCKED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'threadmark_write'::regclass"
 _HELD_UP = """
@@ -50,6 +50,35 @@ def proxy(cluster: Cluster) -> Iterator[Proxy]:
 async def warmed(saver: PostgresSaver) -> list[dict[str, Any]]:
     """A checkpoint in each thread, so that the next put reads nothing."""
     return await asyncio.gather(*(aplay(saver, name, 3) for name in NAMES))
+
+
+def test_two_checkpoints_of_one_thread_share_a_statement(url: str) -> None:
+    with PostgresSaver(url) as saver:
+        before = play(saver, "thread", 2)
+        made = [step(number) for number in (2, 3)]
+        parts: list[Query] = []
+        run = saver._driver.run
+
+        def noted(transaction: Transaction) -> Any:
+            if transaction.writes and (query := Part(transaction).query):
+                parts.append(query)
+            return run(transaction)
+
+        saver._driver.run = noted  # type: ignore[method-assign]
+        for each in made:
+            saver.put(before, *each)
+        with psycopg.connect(url) as connection:
+            teach(connection)
+            connection.execute(
+                "DELETE FROM threadmark_checkpoint WHERE rank > %s", [before["configurable"]["checkpoint_id"]]
+            )
+            cursor = psycopg.RawCursor(connection)
+            shared = next(together(parts).program())
+            assert isinstance(shared, Query)
+            assert len(cursor.execute(shared.sql, shared.params, binary=True).fetchall()) == 2
+        newest = saver.get(thread("thread"))
+        assert newest
+        assert newest["id"] == made[-1][0]["id"]
 
 
 @pytest.mark.parametrize("combine", [True, False])

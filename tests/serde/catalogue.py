@@ -339,7 +339,13 @@ EXACT: dict[str, dict[str, Make]] = {
         ],
         "notes": lambda: s.noted(ValueError("a"), "n"),
         "cause and context": lambda: s.raised(ValueError("a"), KeyError("b")),
+        "dataclass, frozen; attrs, frozen": lambda: [s.FrozenError(3), s.raised(s.FrozenAttrError(3), KeyError("k"))],
+        "several builtins behind a class": lambda: s.LateError(110, "late"),
         "groups": lambda: s.Group("g", [ValueError(1), ExceptionGroup("h", [KeyError("k")])]),
+        "groups with a __new__ of their own": lambda: [
+            s.ExitGroup([s.ExitGroup([ValueError(1)], 4), KeyError("k")], 3),
+            s.MergedGroup(ValueError(1), KeyboardInterrupt()),
+        ],
     },
     "LangChain": {
         "HumanMessage, SystemMessage": lambda: [HumanMessage("a", id="1"), SystemMessage([{"type": "text"}])],
@@ -500,6 +506,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
         "its type arguments must be classes, None, or unions and builtin generics of them",
     ),
     "generic models of pydantic.v1": (lambda: s.FirstBox[int](item=1), "derive a class with a name of its own"),
+    "exceptions that only their class can make": (s.unbuildable, "made by running the class; store its text"),
     "msgpack.Timestamp": (lambda: Timestamp(1), "not a kind of value"),
     "models with slots of their own": (s.SlottedModel, "make them private attributes"),
     "objects that hide their __dict__": (lambda: s.Hiding(1), "register it with functions of its own"),

@@ -147,6 +147,7 @@ _REMEMBERING = (
 _NOT_COMPARED = ("__dict__", "__weakref__", "__orig_class__", "_attrs_cached_hash")
 _EXCEPTION_FIELDS = (
     *("errno", "strerror", "filename", "filename2", "name", "path", "msg", "code", "value"),
+    *("message", "exceptions"),
     *("encoding", "object", "start", "end", "reason"),
     *("lineno", "offset", "text", "end_lineno", "end_offset", "print_file_and_line"),
 )

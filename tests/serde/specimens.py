@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import InitVar, dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, ClassVar, Generic, NamedTuple, TypedDict, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypedDict, TypeVar
 
 import attrs
 import msgspec
@@ -387,8 +387,43 @@ class MissingKeyError(KeyError):
     pass
 
 
+@dataclass(frozen=True)
+class FrozenError(Exception):
+    code: int
+
+
+@attrs.frozen
+class FrozenAttrError(Exception):
+    code: int
+
+
+class LateError(ValueError, TimeoutError):
+    """Its objects are made by the second builtin."""
+
+
 class Group(ExceptionGroup[Exception]):
     pass
+
+
+class ExitGroup(ExceptionGroup[Exception]):
+    """As Python's documentation of groups makes one that knows more."""
+
+    exit_code: int
+
+    def __new__(cls, errors: list[Exception], exit_code: int) -> Self:
+        self = super().__new__(cls, f"exit code: {exit_code}", errors)
+        self.exit_code = exit_code
+        return self
+
+    def derive(self, excs: Any) -> "ExitGroup":  # type: ignore[override]  # what the documentation does
+        return ExitGroup(excs, self.exit_code)
+
+
+class MergedGroup(BaseExceptionGroup[BaseException]):
+    """Its exceptions are in none of its arguments."""
+
+    def __new__(cls, *errors: BaseException) -> Self:
+        return super().__new__(cls, "merged", errors)
 
 
 def attach(value: Any, **attributes: Any) -> Any:
@@ -402,6 +437,21 @@ def raised(error: BaseException, cause: BaseException) -> BaseException:
     """The error as if it had been raised from a cause, while handling the cause."""
     error.__cause__ = error.__context__ = cause
     return error
+
+
+def handled(error: BaseException, other: BaseException) -> BaseException:
+    """The error as if it had been raised while handling another."""
+    error.__context__ = other
+    return error
+
+
+def unbuildable() -> Exception:
+    """An exception whose class alone can make its instances."""
+    try:
+        Secretive.model_validate({})
+    except pydantic.ValidationError as error:
+        return error
+    raise AssertionError
 
 
 def noted(error: BaseException, note: str) -> BaseException:

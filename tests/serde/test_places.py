@@ -22,7 +22,12 @@ PLACES: list[tuple[Any, str]] = [
     (s.Attr(1, LOCK), ".y"),
     (s.Pair(1, LOCK), ".right"),
     (s.Extra(x=1, more=LOCK), "[0]['more']"),  # type: ignore[call-arg]  # it allows extra values
-    (ValueError("a", LOCK), "[0][1]"),
+    (ValueError("a", LOCK), ".args[1]"),
+    (s.raised(ValueError("a"), s.attach(KeyError("b"), lock=LOCK)), ".__cause__.attributes['lock']"),
+    ([s.raised(ValueError("a"), s.unbuildable())], "[0].__cause__"),
+    (s.handled(ValueError("a"), s.unbuildable()), ".__context__"),
+    (ExceptionGroup("g", [ValueError(1), s.unbuildable()]), ".args[1][1]"),
+    (s.ExitGroup([ValueError(1), s.unbuildable()], 3), ".args[0][1]"),
 ]
 
 

@@ -11,9 +11,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
+from pydantic import ValidationError
 
 from peer.faces import Face
 from peer.records import record
+from peer.states import Order
 
 _A_MOMENT = 0.3
 """Seconds for the engine to take in what finished tasks returned: those that it has not taken in, a failure cancels."""
@@ -50,6 +52,35 @@ async def one_of_three_fails(face: Face, saver: BaseCheckpointSaver[Any]) -> Any
     stopped = record(await face.history(graph, thread))
     await face.invoke(graph, None, thread)
     return stopped, record(await face.history(graph, thread)), calls
+
+
+async def answer_that_is_not_valid(face: Face, saver: BaseCheckpointSaver[Any]) -> Any:
+    """An error that cannot be stored, and one with such a cause, are in the snapshots; the run goes on after each."""
+    answers = iter(['{"lines": 1}', "no JSON", '{"lines": []}'])
+
+    def parse(state: Work) -> dict[str, Any]:  # noqa: ARG001 - the engine's signature
+        answer = next(answers)
+        try:
+            return {"done": [repr(Order.model_validate_json(answer))]}
+        except ValidationError as error:
+            if answer == "no JSON":
+                raise RuntimeError("the model answered with something else") from error
+            raise
+
+    builder = StateGraph(Work)
+    builder.add_node("ask", lambda _: {"done": ["asked"]}).add_node("parse", parse)
+    graph = builder.add_edge(START, "ask").add_edge("ask", "parse").compile(checkpointer=saver)
+    thread: Any = {"configurable": {"thread_id": "answers"}}
+    stopped = []
+    for value, raised in ({"done": []}, ValidationError), (None, RuntimeError):
+        with pytest.raises(raised):
+            await face.invoke(graph, value, thread)
+        stopped.append(record(await face.history(graph, thread)))
+        assert stopped[-1][0]["tasks"][0]["error"].startswith(
+            raised.__name__ if value is None else "1 validation error"
+        )
+    result = await face.invoke(graph, None, thread)
+    return stopped, result, record(await face.history(graph, thread))
 
 
 async def fan_out(face: Face, saver: BaseCheckpointSaver[Any]) -> Any:
@@ -120,6 +151,7 @@ def durable(durability: str) -> Any:
 
 SCENARIOS = [
     one_of_three_fails,
+    answer_that_is_not_valid,
     fan_out,
     workflow_with_tasks,
     durable("sync"),

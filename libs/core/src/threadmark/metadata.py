@@ -28,12 +28,12 @@ def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
 def to_json(metadata: Mapping[str, Any]) -> str:
     """Compact JSON text from which `from_json` gives equal metadata; a SerializationError where there is none."""
     try:
-        plain = _plain(dict(metadata), "metadata")
-        text = _encode(plain)
+        # Surrogates stand as they are (`text.to_column` is for those): two of them that JSON escapes are one letter.
+        return _encode(_plain(dict(metadata), "metadata"))
     except RecursionError as error:
         raise SerializationError("it is nested too deeply, or contains itself", "metadata") from error
-    # Lone surrogates have no UTF-8; JSON can escape them.
-    return text if text.isprintable() else json.dumps(plain, separators=(",", ":"))
+    except ValueError as error:  # the digits of an int are too many for this Python
+        raise SerializationError(str(error), "metadata") from error
 
 
 def from_json(text: str) -> Metadata:

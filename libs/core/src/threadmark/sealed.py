@@ -162,7 +162,9 @@ class SealedStore(Store):
         outline = row.outline
         header = self._keyring.seal(row.check + row.header, _where("checkpoint", *outline[:3]))
         if self._seal_metadata:
-            sealed = self._keyring.seal(outline.metadata.encode(), _where("metadata", *outline[:3]))
+            sealed = self._keyring.seal(
+                outline.metadata.encode("utf-8", "surrogatepass"), _where("metadata", *outline[:3])
+            )
             outline = outline._replace(metadata=b85encode(sealed).decode())
         return CheckpointRow(outline, header, b"")
 
@@ -178,7 +180,7 @@ class SealedStore(Store):
         except ValueError:
             sealed = b""
         metadata = self._open(sealed, _where("metadata", *outline[:3]))
-        return outline._replace(metadata=metadata.decode("utf-8", "replace"))
+        return outline._replace(metadata=metadata.decode("utf-8", "surrogatepass"))
 
     def _seal_write(self, thread_id: str, row: WriteRow) -> WriteRow:
         return row._replace(

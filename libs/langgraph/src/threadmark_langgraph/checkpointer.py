@@ -28,6 +28,7 @@ from threadmark_langgraph.shapes import (
     place_only,
     saver_checkpoint,
     stored_metadata,
+    stored_writes,
 )
 
 
@@ -146,13 +147,13 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Store what a task wrote, before the step is over: all of it or nothing."""
-        self._saver.put_writes(config, writes, task_id, task_path)
+        self._saver.put_writes(config, stored_writes(self.serde, writes), task_id, task_path)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Like `put_writes`, for asyncio."""
-        await self._saver.aput_writes(config, writes, task_id, task_path)
+        await self._saver.aput_writes(config, stored_writes(self.serde, writes), task_id, task_path)
 
     def delete_thread(self, thread_id: str) -> None:
         """Remove a thread whole. What a run that is still going stores for it later is refused."""

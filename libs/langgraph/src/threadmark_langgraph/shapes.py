@@ -1,6 +1,7 @@
-"""What the two sides call things: configurations, metadata and checkpoints on their way in and out."""
+"""What the two sides call things: configurations, metadata, checkpoints and writes on their way in and out."""
 
 import json
+from collections.abc import Sequence
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -10,6 +11,8 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     get_checkpoint_metadata,
 )
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.types import ERROR
 
 from threadmark import Checkpoint as StoredCheckpoint
 from threadmark import CheckpointTuple as StoredTuple
@@ -42,6 +45,25 @@ def stored_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> dic
     except (TypeError, ValueError, RecursionError):
         return merged  # the saver says which key it is
     return dict(plain)
+
+
+def stored_writes(serde: SerializerProtocol, writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+    """A task's writes; the error that ended it is there as its text, where it cannot be stored as it is.
+
+    The engine puts down what a node raised, whatever that is, and nobody hears of it where that is refused.
+    """
+    if not any(channel == ERROR for channel, _ in writes):
+        return writes
+    return [(channel, _storable(serde, value) if channel == ERROR else value) for channel, value in writes]
+
+
+def _storable(serde: SerializerProtocol, error: Any) -> Any:
+    try:
+        serde.dumps_typed(error)
+    except Exception:  # noqa: BLE001 - a serializer of the user's may raise anything
+        # What LangGraph's own serializer keeps of every exception.
+        return repr(error) if isinstance(error, BaseException) else error
+    return error
 
 
 def place_only(config: RunnableConfig) -> dict[str, Any]:

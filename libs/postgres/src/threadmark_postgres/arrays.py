@@ -43,6 +43,11 @@ class Portion(tuple[Texts | Blobs | Numbers, ...]):
     __slots__ = ()
 
     @property
+    def thread(self) -> object:
+        """The thread of the change, or of the first of several."""
+        return self[0][0]
+
+    @property
     def size(self) -> int:
         """About how many bytes travel: metadata may be as large as any value."""
         return sum(len(item) for array in self if not isinstance(array, Numbers) for item in array if item is not None)

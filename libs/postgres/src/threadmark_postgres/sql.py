@@ -1,8 +1,8 @@
 """Every statement of the Postgres backend, one constant each.
 
 `tm.` stands before the name of every table of ours; `schema.in_schema` puts the schema's name there. Names of users
-(threads, channels, metadata keys) are always bound, never part of a statement. Every statement but those that
-search all threads names one thread_id, so that it stays inside one partition or shard.
+(threads, channels, metadata keys) are always bound, never part of a statement. Every statement names one thread_id, so
+that it stays inside one partition or shard, but those that search all threads or that callers of several share.
 """
 
 # What a reading transaction of several statements sees is one state of the database; a writing one sees,
@@ -234,13 +234,17 @@ PAGE_OF_RUN = "c.run = ${}::bigint"
 PAGE_WITH_FRAGMENT = "position(${}::text IN c.metadata) > 0"
 PAGE_AFTER = "(c.rank, c.thread_id, c.ns) < (${}::text, ${}::text, ${}::text)"
 
+# The thread of a change, or of several to one thread, and the threads of changes to several (`for_several`).
+_OF_ONE = "= ($1::text[])[1]"
+_OF_SEVERAL = "= ANY (ARRAY(SELECT thread_id FROM change))"
+
 # Adding, in one statement, which is one transaction and one round trip. It adds the changes of several callers, to
 # one thread or to several, or that of one; what belongs to a change says so by its number, and each is judged for
 # itself. Adders of a thread share its row's lock. A row that a removal holds is passed over, so that nobody waits
 # here on account of others' threads; its change gets no judgement. `seen` is what was there before any lock and
 # `held` what is there with it: where the two differ the rest of the statement would still see the old state, so
 # nothing is added. Adders cannot wait for each other in a circle: all take their rows in the same order.
-_ADD = """
+_ADD = f"""
 WITH change AS (
     SELECT *
     FROM unnest((SELECT $1::text[]), $2::bigint[], $3::bigint[], $4::text[])
@@ -248,11 +252,11 @@ WITH change AS (
 ), seen AS (
     SELECT thread_id, epoch, live, deleted_up_to
     FROM tm.thread
-    WHERE thread_id = ANY (ARRAY(SELECT thread_id FROM change))
+    WHERE thread_id {_OF_ONE}
 ), locked AS (
     SELECT thread_id, epoch, deleted_up_to
     FROM tm.thread
-    WHERE thread_id = ANY (ARRAY(SELECT thread_id FROM change)) AND live
+    WHERE thread_id {_OF_ONE} AND live
     FOR SHARE SKIP LOCKED
 ), made AS (
     INSERT INTO tm.thread (thread_id, epoch, live, created_at)
@@ -284,7 +288,8 @@ WITH change AS (
         coalesce(change.continues <> '' AND change.continues <= held.deleted_up_to, false) AND NOT EXISTS (
             SELECT
             FROM tm.checkpoint AS c
-            WHERE c.thread_id = held.thread_id AND (c.rank = change.continues OR c.id = change.continues)
+            WHERE c.thread_id = held.thread_id AND c.thread_id {_OF_ONE}
+                AND (c.rank = change.continues OR c.id = change.continues)
         ) AS too_late
     FROM change
     JOIN held ON held.thread_id = change.thread_id
@@ -321,7 +326,7 @@ ADD_CHECKPOINTS = f"""
     DELETE FROM tm.checkpoint AS c
     USING given
     WHERE c.thread_id = given.thread_id AND c.ns = given.ns AND c.rank = given.id AND c.id IS NULL
-        AND c.thread_id = ANY (ARRAY(SELECT thread_id FROM change))
+        AND c.thread_id {_OF_ONE}
         AND c.ns = ANY (ARRAY(SELECT ns FROM given))
         AND c.rank = ANY (ARRAY(SELECT id FROM given))
     RETURNING c.rank
@@ -330,7 +335,7 @@ ADD_CHECKPOINTS = f"""
     USING given
     WHERE c.thread_id = given.thread_id AND c.ns = given.ns AND c.rank <> given.rank
         AND c.id = coalesce(given.id, given.rank)
-        AND c.thread_id = ANY (ARRAY(SELECT thread_id FROM change))
+        AND c.thread_id {_OF_ONE}
         AND c.ns = ANY (ARRAY(SELECT ns FROM given))
         AND c.id = ANY (ARRAY(SELECT coalesce(id, rank) FROM given))
     RETURNING c.rank
@@ -350,9 +355,10 @@ ADD_CHECKPOINTS = f"""
         run = excluded.run
 ), headed AS (
     INSERT INTO tm.head AS h (thread_id, ns, rank, needs)
-    SELECT thread_id, ns, rank, needs::bytea[]
+    SELECT DISTINCT ON (thread_id, ns) thread_id, ns, rank, needs::bytea[]
     FROM given
     WHERE needs IS NOT NULL
+    ORDER BY thread_id, ns, rank DESC
     ON CONFLICT (thread_id, ns) DO UPDATE
     SET rank = excluded.rank, needs = excluded.needs
     WHERE h.rank <= excluded.rank
@@ -381,6 +387,12 @@ ADD_WRITES = f"""
 )
 {_JUDGEMENT}
 """
+
+
+def for_several(statement: str) -> str:
+    """A statement that adds, for changes to several threads."""
+    return statement.replace(_OF_ONE, _OF_SEVERAL)
+
 
 # Waits for a removal that holds the thread's row, and keeps the next one away. With FOR SHARE, two that have waited and
 # then both revive the thread would wait for each other; to revive it is no change of its key.

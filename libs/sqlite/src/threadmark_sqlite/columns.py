@@ -64,7 +64,7 @@ def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
         None if checkpoint_id == rank else to_column(checkpoint_id),
         None if parent is None else to_column(parent),
         created_at,
-        metadata,
+        to_column(metadata),
         row.header,
         row.check,
     )

@@ -81,8 +81,8 @@ class Saver:
         """Checkpoints, newest first: of one thread, of one namespace of it, or with None of all threads.
 
         `filter` compares top-level metadata keys, `before` leaves only older checkpoints. Nothing is held between
-        two items. A damaged checkpoint raises CorruptDataError where it stands; in a listing of all threads the
-        others come first, and the error at the end.
+        two items. A checkpoint that is damaged, or whose classes may not be loaded, is an error where it stands; in a
+        listing of all threads the others come first, and the error at the end.
         """
         return self._pages(listing.listing(config, filter, before, limit))
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from threadmark.config import checkpoint_id, namespace, thread_id
-from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.errors import ConfigError, CorruptDataError, PlacedError
 from threadmark.metadata import certain_fragments, checked_filter, from_json, matches
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, Transaction
@@ -67,7 +67,7 @@ class Reader:
         self._searched = False
         self._size = _FEW if asked.limit is None else _BATCH
         self._shelves: dict[str, Shelf] = {}
-        self._damaged: list[CorruptDataError] = []
+        self._left_out: list[PlacedError] = []
 
     @property
     def more(self) -> bool:
@@ -101,21 +101,19 @@ class Reader:
         for item in batch:
             try:
                 yield decoded(whole(item), self._kit.serde)
-            except CorruptDataError as error:
+            except PlacedError as error:
                 if self._asked.scope.thread_id is not None:
                     raise
-                self._damaged.append(error)
+                self._left_out.append(error)
         weight = sum(shelf.weight for shelf in self._shelves.values())
         self._size = max(1, min(_BATCH, len(batch) * _HEAVY // max(1, weight)))
 
     def finish(self) -> None:
         """Say what a listing of all threads had to leave out."""
-        if self._damaged:
-            first = self._damaged[0]
-            raise CorruptDataError(
-                f"{first.problem} (the listing left out {len(self._damaged)} damaged checkpoints; this is the first)",
-                first.place,
-            ) from first
+        if self._left_out:
+            first, number = self._left_out[0], len(self._left_out)
+            problem = f"{first.problem} (the listing left out {number} unreadable checkpoints; this is the first)"
+            raise type(first)(problem, first.place) from first
 
     def _placed(self) -> Operation[Scope]:
         """The scope with the rank that `before` stands for."""

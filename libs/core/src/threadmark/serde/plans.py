@@ -169,7 +169,9 @@ def names_in(payload: bytes) -> list[str]:
     """The attributes' names in a mark, where its kind has some."""
     if len(payload) == 1:
         return []
-    _, details = _parts(payload)
+    head, details = _parts(payload)
+    if head[:1] == exceptions.FAMILY.letter:
+        return exceptions.PARTS
     names = details[0] if details else []
     return names if type(names) is list and all(type(name) is str for name in names) else []
 

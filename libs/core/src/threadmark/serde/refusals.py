@@ -8,9 +8,10 @@ from threadmark.errors import SerializationError
 from threadmark.serde.attributes import maker
 
 
-def refusal(cls: type) -> SerializationError:
-    """The error for a class that no kind or family stores."""
-    return SerializationError(f"a value of type {cls.__module__}.{cls.__qualname__} cannot be stored: {_reason(cls)}")
+def refusal(cls: type, reason: str | None = None) -> SerializationError:
+    """The error for a class that no kind or family stores, or that one cannot store for a reason it knows."""
+    why = reason or _reason(cls)
+    return SerializationError(f"a value of type {cls.__module__}.{cls.__qualname__} cannot be stored: {why}")
 
 
 def _reason(cls: type) -> str:

@@ -5,13 +5,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 import threadmark
 from threadmark_langgraph.moving.report import Progress
+from threadmark_langgraph.moving.sources import holds_checkpoints
 from threadmark_langgraph.moving.transfer import migrate
+
+_POSTGRES = ("postgres://", "postgresql://")
+_FILE = "sqlite:///"
 
 
 def main() -> None:
@@ -19,7 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m threadmark_langgraph.moving", description=(migrate.__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("source", help="LangGraph's database: a SQLite file or a Postgres URL")
+    parser.add_argument("source", type=existing, help="LangGraph's database: a SQLite file or a Postgres URL")
     parser.add_argument("target", help="Threadmark's URL, such as sqlite:///new.db")
     parser.add_argument("--dry-run", action="store_true", help="read everything, store nothing")
     parser.add_argument(
@@ -30,7 +36,11 @@ def main() -> None:
         getattr(import_module(module), name) for module, _, name in (each.partition(":") for each in asked.allow)
     ]
     try:
-        with langgraph_saver(asked.source) as source, threadmark.open(asked.target) as target, bar() as progress:
+        with (
+            langgraph_saver(asked.source) as source,
+            threadmark_saver(asked.target, dry_run=asked.dry_run) as target,
+            bar() as progress,
+        ):
             moved = migrate(source, target, allow=classes, dry_run=asked.dry_run, progress=progress)
     except ModuleNotFoundError as missing:
         parser.error(f"{missing}: pip install 'threadmark-langgraph[migrate]'")
@@ -38,10 +48,20 @@ def main() -> None:
     sys.exit(bool(moved.problems))
 
 
+def existing(database: str) -> str:
+    """The source, if it is there: SQLite would make a file of a mistyped name."""
+    if not database.startswith(_POSTGRES):
+        if not Path(database).is_file():
+            raise argparse.ArgumentTypeError(f"there is no file {database!r}")
+        if not holds_checkpoints(database):
+            raise argparse.ArgumentTypeError(f"{database!r} is no SQLite database with LangGraph's checkpoints")
+    return database
+
+
 @contextmanager
 def langgraph_saver(database: str) -> Iterator[BaseCheckpointSaver[Any]]:
     """LangGraph's own saver for a file or a Postgres URL."""
-    if database.startswith("postgres"):
+    if database.startswith(_POSTGRES):
         from langgraph.checkpoint.postgres import PostgresSaver
 
         with PostgresSaver.from_conn_string(database) as saver:
@@ -52,6 +72,15 @@ def langgraph_saver(database: str) -> Iterator[BaseCheckpointSaver[Any]]:
         with SqliteSaver.from_conn_string(database) as file:
             file.setup()
             yield file
+
+
+def threadmark_saver(url: str, *, dry_run: bool) -> threadmark.Saver:
+    """The target; for a dry run one in memory where there is no file yet, because the first look would make it."""
+    saver = threadmark.open(url)
+    if dry_run and url.startswith(_FILE) and not Path(unquote(url.removeprefix(_FILE))).exists():
+        saver.close()
+        return threadmark.MemorySaver()
+    return saver
 
 
 @contextmanager

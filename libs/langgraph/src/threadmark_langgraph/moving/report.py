@@ -29,6 +29,7 @@ class Moved:
     checkpoints: int = 0
     """How many were stored, or with a dry run would be; each was read back and found equal."""
     writes: int = 0
+    """How many pending writes, those added to checkpoints that were there among them."""
     already_there: int = 0
     """How many were there from an earlier move."""
     problems: list[Problem] = field(default_factory=list)

@@ -1,26 +1,22 @@
 """`migrate` and `export`: every checkpoint of one saver into another, each read back and compared.
 
-Both may be stopped and started again: what is there already is compared and left alone.
+Both may be stopped and started again: what is there already is compared and left alone. A thread may have gone on
+meanwhile, on either side; only where it did on both, its last checkpoint has a difference to report.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
-from langgraph.checkpoint.base import (
-    WRITES_IDX_MAP,
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointTuple,
-)
+from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, ChannelVersions, CheckpointTuple
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 
-from threadmark import Saver, Serde, ThreadmarkError
+from threadmark import MemorySaver, Saver
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
+from threadmark_langgraph.moving.comparing import Content, content_of, difference, equal, exactly_equal, lacking
 from threadmark_langgraph.moving.report import Moved, Problem, Progress
-from threadmark_langgraph.moving.sources import Outline, Source, source_of
+from threadmark_langgraph.moving.sources import Outline, Source, read, source_of
 from threadmark_langgraph.moving.versions import Renaming
 
 
@@ -36,9 +32,10 @@ def migrate(
 
     Args:
         source: LangGraph's SqliteSaver or PostgresSaver, or another saver that can list all its checkpoints.
-        target: Where to. What it holds already is compared and left alone, so a stopped move can be repeated.
+        target: Where to. What it holds already is compared and left alone, so a stopped move can be repeated. Where
+            the thread went on in the source, what its tasks wrote since is added.
         allow: Classes that the source's serializer may load besides those it allows by itself.
-        dry_run: Read everything, store nothing.
+        dry_run: Read everything and try in memory, one by one, whether it can be stored; store nothing.
         progress: Called after each checkpoint with the number done and the number of all.
     """
     allowed = source.with_allowlist({(each.__module__, each.__qualname__) for each in allow}) if allow else source
@@ -66,15 +63,6 @@ class _NotMoved(Exception):  # noqa: N818 - it never leaves this module
     """Why a checkpoint cannot be moved."""
 
 
-class _Content(NamedTuple):
-    """What has to be equal on both sides."""
-
-    parent: str | None
-    checkpoint: Checkpoint
-    metadata: Any
-    writes: Sequence[tuple[str, str, Any]]
-
-
 class _Move:
     def __init__(
         self,
@@ -87,7 +75,7 @@ class _Move:
         self._from = source
         self._to = target
         # The way back goes through a serializer that is not exact: there, equal is good enough.
-        self._same = _equal if rename else _exactly_equal
+        self._same = equal if rename else exactly_equal
         self._rename = rename
         self._dry_run = dry_run
         self._names = Renaming()
@@ -104,36 +92,58 @@ class _Move:
             try:
                 self._move(source, outline)
             except _NotMoved as problem:
+                self._names.forget(outline)
                 self._moved.problems.append(Problem(outline, str(problem)))
             if progress:
                 progress(done, len(outlines))
+        for stray in source.strays():
+            self._moved.problems.append(Problem(stray, "only pending writes of it are there: they were not moved"))
         return self._moved
 
     def _move(self, source: Source, outline: Outline) -> None:
         found = self._read(outline)
-        content, new = self._content(outline, found)
-        there = self._to.get_tuple(outline.config(outline.id))
-        if there and self._differing(content, there) is None:
-            self._moved.already_there += 1
-            return
-        if not self._dry_run:
-            with _refused("it cannot be stored"):
-                # The checkpoint comes last: where it is, everything is.
-                self._put_writes(outline, found, source.paths(outline, found))
-                config = outline.config(outline.parent)
-                self._to.put(config, content.checkpoint, found.metadata, new)
-                there = self._to.get_tuple(outline.config(outline.id))
-            if problem := self._differing(content, there):
-                raise _NotMoved(f"it was stored, but {problem} came back changed")
-        self._moved.checkpoints += 1
-        self._moved.writes += len(content.writes)
+        with _refused("there already, it cannot be read"):
+            there = read(self._to, outline)
+        content, new = content_of(found), found.checkpoint["channel_versions"]
+        # What goes back to where it came from is there with its first versions.
+        if self._rename and not (there and self._difference(content, there) is None):
+            renamed, new = self._names.renamed(outline, found.checkpoint)
+            content = content._replace(checkpoint=renamed)
+        if there and (problem := self._difference(content, there)):
+            raise _NotMoved(f"there already, and left alone, it differs in {problem}")
+        writes = lacking(content, content_of(there)) if there else len(content.writes)
+        if writes or not there:
+            self._store(outline, content, new, source.paths(outline, found), whole=not there)
+        self._moved.already_there += bool(there)
+        self._moved.checkpoints += not there
+        self._moved.writes += writes
+
+    def _store(
+        self, outline: Outline, content: Content, new: ChannelVersions, paths: dict[str, str], *, whole: bool
+    ) -> None:
+        """Store a checkpoint, or only its writes; what comes back is compared."""
+        to = self._to
+        if self._dry_run:
+            # All of it is new there.
+            to, new, whole = _in_memory(to), content.checkpoint["channel_versions"], True
+        with _refused("it cannot be stored"):
+            # The checkpoint comes last: where it is, everything is.
+            _put_writes(to, outline, content, paths)
+            if whole:
+                to.put(outline.config(outline.parent), content.checkpoint, content.metadata, new)
+            stored = read(to, outline)
+        problem = self._difference(content, stored) if stored else "everything: it is not there"
+        if stored and not problem and lacking(content, content_of(stored)):
+            problem = "the pending writes"
+        if problem:
+            raise _NotMoved(f"stored and read back, it differs in {problem}")
 
     def _read(self, outline: Outline) -> CheckpointTuple:
         blocked: list[SerdeEvent] = []
         stop = register_serde_event_listener(blocked.append)
         try:
             with _refused("it cannot be read"):
-                found = self._from.get_tuple(outline.config(outline.id))
+                found = read(self._from, outline)
         finally:
             stop()
         names = sorted({f"{each['module']}.{each['name']}" for each in blocked if "blocked" in each["kind"]})
@@ -143,44 +153,25 @@ class _Move:
             raise _NotMoved("it was deleted meanwhile")
         return found
 
-    def _content(self, outline: Outline, found: CheckpointTuple) -> tuple[_Content, ChannelVersions]:
-        checkpoint, new = found.checkpoint, found.checkpoint["channel_versions"]
-        if self._rename:
-            checkpoint, new = self._names.renamed(outline, checkpoint)
-        return _Content(outline.parent, checkpoint, found.metadata, found.pending_writes or []), new
+    def _difference(self, content: Content, there: CheckpointTuple) -> str | None:
+        return difference(content, content_of(there), self._same)
 
-    def _put_writes(self, outline: Outline, found: CheckpointTuple, paths: dict[str, str]) -> None:
-        by_task: dict[str, list[tuple[str, Any]]] = {}
-        for task_id, channel, value in found.pending_writes or ():
-            by_task.setdefault(task_id, []).append((channel, value))
-        for task_id, writes in by_task.items():
-            # A write's place in its batch is its place in the task, except in the special channels.
-            writes.sort(key=lambda write: write[0] in WRITES_IDX_MAP)
-            self._to.put_writes(outline.config(outline.id), writes, task_id, paths.get(task_id, ""))
 
-    def _differing(self, content: _Content, there: CheckpointTuple | None) -> str | None:
-        """What is not the same on the other side; None if all is."""
-        if there is None:
-            return "the checkpoint"
-        parent = there.parent_config["configurable"]["checkpoint_id"] if there.parent_config else None
-        if parent != content.parent:
-            return "the parent"
-        pairs = {
-            "the metadata": (_sorted(content.metadata), _sorted(there.metadata)),
-            "the order of pending writes": (
-                [write[:2] for write in content.writes],
-                [write[:2] for write in there.pending_writes or ()],
-            ),
-            "the pending writes": (list(content.writes), list(there.pending_writes or ())),
-        }
-        ours: Any = dict(content.checkpoint)
-        theirs: Any = dict(there.checkpoint)
-        values, values_there = ours.pop("channel_values"), theirs.pop("channel_values")
-        for channel in values.keys() | values_there.keys():
-            pairs[f"channel {channel!r}"] = (values.get(channel), values_there.get(channel))
-        for key in ours.keys() | theirs.keys():
-            pairs[f"the checkpoint's {key}"] = (ours.get(key), theirs.get(key))
-        return next((what for what, (one, other) in pairs.items() if not self._same(one, other)), None)
+def _in_memory(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
+    """An empty saver of the same side and with the same serializer, where storing can be tried."""
+    if isinstance(saver, Checkpointer):
+        return wrap(MemorySaver(serde=saver.saver.serde))
+    return InMemorySaver(serde=saver.serde)
+
+
+def _put_writes(saver: BaseCheckpointSaver[Any], outline: Outline, content: Content, paths: dict[str, str]) -> None:
+    by_task: dict[str, list[tuple[str, Any]]] = {}
+    for task_id, channel, value in content.writes:
+        by_task.setdefault(task_id, []).append((channel, value))
+    for task_id, writes in by_task.items():
+        # A write's place in its batch is its place in the task, except in the special channels.
+        writes.sort(key=lambda write: write[0] in WRITES_IDX_MAP)
+        saver.put_writes(outline.config(outline.id), writes, task_id, paths.get(task_id, ""))
 
 
 def _parents_first(outlines: Iterable[Outline]) -> Iterator[Outline]:
@@ -193,26 +184,6 @@ def _parents_first(outlines: Iterable[Outline]) -> Iterator[Outline]:
             line.append(waiting.pop(ancestor[:3]))
             ancestor = waiting.get((ancestor.thread_id, ancestor.ns, ancestor.parent or ""))
         yield from reversed(line)
-
-
-def _sorted(metadata: Any) -> str:
-    """Metadata as text; the order of its keys is not kept by databases that understand JSON."""
-    return json.dumps(metadata, sort_keys=True)
-
-
-_EXACT = Serde()
-
-
-def _exactly_equal(one: Any, other: Any) -> bool:
-    """Whether two values are of the same types throughout, and equal; also of classes that cannot say so."""
-    try:
-        return _EXACT.dumps_typed(one) == _EXACT.dumps_typed(other)
-    except ThreadmarkError:
-        return bool(one == other)
-
-
-def _equal(one: Any, other: Any) -> bool:
-    return _exactly_equal(one, other) or bool(one == other)
 
 
 @contextmanager

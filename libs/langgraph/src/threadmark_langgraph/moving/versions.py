@@ -48,6 +48,10 @@ class Renaming:
         renamed: Checkpoint = {**checkpoint, "channel_versions": versions, "versions_seen": seen}
         return renamed, new
 
+    def forget(self, outline: Outline) -> None:
+        """A checkpoint that is not in the target with its new versions: its children share none with it."""
+        self._names.pop((outline.ns, outline.id), None)
+
 
 def _unique(outline: Outline, channel: str, version: Any) -> str:
     made_by = sha256(f"{outline.id} {channel} {version}".encode("utf-8", "surrogatepass")).digest()

@@ -11,6 +11,7 @@ from typing import Any, Self, cast
 
 from threadmark.program import Program, Query, Rows, Transaction
 from threadmark_postgres.arrays import Portion
+from threadmark_postgres.sql import for_several
 
 MOST = 16
 """Changes in a statement: with many more, the server would wait for this process, and then this process for it."""
@@ -52,9 +53,10 @@ class Part:
 def together(queries: Sequence[Query]) -> Transaction:
     """One statement in place of several that differ in their parameters; what it returns is to be `dealt`."""
     portions = [cast("Portion", query.params) for query in queries]  # `Part.query` gives no others
+    statement = queries[0].sql if len({portion.thread for portion in portions}) == 1 else for_several(queries[0].sql)
 
     def program() -> Program[Rows]:
-        rows: Rows = yield Query(queries[0].sql, Portion.joined(portions), sole=True)
+        rows: Rows = yield Query(statement, Portion.joined(portions), sole=True)
         return rows
 
     return Transaction(program, writes=True)

@@ -11,6 +11,7 @@ TEXTS = (
     "\x00\x01\x02",
     "\ud800",
     "\udfff\ud800",
+    "\ud83d\ude00",
     "\ud7ff",
     "\ud7ff\ud800\ue000",
     "'",

@@ -2,15 +2,19 @@
 gone.
 
 Nothing of the class runs: the builtin behind it makes the object, and its fields are set from what was
-stored.
+stored. A class whose objects no builtin can make is refused at put.
 """
 
 import builtins
-from typing import Any
+import operator
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
 
 from threadmark.errors import CorruptDataError
 from threadmark.serde.attributes import Attributes, checked_state
 from threadmark.serde.plan import Definer, Give, Stored, Take
+from threadmark.serde.refusals import refusal
 
 # Fields that builtin exceptions keep outside of `args` and `__dict__`. AttributeError's `obj` is left out: it
 # is whatever object lacked the attribute, not data of the error.
@@ -35,6 +39,23 @@ _FIELDS: dict[type[BaseException], tuple[str, ...]] = {
     AttributeError: ("name",),
 }
 
+# A class may have properties of its own under these names, or a `__setattr__`: the interpreter's descriptors pass
+# them by. The cause comes before the last, which setting it changes.
+_ARGS: Any = vars(BaseException)["args"]
+_CAUSES: tuple[Any, ...] = tuple(
+    vars(BaseException)[name] for name in ("__cause__", "__context__", "__suppress_context__")
+)
+_MESSAGE: Any = vars(BaseExceptionGroup)["message"]
+_EXCEPTIONS: Any = vars(BaseExceptionGroup)["exceptions"]
+_USUAL_PLACE = 1
+
+# The fields of an exception that its arguments do not say; an empty exception with these arguments and fields.
+_Fields: TypeAlias = Callable[[Any, list[Any]], dict[str, Any]]
+_Maker: TypeAlias = Callable[[list[Any], dict[str, Any]], BaseException]
+
+PARTS = ["args", "fields", "attributes", "__cause__", "__context__", "__suppress_context__"]
+"""What an error calls the items of a stored exception."""
+
 
 class Exceptions:
     """Every exception, groups included."""
@@ -49,45 +70,119 @@ class Exceptions:
     def writer(self, define: Definer) -> Take:
         """Arguments, the builtin's fields, attributes, cause, context, whether the context is suppressed."""
         cls = define.cls
-        shape, names, builtin, read = define.shape(), _field_names(cls), _builtin(cls), Attributes(cls).read
+        _check_rebuilding(cls)
+        shape, read = define.shape(), Attributes(cls).read
+        fields = _group_fields if _is_group(cls) else _fields(cls)
 
         def take(error: BaseException) -> list[Any]:
-            own = {name: getattr(builtin, name).__get__(error) for name in names if _is_set(builtin, name, error)}
-            items = [shape, list(error.args), own, read(error)]
-            if error.__cause__ or error.__context__ or error.__suppress_context__:
-                items += [error.__cause__, error.__context__, error.__suppress_context__]
+            args = list(_ARGS.__get__(error))
+            items = [shape, args, fields(error, args), read(error)]
+            cause, context, suppressed = (each.__get__(error) for each in _CAUSES)
+            if cause is not None or context is not None or suppressed:
+                items += [cause, context, suppressed]
             return items
 
         return take
 
     def reader(self, stored: Stored) -> Give:
-        """Made by the builtin's `__new__`; only a group's reads its arguments."""
+        """Made by the builtin's `__new__`, filled by the interpreter's descriptors."""
         cls = stored.cls
-        names, builtin, write = frozenset(_field_names(cls)), _builtin(cls), Attributes(cls).write
-        is_group = issubclass(cls, BaseExceptionGroup)
+        new, write = _maker(cls), Attributes(cls).write
 
         def give(items: list[Any]) -> BaseException:
             args, own, state, *causes = items
-            if type(args) is not list or not checked_state(own).keys() <= names:
+            if type(args) is not list or len(causes) not in (0, len(_CAUSES)):
                 raise CorruptDataError("a stored exception is not one")
-            error: BaseException = builtin.__new__(cls, *(args if is_group else ()))
-            error.args = tuple(args)
-            for name, value in own.items():
-                getattr(builtin, name).__set__(error, value)
+            error = new(args, checked_state(own))
+            _ARGS.__set__(error, tuple(args))
             write(error, checked_state(state))
-            if causes:
-                error.__cause__, error.__context__, error.__suppress_context__ = causes
+            for descriptor, value in zip(_CAUSES, causes, strict=False):
+                descriptor.__set__(error, value)
             return error
 
         return give
+
+
+def _check_rebuilding(cls: type) -> None:
+    """Make an instance as the reader will; classes made in C or Rust may have reserved that for themselves."""
+    try:
+        _maker(cls)(["", [Exception()]] if _is_group(cls) else [], {})
+    except TypeError as error:
+        raise refusal(
+            cls,
+            "its instances can only be made by running the class; store its text, or register it: "
+            f'threadmark.serde.register({cls.__name__}, "a-name", encode, decode)',
+        ) from error
+
+
+def _is_group(cls: type) -> bool:
+    return issubclass(cls, BaseExceptionGroup)
+
+
+def _maker(cls: type) -> _Maker:
+    return partial(_new_group, cls) if _is_group(cls) else _new_of(cls)
+
+
+def _new_of(cls: type) -> _Maker:
+    builtin, names = _builtin(cls), frozenset(_field_names(cls))
+
+    def new(_: list[Any], own: dict[str, Any]) -> BaseException:
+        if not own.keys() <= names:
+            raise CorruptDataError("a stored exception is not one")
+        error: BaseException = builtin.__new__(cls)
+        for name, value in own.items():
+            getattr(builtin, name).__set__(error, value)
+        return error
+
+    return new
+
+
+def _new_group(cls: Any, args: list[Any], own: dict[str, Any]) -> BaseException:
+    message, found = (own["message"], own["exceptions"]) if own else (args[0], _USUAL_PLACE)
+    exceptions: Any = args[found] if type(found) is int else found
+    if type(exceptions) not in (list, tuple):
+        raise CorruptDataError("the exceptions of a stored group are not a list of them")
+    error: BaseException = BaseExceptionGroup.__new__(cls, message, exceptions)
+    return error
+
+
+def _fields(cls: type) -> _Fields:
+    builtin, names = _builtin(cls), _field_names(cls)
+    return lambda error, _: {
+        name: getattr(builtin, name).__get__(error) for name in names if _is_set(builtin, name, error)
+    }
+
+
+def _group_fields(error: Any, args: list[Any]) -> dict[str, Any]:
+    """What the group is about, where a `__new__` of its class gave the builtin's other arguments than it got.
+
+    The exceptions mostly are an argument all the same. Then its place stands for them, so that groups in groups
+    are not written twice at each level.
+    """
+    message, exceptions = _MESSAGE.__get__(error), _EXCEPTIONS.__get__(error)
+    place = next((place for place, argument in enumerate(args) if _are(argument, exceptions)), None)
+    if place == _USUAL_PLACE and args[0] is message:
+        return {}
+    return {"message": message, "exceptions": exceptions if place is None else place}
+
+
+def _are(argument: Any, exceptions: tuple[BaseException, ...]) -> bool:
+    return (
+        type(argument) in (list, tuple)
+        and len(argument) == len(exceptions)
+        and all(map(operator.is_, argument, exceptions))
+    )
 
 
 def _field_names(cls: type) -> list[str]:
     return [name for owner, own in _FIELDS.items() if issubclass(cls, owner) for name in own]
 
 
-def _builtin(cls: type) -> Any:
-    return next(owner for owner in cls.__mro__ if vars(builtins).get(owner.__name__) is owner)
+def _builtin(cls: Any) -> Any:
+    """The builtin that lays out the class's instances: with several bases, not always the first one."""
+    while vars(builtins).get(cls.__name__) is not cls:
+        cls = cls.__base__
+    return cls
 
 
 def _is_set(builtin: type, name: str, error: BaseException) -> bool:

@@ -1,0 +1,113 @@
+"""What ended a task is in its snapshot: as it was raised where it can be stored, otherwise as LangGraph tells it."""
+
+import asyncio
+import pickle
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
+from langgraph.checkpoint.serde.types import ERROR
+from pydantic import ValidationError
+
+from peer.states import Order
+from threadmark import MemorySaver, Serde, SerializationError
+from threadmark_langgraph import wrap
+
+THREAD: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
+
+
+class ApiError(Exception):
+    """As clients of services have it: with the response it came from."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.response = object()
+
+
+class Pickling:
+    """A serializer that says in its own way what it cannot store."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        return "pickle", pickle.dumps(obj)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        return pickle.loads(data[1])  # noqa: S301 - what this test stored
+
+
+def invalid() -> Exception:
+    """What pydantic raises."""
+    with pytest.raises(ValidationError) as raised:
+        Order.model_validate({})
+    return raised.value
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    """The error as if it had been raised from the cause."""
+    error.__cause__ = cause
+    return error
+
+
+def local() -> Exception:
+    """An error whose class cannot be found again."""
+
+    class LocalError(Exception):
+        pass
+
+    return LocalError("inside")
+
+
+ERRORS = [
+    invalid(),
+    caused(ValueError("no order"), invalid()),
+    ApiError("too many requests"),
+    ExceptionGroup("several", [ValueError("a"), ApiError("b")]),
+    local(),
+]
+
+
+def kept(saver: BaseCheckpointSaver[Any], error: Any) -> Any:
+    """What is pending of a task that this error ended, whichever face stored it."""
+    place = saver.put(THREAD, empty_checkpoint(), {}, {})
+    writes = [("x", 1), (ERROR, error), ("y", (2,))]
+    saver.put_writes(place, writes, "blocking")
+    asyncio.run(saver.aput_writes(place, writes, "asyncio"))
+    found = saver.get_tuple(place)
+    assert found is not None
+    pending = {(task, channel): value for task, channel, value in found.pending_writes or ()}
+    assert {pending[task, "x"] for task in ("blocking", "asyncio")} == {1}
+    assert type(pending["blocking", ERROR]) is type(pending["asyncio", ERROR])
+    return pending["blocking", ERROR]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_that_cannot_be_stored_is_kept_as_langgraph_keeps_it(error: Exception) -> None:
+    with wrap(MemorySaver()) as saver:
+        assert kept(saver, error) == kept(TheirMemory(), error) == repr(error)
+
+
+def test_an_error_that_can_be_stored_is_kept_as_it_is() -> None:
+    with wrap(MemorySaver()) as saver:
+        found = kept(saver, caused(ValueError("a", 1), KeyError("k")))
+    assert (type(found), found.args, found.__cause__.args) == (ValueError, ("a", 1), ("k",))
+
+
+def test_an_error_that_the_policy_forbids_is_kept_as_its_text() -> None:
+    with wrap(MemorySaver(serde=Serde(allow=[]))) as saver:
+        assert kept(saver, ApiError("a")) == "ApiError('a')"
+
+
+def test_an_error_that_another_serializer_refuses_is_kept_as_its_text() -> None:
+    with wrap(MemorySaver()) as saver:
+        saver.serde = Pickling()
+        assert type(kept(saver, ValueError("a"))) is ValueError
+        assert kept(saver, local()) == "LocalError('inside')"
+
+
+def test_only_a_tasks_error_becomes_text() -> None:
+    """A value of the user's that cannot be stored is an error, an exception among them."""
+    with wrap(MemorySaver()) as saver:
+        place = saver.put(THREAD, empty_checkpoint(), {}, {})
+        for writes in [("x", ApiError("a"))], [(ERROR, object())], [(ERROR, ApiError("a")), ("x", object())]:
+            with pytest.raises(SerializationError):
+                saver.put_writes(place, writes, "task")

@@ -1,0 +1,77 @@
+"""What the plans of statements look into: one part where tables are in parts, and an index where there is one."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from postgres.steps import play, step, thread
+from threadmark.program import Query
+from threadmark_postgres import PostgresSaver
+from threadmark_postgres.arrays import teach
+from threadmark_postgres.driver import blocking
+
+_PART = re.compile(r" on threadmark_[a-z]+_(\d+)")
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Query]]:
+    """Every statement that a blocking saver sends."""
+    queries: list[Query] = []
+    send = blocking._send
+
+    def noted(cursor: Any, query: Query, *, prepare: bool | None) -> None:
+        queries.append(query)
+        send(cursor, query, prepare=prepare)
+
+    monkeypatch.setattr(blocking, "_send", noted)
+    yield queries
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("combine", [True, False])
+def test_a_put_and_a_get_look_into_one_part_of_each_table(url: str, sent: list[Query], *, combine: bool) -> None:
+    with PostgresSaver(url, combine=combine) as saver:
+        saver.setup(partitions=4)
+        first = play(saver, "thread", 3)
+        sent.clear()
+        config = saver.put(first, *step(3))
+        saver.put_writes(config, [("messages", "written " * 50)], "task")
+    with PostgresSaver(url) as cold:
+        assert cold.get_tuple(thread("thread"))
+        assert cold.get_tuple(first)
+        assert list(cold.list(thread("thread"), limit=2))
+    with psycopg.connect(url) as connection:
+        teach(connection)
+        for query in sent:
+            assert len(_parts(connection, query)) <= 1, query.sql
+        assert {part for query in sent for part in _parts(connection, query)} != set()
+
+
+def test_the_checkpoints_of_a_run_are_found_by_an_index(url: str, sent: list[Query]) -> None:
+    with PostgresSaver(url) as saver:
+        play(saver, "thread", 3)
+        sent.clear()
+        assert len(list(saver.list(None, filter={"run_id": "run-1"}))) == 1
+        saver.delete_for_runs(["run-2"])
+    searches = [query for query in sent if "c.run = " in query.sql]
+    assert len(searches) == 2
+    with psycopg.connect(url) as connection:
+        connection.execute("SET enable_seqscan = off")  # which is cheaper for three rows
+        for query in searches:
+            assert "threadmark_checkpoint_run" in " ".join(_plan(connection, query))
+
+
+def _parts(connection: psycopg.Connection[Any], query: Query) -> set[str]:
+    """The parts that the plan of a statement of a thread looks into."""
+    if "threadmark_" not in query.sql or "threadmark_migration" in query.sql:
+        return set()
+    return {number for line in _plan(connection, query) for number in _PART.findall(line)}
+
+
+def _plan(connection: psycopg.Connection[Any], query: Query) -> list[str]:
+    cursor = psycopg.RawCursor(connection)
+    cursor.execute(f"EXPLAIN {query.sql}", query.params or None, binary=True)
+    return [str(line) for (line,) in cursor]
