@@ -1,6 +1,7 @@
 """Connections and pools that the user opened: used as they are, and left as they were."""
 
 import asyncio
+from typing import Any
 
 import psycopg
 import psycopg_pool
@@ -76,6 +77,61 @@ def test_a_pool_that_is_not_open_is_told_at_once(url: str) -> None:
     pool = psycopg_pool.ConnectionPool(url, open=False)
     with PostgresSaver(pool, timeout=3600) as saver, pytest.raises(StoreError, match="pool"):
         saver.get(thread("one"))
+
+
+class _CountingPool(psycopg_pool.ConnectionPool[Any]):
+    """Counts how often a connection was asked for."""
+
+    asked = 0
+
+    def connection(self, timeout: float | None = None) -> Any:
+        self.asked += 1
+        return super().connection(timeout)
+
+
+class _CountingAsyncPool(psycopg_pool.AsyncConnectionPool[Any]):
+    """Like `_CountingPool`, for asyncio."""
+
+    asked = 0
+
+    def connection(self, timeout: float | None = None) -> Any:
+        self.asked += 1
+        return super().connection(timeout)
+
+
+def end_sessions(tables: psycopg.Connection) -> None:
+    """End all other sessions of the database, and wait until they are gone."""
+    others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    tables.execute(f"SELECT pg_terminate_backend(pid) {others}".encode())
+    while next(tables.execute(f"SELECT count(*) {others}".encode()))[0]:
+        pass
+
+
+def test_the_dead_connections_of_a_pool_are_not_met_one_by_one(url: str, tables: psycopg.Connection) -> None:
+    with _CountingPool(url, min_size=20, open=True) as pool, PostgresSaver(pool) as saver:
+        pool.wait()
+        config = play(saver, "one", 2)
+        end_sessions(tables)
+        pool.asked = 0
+        saver.put(config, *step(2))
+        assert pool.asked <= 3
+        assert count(saver, "one") == 2
+
+
+def test_the_dead_connections_of_an_asyncio_pool_are_not_met_one_by_one(url: str, tables: psycopg.Connection) -> None:
+    async def body() -> None:
+        async with _CountingAsyncPool(url, min_size=20, open=False) as pool, PostgresSaver(pool) as saver:
+            await pool.wait()
+            config = await aplay(saver, "one", 2)
+            end_sessions(tables)
+            pool.asked = 0
+            await saver.aput(config, *step(2))
+            assert pool.asked <= 3
+            found = await saver.aget(thread("one"))
+            assert found
+            assert found["channel_values"]["count"] == 2
+
+    asyncio.run(body())
 
 
 def test_an_open_transaction_is_not_joined(url: str) -> None:

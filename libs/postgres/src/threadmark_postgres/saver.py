@@ -101,9 +101,9 @@ def _driver(database: Any, settings: Settings) -> PostgresDriver:
 def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
     kinds = _pool_classes()
     if isinstance(pool, kinds[:1]):
-        return PostgresDriver(settings, given=blocking.Given(pool.connection))
+        return PostgresDriver(settings, given=blocking.Given(pool.connection, pool.check))
     if isinstance(pool, kinds[1:]):
-        return PostgresDriver(settings, given_async=aio.Given(pool.connection))
+        return PostgresDriver(settings, given_async=aio.Given(pool.connection, pool.check))
     raise ConfigError(
         f"a {type(pool).__name__} is no Postgres database: give a URL, a psycopg connection or a psycopg_pool pool"
     )

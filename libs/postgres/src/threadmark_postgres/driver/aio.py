@@ -1,7 +1,7 @@
 """Like `blocking`, for asyncio: a pool of one event loop, or what the user gave."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
@@ -27,7 +27,7 @@ class Lender(Protocol):
     def lend(self) -> Any:
         """An asyncio context that holds a connection in autocommit mode."""
 
-    def forget_idle(self) -> None:
+    async def forget_idle(self) -> None:
         """Do not lend any connection that was opened before: the server has gone."""
 
     def close(self) -> None:
@@ -65,16 +65,14 @@ class LoopPool:
                 self._take_back(connection)
             self._free.release()
 
-    def forget_idle(self) -> None:
+    async def forget_idle(self) -> None:
         """Close all that nobody uses."""
-        while self._idle:
-            connection = self._idle.pop()
-            connection.pgconn.finish()
+        self._finish_idle()
 
     def close(self) -> None:
         """Close all that nobody uses now, and the others when they come back."""
         self._closed = True
-        self.forget_idle()
+        self._finish_idle()
 
     async def _turn(self) -> None:
         try:
@@ -91,6 +89,11 @@ class LoopPool:
         teach(connection)
         return connection
 
+    def _finish_idle(self) -> None:
+        while self._idle:
+            connection = self._idle.pop()
+            connection.pgconn.finish()
+
     def _take_back(self, connection: Connection) -> None:
         if self._closed or not is_idle(connection):
             connection.pgconn.finish()
@@ -101,15 +104,16 @@ class LoopPool:
         try:
             yield
         finally:
-            self.forget_idle()
+            self._finish_idle()
             self._watch = None
 
 
 class Given:
     """A connection, or a pool's connections, that the user opened and will close."""
 
-    def __init__(self, lend: Callable[[], Any]) -> None:
+    def __init__(self, lend: Callable[[], Any], check: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
         self._lend = lend
+        self._check = check
         self._loop: asyncio.AbstractEventLoop | None = None
         self._made_on = running_loop()
 
@@ -137,8 +141,11 @@ class Given:
                 if not before and is_idle(connection):
                     await connection.set_autocommit(before)
 
-    def forget_idle(self) -> None:
-        """Nothing: they are the user's."""
+    async def forget_idle(self) -> None:
+        """Let a pool look for those that are broken, or each of them would have to fail an attempt of ours."""
+        if self._check is not None:
+            # A check that is stopped would lose the connections that it has taken out of the pool.
+            await asyncio.shield(asyncio.create_task(self._check()))
 
     def close(self) -> None:
         """Nothing: they are the user's."""

@@ -95,8 +95,9 @@ class Pool:
 class Given:
     """A connection, or a pool's connections, that the user opened and will close."""
 
-    def __init__(self, lend: Callable[[], Any]) -> None:
+    def __init__(self, lend: Callable[[], Any], check: Callable[[], None] | None = None) -> None:
         self._lend = lend
+        self._check = check
 
     @contextmanager
     def lend(self) -> Iterator[Connection]:
@@ -117,7 +118,9 @@ class Given:
                     connection.autocommit = before
 
     def forget_idle(self) -> None:
-        """Nothing: they are the user's."""
+        """Let a pool look for those that are broken, or each of them would have to fail an attempt of ours."""
+        if self._check is not None:
+            self._check()
 
     def close(self) -> None:
         """Nothing: they are the user's."""

@@ -91,7 +91,7 @@ class PostgresDriver:
         with self._changing:
             self._closed = True
             ours = self._process == os.getpid()
-            pools = [*self._pools.values(), *([self._pool] if self._pool else [])]
+            pools: list[blocking.Lender | aio.Lender] = [*self._pools.values(), *([self._pool] if self._pool else [])]
             self._pools, self._pool = {}, None
         for pool in pools:
             if ours:
@@ -133,7 +133,7 @@ class PostgresDriver:
             except psycopg.Error as error:
                 wait = patience.next_wait(error)
                 if is_for_all(error):
-                    lender.forget_idle()
+                    await lender.forget_idle()
             await asyncio.sleep(wait)
 
     def _run_once(self, lender: blocking.Lender, transaction: Transaction) -> Any:
