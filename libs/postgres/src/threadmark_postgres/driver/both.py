@@ -14,10 +14,10 @@ from threadmark.errors import ClosedError, ConfigError
 from threadmark.program import Transaction
 from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.exchange import conversation
-from threadmark_postgres.driver.failures import Patience, is_for_all
+from threadmark_postgres.driver.failures import Patience, is_for_all, telling_who_may
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.driver.sharing import Part
-from threadmark_postgres.migrations import is_current, migrate
+from threadmark_postgres.migrations import CURRENT, format_of, migrate
 
 _drivers: WeakSet["PostgresDriver"] = WeakSet()
 
@@ -155,17 +155,21 @@ class PostgresDriver:
         return await aio.converse(connection, conversation(transaction), prepare=self._settings.prepare)
 
     def _prepare(self, connection: blocking.Connection) -> None:
-        if not self._transact(connection, self._checking()):
-            self._transact(connection, self._migrating())
+        found = self._transact(connection, self._checking())
+        if found < CURRENT:
+            with telling_who_may(self._settings, found):
+                self._transact(connection, self._migrating())
         self._ready = True
 
     async def _aprepare(self, connection: aio.Connection) -> None:
-        if not await self._atransact(connection, self._checking()):
-            await self._atransact(connection, self._migrating())
+        found = await self._atransact(connection, self._checking())
+        if found < CURRENT:
+            with telling_who_may(self._settings, found):
+                await self._atransact(connection, self._migrating())
         self._ready = True
 
     def _checking(self) -> Transaction:
-        return Transaction(partial(is_current, self._settings.schema), writes=False)
+        return Transaction(partial(format_of, self._settings.schema), writes=False)
 
     def _migrating(self) -> Transaction:
         return Transaction(partial(migrate, self._settings.schema, self._partitions), writes=True)
