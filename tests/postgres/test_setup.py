@@ -202,7 +202,7 @@ def test_a_number_of_partitions_that_cannot_be_is_refused(url: str, partitions: 
         saver.setup(partitions=partitions)
 
 
-@pytest.mark.parametrize("schema", ['quo"ted', "per%scent", "$1", "tm.thread", "Größe"])
+@pytest.mark.parametrize("schema", ['quo"ted', "per%scent", "$1", "tm.thread", "Größe", 31 * "ö" + "o"])
 def test_a_schema_may_have_any_name(url: str, schema: str) -> None:
     with PostgresSaver(url, schema=schema) as saver:
         play(saver, "one", 2)
@@ -213,9 +213,11 @@ def test_a_schema_may_have_any_name(url: str, schema: str) -> None:
 
 
 def test_schemas_that_cannot_be_are_refused() -> None:
-    for schema in ("", "nul\x00"):
+    for schema in ("", "nul\x00", "lone\ud800", 64 * "o", 32 * "ö"):
         with pytest.raises(ConfigError, match="schema"):
             PostgresSaver("postgresql://nowhere", schema=schema)
+        with pytest.raises(ConfigError, match="schema"):
+            ddl(schema)
 
 
 def test_what_is_no_database_is_refused() -> None:
