@@ -15,6 +15,7 @@ from threadmark_postgres import sql
 from threadmark_postgres.arrays import teach
 from threadmark_postgres.driver.blocking import is_idle
 from threadmark_postgres.driver.exchange import Conversation
+from threadmark_postgres.driver.parting import stopped
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.driver.sharing import MOST, dealt, together
 
@@ -133,10 +134,13 @@ class Given:
                 raise StoreError("the connection given has an open transaction: commit it or roll it back first")
             teach(connection)
             before = connection.autocommit
-            if not before:
-                await connection.set_autocommit(True)
             try:
+                if not before:
+                    await connection.set_autocommit(True)
                 yield connection
+            except BaseException:
+                await _roll_back(connection)
+                raise
             finally:
                 if not before and is_idle(connection):
                     await connection.set_autocommit(before)
@@ -166,7 +170,7 @@ class Company:
     def __init__(self, ask: Callable[[Transaction], Awaitable[Rows]]) -> None:
         self._ask = ask
         self._waiting: dict[str, list[_Member]] = {}
-        self._answering: set[asyncio.Task[None]] = set()
+        self._answering: dict[asyncio.Task[None], Sequence[_Member]] = {}
 
     async def rows(self, query: Query) -> Rows:
         """This caller's rows of the common answer; none where its program has to run by itself."""
@@ -178,7 +182,11 @@ class Company:
             loop.call_soon(self._set_out, query.sql)
         elif len(waiting) == MOST:
             self._set_out(query.sql)
-        rows = await member.rows
+        try:
+            rows = await member.rows
+        except asyncio.CancelledError:
+            await self._leave(member)
+            raise
         if rows is None:
             (rows,) = await self._answers([query])
         return rows
@@ -190,8 +198,14 @@ class Company:
         elif members:
             # In a task of its own, because no member may be stopped when another is cancelled.
             task = asyncio.create_task(self._answer(members))
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
+            self._answering[task] = members
+            task.add_done_callback(self._answering.pop)
+
+    async def _leave(self, member: "_Member") -> None:
+        """The last who waited for a statement stops it; nobody waits for one that goes on for others."""
+        for task, members in list(self._answering.items()):
+            if any(other is member for other in members) and all(other.rows.cancelled() for other in members):
+                await stopped(task)
 
     async def _answer(self, members: Sequence["_Member"]) -> None:
         answers: list[Rows] = []
@@ -241,12 +255,7 @@ async def converse(connection: Connection, exchange: Conversation, *, prepare: b
     except Exception:
         await _roll_back(connection)
         raise
-    except BaseException:
-        # Whoever cancels does not want to wait; the server rolls back when the connection is gone.
-        if not is_idle(connection):
-            connection.pgconn.finish()
-        raise
-    finally:
+    finally:  # what a cancelled task leaves open, the lender ends
         exchange.close()
 
 

@@ -15,6 +15,7 @@ from threadmark.program import Transaction
 from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.exchange import conversation
 from threadmark_postgres.driver.failures import Patience, is_for_all, telling_who_may
+from threadmark_postgres.driver.parting import in_order
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.driver.sharing import Part
 from threadmark_postgres.migrations import CURRENT, format_of, migrate
@@ -62,8 +63,8 @@ class PostgresDriver:
         if self._given is not None:
             return await asyncio.to_thread(self.run, transaction)
         if self._given_async is not None:
-            # The connection is not ours to throw away, so what was begun on it is finished even if nobody waits.
-            return await asyncio.shield(asyncio.ensure_future(self._arun_in_company(transaction)))
+            # The connection is not ours to throw away: whoever is cancelled has it back as it was.
+            return await in_order(self._arun_in_company(transaction))
         return await self._arun_in_company(transaction)
 
     def _run_on_loop(self, loop: asyncio.AbstractEventLoop | None, transaction: Transaction) -> Any:
