@@ -196,10 +196,18 @@ def _check_spread(tables: psycopg.Connection) -> None:
         assert next(rows)[0] > 1
 
 
-@pytest.mark.parametrize("partitions", [0, -1, 100_000])
-def test_a_number_of_partitions_that_cannot_be_is_refused(url: str, partitions: int) -> None:
-    with PostgresSaver(url) as saver, pytest.raises(ConfigError, match="partitions"):
+@pytest.mark.parametrize("partitions", [0, -1, 100_000, True, "4", 4.0])
+def test_a_number_of_partitions_that_cannot_be_is_refused(partitions: Any) -> None:
+    with PostgresSaver("postgresql://nowhere") as saver, pytest.raises(ConfigError, match="partitions must be"):
         saver.setup(partitions=partitions)
+    with pytest.raises(ConfigError, match="partitions must be"):
+        ddl(partitions=partitions)
+
+
+@pytest.mark.parametrize("pool_size", [0, -1, True, "4", 4.0, None])
+def test_a_pool_size_that_cannot_be_is_refused(pool_size: Any) -> None:
+    with pytest.raises(ConfigError, match="pool_size must be"):
+        PostgresSaver("postgresql://nowhere", pool_size=pool_size)
 
 
 @pytest.mark.parametrize("schema", ['quo"ted', "per%scent", "$1", "tm.thread", "Größe", 31 * "ö" + "o"])

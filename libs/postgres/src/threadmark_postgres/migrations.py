@@ -180,7 +180,7 @@ def migrate(schema: str | None, partitions: int | None) -> Program[None]:
 
 def checked_partitions(partitions: int | None) -> int | None:
     """A number of partitions that can be made."""
-    if partitions is None or 1 <= partitions <= _MOST_PARTITIONS:
+    if partitions is None or (type(partitions) is int and 1 <= partitions <= _MOST_PARTITIONS):
         return partitions
     raise ConfigError(f"partitions must be None or a number from 1 to {_MOST_PARTITIONS}, not {partitions!r}")
 

@@ -61,7 +61,7 @@ class PostgresSaver(Saver):
         combine: bool = True,
         **options: Unpack[SaverOptions],
     ) -> None:
-        if pool_size < 1:
+        if type(pool_size) is not int or pool_size < 1:
             raise ConfigError(f"pool_size must be a number from 1 on, not {pool_size!r}")
         if schema is not None:
             quoted(schema)
