@@ -151,6 +151,40 @@ def test_a_connection_that_was_closed_is_told(url: str) -> None:
         saver.get(thread("one"))
 
 
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_client_encoding_that_holds_not_every_text_is_named(url: str, encoding: str) -> None:
+    async def body() -> None:
+        async with await psycopg.AsyncConnection.connect(url, client_encoding=encoding) as connection:
+            saver = PostgresSaver(connection)
+            with pytest.raises(ConfigError, match="client_encoding"):
+                await saver.aput(thread("日本"), *step(0))
+            assert connection.autocommit is False
+            await connection.execute("SELECT 1")
+
+    asyncio.run(body())
+    with psycopg.connect(url, client_encoding=encoding) as connection, PostgresSaver(connection) as saver:
+        with pytest.raises(ConfigError, match="client_encoding"):
+            saver.put(thread("日本"), *step(0))
+        with pytest.raises(ConfigError, match="client_encoding"):
+            saver.get(thread("日本"))
+        if encoding == "LATIN1":
+            play(saver, "Größe", 2)
+            assert count(saver, "Größe") == 1
+
+
+def test_one_text_that_a_connection_cannot_send_fails_alone(url: str) -> None:
+    async def body() -> None:
+        async with await psycopg.AsyncConnection.connect(url, client_encoding="LATIN1") as connection:
+            saver = PostgresSaver(connection)
+            names = ["one", "日本", "two"]
+            outcomes = await asyncio.gather(
+                *(saver.aput(thread(name), *step(0)) for name in names), return_exceptions=True
+            )
+            assert [isinstance(outcome, ConfigError) for outcome in outcomes] == [False, True, False]
+
+    asyncio.run(body())
+
+
 def test_an_asyncio_connection_in_another_loop_is_told(url: str) -> None:
     async def start() -> PostgresSaver:
         connection = await psycopg.AsyncConnection.connect(url)

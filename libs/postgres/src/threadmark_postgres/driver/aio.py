@@ -13,7 +13,7 @@ from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkEr
 from threadmark.program import Query, Rows, Transaction
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import teach
-from threadmark_postgres.driver.blocking import is_idle
+from threadmark_postgres.driver.blocking import check_encoding, is_idle
 from threadmark_postgres.driver.exchange import Conversation
 from threadmark_postgres.driver.parting import stopped
 from threadmark_postgres.driver.settings import Settings
@@ -132,6 +132,7 @@ class Given:
                 raise ClosedError("the connection given was closed; make a new saver, from a URL to have it reconnect")
             if not is_idle(connection):
                 raise StoreError("the connection given has an open transaction: commit it or roll it back first")
+            check_encoding(connection)
             teach(connection)
             before = connection.autocommit
             try:

@@ -14,7 +14,7 @@ from threadmark.errors import ClosedError, ConfigError
 from threadmark.program import Transaction
 from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.exchange import conversation
-from threadmark_postgres.driver.failures import Patience, is_for_all, telling_who_may
+from threadmark_postgres.driver.failures import Patience, is_for_all, tell_encoding, telling_who_may
 from threadmark_postgres.driver.parting import in_order
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.driver.sharing import Part
@@ -119,6 +119,9 @@ class PostgresDriver:
             lender = self._lender()
             try:
                 return self._run_once(lender, transaction)
+            except UnicodeEncodeError as error:
+                tell_encoding(error)
+                raise
             except psycopg.Error as error:
                 wait = patience.next_wait(error)
                 if is_for_all(error):
@@ -131,6 +134,9 @@ class PostgresDriver:
             lender = self._lender_of_loop()
             try:
                 return await self._arun_once(lender, transaction)
+            except UnicodeEncodeError as error:
+                tell_encoding(error)
+                raise
             except psycopg.Error as error:
                 wait = patience.next_wait(error)
                 if is_for_all(error):

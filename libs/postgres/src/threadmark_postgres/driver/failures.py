@@ -95,7 +95,10 @@ def translated(error: psycopg.Error, settings: Settings) -> ThreadmarkError:
             f"a thread_id, namespace or id is too long for an index ({_words(error)}): use up to 2,000 bytes"
         )
     if isinstance(error, errors.UntranslatableCharacter):
-        return StoreError(f"{settings}: {_words(error)}; use a database with the encoding UTF8, which holds any text")
+        return StoreError(
+            f"{settings}: {_words(error)}; use a database with the encoding UTF8, which holds any text, "
+            "and no other client_encoding"
+        )
     if isinstance(error, errors.InsufficientPrivilege):
         return StoreError(
             f"{settings}: {_words(error)}. Grant the role USAGE on the schema and SELECT, INSERT, UPDATE and "
@@ -104,6 +107,15 @@ def translated(error: psycopg.Error, settings: Settings) -> ThreadmarkError:
     if isinstance(error, errors.QueryCanceled):
         return StoreError(f"{settings}: {_words(error)}; the statement_timeout may be too short")
     return StoreError(f"{settings}: {_words(error)}")
+
+
+def tell_encoding(error: UnicodeEncodeError) -> None:
+    """What it means to the user that a connection has no bytes for a text: those of ours have them for any."""
+    if error.encoding != "utf-8":
+        raise ConfigError(
+            f"the client_encoding of the connection given has no {error.object[error.start]!r} ({error}): "
+            "open it with client_encoding='UTF8'"
+        ) from error
 
 
 @contextmanager
