@@ -1,6 +1,7 @@
 """Connections and pools that the user opened: used as they are, and left as they were."""
 
 import asyncio
+from typing import Any
 
 import psycopg
 import psycopg_pool
@@ -78,6 +79,61 @@ def test_a_pool_that_is_not_open_is_told_at_once(url: str) -> None:
         saver.get(thread("one"))
 
 
+class _CountingPool(psycopg_pool.ConnectionPool[Any]):
+    """Counts how often a connection was asked for."""
+
+    asked = 0
+
+    def connection(self, timeout: float | None = None) -> Any:
+        self.asked += 1
+        return super().connection(timeout)
+
+
+class _CountingAsyncPool(psycopg_pool.AsyncConnectionPool[Any]):
+    """Like `_CountingPool`, for asyncio."""
+
+    asked = 0
+
+    def connection(self, timeout: float | None = None) -> Any:
+        self.asked += 1
+        return super().connection(timeout)
+
+
+def end_sessions(tables: psycopg.Connection) -> None:
+    """End all other sessions of the database, and wait until they are gone."""
+    others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    tables.execute(f"SELECT pg_terminate_backend(pid) {others}".encode())
+    while next(tables.execute(f"SELECT count(*) {others}".encode()))[0]:
+        pass
+
+
+def test_the_dead_connections_of_a_pool_are_not_met_one_by_one(url: str, tables: psycopg.Connection) -> None:
+    with _CountingPool(url, min_size=20, open=True) as pool, PostgresSaver(pool) as saver:
+        pool.wait()
+        config = play(saver, "one", 2)
+        end_sessions(tables)
+        pool.asked = 0
+        saver.put(config, *step(2))
+        assert pool.asked <= 3
+        assert count(saver, "one") == 2
+
+
+def test_the_dead_connections_of_an_asyncio_pool_are_not_met_one_by_one(url: str, tables: psycopg.Connection) -> None:
+    async def body() -> None:
+        async with _CountingAsyncPool(url, min_size=20, open=False) as pool, PostgresSaver(pool) as saver:
+            await pool.wait()
+            config = await aplay(saver, "one", 2)
+            end_sessions(tables)
+            pool.asked = 0
+            await saver.aput(config, *step(2))
+            assert pool.asked <= 3
+            found = await saver.aget(thread("one"))
+            assert found
+            assert found["channel_values"]["count"] == 2
+
+    asyncio.run(body())
+
+
 def test_an_open_transaction_is_not_joined(url: str) -> None:
     with psycopg.connect(url) as connection, PostgresSaver(connection) as saver:
         connection.execute("SELECT 1")
@@ -93,6 +149,40 @@ def test_a_connection_that_was_closed_is_told(url: str) -> None:
         play(saver, "one", 1)
     with pytest.raises(ClosedError, match="URL"):
         saver.get(thread("one"))
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_client_encoding_that_holds_not_every_text_is_named(url: str, encoding: str) -> None:
+    async def body() -> None:
+        async with await psycopg.AsyncConnection.connect(url, client_encoding=encoding) as connection:
+            saver = PostgresSaver(connection)
+            with pytest.raises(ConfigError, match="client_encoding"):
+                await saver.aput(thread("日本"), *step(0))
+            assert connection.autocommit is False
+            await connection.execute("SELECT 1")
+
+    asyncio.run(body())
+    with psycopg.connect(url, client_encoding=encoding) as connection, PostgresSaver(connection) as saver:
+        with pytest.raises(ConfigError, match="client_encoding"):
+            saver.put(thread("日本"), *step(0))
+        with pytest.raises(ConfigError, match="client_encoding"):
+            saver.get(thread("日本"))
+        if encoding == "LATIN1":
+            play(saver, "Größe", 2)
+            assert count(saver, "Größe") == 1
+
+
+def test_one_text_that_a_connection_cannot_send_fails_alone(url: str) -> None:
+    async def body() -> None:
+        async with await psycopg.AsyncConnection.connect(url, client_encoding="LATIN1") as connection:
+            saver = PostgresSaver(connection)
+            names = ["one", "日本", "two"]
+            outcomes = await asyncio.gather(
+                *(saver.aput(thread(name), *step(0)) for name in names), return_exceptions=True
+            )
+            assert [isinstance(outcome, ConfigError) for outcome in outcomes] == [False, True, False]
+
+    asyncio.run(body())
 
 
 def test_an_asyncio_connection_in_another_loop_is_told(url: str) -> None:

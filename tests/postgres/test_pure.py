@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from psycopg.conninfo import make_conninfo
 
 from threadmark import StoreError
 from threadmark.program import Program, Query, Transaction
@@ -16,6 +17,9 @@ from threadmark_postgres.driver import Settings
 from threadmark_postgres.driver.exchange import Conversation, conversation
 from threadmark_postgres.driver.failures import Patience, passes, translated
 from threadmark_postgres.schema import in_schema
+
+_OF_PSYCOPG = ("autocommit", "prepare_threshold")
+"""Parameters of a connection that are not libpq's."""
 
 SETTINGS = Settings("postgresql://secret:password@somewhere/agents", None, 1, True, "threadmark", 0.0, True)
 
@@ -89,6 +93,21 @@ def test_the_first_statement_travels_with_begin() -> None:
 
 def test_a_program_without_statements_asks_nothing() -> None:
     assert sent(conversation(transaction())) == ([], "result")
+
+
+def test_a_connection_notices_that_its_server_is_gone() -> None:
+    parameters = SETTINGS.connecting()
+    assert parameters["tcp_user_timeout"] == 30_000
+    assert parameters["keepalives_idle"] == 30
+    assert make_conninfo(**{key: value for key, value in parameters.items() if key not in _OF_PSYCOPG})
+
+
+def test_a_url_may_say_when_a_server_is_gone() -> None:
+    url = "postgresql://somewhere/agents?tcp_user_timeout=5000&keepalives_idle=7"
+    parameters = SETTINGS._replace(conninfo=url).connecting()
+    assert parameters["tcp_user_timeout"] == "5000"
+    assert parameters["keepalives_idle"] == "7"
+    assert parameters["keepalives_count"] == 3
 
 
 def error(sqlstate: str) -> psycopg.Error:

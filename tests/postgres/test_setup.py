@@ -3,7 +3,9 @@
 import asyncio
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -11,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 
 import threadmark
 from postgres.cluster import Cluster
-from postgres.steps import count, play, thread
+from postgres.steps import FACES, aplay, count, play, step, thread
 from threadmark import ConfigError, SchemaError, StoreError
 from threadmark_postgres import PostgresSaver, ddl, migrations
 
@@ -118,6 +120,45 @@ def test_a_role_that_may_only_change_rows_works_on_a_prepared_schema(url: str, t
         tables.execute("DROP ROLE writer")
 
 
+@pytest.mark.parametrize("face", FACES)
+def test_the_printed_script_brings_an_earlier_release_to_the_current_format(
+    url: str, tables: psycopg.Connection, face: Callable[[threadmark.Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(make_conninfo(url, user="writer"), schema="agents") as saver:
+            calls = face(saver)
+            with pytest.raises(StoreError, match=r"ddl\('agents', since=1\)"):
+                await calls.aput(thread("one"), *step(0))
+            tables.execute(ddl("agents", since=1).encode())
+            await aplay(calls, "one", 3)
+
+    first_release(url, "agents")
+    tables.execute("CREATE ROLE writer LOGIN")
+    try:
+        tables.execute("GRANT USAGE ON SCHEMA agents TO writer")
+        tables.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA agents TO writer")
+        asyncio.run(body())
+        numbers = tables.execute("SELECT number, name FROM agents.threadmark_migration ORDER BY number").fetchall()
+        assert numbers == [(migration.number, migration.name) for migration in migrations.MIGRATIONS]
+        assert tables.execute("SELECT to_regclass('agents.threadmark_checkpoint_run')").fetchone() != (None,)
+    finally:
+        tables.execute("DROP OWNED BY writer")
+        tables.execute("DROP ROLE writer")
+
+
+def test_a_script_for_the_current_format_changes_nothing(url: str, tables: psycopg.Connection) -> None:
+    tables.execute(ddl("agents").encode())
+    tables.execute(ddl("agents", since=migrations.CURRENT).encode())
+    with PostgresSaver(url, schema="agents") as saver:
+        play(saver, "one", 1)
+
+
+@pytest.mark.parametrize("since", [-1, migrations.CURRENT + 1, "1", None])
+def test_a_script_for_a_format_that_is_not_known_is_refused(since: Any) -> None:
+    with pytest.raises(ConfigError, match="since"):
+        ddl(since=since)
+
+
 def test_the_printed_script_makes_what_setup_makes(url: str, tables: psycopg.Connection) -> None:
     tables.execute(ddl("printed", partitions=3).encode())
     with PostgresSaver(url, schema="made") as saver:
@@ -155,13 +196,21 @@ def _check_spread(tables: psycopg.Connection) -> None:
         assert next(rows)[0] > 1
 
 
-@pytest.mark.parametrize("partitions", [0, -1, 100_000])
-def test_a_number_of_partitions_that_cannot_be_is_refused(url: str, partitions: int) -> None:
-    with PostgresSaver(url) as saver, pytest.raises(ConfigError, match="partitions"):
+@pytest.mark.parametrize("partitions", [0, -1, 100_000, True, "4", 4.0])
+def test_a_number_of_partitions_that_cannot_be_is_refused(partitions: Any) -> None:
+    with PostgresSaver("postgresql://nowhere") as saver, pytest.raises(ConfigError, match="partitions must be"):
         saver.setup(partitions=partitions)
+    with pytest.raises(ConfigError, match="partitions must be"):
+        ddl(partitions=partitions)
 
 
-@pytest.mark.parametrize("schema", ['quo"ted', "per%scent", "$1", "tm.thread", "Größe"])
+@pytest.mark.parametrize("pool_size", [0, -1, True, "4", 4.0, None])
+def test_a_pool_size_that_cannot_be_is_refused(pool_size: Any) -> None:
+    with pytest.raises(ConfigError, match="pool_size must be"):
+        PostgresSaver("postgresql://nowhere", pool_size=pool_size)
+
+
+@pytest.mark.parametrize("schema", ['quo"ted', "per%scent", "$1", "tm.thread", "Größe", 31 * "ö" + "o"])
 def test_a_schema_may_have_any_name(url: str, schema: str) -> None:
     with PostgresSaver(url, schema=schema) as saver:
         play(saver, "one", 2)
@@ -172,9 +221,11 @@ def test_a_schema_may_have_any_name(url: str, schema: str) -> None:
 
 
 def test_schemas_that_cannot_be_are_refused() -> None:
-    for schema in ("", "nul\x00"):
+    for schema in ("", "nul\x00", "lone\ud800", 64 * "o", 32 * "ö"):
         with pytest.raises(ConfigError, match="schema"):
             PostgresSaver("postgresql://nowhere", schema=schema)
+        with pytest.raises(ConfigError, match="schema"):
+            ddl(schema)
 
 
 def test_what_is_no_database_is_refused() -> None:

@@ -133,14 +133,20 @@ CREATE TABLE tm.migration (
 """
 
 
-def ddl(schema: str | None = None, *, partitions: int | None = None) -> str:
-    """A script that sets up an empty database, for whoever may create tables where the saver may not.
+def ddl(schema: str | None = None, *, partitions: int | None = None, since: int = 0) -> str:
+    """A script that sets up a database, for whoever may create tables where the saver may not.
 
-    The saver's role then needs USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables.
+    As it is, it is for an empty database. With `since` it is for one of that format, and brings it to the current one;
+    the saver's error names the format that it found. The saver's role then needs USAGE on the schema, and SELECT,
+    INSERT, UPDATE and DELETE on its tables.
     """
-    statements = [f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}"] if schema is not None else []
-    statements.append(_MIGRATION_TABLE)
-    for migration in MIGRATIONS:
+    if since not in range(CURRENT + 1):
+        raise ConfigError(f"since must be a format from 0 (no tables yet) to {CURRENT}, not {since!r}")
+    statements = []
+    if since == 0:
+        statements += [f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}"] if schema is not None else []
+        statements.append(_MIGRATION_TABLE)
+    for migration in MIGRATIONS[since:]:
         statements += _statements(migration, checked_partitions(partitions))
         record = sql.RECORD_MIGRATION.replace("$1", str(migration.number))
         statements.append(record.replace("$2", f"'{migration.name}'"))
@@ -148,22 +154,20 @@ def ddl(schema: str | None = None, *, partitions: int | None = None) -> str:
     return f"{script};\n"
 
 
-def is_current(schema: str | None) -> Program[bool]:
-    """Whether nothing is to be done; SchemaError where the database is of a later release."""
+def format_of(schema: str | None) -> Program[int]:
+    """The database's format, 0 where there are no tables; SchemaError where it is of a later release."""
     last = yield from _last(schema)
     if last > CURRENT:
         raise SchemaError(
             f"the database has format {last}, this release knows formats up to {CURRENT}: upgrade threadmark-postgres"
         )
-    return bool(last == CURRENT)
+    return int(last)
 
 
 def migrate(schema: str | None, partitions: int | None) -> Program[None]:
     """Bring the database to the current format; run it in a writing transaction."""
     yield Query(sql.LOCK_SETUP)
-    if (yield from is_current(schema)):
-        return
-    last = yield from _last(schema)
+    last = yield from format_of(schema)
     if last == 0:
         yield from _begin(schema)
     for migration in MIGRATIONS:
@@ -176,7 +180,7 @@ def migrate(schema: str | None, partitions: int | None) -> Program[None]:
 
 def checked_partitions(partitions: int | None) -> int | None:
     """A number of partitions that can be made."""
-    if partitions is None or 1 <= partitions <= _MOST_PARTITIONS:
+    if partitions is None or (type(partitions) is int and 1 <= partitions <= _MOST_PARTITIONS):
         return partitions
     raise ConfigError(f"partitions must be None or a number from 1 to {_MOST_PARTITIONS}, not {partitions!r}")
 

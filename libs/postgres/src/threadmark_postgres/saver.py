@@ -39,7 +39,11 @@ class PostgresSaver(Saver):
     `schema` is where the tables are (by default where the connection's search path leads). With
     `prepare=False` no statement is prepared, as PgBouncer needs it in transaction mode before its release
     1.21. While the database cannot be reached, an operation is tried again for `timeout` seconds, then it
-    raises StoreError.
+    raises StoreError. That a server has gone without a word (its machine, the network) shows only after the times of
+    libpq's parameters: `connect_timeout` (10 s by default), `keepalives_idle`, `keepalives_interval` and
+    `keepalives_count` (30 s, 10 s, 3) and `tcp_user_timeout` (30000 ms, for what was sent and not acknowledged). Name
+    them in the URL to have others. A server that is there and does not answer is waited for, as long as the
+    `statement_timeout` allows; a connection or pool that was given has the parameters that it was opened with.
 
     What callers put at the same time is stored by one statement for up to sixteen of them, whatever their threads;
     with `combine=False` each statement is one caller's and so one thread's, as tables spread over shards need it.
@@ -57,7 +61,7 @@ class PostgresSaver(Saver):
         combine: bool = True,
         **options: Unpack[SaverOptions],
     ) -> None:
-        if pool_size < 1:
+        if type(pool_size) is not int or pool_size < 1:
             raise ConfigError(f"pool_size must be a number from 1 on, not {pool_size!r}")
         if schema is not None:
             quoted(schema)
@@ -101,9 +105,9 @@ def _driver(database: Any, settings: Settings) -> PostgresDriver:
 def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
     kinds = _pool_classes()
     if isinstance(pool, kinds[:1]):
-        return PostgresDriver(settings, given=blocking.Given(pool.connection))
+        return PostgresDriver(settings, given=blocking.Given(pool.connection, pool.check))
     if isinstance(pool, kinds[1:]):
-        return PostgresDriver(settings, given_async=aio.Given(pool.connection))
+        return PostgresDriver(settings, given_async=aio.Given(pool.connection, pool.check))
     raise ConfigError(
         f"a {type(pool).__name__} is no Postgres database: give a URL, a psycopg connection or a psycopg_pool pool"
     )

@@ -7,6 +7,9 @@ from threadmark.errors import ConfigError
 
 _TABLE = re.compile(r"\btm\.")
 
+_LONGEST_NAME = 63
+"""In bytes. The server cuts a longer one, and then there is no schema of the name that was asked for."""
+
 
 @lru_cache(maxsize=512)
 def in_schema(statement: str, schema: str | None) -> str:
@@ -17,6 +20,14 @@ def in_schema(statement: str, schema: str | None) -> str:
 
 def quoted(name: str) -> str:
     """A name as an SQL identifier."""
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{name!r} cannot be the name of a schema, as it is no text: {error.reason}") from error
     if not name or "\x00" in name:
         raise ConfigError(f"{name!r} cannot be the name of a schema")
+    if size > _LONGEST_NAME:
+        raise ConfigError(
+            f"{name!r} cannot be the name of a schema: it takes {size} bytes, of which Postgres keeps {_LONGEST_NAME}"
+        )
     return '"' + name.replace('"', '""') + '"'

@@ -1,7 +1,7 @@
 """Like `blocking`, for asyncio: a pool of one event loop, or what the user gave."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
@@ -13,8 +13,9 @@ from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkEr
 from threadmark.program import Query, Rows, Transaction
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import teach
-from threadmark_postgres.driver.blocking import is_idle
+from threadmark_postgres.driver.blocking import check_encoding, is_idle
 from threadmark_postgres.driver.exchange import Conversation
+from threadmark_postgres.driver.parting import stopped
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.driver.sharing import MOST, dealt, together
 
@@ -27,7 +28,7 @@ class Lender(Protocol):
     def lend(self) -> Any:
         """An asyncio context that holds a connection in autocommit mode."""
 
-    def forget_idle(self) -> None:
+    async def forget_idle(self) -> None:
         """Do not lend any connection that was opened before: the server has gone."""
 
     def close(self) -> None:
@@ -65,16 +66,14 @@ class LoopPool:
                 self._take_back(connection)
             self._free.release()
 
-    def forget_idle(self) -> None:
+    async def forget_idle(self) -> None:
         """Close all that nobody uses."""
-        while self._idle:
-            connection = self._idle.pop()
-            connection.pgconn.finish()
+        self._finish_idle()
 
     def close(self) -> None:
         """Close all that nobody uses now, and the others when they come back."""
         self._closed = True
-        self.forget_idle()
+        self._finish_idle()
 
     async def _turn(self) -> None:
         try:
@@ -91,6 +90,11 @@ class LoopPool:
         teach(connection)
         return connection
 
+    def _finish_idle(self) -> None:
+        while self._idle:
+            connection = self._idle.pop()
+            connection.pgconn.finish()
+
     def _take_back(self, connection: Connection) -> None:
         if self._closed or not is_idle(connection):
             connection.pgconn.finish()
@@ -101,15 +105,16 @@ class LoopPool:
         try:
             yield
         finally:
-            self.forget_idle()
+            self._finish_idle()
             self._watch = None
 
 
 class Given:
     """A connection, or a pool's connections, that the user opened and will close."""
 
-    def __init__(self, lend: Callable[[], Any]) -> None:
+    def __init__(self, lend: Callable[[], Any], check: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
         self._lend = lend
+        self._check = check
         self._loop: asyncio.AbstractEventLoop | None = None
         self._made_on = running_loop()
 
@@ -127,18 +132,25 @@ class Given:
                 raise ClosedError("the connection given was closed; make a new saver, from a URL to have it reconnect")
             if not is_idle(connection):
                 raise StoreError("the connection given has an open transaction: commit it or roll it back first")
+            check_encoding(connection)
             teach(connection)
             before = connection.autocommit
-            if not before:
-                await connection.set_autocommit(True)
             try:
+                if not before:
+                    await connection.set_autocommit(True)
                 yield connection
+            except BaseException:
+                await _roll_back(connection)
+                raise
             finally:
                 if not before and is_idle(connection):
                     await connection.set_autocommit(before)
 
-    def forget_idle(self) -> None:
-        """Nothing: they are the user's."""
+    async def forget_idle(self) -> None:
+        """Let a pool look for those that are broken, or each of them would have to fail an attempt of ours."""
+        if self._check is not None:
+            # A check that is stopped would lose the connections that it has taken out of the pool.
+            await asyncio.shield(asyncio.create_task(self._check()))
 
     def close(self) -> None:
         """Nothing: they are the user's."""
@@ -159,7 +171,7 @@ class Company:
     def __init__(self, ask: Callable[[Transaction], Awaitable[Rows]]) -> None:
         self._ask = ask
         self._waiting: dict[str, list[_Member]] = {}
-        self._answering: set[asyncio.Task[None]] = set()
+        self._answering: dict[asyncio.Task[None], Sequence[_Member]] = {}
 
     async def rows(self, query: Query) -> Rows:
         """This caller's rows of the common answer; none where its program has to run by itself."""
@@ -171,7 +183,11 @@ class Company:
             loop.call_soon(self._set_out, query.sql)
         elif len(waiting) == MOST:
             self._set_out(query.sql)
-        rows = await member.rows
+        try:
+            rows = await member.rows
+        except asyncio.CancelledError:
+            await self._leave(member)
+            raise
         if rows is None:
             (rows,) = await self._answers([query])
         return rows
@@ -183,8 +199,14 @@ class Company:
         elif members:
             # In a task of its own, because no member may be stopped when another is cancelled.
             task = asyncio.create_task(self._answer(members))
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
+            self._answering[task] = members
+            task.add_done_callback(self._answering.pop)
+
+    async def _leave(self, member: "_Member") -> None:
+        """The last who waited for a statement stops it; nobody waits for one that goes on for others."""
+        for task, members in list(self._answering.items()):
+            if any(other is member for other in members) and all(other.rows.cancelled() for other in members):
+                await stopped(task)
 
     async def _answer(self, members: Sequence["_Member"]) -> None:
         answers: list[Rows] = []
@@ -234,12 +256,7 @@ async def converse(connection: Connection, exchange: Conversation, *, prepare: b
     except Exception:
         await _roll_back(connection)
         raise
-    except BaseException:
-        # Whoever cancels does not want to wait; the server rolls back when the connection is gone.
-        if not is_idle(connection):
-            connection.pgconn.finish()
-        raise
-    finally:
+    finally:  # what a cancelled task leaves open, the lender ends
         exchange.close()
 
 

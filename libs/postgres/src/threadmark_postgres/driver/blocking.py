@@ -10,7 +10,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from threadmark.errors import ClosedError, StoreError, ThreadmarkError
+from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
 from threadmark.program import Query, Rows, Transaction
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import teach
@@ -95,8 +95,9 @@ class Pool:
 class Given:
     """A connection, or a pool's connections, that the user opened and will close."""
 
-    def __init__(self, lend: Callable[[], Any]) -> None:
+    def __init__(self, lend: Callable[[], Any], check: Callable[[], None] | None = None) -> None:
         self._lend = lend
+        self._check = check
 
     @contextmanager
     def lend(self) -> Iterator[Connection]:
@@ -106,6 +107,7 @@ class Given:
                 raise ClosedError("the connection given was closed; make a new saver, from a URL to have it reconnect")
             if not is_idle(connection):
                 raise StoreError("the connection given has an open transaction: commit it or roll it back first")
+            check_encoding(connection)
             teach(connection)
             before = connection.autocommit
             if not before:
@@ -117,7 +119,9 @@ class Given:
                     connection.autocommit = before
 
     def forget_idle(self) -> None:
-        """Nothing: they are the user's."""
+        """Let a pool look for those that are broken, or each of them would have to fail an attempt of ours."""
+        if self._check is not None:
+            self._check()
 
     def close(self) -> None:
         """Nothing: they are the user's."""
@@ -247,6 +251,15 @@ def _roll_back(connection: Connection) -> None:
             connection.execute(sql.ROLLBACK)
     except psycopg.Error:
         connection.close()
+
+
+def check_encoding(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    """Refuse a connection that gives text as bytes."""
+    if connection.info.encoding == "ascii":
+        raise ConfigError(
+            "the connection given has the client_encoding SQL_ASCII, with which psycopg gives text as bytes: "
+            "open it with client_encoding='UTF8'"
+        )
 
 
 def is_idle(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:

@@ -14,10 +14,11 @@ from threadmark.errors import ClosedError, ConfigError
 from threadmark.program import Transaction
 from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.exchange import conversation
-from threadmark_postgres.driver.failures import Patience, is_for_all
+from threadmark_postgres.driver.failures import Patience, is_for_all, tell_encoding, telling_who_may
+from threadmark_postgres.driver.parting import in_order
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.driver.sharing import Part
-from threadmark_postgres.migrations import is_current, migrate
+from threadmark_postgres.migrations import CURRENT, format_of, migrate
 
 _drivers: WeakSet["PostgresDriver"] = WeakSet()
 
@@ -62,8 +63,8 @@ class PostgresDriver:
         if self._given is not None:
             return await asyncio.to_thread(self.run, transaction)
         if self._given_async is not None:
-            # The connection is not ours to throw away, so what was begun on it is finished even if nobody waits.
-            return await asyncio.shield(asyncio.ensure_future(self._arun_in_company(transaction)))
+            # The connection is not ours to throw away: whoever is cancelled has it back as it was.
+            return await in_order(self._arun_in_company(transaction))
         return await self._arun_in_company(transaction)
 
     def _run_on_loop(self, loop: asyncio.AbstractEventLoop | None, transaction: Transaction) -> Any:
@@ -91,7 +92,7 @@ class PostgresDriver:
         with self._changing:
             self._closed = True
             ours = self._process == os.getpid()
-            pools = [*self._pools.values(), *([self._pool] if self._pool else [])]
+            pools: list[blocking.Lender | aio.Lender] = [*self._pools.values(), *([self._pool] if self._pool else [])]
             self._pools, self._pool = {}, None
         for pool in pools:
             if ours:
@@ -118,6 +119,9 @@ class PostgresDriver:
             lender = self._lender()
             try:
                 return self._run_once(lender, transaction)
+            except UnicodeEncodeError as error:
+                tell_encoding(error)
+                raise
             except psycopg.Error as error:
                 wait = patience.next_wait(error)
                 if is_for_all(error):
@@ -130,10 +134,13 @@ class PostgresDriver:
             lender = self._lender_of_loop()
             try:
                 return await self._arun_once(lender, transaction)
+            except UnicodeEncodeError as error:
+                tell_encoding(error)
+                raise
             except psycopg.Error as error:
                 wait = patience.next_wait(error)
                 if is_for_all(error):
-                    lender.forget_idle()
+                    await lender.forget_idle()
             await asyncio.sleep(wait)
 
     def _run_once(self, lender: blocking.Lender, transaction: Transaction) -> Any:
@@ -155,17 +162,21 @@ class PostgresDriver:
         return await aio.converse(connection, conversation(transaction), prepare=self._settings.prepare)
 
     def _prepare(self, connection: blocking.Connection) -> None:
-        if not self._transact(connection, self._checking()):
-            self._transact(connection, self._migrating())
+        found = self._transact(connection, self._checking())
+        if found < CURRENT:
+            with telling_who_may(self._settings, found):
+                self._transact(connection, self._migrating())
         self._ready = True
 
     async def _aprepare(self, connection: aio.Connection) -> None:
-        if not await self._atransact(connection, self._checking()):
-            await self._atransact(connection, self._migrating())
+        found = await self._atransact(connection, self._checking())
+        if found < CURRENT:
+            with telling_who_may(self._settings, found):
+                await self._atransact(connection, self._migrating())
         self._ready = True
 
     def _checking(self) -> Transaction:
-        return Transaction(partial(is_current, self._settings.schema), writes=False)
+        return Transaction(partial(format_of, self._settings.schema), writes=False)
 
     def _migrating(self) -> Transaction:
         return Transaction(partial(migrate, self._settings.schema, self._partitions), writes=True)

@@ -6,6 +6,8 @@ connection was lost is tried again even if its commit may have been carried out.
 
 import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 from psycopg import errors
@@ -93,15 +95,42 @@ def translated(error: psycopg.Error, settings: Settings) -> ThreadmarkError:
             f"a thread_id, namespace or id is too long for an index ({_words(error)}): use up to 2,000 bytes"
         )
     if isinstance(error, errors.UntranslatableCharacter):
-        return StoreError(f"{settings}: {_words(error)}; use a database with the encoding UTF8, which holds any text")
+        return StoreError(
+            f"{settings}: {_words(error)}; use a database with the encoding UTF8, which holds any text, "
+            "and no other client_encoding"
+        )
     if isinstance(error, errors.InsufficientPrivilege):
         return StoreError(
             f"{settings}: {_words(error)}. Grant the role USAGE on the schema and SELECT, INSERT, UPDATE and "
-            "DELETE on its tables; where it may not create them, run the script of threadmark_postgres.ddl()"
+            "DELETE on its tables"
         )
     if isinstance(error, errors.QueryCanceled):
         return StoreError(f"{settings}: {_words(error)}; the statement_timeout may be too short")
     return StoreError(f"{settings}: {_words(error)}")
+
+
+def tell_encoding(error: UnicodeEncodeError) -> None:
+    """What it means to the user that a connection has no bytes for a text: those of ours have them for any."""
+    if error.encoding != "utf-8":
+        raise ConfigError(
+            f"the client_encoding of the connection given has no {error.object[error.start]!r} ({error}): "
+            "open it with client_encoding='UTF8'"
+        ) from error
+
+
+@contextmanager
+def telling_who_may(settings: Settings, found: int) -> Iterator[None]:
+    """While tables are made or changed: what to do where this role may not, and the database has the format `found`."""
+    try:
+        yield
+    except errors.InsufficientPrivilege as error:
+        arguments = [repr(settings.schema)] if settings.schema is not None else []
+        arguments += [f"since={found}"] if found else []
+        raise StoreError(
+            f"{settings}: {_words(error)}. Let a role that may make tables run the script that "
+            f"threadmark_postgres.ddl({', '.join(arguments)}) returns, and grant this one USAGE on the schema and "
+            "SELECT, INSERT, UPDATE and DELETE on its tables"
+        ) from error
 
 
 def _words(error: psycopg.Error) -> str:

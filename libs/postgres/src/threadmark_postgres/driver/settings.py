@@ -5,7 +5,14 @@ from typing import Any, NamedTuple
 from psycopg.conninfo import conninfo_to_dict
 
 # A connection whose other end is gone without a word must not hang for ever; whoever names these in the URL wins.
-_LIVELINESS = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+# Keepalives find out while nothing was sent, the last one (in milliseconds) while what was sent is not acknowledged.
+_LIVELINESS = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 
 _PATH_PARAMETERS = ("host", "hostaddr", "port", "dbname")
 
