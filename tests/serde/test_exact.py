@@ -105,6 +105,7 @@ def test_extra_values_that_come_later_are_stored_too() -> None:
         s.Tally,
         lambda: s.Defaults(int),
         lambda: s.NamedChild(1),
+        ValueError,
     ],
 )
 def test_what_no_attribute_can_be_called_is_refused_at_put(make: Callable[[], Any]) -> None:

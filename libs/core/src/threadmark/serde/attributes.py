@@ -56,6 +56,13 @@ class Attributes:
             found[_CACHED_HASH] = None
         return found
 
+    def read_storable(self, value: object) -> dict[str, Any]:
+        """The same, for a kind that stores the names with each value; where a mark has them, it was checked once."""
+        found = self.read(value)
+        if found:
+            storable_names(found)
+        return found
+
     def write(self, value: object, state: dict[str, Any]) -> None:
         """Set the attributes; what is left of the dictionary becomes the object's own."""
         for name, slot in self.slots.items():

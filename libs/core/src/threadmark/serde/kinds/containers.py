@@ -9,7 +9,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
-from threadmark.serde.attributes import Attributes, checked_state, storable_names
+from threadmark.serde.attributes import Attributes, checked_state
 from threadmark.serde.classes import Classes
 from threadmark.serde.plan import Kind, only
 
@@ -59,8 +59,7 @@ def _with_attributes(letter: str, cls: type, give: Callable[[dict[Any, Any]], An
         content = dict(value.items())
         if not value.__dict__:
             return (content,)
-        own = attributes.read(value)
-        storable_names(own)
+        own = attributes.read_storable(value)
         return (content, own) if own else (content,)
 
     def give_with(items: list[Any]) -> Any:

@@ -71,7 +71,7 @@ class Exceptions:
         """Arguments, the builtin's fields, attributes, cause, context, whether the context is suppressed."""
         cls = define.cls
         _check_rebuilding(cls)
-        shape, read = define.shape(), Attributes(cls).read
+        shape, read = define.shape(), Attributes(cls).read_storable
         fields = _group_fields if _is_group(cls) else _fields(cls)
 
         def take(error: BaseException) -> list[Any]:

@@ -213,14 +213,13 @@ class NamedTuples:
         """By field names, then an instance's own attributes where a subclass has room for some."""
         names = list(define.cls._fields)
         shape, with_attributes = define.shape(names), define.shape(names, _WITH_ATTRIBUTES)
-        read, name, full = Attributes(define.cls).read, define.cls.__qualname__, 1 + len(names)
+        read, name, full = Attributes(define.cls).read_storable, define.cls.__qualname__, 1 + len(names)
 
         def take(value: tuple[Any, ...]) -> list[Any]:
             own, items = read(value), [shape, *tuple.__iter__(value)]
             if len(items) != full:
                 raise SerializationError(f"a {name} cannot be stored without exactly one item for each field")
             if own:
-                storable_names(own)
                 items[:1] = with_attributes, own
             return items
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from threadmark.errors import SerializationError
-from threadmark.serde.attributes import Attributes, checked_state, maker, storable_names
+from threadmark.serde.attributes import Attributes, checked_state, maker
 from threadmark.serde.kinds.containers import Factories
 from threadmark.serde.kinds.scalars import give_complex
 from threadmark.serde.kinds.times import give_datetime, take_datetime
@@ -118,14 +118,11 @@ class Subclasses:
 
     def writer(self, define: Definer) -> Take:
         """The content, then the attributes where there are some."""
-        shape, builtin, read = define.shape(), _builtin(define.cls), Attributes(define.cls).read
+        shape, builtin, read = define.shape(), _builtin(define.cls), Attributes(define.cls).read_storable
 
         def take(value: object) -> list[Any]:
             content, own = builtin.take(value), read(value)
-            if not own:
-                return [shape, content]
-            storable_names(own)
-            return [shape, content, own]
+            return [shape, content, own] if own else [shape, content]
 
         return take
 
@@ -158,14 +155,13 @@ class DefaultDicts:
 
     def writer(self, define: Definer) -> Take:
         """The factory's name, the content, then the attributes."""
-        shape, read, factories = define.shape(), Attributes(define.cls).read, self._factories
-
-        def take(value: defaultdict[Any, Any]) -> list[Any]:
-            own = read(value)
-            storable_names(own)
-            return [shape, factories.name(value.default_factory), dict(dict.items(value)), own]
-
-        return take
+        shape, read, factories = define.shape(), Attributes(define.cls).read_storable, self._factories
+        return lambda value: [
+            shape,
+            factories.name(value.default_factory),
+            dict(dict.items(value)),
+            read(value),
+        ]
 
     def reader(self, stored: Stored) -> Give:
         """The content by defaultdict's own methods."""
