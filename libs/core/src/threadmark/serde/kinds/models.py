@@ -100,16 +100,16 @@ def _writer(shapes: Shapes[Any]) -> Take:
     def take(model: Any) -> list[Any]:
         nonlocal latest
         state, given, extra = model.__dict__, model.__pydantic_fields_set__, model.__pydantic_extra__
-        private = model.__pydantic_private__
         names, fields_set, without, shape = latest
         # Whether the model is without extra values (True) or its dictionary of them is empty (False). It is not
         # compared with a dictionary that is kept: that one is another model's, and can be filled later.
-        bare = None if extra or private is not None else extra is None
-        if bare is without and [*state] == names and given == fields_set:
+        bare = extra is None if not extra else None
+        if bare is without and [*state] == names and given == fields_set and model.__pydantic_private__ is None:
             return [shape, *state.values()]
+        private = model.__pydantic_private__
         names, fields_set = [*state], frozenset(given)
         shape = shapes[tuple(names), fields_set, _presence(extra), _presence(private)]
-        if bare is not None:
+        if bare is not None and private is None:
             latest = (names, fields_set, bare, shape)
         return [shape, *state.values(), *filter(None, (extra, private))]
 
