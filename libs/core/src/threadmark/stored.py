@@ -9,7 +9,7 @@ from typing import NamedTuple
 from threadmark.compression import expand
 from threadmark.digests import VALUE_DIGEST_SIZE, Proof, proof
 from threadmark.errors import CorruptDataError
-from threadmark.rope import KEY_SIZE, Source, join, layout
+from threadmark.rope import KEY_SIZE, Source, join, keys_in, layout
 
 LITERAL_LIMIT = 96
 """Up to this many bytes a value stands in its row: a segment of its own would cost more."""
@@ -42,10 +42,7 @@ class Stored(NamedTuple):
 
     def segment_keys(self) -> tuple[bytes, ...]:
         """The segments that hold the value's bytes."""
-        if not self.digest:
-            return ()
-        end = 1 + self.packed[0] * KEY_SIZE
-        return tuple(self.packed[start : start + KEY_SIZE] for start in range(1, end, KEY_SIZE))
+        return keys_in(self.packed) if self.digest else ()
 
     def size(self) -> int:
         """How many bytes the encoded value has."""

@@ -202,6 +202,9 @@ class _Walk:
 
     def measured(self, at: int, start: int, same: int, most: int, *, back: bool) -> int:
         """How many of `most` bytes from here on (`back`: up to here) are the same, the first `same` of which are."""
+        ahead = -most if back else same
+        if self.equal(at + ahead, start + ahead, most - same):
+            return most  # mostly it is all or little, and what differs early is seen early
         stride = _GALLOP
         while same < most:
             length = min(stride, most - same)

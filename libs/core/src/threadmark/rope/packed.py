@@ -24,7 +24,9 @@ sizes.
 """
 
 from collections.abc import Mapping
+from functools import cache, lru_cache
 from itertools import accumulate, repeat
+from struct import Struct
 from typing import NamedTuple
 
 from threadmark.errors import CorruptDataError
@@ -42,39 +44,50 @@ def pack(manifest: Manifest) -> bytes:
     """The stored form of a manifest; equal manifests pack to equal bytes."""
     sizes = {part[0]: part[1] for part in manifest if isinstance(part, Slice)}
     packed = bytearray([len(sizes)])
-    packed += b"".join(sizes)
-    for size in sizes.values():
-        _put_varint(packed, size)
+    packed += b"".join([*sizes, *map(_varint_of, sizes.values())])
     index_of = {key: index for index, key in enumerate(sizes)}
     trail = _Trail(len(sizes))
-    run = 0
+    run: list[int] = []  # the sizes of whole segments, each the next one, that are still to be written down
     for part in manifest:
         if isinstance(part, bytes):
-            run = _end_run(packed, run)
-            _put_varint(packed, len(part) << 4 | _LITERAL)
+            run = _end_run(packed, trail, run)
+            packed += _varint_of(len(part) << 4 | _LITERAL)
             packed += part
             trail.position += len(part)
             continue
         key, size, start, length = part
         index = index_of[key]
-        if length == size and index == trail.used:
-            run += 1
+        if length == size and index == trail.used + len(run):
+            run.append(size)
         else:
-            run = _end_run(packed, run)
+            run = _end_run(packed, trail, run)
             _put_slice(packed, trail, index, start, length)
-        trail.follow(index, start, length)
-    _end_run(packed, run)
+            trail.follow(index, start, length)
+    _end_run(packed, trail, run)
     return bytes(packed)
 
 
 class Layout(NamedTuple):
     """A manifest as its packed form spells it, for those who only want to read the value."""
 
-    keys: list[bytes]
+    keys: tuple[bytes, ...]
     sizes: list[int]
     parts: list[tuple[int, int, int]]
     """The index of a segment, or -1 for the packed form itself; where the part begins in it; its length."""
     packed: bytes
+
+
+def keys_in(packed: bytes) -> tuple[bytes, ...]:
+    """The segments that a packed manifest names, in order of first appearance; IndexError where it is cut short."""
+    count = packed[0]
+    if len(packed) <= count * KEY_SIZE:
+        raise IndexError
+    return _keys(count).unpack_from(packed, 1)
+
+
+@cache
+def _keys(count: int) -> Struct:
+    return Struct(f"{KEY_SIZE}s" * count)
 
 
 def layout(packed: bytes) -> Layout:
@@ -83,8 +96,8 @@ def layout(packed: bytes) -> Layout:
     It trusts nothing: the bytes that it is given bound what it builds.
     """
     try:
-        at = 1 + packed[0] * KEY_SIZE
-        keys = [packed[start : start + KEY_SIZE] for start in range(1, at, KEY_SIZE)]
+        keys = keys_in(packed)
+        at = 1 + len(keys) * KEY_SIZE
         sizes = []
         for _ in keys:
             size, at = _varint(packed, at)
@@ -151,29 +164,34 @@ class _Trail:
         self.last, self.other = self.used - 1, self.used - 2 if len(sizes) > 1 else self.last
 
 
-def _end_run(packed: bytearray, run: int) -> int:
+def _end_run(packed: bytearray, trail: _Trail, run: list[int]) -> list[int]:
     """Write down so many whole segments, if any; none are left to be written down."""
-    if run:
-        _put_varint(packed, run << 4 | _RUN)
-    return 0
+    if not run:
+        return run
+    packed += _varint_of(len(run) << 4 | _RUN)
+    trail.follow_whole(run)
+    return []
 
 
 def _put_slice(packed: bytearray, trail: _Trail, index: int, start: int, length: int) -> None:
     place = _LAST if index == trail.last else _OTHER if index == trail.other else _NUMBERED
     shift = start - trail.left[index]
     way = _LEFT if not shift else _IN_STEP if start == trail.in_step(index) else _MOVED
-    _put_varint(packed, length << 4 | way << 2 | place)
+    packed += _varint_of(length << 4 | way << 2 | place)
     if place == _NUMBERED:
-        _put_varint(packed, index)
+        packed += _varint_of(index)
     if way == _MOVED:
-        _put_varint(packed, shift << 1 if shift > 0 else ~shift << 1 | 1)
+        packed += _varint_of(shift << 1 if shift > 0 else ~shift << 1 | 1)
 
 
-def _put_varint(packed: bytearray, number: int) -> None:
+@lru_cache(4096)  # a put repeats most of the numbers of the one before
+def _varint_of(number: int) -> bytes:
+    spelled = bytearray()
     while number >= _MORE:
-        packed.append(number % _MORE | _MORE)
+        spelled.append(number % _MORE | _MORE)
         number >>= 7
-    packed.append(number)
+    spelled.append(number)
+    return bytes(spelled)
 
 
 def _parts(packed: bytes, at: int, sizes: list[int]) -> tuple[list[tuple[int, int, int]], int]:

@@ -17,8 +17,8 @@ MOST_PARTS = 512
 SLACK = 1024  # a value's segments may be longer than twice the value by this much
 MOST_LITERAL = 64  # so many raw bytes stand in the manifest; more are worth a segment
 
-_PART_COST = 5
-_SEGMENT_COST = 14
+PART_COST = 5
+SEGMENT_COST = 14
 _ROW_COST = 60
 _RAGGED = 7  # a manifest may cost so many times the square root of the value's length,
 _MENDED = 8  # and where it costs more it is made to cost so many times less than that
@@ -46,7 +46,7 @@ class _Pieces:
         """How many bytes are to be stored anew."""
         self.used = used
         """How many bytes of each segment the value uses."""
-        self.cost = _PART_COST * len(slices) + _SEGMENT_COST * len(used)
+        self.cost = PART_COST * len(slices) + SEGMENT_COST * len(used)
         """What every manifest that names them pays."""
 
     def without(self, keys: Collection[bytes]) -> "_Pieces":
@@ -61,7 +61,7 @@ def _without_tatters(pieces: _Pieces) -> _Pieces:
     with the cost of one rewriting that is least where a manifest costs about the square root of the value's
     length.
     """
-    most = min(_RAGGED * isqrt(pieces.total), MOST_PARTS * _PART_COST)
+    most = min(_RAGGED * isqrt(pieces.total), MOST_PARTS * PART_COST)
     if pieces.cost <= most:
         return pieces
     shortest = 16

@@ -3,13 +3,16 @@
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
+from math import isqrt
 from typing import NamedTuple
 
 from threadmark.rope.manifest import Manifest, Part, Slice, segment_key
 from threadmark.rope.reuse import RAW, Source, reused
-from threadmark.rope.tidy import MOST_LITERAL, tidied
+from threadmark.rope.tidy import MOST_LITERAL, PART_COST, SEGMENT_COST, SLACK, tidied
 
 _KEPT = 24  # so many raw bytes, the shortest pieces, stay literals beside a new segment: counts mostly
+_AMENDED = 2048  # values up to this length may be amended,
+_AMENDS = 12  # by a manifest that takes so many times the square root of the value's length at most
 
 
 class Woven(NamedTuple):
@@ -38,6 +41,25 @@ def weave(
     if not sources:
         return _laid(data, [Slice(RAW, len(data), 0, len(data))], key)
     return _laid(data, tidied(reused(data, sources), frozenset(beside)), key)
+
+
+def amend(data: bytes, source: Source | None, key: Callable[[bytes], bytes] = segment_key) -> Woven:
+    """Express a value by the one before it, where nothing but the next one will be compared with it.
+
+    A short one that changes in the same few places every time is slices of one segment, and literals: segments of
+    their own would take more bytes, and more time. Once the literals are too many, all of it is a new segment.
+    """
+    if source is None or len(data) > _AMENDED:
+        return weave(data, [source] if source else [], key)
+    slices = reused(data, [source])
+    sizes = {piece.key: piece.size for piece in slices if piece.key != RAW}
+    literal = sum(piece.length for piece in slices if piece.key == RAW)
+    cost = literal + PART_COST * len(slices) + SEGMENT_COST
+    read = literal + sum(sizes.values())
+    if len(sizes) != 1 or cost > _AMENDS * isqrt(len(data)) or read > 2 * len(data) + SLACK:
+        return weave(data, [], key)
+    parts = (data[piece.start :][: piece.length] if piece.key == RAW else piece for piece in slices)
+    return Woven(tuple(parts), {})
 
 
 def _laid(data: bytes, slices: list[Slice], key: Callable[[bytes], bytes]) -> Woven:

@@ -1,10 +1,12 @@
 """Turning encoded values into stored form, each against what the thread already holds."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 
 from threadmark.compression import shrink
 from threadmark.digests import proof
-from threadmark.rope import Source, pack, segment_keys, weave
+from threadmark.header import HEADER_TAG
+from threadmark.rope import Source, Woven, amend, keys_in, pack, weave
 from threadmark.saver.kit import Kit
 from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
 
@@ -34,24 +36,12 @@ class Weaver:
 
     def store(self, encoded: Encoded, near: Sequence[Source], beside: Collection[bytes] = ()) -> Stored:
         """The stored form of a value: compared with sources near it, and if much of it is new, with all others."""
-        tag, data = encoded
-        if len(data) <= LITERAL_LIMIT:
-            return Stored(tag, data, b"")
-        proven = proof(data, near[0].proof if near else None)
-        digest = proven.digest
-        same = self._source(digest)
-        if same is not None:
-            return self._keep(Stored(tag, same.packed, digest), same)
-        woven = weave(data, near, self._segment_key, beside=beside)
-        if sum(map(len, woven.fresh.values())) >= _MUCH:
-            far = self.siblings() + self._recall.recent(self._thread_id, self._epoch)
-            if far:
-                woven = weave(data, [*near, *far][:_SOURCES], self._segment_key, beside=beside)
-        if not segment_keys(woven.manifest):
-            return Stored(tag, data, b"")
-        self._fresh |= woven.fresh
-        packed = pack(woven.manifest)
-        return self._keep(Stored(tag, packed, digest), Source(data, woven.manifest, packed=packed, proof=proven))
+        return self._stored(encoded, near, partial(self._woven, encoded.data, near, beside))
+
+    def store_header(self, data: bytes, parent: Source | None) -> Stored:
+        """The stored form of a header: it resembles its parent's, and nothing else resembles a header."""
+        near = [parent] if parent else []
+        return self._stored(Encoded(HEADER_TAG, data), near, partial(amend, data, parent, self._segment_key))
 
     def inherit(self, stored: Stored) -> Stored:
         """A value that the thread already holds."""
@@ -88,6 +78,30 @@ class Weaver:
         """Once stored, what was woven is a source for the next change."""
         for stored, source in self.woven:
             self._recall.see_value(self._thread_id, epoch, stored, source)
+
+    def _stored(self, encoded: Encoded, near: Sequence[Source], weaving: Callable[[], Woven]) -> Stored:
+        tag, data = encoded
+        if len(data) <= LITERAL_LIMIT:
+            return Stored(tag, data, b"")
+        proven = proof(data, near[0].proof if near else None)
+        digest = proven.digest
+        same = self._source(digest)
+        if same is not None:
+            return self._keep(Stored(tag, same.packed, digest), same)
+        manifest, fresh = weaving()
+        packed = pack(manifest)
+        if not keys_in(packed):
+            return Stored(tag, data, b"")
+        self._fresh |= fresh
+        return self._keep(Stored(tag, packed, digest), Source(data, manifest, packed=packed, proof=proven))
+
+    def _woven(self, data: bytes, near: Sequence[Source], beside: Collection[bytes]) -> Woven:
+        woven = weave(data, near, self._segment_key, beside=beside)
+        if sum(map(len, woven.fresh.values())) >= _MUCH:
+            far = self.siblings() + self._recall.recent(self._thread_id, self._epoch)
+            if far:
+                return weave(data, [*near, *far][:_SOURCES], self._segment_key, beside=beside)
+        return woven
 
     def _source(self, digest: bytes) -> Source | None:
         return self._lent.get(digest) or self._recall.source(self._thread_id, digest, self._epoch)

@@ -11,7 +11,7 @@ from typing import Any
 
 from threadmark.config import Place, place
 from threadmark.errors import ConfigError, SerializationError, StoreError, ThreadmarkError, located
-from threadmark.header import HEADER_TAG, Header, split_fields
+from threadmark.header import Header, split_fields
 from threadmark.ids import rank_after
 from threadmark.metadata import merged, to_json
 from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
@@ -54,7 +54,7 @@ def put(
         parent, weaver = yield from _prepared(kit, continues, draft.reads)
         header = draft.header(weaver, parent, partial(weaver.written, continues.ns, continues.checkpoint_id))
         data = header.to_bytes()
-        stored = weaver.store(Encoded(HEADER_TAG, data), [parent.source] if parent else [])
+        stored = weaver.store_header(data, parent and parent.source)
         rank = rank_after(parent.rank if parent and parent_id else None, draft.id)
         outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, now(), text)
         rows = [checkpoint_row(outline, stored.to_bytes())]
