@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threadmark.rope import Slice, Source, Woven, join, layout, pack, segment_keys, weave
+from threadmark.rope import Slice, Source, Woven, amend, join, layout, pack, segment_keys, weave
 
 MOST_SEGMENTS = 48
 MOST_PARTS = 512
@@ -22,7 +22,12 @@ class Thread:
         self.stored = 0
 
     def put(self, data: bytes, *sources: Source) -> Source:
-        woven = weave(data, sources)
+        return self.keep(data, weave(data, sources))
+
+    def amend(self, data: bytes, source: Source | None) -> Source:
+        return self.keep(data, amend(data, source))
+
+    def keep(self, data: bytes, woven: Woven) -> Source:
         for key, segment in woven.fresh.items():
             self.stored += 0 if key in self.segments else len(segment)
             self.segments[key] = segment
@@ -84,6 +89,45 @@ def test_any_history_of_edits_is_stored_within_bounds(
         sources = [] if unrelated else [stored[-min(len(stored), step)] for step in back]
         stored.append(thread.put(data, *sources))
         assert weave(data, sources) == weave(data, list(sources))
+
+
+@settings(max_examples=150, deadline=None)
+@given(chunks, st.lists(st.tuples(st.integers(0, 5), places, places, chunks, st.booleans()), max_size=40))
+def test_any_history_of_amendments_is_stored_within_bounds(
+    first: bytes, history: list[tuple[int, float, float, bytes, bool]]
+) -> None:
+    thread = Thread()
+    value = thread.amend(first, None)
+    for kind, place, extent, chunk, woven in history:
+        data = edited(value.data, kind, place, extent, chunk)
+        # What is amended may have been woven of many segments before, by another release or while it was long.
+        value = thread.put(data, value) if woven else thread.amend(data, value)
+
+
+def test_a_short_value_that_changes_in_the_same_places_seldom_needs_a_segment() -> None:
+    chance = random.Random(8)
+    constant = [chance.randbytes(120) for _ in range(6)]
+    amended, woven = Thread(), Thread()
+    value = other = None
+    for _ in range(200):
+        data = chance.randbytes(20).join(constant)
+        value = amended.amend(data, value)
+        other = woven.put(data, *[other] if other else [])
+        assert len(segment_keys(value.manifest)) == 1
+    assert len(amended.segments) <= 4
+    assert amended.stored + 60 * len(amended.segments) < 0.7 * (woven.stored + 60 * len(woven.segments))
+
+
+def test_an_amended_value_is_written_anew_once_it_has_become_another() -> None:
+    chance = random.Random(9)
+    thread = Thread()
+    value = thread.amend(chance.randbytes(1000), None)
+    for _ in range(60):
+        at = chance.randrange(950)
+        value = thread.amend(value.data[:at] + chance.randbytes(50) + value.data[at + 50 :], value)
+        literal = sum(len(part) for part in value.manifest if isinstance(part, bytes))
+        assert literal < 12 * 32
+    assert 5 < len(thread.segments) < 20
 
 
 @pytest.mark.parametrize("seed", range(3))
