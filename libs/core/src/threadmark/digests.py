@@ -4,7 +4,6 @@ They are cut to what each needs (docs/decisions/0002-stored-form.md), and a valu
 pieces, so that of a value that resembles a proven one only the pieces that differ are hashed.
 """
 
-from collections.abc import Sequence
 from hashlib import blake2b, sha256
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ class Proof(NamedTuple):
 
     data: bytes
     digest: bytes
-    pieces: Sequence[bytes]
+    pieces: tuple[bytes, ...]
 
 
 def proof(data: bytes, near: Proof | None = None) -> Proof:
@@ -35,7 +34,7 @@ def proof(data: bytes, near: Proof | None = None) -> Proof:
             pieces.append(sha256(data[start:end]).digest())
     # The length comes first, so that every input here is unambiguous, and so is therefore the digest.
     root = sha256(len(data).to_bytes(8, "big") + b"".join(pieces))
-    return Proof(data, root.digest()[:VALUE_DIGEST_SIZE], pieces)
+    return Proof(data, root.digest()[:VALUE_DIGEST_SIZE], tuple(pieces))
 
 
 def row_check(*fields: str | bytes | int | None) -> bytes:

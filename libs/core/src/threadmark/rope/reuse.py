@@ -122,11 +122,14 @@ def _filled(gaps: list[Gap], data: bytes, number: int, source: bytes, found: lis
 class _Ruler:
     """Where the parts of a manifest stand in the value that it makes."""
 
+    __slots__ = ("literals", "parts", "starts")
+
     def __init__(self, manifest: Manifest) -> None:
+        lengths = [len(part) if isinstance(part, bytes) else part.length for part in manifest]
         self.parts = manifest
-        self.literals = [index for index, part in enumerate(manifest) if isinstance(part, bytes)]
-        lengths = (len(part) if isinstance(part, bytes) else part.length for part in manifest)
-        self.starts = list(accumulate(lengths, initial=0))
+        # Tuples, because it is kept with its source, and the garbage collector looks at a list again and again.
+        self.literals = tuple([index for index, part in enumerate(manifest) if isinstance(part, bytes)])
+        self.starts = tuple(accumulate(lengths, initial=0))
 
     def slices(self, match: Match, total: int) -> list[Slice]:
         """What the matched bytes are made of. A literal is raw again: it is stored in that manifest alone."""
