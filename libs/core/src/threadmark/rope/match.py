@@ -165,7 +165,9 @@ class _Walk:
 
     def places(self, end: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """Where an anchor of either was found further on in the other, after how far ahead it was taken."""
-        longest = max(end - self.at, stop - self.start)
+        shorter, longest = sorted((end - self.at, stop - self.start))
+        if shorter < _ANCHOR:
+            return  # what is left of one of the two has no room for an anchor
         ahead = 0
         while ahead + _ANCHOR <= longest and self.budget:
             at, start = self.at + ahead, self.start + ahead
