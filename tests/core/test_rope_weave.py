@@ -118,16 +118,29 @@ def test_a_short_value_that_changes_in_the_same_places_seldom_needs_a_segment() 
     assert amended.stored + 60 * len(amended.segments) < 0.7 * (woven.stored + 60 * len(woven.segments))
 
 
-def test_an_amended_value_is_written_anew_once_it_has_become_another() -> None:
+@pytest.mark.parametrize(
+    ("lengths", "places", "extent"),
+    [
+        pytest.param([1000], 1, 60, id="wandering"),
+        pytest.param([1600], 6, 80, id="restless"),
+        pytest.param([2000], 3, 50, id="long"),
+        pytest.param([2000, 2100], 1, 80, id="around the longest"),
+        pytest.param([400, 1800], 1, 80, id="half of it comes and goes"),
+    ],
+)
+def test_amending_never_costs_much_more_than_weaving(lengths: list[int], places: int, extent: int) -> None:
     chance = random.Random(9)
-    thread = Thread()
-    value = thread.amend(chance.randbytes(1000), None)
-    for _ in range(60):
-        at = chance.randrange(950)
-        value = thread.amend(value.data[:at] + chance.randbytes(50) + value.data[at + 50 :], value)
-        literal = sum(len(part) for part in value.manifest if isinstance(part, bytes))
-        assert literal < 12 * 32
-    assert 5 < len(thread.segments) < 20
+    amended, woven = Thread(), Thread()
+    whole = bytearray(chance.randbytes(3000))
+    value = other = None
+    for step in range(300):
+        for _ in range(places):
+            at = chance.randrange(1500)
+            whole[at : at + extent] = chance.randbytes(extent)
+        data = bytes(whole[: lengths[step % len(lengths)]])
+        value = amended.amend(data, value)
+        other = woven.put(data, *[other] if other else [])
+    assert amended.stored + 60 * len(amended.segments) < 1.2 * (woven.stored + 60 * len(woven.segments))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,5 +1,7 @@
 """What comes back is the same value: alone, inside every container, as a key, and as an attribute."""
 
+import threading
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -93,6 +95,12 @@ def test_extra_values_that_come_later_are_stored_too() -> None:
     assert model.model_extra is not None
     model.model_extra["more"] = 1
     assert same(model, serde.loads_typed(serde.dumps_typed(model)))
+
+
+def test_a_refusal_is_not_shown_as_if_it_came_of_another_error() -> None:
+    with pytest.raises(SerializationError) as refused:
+        Serde().dumps_typed([threading.Lock()])
+    assert "KeyError" not in "".join(traceback.format_exception(refused.value))
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,9 @@ class Recall:
     def see_value(self, thread_id: str, epoch: int, stored: Stored, source: Source) -> None:
         """Remember a value that was read or stored; literals need no remembering."""
         if stored.digest:
-            # A part of a manifest takes about 100 bytes of memory, and a few of the packed form.
-            cost = len(source.data) + 20 * len(stored.packed)
+            # A part of a manifest takes about 100 bytes of memory, and in the packed form ten or so: a slice five, a
+            # whole segment 14, a literal a little more than its length.
+            cost = len(source.data) + 10 * len(stored.packed)
             self._set(("value", thread_id, stored.digest), (epoch, source), cost)
             # A header resembles its parent's, and nothing else resembles a header.
             if stored.tag != HEADER_TAG:

@@ -17,8 +17,8 @@ MOST_PARTS = 512
 SLACK = 1024  # a value's segments may be longer than twice the value by this much
 MOST_LITERAL = 64  # so many raw bytes stand in the manifest; more are worth a segment
 
-PART_COST = 5
-SEGMENT_COST = 14
+_PART_COST = 5
+_SEGMENT_COST = 14
 _ROW_COST = 60
 _RAGGED = 7  # a manifest may cost so many times the square root of the value's length,
 _MENDED = 8  # and where it costs more it is made to cost so many times less than that
@@ -30,10 +30,10 @@ def tidied(slices: list[Slice], beside: frozenset[bytes] = frozenset()) -> list[
     The order matters: the first rule may leave less of a segment in use, the second answers for that, and the
     last two drop segments only as a whole. Segments `beside` are read with the value in any case.
     """
-    return _without_crowd(_without_waste(_without_tatters(_Pieces(slices)), beside), beside).slices
+    return _without_crowd(_without_waste(_without_tatters(Pieces(slices)), beside), beside).slices
 
 
-class _Pieces:
+class Pieces:
     """A value's slices, and what they amount to."""
 
     def __init__(self, slices: list[Slice]) -> None:
@@ -46,33 +46,33 @@ class _Pieces:
         """How many bytes are to be stored anew."""
         self.used = used
         """How many bytes of each segment the value uses."""
-        self.cost = PART_COST * len(slices) + SEGMENT_COST * len(used)
+        self.cost = _PART_COST * len(slices) + _SEGMENT_COST * len(used)
         """What every manifest that names them pays."""
 
-    def without(self, keys: Collection[bytes]) -> "_Pieces":
+    def without(self, keys: Collection[bytes]) -> "Pieces":
         """The same value with these segments' bytes raw."""
-        return _Pieces(made_raw(self.slices, [piece.key in keys for piece in self.slices])) if keys else self
+        return Pieces(made_raw(self.slices, [piece.key in keys for piece in self.slices])) if keys else self
 
 
-def _without_tatters(pieces: _Pieces) -> _Pieces:
+def _without_tatters(pieces: Pieces) -> Pieces:
     """No value in so many parts that naming them, put after put, costs more than to write them anew.
 
     Edits add parts, so that what the manifests cost grows with the square of the number of edits. Together
     with the cost of one rewriting that is least where a manifest costs about the square root of the value's
     length.
     """
-    most = min(_RAGGED * isqrt(pieces.total), MOST_PARTS * PART_COST)
+    most = min(_RAGGED * isqrt(pieces.total), MOST_PARTS * _PART_COST)
     if pieces.cost <= most:
         return pieces
     shortest = 16
     mended = pieces
     while len(mended.slices) > 1 and mended.cost > most // _MENDED:
         shortest *= 2
-        mended = _Pieces(made_raw(pieces.slices, [piece.length < shortest for piece in pieces.slices]))
+        mended = Pieces(made_raw(pieces.slices, [piece.length < shortest for piece in pieces.slices]))
     return mended
 
 
-def _without_waste(pieces: _Pieces, beside: frozenset[bytes]) -> _Pieces:
+def _without_waste(pieces: Pieces, beside: frozenset[bytes]) -> Pieces:
     """No more to be read than twice the value: the least used segments go first."""
     used = pieces.used
     sizes = {key: size for key, size, _, _ in pieces.slices if key in used and key not in beside}
@@ -88,7 +88,7 @@ def _without_waste(pieces: _Pieces, beside: frozenset[bytes]) -> _Pieces:
     return pieces.without(wasteful)
 
 
-def _without_crowd(pieces: _Pieces, beside: frozenset[bytes]) -> _Pieces:
+def _without_crowd(pieces: Pieces, beside: frozenset[bytes]) -> Pieces:
     """No more segments than there is room for; the smallest merge.
 
     There is more room where segments are larger, since merging them costs more. Of all merges that is the

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from threadmark.rope.manifest import Manifest, Part, Slice, segment_key
 from threadmark.rope.reuse import RAW, Source, reused
-from threadmark.rope.tidy import MOST_LITERAL, PART_COST, SEGMENT_COST, SLACK, tidied
+from threadmark.rope.tidy import MOST_LITERAL, SLACK, Pieces, tidied
 
 _KEPT = 24  # so many raw bytes, the shortest pieces, stay literals beside a new segment: counts mostly
 _AMENDED = 2048  # values up to this length may be amended,
@@ -46,18 +46,17 @@ def weave(
 def amend(data: bytes, source: Source | None, key: Callable[[bytes], bytes] = segment_key) -> Woven:
     """Express a value by the one before it, where nothing but the next one will be compared with it.
 
-    A short one that changes in the same few places every time is slices of one segment, and literals: segments of
-    their own would take more bytes, and more time. Once the literals are too many, all of it is a new segment.
+    A short one that changes in the same few places every time needs no segments for that: literals take fewer bytes,
+    and less time. Once they are too many, the value is woven like any other, so that they become a segment.
     """
     if source is None or len(data) > _AMENDED:
         return weave(data, [source] if source else [], key)
     slices = reused(data, [source])
+    pieces = Pieces(slices)
     sizes = {piece.key: piece.size for piece in slices if piece.key != RAW}
-    literal = sum(piece.length for piece in slices if piece.key == RAW)
-    cost = literal + PART_COST * len(slices) + SEGMENT_COST
-    read = literal + sum(sizes.values())
-    if len(sizes) != 1 or cost > _AMENDS * isqrt(len(data)) or read > 2 * len(data) + SLACK:
-        return weave(data, [], key)
+    read = pieces.raw + sum(sizes.values())
+    if not sizes or pieces.raw + pieces.cost > _AMENDS * isqrt(len(data)) or read > 2 * len(data) + SLACK:
+        return _laid(data, tidied(slices), key)
     parts = (data[piece.start :][: piece.length] if piece.key == RAW else piece for piece in slices)
     return Woven(tuple(parts), {})
 

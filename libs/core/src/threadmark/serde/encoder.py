@@ -113,8 +113,9 @@ def _writing(
         try:
             take = take_of[cls]
         except KeyError:
-            take = writers.new(cls)
-        items = take(value)
+            take = None
+        # Not in the handler: a refusal would be shown as if it came of the other error.
+        items = (take or writers.new(cls))(value)
         shape = items[0]
         try:
             items[0] = mark_of[shape]
