@@ -99,6 +99,11 @@ class Given:
         self._lend = lend
         self._check = check
 
+    @property
+    def is_pool(self) -> bool:
+        """Whether what is lent is nobody else's for that time; a single connection is at its user's hand."""
+        return self._check is not None
+
     @contextmanager
     def lend(self) -> Iterator[Connection]:
         """A connection, for the time being in autocommit mode."""
