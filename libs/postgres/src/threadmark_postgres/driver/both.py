@@ -127,7 +127,7 @@ class PostgresDriver:
             except psycopg.Error as error:
                 wait = patience.next_wait(error)
                 if is_for_all(error):
-                    lender.forget_idle()
+                    lender.forget_idle(patience.left)
             time.sleep(wait)
 
     async def _arun(self, transaction: Transaction) -> Any:
@@ -142,7 +142,7 @@ class PostgresDriver:
             except psycopg.Error as error:
                 wait = patience.next_wait(error)
                 if is_for_all(error):
-                    await lender.forget_idle()
+                    await lender.forget_idle(patience.left)
             await asyncio.sleep(wait)
 
     def _run_once(self, lender: blocking.Lender, transaction: Transaction) -> Any:
