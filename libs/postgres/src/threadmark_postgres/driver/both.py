@@ -123,7 +123,6 @@ class PostgresDriver:
                 return self._run_once(lender, transaction)
             except UnicodeEncodeError as error:
                 tell_encoding(error)
-                raise
             except psycopg.Error as error:
                 wait = patience.next_wait(error)
                 if is_for_all(error):
@@ -138,7 +137,6 @@ class PostgresDriver:
                 return await self._arun_once(lender, transaction)
             except UnicodeEncodeError as error:
                 tell_encoding(error)
-                raise
             except psycopg.Error as error:
                 wait = patience.next_wait(error)
                 if is_for_all(error):

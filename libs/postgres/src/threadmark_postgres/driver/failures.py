@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import psycopg
 from psycopg import errors
@@ -113,13 +114,14 @@ def translated(error: psycopg.Error, settings: Settings) -> ThreadmarkError:
     return StoreError(f"{settings}: {_words(error)}")
 
 
-def tell_encoding(error: UnicodeEncodeError) -> None:
-    """What it means to the user that a connection has no bytes for a text: those of ours have them for any."""
-    if error.encoding != "utf-8":
-        raise ConfigError(
-            f"the client_encoding of the connection given has no {error.object[error.start]!r} ({error}): "
-            "open it with client_encoding='UTF8'"
-        ) from error
+def tell_encoding(error: UnicodeEncodeError) -> NoReturn:
+    """Raise what it means to the user that a connection has no bytes for a text: those of ours have them for any."""
+    if error.encoding == "utf-8":
+        raise error
+    raise ConfigError(
+        f"the client_encoding of the connection given has no {error.object[error.start]!r} ({error}): "
+        "open it with client_encoding='UTF8'"
+    ) from error
 
 
 @contextmanager
