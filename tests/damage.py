@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from threadmark import CheckpointTuple, CorruptDataError, Saver
-from threadmark.model import PendingWrite
+from threadmark.model import PendingWrite, Stats
 
 
 class Field(NamedTuple):
@@ -111,6 +111,16 @@ def check_listing(saver: Saver, expected: Expected, damage: Damage) -> None:
         assert _without_writes(found) == _without_writes(expected[key]), damage
     unhit = {key for key in expected if key[0] != damage.field.thread_id}
     assert unhit <= listed.keys(), damage
+
+
+def check_counts(saver: Saver, sums: Stats) -> int:
+    """`stats` counts what can be read, of sums that were right, and names the rest; how many it named."""
+    counted = saver.stats()
+    assert all(problem.kind == "damaged" and "thread" in problem.place for problem in counted.problems)
+    for channel, figures in counted.channels.items():
+        assert figures.values <= sums.channels[channel].values
+        assert figures.bytes_whole <= sums.channels[channel].bytes_whole
+    return len(counted.problems)
 
 
 def _without_writes(found: CheckpointTuple) -> CheckpointTuple:

@@ -104,6 +104,18 @@ def test_an_error_that_another_serializer_refuses_is_kept_as_its_text() -> None:
         assert kept(saver, local()) == "LocalError('inside')"
 
 
+@pytest.mark.parametrize("failure", [ValueError("of the repr"), RecursionError()])
+def test_an_error_that_cannot_even_be_shown_is_kept_as_its_class(failure: Exception) -> None:
+    class BrokenError(ApiError):
+        def __repr__(self) -> str:
+            raise failure
+
+    broken = BrokenError("a")
+    with wrap(MemorySaver()) as saver:
+        assert "BrokenError" in kept(saver, broken)
+        assert "ExceptionGroup" in kept(saver, ExceptionGroup("several", [broken]))
+
+
 def test_only_a_tasks_error_becomes_text() -> None:
     """A value of the user's that cannot be stored is an error, an exception among them."""
     with wrap(MemorySaver()) as saver:

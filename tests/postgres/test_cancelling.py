@@ -2,7 +2,9 @@
 
 import asyncio
 import gc
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -86,6 +88,72 @@ def test_a_connection_is_as_it_was_when_the_caller_hears(
             assert await asyncio.to_thread(count, saver, "one") == 3
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("call", [put, prune, get])
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_a_blocking_connection_is_as_it_was_when_the_caller_hears(
+    url: str, tables: psycopg.Connection, call: Call, *, autocommit: bool
+) -> None:
+    async def body() -> None:
+        with psycopg.connect(url, autocommit=autocommit) as connection:
+            saver = PostgresSaver(connection)
+            config = await aplay(saver, "one", 3)
+            async with nothing_unheard():
+                with tables.transaction():
+                    tables.execute(_BUSY)
+                    (task,) = await blocked(tables, [call(saver, config)])
+                    others = [asyncio.ensure_future(call(saver, config)) for _ in range(2)]
+                    following = asyncio.ensure_future(saver.aput(config, *step(3)))
+                    for _ in range(5):  # whoever is impatient has to wait, too
+                        task.cancel()
+                        await asyncio.sleep(0)
+                    assert not task.done()
+                await cancelled([task, *others])
+                await following
+            assert connection.autocommit is autocommit
+            assert connection.info.transaction_status == TransactionStatus.IDLE
+            connection.execute("SELECT 1")
+            connection.rollback()
+            assert count(saver, "one") == 3
+
+    asyncio.run(body())
+
+
+def test_nobody_waits_for_a_thread_that_has_a_connection_of_a_pool_to_itself(
+    url: str, tables: psycopg.Connection
+) -> None:
+    async def body() -> None:
+        with psycopg_pool.ConnectionPool(url, min_size=1, max_size=1, open=True) as pool:
+            saver = PostgresSaver(pool)
+            config = await aplay(saver, "one", 3)
+            async with nothing_unheard():
+                with tables.transaction():
+                    tables.execute(_BUSY)
+                    await cancelled(await blocked(tables, [prune(saver, None)]))
+                await saver.aput(config, *step(3))
+            assert count(saver, "one") == 3
+
+    asyncio.run(body())
+
+
+def test_what_no_thread_has_begun_is_not_begun_for_a_caller_that_is_gone() -> None:
+    done: list[str] = []
+    free = threading.Event()
+
+    async def body() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        first = asyncio.ensure_future(parting.on_thread(free.wait))
+        second = asyncio.ensure_future(parting.on_thread(lambda: done.append("second")))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.sleep(0)
+        free.set()
+        await cancelled([second])
+        assert await first
+
+    asyncio.run(body())
+    assert done == []
 
 
 def test_a_shared_statement_goes_on_for_the_others(url: str, tables: psycopg.Connection) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from damage import Damage, Expected, Field, check, check_listing, damages, fill
+from damage import Damage, Expected, Field, check, check_counts, check_listing, damages, fill
 from postgres.cluster import Cluster
 from threadmark import CorruptDataError, Saver
 from threadmark_postgres import PostgresSaver
@@ -90,10 +90,12 @@ def database(cluster: Cluster) -> Iterator[Database]:
 @pytest.mark.parametrize("table", _KEY)
 def test_damaged_rows_give_the_right_value_or_an_error(database: Database, table: str) -> None:
     saver, expected, refused = database.saver, database.expected, 0
+    sums = saver.stats()
     for damage in damages(list(database.fields(table)), ROUNDS, seed=5):
         if database.inflict(damage):
             refused += check(saver, expected, damage, findable=damage.field.column not in _FOUND_BY[table])
             check_listing(saver, expected, damage)
+            check_counts(saver, sums)
             database.mend(table)
     assert check(saver, expected, _NO_DAMAGE, findable=True) == 0
     assert refused > 0 or table == "thread"

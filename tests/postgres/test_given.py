@@ -1,6 +1,9 @@
 """Connections and pools that the user opened: used as they are, and left as they were."""
 
 import asyncio
+import math
+import threading
+from contextlib import nullcontext
 from typing import Any
 
 import psycopg
@@ -11,6 +14,7 @@ from psycopg.rows import dict_row, namedtuple_row
 from postgres.steps import aplay, count, play, step, thread
 from threadmark import ClosedError, ConfigError, StoreError
 from threadmark_postgres import PostgresSaver
+from threadmark_postgres.driver import aio, blocking
 
 
 @pytest.mark.parametrize("autocommit", [True, False])
@@ -130,6 +134,42 @@ def test_the_dead_connections_of_an_asyncio_pool_are_not_met_one_by_one(url: str
             found = await saver.aget(thread("one"))
             assert found
             assert found["channel_values"]["count"] == 2
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("longest", [0.01, math.inf])
+def test_a_look_at_a_pool_goes_on_when_it_is_not_waited_for_any_longer(longest: float) -> None:
+    known, over = threading.Event(), threading.Event()
+
+    def check() -> None:
+        known.wait(60)
+        over.set()
+
+    if longest == math.inf:
+        known.set()
+    blocking.Given(nullcontext, check).forget_idle(longest)
+    assert over.is_set() is known.is_set()
+    known.set()
+    assert over.wait(60)
+
+
+@pytest.mark.parametrize("longest", [0.01, math.inf])
+def test_a_look_at_an_asyncio_pool_goes_on_when_it_is_not_waited_for_any_longer(longest: float) -> None:
+    async def body() -> None:
+        known, over = asyncio.Event(), asyncio.Event()
+
+        async def check() -> None:
+            await asyncio.wait_for(known.wait(), 60)
+            over.set()
+
+        given = aio.Given(nullcontext, check)
+        if longest == math.inf:
+            known.set()
+        await given.forget_idle(longest)
+        assert over.is_set() is known.is_set()
+        known.set()
+        await asyncio.wait_for(over.wait(), 60)
 
     asyncio.run(body())
 

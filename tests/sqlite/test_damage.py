@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from damage import Damage, Expected, Field, check, check_listing, damages, fill
+from damage import Damage, Expected, Field, check, check_counts, check_listing, damages, fill
 from threadmark import CorruptDataError, MemorySaver, Saver, SchemaError, StoreError
 from threadmark_sqlite import SqliteSaver
 
@@ -46,14 +46,17 @@ def test_damaged_rows_give_the_right_value_or_an_error(
     database: sqlite3.Connection, saver: Saver, expected: Expected, table: str
 ) -> None:
     fields = list(_fields(database, table))
-    whole = database.serialize()
-    refused = 0
+    whole, sums = database.serialize(), saver.stats()
+    refused = named = 0
     for damage in damages(fields, ROUNDS, seed=3):
         if _inflict(database, damage):
             refused += check(saver, expected, damage, findable=damage.field.column not in KEYS.get(table, set()))
             check_listing(saver, expected, damage)
+            named += check_counts(saver, sums)
             database.deserialize(whole)
     assert check(saver, expected, NO_DAMAGE, findable=True) == 0
+    assert saver.stats() == sums
+    assert named > 0
     assert refused > 0 or table == "threadmark_thread"
 
 

@@ -88,6 +88,10 @@ class ChannelStats(NamedTuple):
     """The segments that its values are made of; what it shares with other channels counts for each of them."""
     bytes_whole: int
 
+    def plus(self, other: "ChannelStats") -> "ChannelStats":
+        """Both together."""
+        return ChannelStats(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
 
 class Stats(NamedTuple):
     """What is stored, and what it would take if every checkpoint held its values whole."""
@@ -99,6 +103,11 @@ class Stats(NamedTuple):
     bytes_stored: int
     bytes_whole: int
     channels: dict[str, ChannelStats]
+    problems: list[Problem]
+    """Checkpoints and writes whose rows are damaged: their stored bytes are counted, what they would be is not known.
+
+    `verify` names damaged values, too.
+    """
 
 
 SPECIAL_WRITES = {"__error__": -1, "__scheduled__": -2, "__interrupt__": -3, "__resume__": -4}

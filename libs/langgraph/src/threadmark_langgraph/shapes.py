@@ -61,9 +61,16 @@ def _storable(serde: SerializerProtocol, error: Any) -> Any:
     try:
         serde.dumps_typed(error)
     except Exception:  # noqa: BLE001 - a serializer of the user's may raise anything
-        # What LangGraph's own serializer keeps of every exception.
-        return repr(error) if isinstance(error, BaseException) else error
+        return _shown(error) if isinstance(error, BaseException) else error
     return error
+
+
+def _shown(error: BaseException) -> str:
+    """What LangGraph's own serializer keeps of every exception; the class of one that is too broken for that."""
+    try:
+        return repr(error)
+    except Exception as failure:  # noqa: BLE001 - of the user's class, too
+        return f"<{type(error).__qualname__}, whose repr raised {type(failure).__qualname__}>"
 
 
 def place_only(config: RunnableConfig) -> dict[str, Any]:

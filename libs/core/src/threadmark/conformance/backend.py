@@ -4,14 +4,16 @@ import asyncio
 import copy
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from threadmark.conformance.faces import FACES
 from threadmark.errors import ClosedError
-from threadmark.program import Driver
+from threadmark.program import Driver, Program, Transaction
 from threadmark.saver import Saver
+from threadmark.store import Store
 
 
 class Opener(Protocol):
@@ -46,6 +48,12 @@ class World:
         saver = copy.copy(self._own(None))
         saver._driver = wrap(saver._driver)  # noqa: SLF001 - a fault is put between a saver and its database
         return self._face(saver)
+
+    async def in_store(self, program: Callable[[Store], Program[Any]]) -> Any:
+        """What a program on the store itself returns: what a saver never does to its rows, a fault may."""
+        saver = self._own(None)
+        transaction = Transaction(partial(program, saver._kit.store), writes=True)  # noqa: SLF001 - see above
+        return await saver._driver.arun(transaction)  # noqa: SLF001 - see above
 
     async def assert_sound(self, thread_id: str | None = None) -> None:
         """Fail where anything stored is damaged or cannot be read; a database that the case closed is not asked."""

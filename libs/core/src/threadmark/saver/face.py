@@ -202,7 +202,10 @@ class Saver:
         return await arun(self._driver, inspecting.verify(self._kit, thread_id))
 
     def stats(self, thread_id: str | None = None) -> Stats:
-        """How much is stored (of one thread), and how much it would be with every value stored whole."""
+        """How much is stored (of one thread), and how much it would be with every value stored whole.
+
+        What is damaged is named beside the figures of everything else.
+        """
         return run(self._driver, inspecting.stats(self._kit, thread_id))
 
     async def astats(self, thread_id: str | None = None) -> Stats:

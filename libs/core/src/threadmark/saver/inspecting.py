@@ -1,7 +1,8 @@
 """Inspecting: is everything stored readable, and how much is it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from operator import add
 from typing import NamedTuple
 
 from threadmark.config import as_thread_id
@@ -12,10 +13,10 @@ from threadmark.recall import Recall
 from threadmark.saver.checks import write_place
 from threadmark.saver.decoding import decode_write, decoded
 from threadmark.saver.kit import Kit
-from threadmark.saver.listing import all_outlines, load_many, whole
+from threadmark.saver.listing import all_outlines, good, load_many, open_headers, openings, whole
 from threadmark.saver.opening import Opening, missing_headers, proven_writes
 from threadmark.saver.shelf import Shelf, fill
-from threadmark.store import Key, Outline, WriteRow
+from threadmark.store import CheckpointRow, Outline, WriteRow
 from threadmark.stored import Stored
 
 _PAGE = 4096
@@ -48,13 +49,13 @@ def verify(kit: Kit, thread_id: str | None) -> Operation[Verified]:
 def stats(kit: Kit, thread_id: str | None) -> Operation[Stats]:
     """Count rows and bytes, thread by thread."""
     kit = kit._replace(recall=Recall(0))
-    tally = _Tally()
+    total = _Total()
     after: str | None = ""
     while after is not None:
         names, after = yield from some_threads(kit, thread_id, after)
         for name in names:
-            yield Transaction(partial(_count, kit, name, tally), writes=False)
-    return tally.stats()
+            total.add((yield Transaction(partial(_count, kit, name), writes=False)))
+    return total.stats()
 
 
 def some_threads(kit: Kit, thread_id: str | None, after: str) -> Operation[tuple[list[str], str | None]]:
@@ -100,7 +101,7 @@ def _problems_of(kit: Kit, item: Opening | CorruptDataError, needed: set[bytes])
             needed.update(value.segment_keys())
         decoded(loaded, kit.serde)
     except CorruptDataError as error:
-        yield Problem("damaged", error.place, error.problem)
+        yield _damage(error)
     except PlacedError as error:
         yield Problem("unreadable", error.place, error.problem)
 
@@ -151,61 +152,100 @@ def _batches(outlines: Sequence[Outline]) -> Iterator[Sequence[Outline]]:
         yield outlines[start : start + _BATCH]
 
 
-def _count(kit: Kit, thread_id: str, tally: "_Tally") -> Program[None]:
+def _count(kit: Kit, thread_id: str) -> Program[Stats]:
     contents = yield from _contents(kit, thread_id)
-    tally.thread(contents)
+    tally = _Tally(thread_id, contents)
     for batch in _batches(contents.outlines):
-        keys: list[Key] = [(outline.ns, outline.id) for outline in batch]
-        rows = yield from kit.store.rows(thread_id, keys)
-        openings = [Opening(row, (), kit.recall) for row in rows]
+        rows = yield from kit.store.rows(thread_id, [(outline.ns, outline.id) for outline in batch])
+        found = openings(kit, rows, {})
         shelf = Shelf()
-        yield from fill(shelf, kit.store, thread_id, missing_headers(openings))
-        for row, opening in zip(rows, openings, strict=True):
-            opening.open_header(shelf)
-            tally.checkpoint(opening, len(row.header))
-    tally.end_thread(contents)
+        yield from fill(shelf, kit.store, thread_id, missing_headers(good(found)))
+        open_headers(found, shelf)
+        tally.checkpoints(rows, found.values())
+    return tally.stats()
 
 
 class _Tally:
-    """Sums over threads. A channel's segments are counted once a thread, however many values name them."""
+    """The sums of one thread. A channel's segments are counted once, however many values name them."""
 
-    def __init__(self) -> None:
-        self._threads = self._checkpoints = self._writes = self._segments = 0
-        self._stored = self._whole = 0
+    def __init__(self, thread_id: str, contents: _Contents) -> None:
+        self._contents = contents
+        self._problems: list[Problem] = []
         self._channels: dict[str, ChannelStats] = {}
         self._of_channel: dict[str, set[bytes]] = {}
-
-    def thread(self, contents: _Contents) -> None:
-        """Everything of a thread but its checkpoints' headers."""
-        self._threads += contents.epoch is not None
-        self._checkpoints += len(contents.outlines)
-        self._writes += len(contents.writes)
-        self._segments += len(contents.sizes)
         metadata = sum(len(outline.metadata.encode("utf-8", "surrogatepass")) for outline in contents.outlines)
-        self._stored += sum(contents.sizes.values()) + metadata + sum(len(row.value) for row in contents.writes)
-        self._whole += metadata + sum(Stored.from_bytes(row.value).size() for row in contents.writes)
+        self._stored = sum(contents.sizes.values()) + metadata
+        self._whole = metadata
+        for row in contents.writes:
+            self._write(thread_id, row)
 
-    def checkpoint(self, opening: Opening, header_size: int) -> None:
-        """One checkpoint's header and values."""
-        self._stored += header_size
+    def checkpoints(self, rows: Iterable[CheckpointRow], found: Iterable[Opening | CorruptDataError]) -> None:
+        """Some checkpoints' rows, and what they hold as far as it can be read."""
+        self._stored += sum(len(row.header) for row in rows)
+        for item in found:
+            if isinstance(item, CorruptDataError):
+                self._problems.append(_damage(item))
+            else:
+                self._checkpoint(item)
+
+    def stats(self) -> Stats:
+        """The sums, when all checkpoints are counted."""
+        contents = self._contents
+        for channel, keys in self._of_channel.items():
+            size = sum(contents.sizes.get(key, 0) for key in keys)
+            self._channels[channel] = self._channels[channel]._replace(bytes_stored=size)
+        return Stats(
+            int(contents.epoch is not None),
+            len(contents.outlines),
+            len(contents.writes),
+            len(contents.sizes),
+            self._stored,
+            self._whole,
+            self._channels,
+            self._problems,
+        )
+
+    def _write(self, thread_id: str, row: WriteRow) -> None:
+        self._stored += len(row.value)
+        try:
+            (write,) = proven_writes(thread_id, [row])
+        except CorruptDataError as error:
+            self._problems.append(_damage(error))
+        else:
+            self._whole += write.value.size()
+
+    def _checkpoint(self, opening: Opening) -> None:
         self._whole += opening.header_size()
         for channel, value in opening.header.values.items():
             size = value.size()
-            values, stored, whole = self._channels.get(channel, ChannelStats(0, 0, 0))
-            self._channels[channel] = ChannelStats(values + 1, stored, whole + size)
+            self._channels[channel] = self._channels.get(channel, _NOTHING).plus(ChannelStats(1, 0, size))
             self._of_channel.setdefault(channel, set()).update(value.segment_keys())
             self._whole += size if value.digest else 0  # a literal stands in the header, which is counted
 
-    def end_thread(self, contents: _Contents) -> None:
-        """Now each channel's segments are known."""
-        for channel, keys in self._of_channel.items():
-            values, stored, whole = self._channels[channel]
-            size = sum(contents.sizes.get(key, 0) for key in keys)
-            self._channels[channel] = ChannelStats(values, stored + size, whole)
-        self._of_channel.clear()
+
+class _Total:
+    """Sums over threads, each added when its transaction is over, which may have been run twice."""
+
+    def __init__(self) -> None:
+        self._counts = (0, 0, 0, 0, 0, 0)
+        self._channels: dict[str, ChannelStats] = {}
+        self._problems: list[Problem] = []
+
+    def add(self, one: Stats) -> None:
+        """One more thread."""
+        *counts, channels, problems = one
+        self._counts = tuple(map(add, self._counts, counts))
+        for channel, figures in channels.items():
+            self._channels[channel] = self._channels.get(channel, _NOTHING).plus(figures)
+        self._problems += problems
 
     def stats(self) -> Stats:
         """The sums."""
-        return Stats(
-            self._threads, self._checkpoints, self._writes, self._segments, self._stored, self._whole, self._channels
-        )
+        return Stats(*self._counts, self._channels, self._problems)
+
+
+_NOTHING = ChannelStats(0, 0, 0)
+
+
+def _damage(error: CorruptDataError) -> Problem:
+    return Problem("damaged", error.place, error.problem)

@@ -16,7 +16,7 @@ from threadmark.saver.decoding import decoded
 from threadmark.saver.kit import Kit
 from threadmark.saver.opening import Loaded, Opening, missing_headers
 from threadmark.saver.shelf import Shelf, fill
-from threadmark.store import Key, Outline, Scope, WriteRow
+from threadmark.store import CheckpointRow, Key, Outline, Scope, WriteRow
 
 _PAGE = 512
 _LARGE_PAGE = 4096
@@ -163,6 +163,29 @@ def whole(item: Opening | CorruptDataError) -> Loaded:
     return item.loaded()
 
 
+def openings(
+    kit: Kit, rows: Sequence[CheckpointRow], writes: Mapping[Key, Sequence[WriteRow]]
+) -> dict[Key, Opening | CorruptDataError]:
+    """Checkpoints that are about to be read; the errors of those whose rows are damaged."""
+    found: dict[Key, Opening | CorruptDataError] = {}
+    for row in rows:
+        key = (row.outline.ns, row.outline.id)
+        found[key] = _attempt(partial(Opening, row, writes.get(key, ()), kit.recall))
+    return found
+
+
+def open_headers(found: dict[Key, Opening | CorruptDataError], shelf: Shelf) -> None:
+    """Read their headers; where one is damaged, its error takes the checkpoint's place."""
+    for key, opening in found.items():
+        if isinstance(opening, Opening):
+            found[key] = _attempt(partial(_opened, opening, shelf))
+
+
+def good(found: Mapping[Key, Opening | CorruptDataError]) -> list[Opening]:
+    """Those without an error so far."""
+    return [opening for opening in found.values() if isinstance(opening, Opening)]
+
+
 def _of_thread(
     kit: Kit, thread: str, keys: Sequence[Key], shelf: Shelf
 ) -> Program[dict[Key, Opening | CorruptDataError]]:
@@ -171,16 +194,11 @@ def _of_thread(
     writes: dict[Key, list[WriteRow]] = {}
     for write in (yield from kit.store.writes(thread, keys)):
         writes.setdefault((write.ns, write.checkpoint_id), []).append(write)
-    found: dict[Key, Opening | CorruptDataError] = {}
-    for row in rows:
-        key = (row.outline.ns, row.outline.id)
-        found[key] = _attempt(partial(Opening, row, writes.get(key, ()), kit.recall))
-    headers = missing_headers(_good(found))
+    found = openings(kit, rows, writes)
+    headers = missing_headers(good(found))
     yield from fill(shelf, kit.store, thread, headers)
-    for key, opening in found.items():
-        if isinstance(opening, Opening):
-            found[key] = _attempt(partial(_opened, opening, shelf))
-    values = {key for opening in _good(found) for key in opening.value_keys()}
+    open_headers(found, shelf)
+    values = {key for opening in good(found) for key in opening.value_keys()}
     shelf.keep(headers | values)
     yield from fill(shelf, kit.store, thread, values)
     return found
@@ -196,10 +214,6 @@ def _attempt(read: Callable[[], Opening]) -> Opening | CorruptDataError:
         return read()
     except CorruptDataError as error:
         return error
-
-
-def _good(found: Mapping[Key, Opening | CorruptDataError]) -> list[Opening]:
-    return [opening for opening in found.values() if isinstance(opening, Opening)]
 
 
 def _matches(outline: Outline, wanted: Mapping[str, Any]) -> bool:

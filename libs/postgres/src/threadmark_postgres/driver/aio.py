@@ -28,8 +28,8 @@ class Lender(Protocol):
     def lend(self) -> Any:
         """An asyncio context that holds a connection in autocommit mode."""
 
-    async def forget_idle(self) -> None:
-        """Do not lend any connection that was opened before: the server has gone."""
+    async def forget_idle(self, longest: float) -> None:
+        """Do not lend any connection that was opened before: the server has gone. It takes so many seconds at most."""
 
     def close(self) -> None:
         """Close what is not the user's."""
@@ -66,7 +66,7 @@ class LoopPool:
                 self._take_back(connection)
             self._free.release()
 
-    async def forget_idle(self) -> None:
+    async def forget_idle(self, longest: float) -> None:  # noqa: ARG002 - it takes no time
         """Close all that nobody uses."""
         self._finish_idle()
 
@@ -115,6 +115,7 @@ class Given:
     def __init__(self, lend: Callable[[], Any], check: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
         self._lend = lend
         self._check = check
+        self._looking: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._made_on = running_loop()
 
@@ -146,11 +147,14 @@ class Given:
                 if not before and is_idle(connection):
                     await connection.set_autocommit(before)
 
-    async def forget_idle(self) -> None:
-        """Let a pool look for those that are broken, or each of them would have to fail an attempt of ours."""
+    async def forget_idle(self, longest: float) -> None:
+        """Let a pool look for those that are broken, for so long; see `blocking.Given`."""
         if self._check is not None:
             # A check that is stopped would lose the connections that it has taken out of the pool.
-            await asyncio.shield(asyncio.create_task(self._check()))
+            looking = asyncio.create_task(self._check())
+            self._looking.add(looking)
+            looking.add_done_callback(self._looking.discard)
+            await asyncio.wait([looking], timeout=longest)
 
     def close(self) -> None:
         """Nothing: they are the user's."""

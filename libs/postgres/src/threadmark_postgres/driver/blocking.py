@@ -32,8 +32,8 @@ class Lender(Protocol):
     def lend(self) -> Any:
         """A context that holds a connection in autocommit mode."""
 
-    def forget_idle(self) -> None:
-        """Do not lend any connection that was opened before: the server has gone."""
+    def forget_idle(self, longest: float) -> None:
+        """Do not lend any connection that was opened before: the server has gone. It takes so many seconds at most."""
 
     def close(self) -> None:
         """Close what is not the user's."""
@@ -65,18 +65,21 @@ class Pool:
                 self._take_back(connection)
             self._free.release()
 
-    def forget_idle(self) -> None:
+    def forget_idle(self, longest: float) -> None:  # noqa: ARG002 - it takes no time
         """Close all that nobody uses."""
+        self._finish_idle()
+
+    def close(self) -> None:
+        """Close all that nobody uses now, and the others when they come back."""
+        self._closed = True
+        self._finish_idle()
+
+    def _finish_idle(self) -> None:
         while self._idle:
             try:
                 self._idle.pop().close()
             except IndexError:  # somebody else was quicker
                 return
-
-    def close(self) -> None:
-        """Close all that nobody uses now, and the others when they come back."""
-        self._closed = True
-        self.forget_idle()
 
     def _connect(self) -> Connection:
         connection: Connection = psycopg.Connection.connect(**self._settings.connecting())
@@ -89,7 +92,7 @@ class Pool:
         else:
             connection.close()
         if self._closed:  # perhaps only just now
-            self.forget_idle()
+            self._finish_idle()
 
 
 class Given:
@@ -98,6 +101,11 @@ class Given:
     def __init__(self, lend: Callable[[], Any], check: Callable[[], None] | None = None) -> None:
         self._lend = lend
         self._check = check
+
+    @property
+    def is_pool(self) -> bool:
+        """Whether what is lent is nobody else's for that time; a single connection is at its user's hand."""
+        return self._check is not None
 
     @contextmanager
     def lend(self) -> Iterator[Connection]:
@@ -118,10 +126,16 @@ class Given:
                 if not before and is_idle(connection):
                     connection.autocommit = before
 
-    def forget_idle(self) -> None:
-        """Let a pool look for those that are broken, or each of them would have to fail an attempt of ours."""
+    def forget_idle(self, longest: float) -> None:
+        """Let a pool look for those that are broken, or each of them would have to fail an attempt of ours.
+
+        Of a server that has gone without a word, each connection takes as long as the parameters say that it was
+        opened with. So the pool goes on looking without us.
+        """
         if self._check is not None:
-            self._check()
+            looking = threading.Thread(target=self._check, name="threadmark-check", daemon=True)
+            looking.start()
+            looking.join(min(longest, threading.TIMEOUT_MAX))
 
     def close(self) -> None:
         """Nothing: they are the user's."""

@@ -15,7 +15,7 @@ from threadmark.program import Transaction
 from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.exchange import conversation
 from threadmark_postgres.driver.failures import Patience, is_for_all, tell_encoding, telling_who_may
-from threadmark_postgres.driver.parting import in_order
+from threadmark_postgres.driver.parting import in_order, on_thread
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.driver.sharing import Part
 from threadmark_postgres.migrations import CURRENT, format_of, migrate
@@ -32,7 +32,7 @@ class PostgresDriver:
     """Runs programs on a database, over pools of its own or over what the user gave."""
 
     def __init__(
-        self, settings: Settings, given: blocking.Lender | None = None, given_async: aio.Given | None = None
+        self, settings: Settings, given: blocking.Given | None = None, given_async: aio.Given | None = None
     ) -> None:
         self._settings = settings
         self._given = given
@@ -61,7 +61,9 @@ class PostgresDriver:
     async def arun(self, transaction: Transaction) -> Any:
         """Like `run`, for asyncio."""
         if self._given is not None:
-            return await asyncio.to_thread(self.run, transaction)
+            if self._given.is_pool:  # which lends the connection to nobody else before the thread gives it back
+                return await asyncio.to_thread(self.run, transaction)
+            return await on_thread(partial(self.run, transaction))
         if self._given_async is not None:
             # The connection is not ours to throw away: whoever is cancelled has it back as it was.
             return await in_order(self._arun_in_company(transaction))
@@ -121,11 +123,10 @@ class PostgresDriver:
                 return self._run_once(lender, transaction)
             except UnicodeEncodeError as error:
                 tell_encoding(error)
-                raise
             except psycopg.Error as error:
                 wait = patience.next_wait(error)
                 if is_for_all(error):
-                    lender.forget_idle()
+                    lender.forget_idle(patience.left)
             time.sleep(wait)
 
     async def _arun(self, transaction: Transaction) -> Any:
@@ -136,11 +137,10 @@ class PostgresDriver:
                 return await self._arun_once(lender, transaction)
             except UnicodeEncodeError as error:
                 tell_encoding(error)
-                raise
             except psycopg.Error as error:
                 wait = patience.next_wait(error)
                 if is_for_all(error):
-                    await lender.forget_idle()
+                    await lender.forget_idle(patience.left)
             await asyncio.sleep(wait)
 
     def _run_once(self, lender: blocking.Lender, transaction: Transaction) -> Any:

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import psycopg
 from psycopg import errors
@@ -57,16 +58,20 @@ class Patience:
         self._until = time.monotonic() + settings.timeout
         self._wait = 0.0
 
+    @property
+    def left(self) -> float:
+        """Seconds until it is over."""
+        return max(self._until - time.monotonic(), 0.0)
+
     def next_wait(self, error: psycopg.Error) -> float:
         """Seconds to wait before the next attempt; what the error means to the user is raised where none may help."""
         if not passes(error):
             raise translated(error, self._settings) from error
-        left = self._until - time.monotonic()
-        if left <= 0:
+        if self.left <= 0:
             raise StoreError(
                 f"{self._settings} could not be used for {self._settings.timeout:g} s: {_words(error)}"
             ) from error
-        wait = min(self._wait * random.uniform(0.5, 1.0), left)  # noqa: S311 - spreads callers, hides nothing
+        wait = min(self._wait * random.uniform(0.5, 1.0), self.left)  # noqa: S311 - spreads callers, hides nothing
         # The first attempt that fails may just have met a connection that was closed long ago.
         self._wait = min(max(2 * self._wait, _FIRST_WAIT), _LONGEST_WAIT)
         return wait
@@ -109,13 +114,14 @@ def translated(error: psycopg.Error, settings: Settings) -> ThreadmarkError:
     return StoreError(f"{settings}: {_words(error)}")
 
 
-def tell_encoding(error: UnicodeEncodeError) -> None:
-    """What it means to the user that a connection has no bytes for a text: those of ours have them for any."""
-    if error.encoding != "utf-8":
-        raise ConfigError(
-            f"the client_encoding of the connection given has no {error.object[error.start]!r} ({error}): "
-            "open it with client_encoding='UTF8'"
-        ) from error
+def tell_encoding(error: UnicodeEncodeError) -> NoReturn:
+    """Raise what it means to the user that a connection has no bytes for a text: those of ours have them for any."""
+    if error.encoding == "utf-8":
+        raise error
+    raise ConfigError(
+        f"the client_encoding of the connection given has no {error.object[error.start]!r} ({error}): "
+        "open it with client_encoding='UTF8'"
+    ) from error
 
 
 @contextmanager

@@ -1,9 +1,45 @@
 """Looking at what is stored: whether it is sound, and how much it is."""
 
+from typing import Any
+
 from threadmark.conformance.backend import World
 from threadmark.conformance.engine import Run, at, checkpoint, early_id, id_of
+from threadmark.model import Stats
+from threadmark.program import Driver, Program, Transaction
+from threadmark.store import Change, Scope, Store
 
 _LONG = "one message of a conversation, long enough to be a segment. " * 8
+
+
+class _Twice:
+    """A driver that runs every program twice, as one does whose connection breaks before the commit."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def run(self, transaction: Transaction) -> Any:
+        self._driver.run(transaction)
+        return self._driver.run(transaction)
+
+    async def arun(self, transaction: Transaction) -> Any:
+        await self._driver.arun(transaction)
+        return await self._driver.arun(transaction)
+
+    def close(self) -> None:
+        self._driver.close()
+
+    async def aclose(self) -> None:
+        await self._driver.aclose()
+
+
+async def _filled(world: World, *threads: str) -> Stats:
+    """What is counted of threads of four steps."""
+    for thread in threads:
+        run = Run(world.saver, thread)
+        for number in range(4):
+            await run.step({"a": f"{thread} {number} {_LONG}", "n": number})
+            await run.write(("a", _LONG))
+    return await world.saver.astats()
 
 
 async def a_sound_database_has_no_problems(world: World) -> None:
@@ -55,3 +91,49 @@ async def what_nothing_needs_any_more_is_named_and_swept(world: World) -> None:
     assert {problem.kind for problem in problems} <= {"orphan"}
     await world.saver.aprune(["thread"])
     assert (await world.another().averify()).problems == []
+
+
+async def damage_is_named_and_everything_else_is_counted(world: World) -> None:
+    def damage(store: Store) -> Program[None]:
+        outlines = yield from store.page(Scope("damaged"), None, 4)
+        rows = yield from store.rows("damaged", [(outlines[1].ns, outlines[1].id)])
+        writes = yield from store.writes("damaged", [(outlines[2].ns, outlines[2].id)])
+        foreign_row = rows[0]._replace(check=bytes(len(rows[0].check)))
+        foreign_write = writes[0]._replace(task_id="another")
+        yield from store.add(Change("damaged", None, 0, {}, [foreign_row], [foreign_write], None))
+
+    before = await _filled(world, "damaged", "sound")
+    sound = await world.saver.astats("sound")
+    assert before.problems == []
+    await world.in_store(damage)
+    counted, verified = await world.another().astats(), await world.another().averify()
+    assert sorted(counted.problems) == sorted(verified.problems)
+    assert [problem.kind for problem in counted.problems] == ["damaged", "damaged"]
+    assert all("'damaged'" in problem.place for problem in counted.problems)
+    assert counted[:4] == (2, 8, before.writes + 1, before.segments)
+    assert counted.channels["a"].values == before.channels["a"].values - 1
+    assert before.bytes_stored < counted.bytes_stored
+    assert sound.bytes_whole < counted.bytes_whole < before.bytes_whole
+    await world.saver.adelete_thread("damaged")
+    assert await world.another().astats() == sound
+
+
+async def checkpoints_whose_bytes_are_gone_are_named_and_the_others_counted(world: World) -> None:
+    def lose(store: Store) -> Program[None]:
+        sizes = yield from store.segment_sizes("damaged")
+        yield from store.remove("damaged", (), sorted(sizes))
+
+    await _filled(world, "damaged", "sound")
+    sound = await world.saver.astats("sound")
+    await world.in_store(lose)
+    counted = await world.another().astats()
+    assert {problem.kind for problem in counted.problems} == {"damaged"}
+    assert counted[:2] == (2, 8)
+    assert counted.segments == sound.segments
+    assert counted.channels["a"].bytes_stored == sound.channels["a"].bytes_stored
+    await world.saver.adelete_thread("damaged")
+
+
+async def what_is_read_twice_is_counted_once(world: World) -> None:
+    once = await _filled(world, "one", "two")
+    assert await world.behind(_Twice).astats() == once
