@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import threadmark
-from threadmark import ConfigError, MemorySaver
+from threadmark import ConfigError, MemorySaver, urls
 from threadmark_sqlite import SqliteSaver
 
 LIBS = Path(__file__).resolve().parents[2] / "libs"
@@ -60,6 +60,13 @@ def test_sqlite_is_opened_by_its_scheme(tmp_path: Path) -> None:
 def test_an_unknown_scheme_says_which_there_are() -> None:
     with pytest.raises(ConfigError, match=r"'mysql'.*memory.*sqlite.*threadmark-mysql"):
         threadmark.open("mysql://host/name")
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql"])
+def test_a_backend_that_is_missing_is_named_by_its_package(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(urls, "entry_points", lambda **_: ())
+    with pytest.raises(ConfigError, match=r"such as threadmark-postgres$"):
+        threadmark.open(f"{scheme}://host/name")
 
 
 def test_a_path_is_no_url_and_the_error_shows_one() -> None:

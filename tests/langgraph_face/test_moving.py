@@ -5,11 +5,14 @@ import sqlite3
 import sys
 from collections import UserDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypedDict
 
 import numpy as np
+import psycopg
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
@@ -26,7 +29,7 @@ from peer.records import one, record
 from peer.scenarios import conversations, deltas, failures, interrupts, subgraphs, travel
 from peer.states import Position
 from threadmark import MemorySaver, Serde, new_id
-from threadmark_langgraph import InMemorySaver, SqliteSaver, export, migrate
+from threadmark_langgraph import InMemorySaver, PostgresSaver, SqliteSaver, export, migrate
 from threadmark_langgraph.moving import __main__ as command
 
 FACE = Blocking()
@@ -202,6 +205,67 @@ def test_dry_run_reads_everything_and_stores_nothing(tmp_path: Path) -> None:
         assert list(target.list(None)) == []
 
 
+def new_database(folder: Path) -> str:
+    """The URL of a Postgres database without tables."""
+    return cluster().database("new" + "".join(filter(str.isalnum, folder.name)).lower())
+
+
+def relations(url: str) -> Any:
+    """How many tables and indexes of users a Postgres database has, and how many schemas."""
+    with psycopg.connect(url) as connection:
+        return connection.execute(
+            "SELECT (SELECT count(*) FROM pg_class WHERE oid >= 16384), (SELECT count(*) FROM pg_namespace)"
+        ).fetchone()
+
+
+@pytest.mark.parametrize("before", [None, "", "CREATE TABLE others (x)"], ids=["no file", "empty", "another's"])
+def test_dry_run_makes_nothing_in_sqlite(before: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "ours.db"
+    if before is not None:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(before)
+    there = {each: each.read_bytes() for each in tmp_path.iterdir()}
+    source = TheirMemory()
+    store(source, PLACE, checkpoint({"m": 1}))
+    with SqliteSaver(path) as target:
+        tried = migrate(source, target, dry_run=True)
+        assert (tried.checkpoints, tried.problems) == (1, [])
+        assert {each: each.read_bytes() for each in tmp_path.iterdir()} == there
+        assert migrate(source, target) == tried
+
+
+@pytest.mark.parametrize("schema", [None, "agents"])
+def test_dry_run_makes_nothing_in_postgres(schema: str | None, tmp_path: Path) -> None:
+    url = new_database(tmp_path)
+    there = relations(url)
+    source = TheirMemory()
+    store(source, PLACE, checkpoint({"m": 1}))
+    with PostgresSaver(url, schema=schema) as target:
+        tried = migrate(source, target, dry_run=True)
+        assert (tried.checkpoints, tried.problems) == (1, [])
+        assert relations(url) == there
+        assert migrate(source, target) == tried
+        assert migrate(source, target, dry_run=True).already_there == 1
+
+
+def test_dry_run_makes_nothing_on_the_way_back(tmp_path: Path) -> None:
+    url = new_database(tmp_path)
+    there = relations(url)
+    with (
+        SqliteSaver(tmp_path / "ours.db") as source,
+        TheirSqlite.from_conn_string(str(tmp_path / "theirs.db")) as file,
+        TheirPostgres.from_conn_string(url) as server,
+    ):
+        assert export(source, file, dry_run=True).checkpoints == 0
+        assert not (tmp_path / "ours.db").exists()
+        config = store(source, PLACE, checkpoint({"m": 1}))
+        tried = [export(source, target, dry_run=True) for target in (file, server)]
+        assert (tmp_path / "theirs.db").read_bytes() == b""
+        assert relations(url) == there
+        assert [export(source, target) for target in (file, server)] == tried
+        assert [channels(target, config) for target in (file, server)] == [{"m": 1}] * 2
+
+
 def test_dry_run_reports_what_cannot_be_stored() -> None:
     source, target = TheirMemory(serde=JsonPlusSerializer(pickle_fallback=True)), InMemorySaver()
     store(source, PLACE, checkpoint({"m": UserDict(a=1)}))
@@ -358,6 +422,24 @@ def test_class_that_may_not_be_loaded_is_reported_and_moves_when_it_may(tmp_path
         assert found["channel_values"] == {"here": Position(1, 2)}
 
 
+@pytest.mark.parametrize("module", ["shop_of_another_program", "__main__"])
+def test_class_that_is_not_found_is_reported_and_moves_where_it_is(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: Any = dataclass(type("Order", (), {"__annotations__": {"number": int}, "__module__": module}))
+    with their_sqlite(tmp_path) as source, InMemorySaver() as target:
+        store(source, PLACE, checkpoint({"order": order(1)}))
+        for dry_run in (True, False):
+            (problem,) = migrate(source, target, dry_run=dry_run).problems
+            assert f"{module}.Order cannot be imported here" in problem.reason
+        assert target.get_tuple(PLACE) is None
+        shop = sys.modules.get(module) or ModuleType(module)
+        monkeypatch.setitem(sys.modules, module, shop)
+        monkeypatch.setattr(shop, "Order", order, raising=False)
+        assert migrate(source, target).problems == []
+        assert channels(target, PLACE) == {"order": order(1)}
+
+
 def test_damaged_checkpoint_is_reported_and_the_others_move(tmp_path: Path) -> None:
     with their_sqlite(tmp_path) as source, InMemorySaver() as target:
         asyncio.run(travel.replay(FACE, source))
@@ -462,6 +544,16 @@ def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
     return end.value.code
 
 
+def problem_told(capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line that says what is wrong, below how the command is called."""
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    usage, _, problem = printed.err.partition(" error: ")
+    assert usage.startswith("usage: ")
+    assert len(problem.splitlines()) == 1
+    return problem
+
+
 def test_move_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with their_sqlite(tmp_path) as source:
         asyncio.run(travel.pydantic_state(FACE, source))
@@ -482,7 +574,9 @@ def test_command_makes_no_file_in_a_dry_run(
     monkeypatch.chdir(tmp_path)
     there = set(tmp_path.iterdir())
     assert run_command(monkeypatch, "theirs.db", url.format(tmp_path), "--dry-run") == 0
-    assert "1 checkpoints" in capsys.readouterr().out
+    first, counts = capsys.readouterr().out.splitlines()
+    assert "nothing was stored" in first
+    assert "1 checkpoints" in counts
     assert set(tmp_path.iterdir()) == there
     assert run_command(monkeypatch, "theirs.db", url.format(tmp_path)) == 0
     assert run_command(monkeypatch, "theirs.db", url.format(tmp_path), "--dry-run") == 0
@@ -497,9 +591,98 @@ def test_command_refuses_a_source_that_is_none(
         (tmp_path / "mistyped.db").write_bytes(content)
     monkeypatch.chdir(tmp_path)
     there = set(tmp_path.iterdir())
-    assert run_command(monkeypatch, "mistyped.db", "sqlite:///ours.db") == 2
-    assert "'mistyped.db'" in capsys.readouterr().err
+    for source in ("mistyped.db", "sqlite:///mistyped.db"):
+        assert run_command(monkeypatch, source, "sqlite:///ours.db") == 2
+        assert "'mistyped.db'" in problem_told(capsys)
     assert set(tmp_path.iterdir()) == there
+
+
+def test_command_takes_the_source_as_a_url_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
+    assert run_command(monkeypatch, f"sqlite:///{tmp_path}/theirs.db", f"sqlite:///{tmp_path}/ours.db") == 0
+
+
+def test_command_refuses_a_server_that_is_not_there_or_has_no_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for source, problem in (
+        ("postgresql://127.0.0.1:1/name", "the source cannot be read: "),
+        (new_database(tmp_path), "no tables with LangGraph's checkpoints"),
+    ):
+        assert run_command(monkeypatch, source, f"sqlite:///{tmp_path}/ours.db") == 2
+        assert problem in problem_told(capsys)
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        ("ours.db", "write 'sqlite:///ours.db'"),
+        ("sqlite:///missing/ours.db", "check that its folder exists"),
+        ("sqlite:///text.txt", "no SQLite database"),
+        ("mysql://host/name", "no backend for 'mysql'"),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_command_refuses_a_target_that_cannot_be(
+    target: str,
+    problem: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    dry_run: bool,
+) -> None:
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("no database" * 100)
+    there = set(tmp_path.iterdir())
+    assert run_command(monkeypatch, "theirs.db", target, *["--dry-run"] * dry_run) == 2
+    assert problem in problem_told(capsys)
+    assert set(tmp_path.iterdir()) == there
+
+
+@pytest.mark.parametrize(
+    ("named", "problem"),
+    [
+        ("peer.stats:Order", "the module 'peer.stats' cannot be imported"),
+        ("peer.states:Ordr", "no class 'Ordr': did you mean peer.states:Order?"),
+        ("peer.states:dataclass", "no class 'dataclass'"),
+        ("peer.states", "'peer.states' names no class: write module:Class"),
+        ("peer.states:", "names no class"),
+        (":Order", "names no class"),
+        (".states:Order", "cannot be imported"),
+        ("broken:Order", "'broken' cannot be imported (ZeroDivisionError: "),
+    ],
+)
+def test_command_refuses_a_class_that_is_none(
+    named: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
+    (tmp_path / "broken.py").write_text("1 / 0")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    there = set(tmp_path.iterdir())
+    assert run_command(monkeypatch, "theirs.db", "sqlite:///ours.db", "--allow", named) == 2
+    assert problem in problem_told(capsys)
+    assert set(tmp_path.iterdir()) == there
+
+
+def test_command_that_was_stopped_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
+    monkeypatch.setattr(command, "migrate", stop)
+    assert run_command(monkeypatch, str(tmp_path / "theirs.db"), "memory:") == 130
+    assert "stopped" in capsys.readouterr().err
 
 
 def test_command_says_which_package_is_missing(

@@ -210,6 +210,33 @@ def test_a_pool_size_that_cannot_be_is_refused(pool_size: Any) -> None:
         PostgresSaver("postgresql://nowhere", pool_size=pool_size)
 
 
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("schema", [None, "agents"])
+def test_asking_whether_a_database_is_there_makes_nothing(
+    url: str, tables: psycopg.Connection, schema: str | None, face: Callable[[threadmark.Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url, schema=schema) as saver:
+            calls = face(saver)
+            assert not await calls.aexists()
+            assert (await calls.aplaces(), await calls.astrays()) == ([], [])
+            assert made() == (0, 0)
+            end = await aplay(calls, "one", 1)
+            assert await calls.aexists()
+            (place,) = await calls.aplaces()
+            assert place.id == end["configurable"]["checkpoint_id"]
+
+    def made() -> Any:
+        relations = "(SELECT count(*) FROM pg_class WHERE relname LIKE 'threadmark%')"
+        schemas = "(SELECT count(*) FROM pg_namespace WHERE nspname = 'agents')"
+        return tables.execute(f"SELECT {relations}, {schemas}".encode()).fetchone()
+
+    asyncio.run(body())
+    assert made() > (0, 0)
+    with PostgresSaver(url, schema=schema) as saver:
+        assert saver.exists()
+
+
 @pytest.mark.parametrize("schema", ['quo"ted', "per%scent", "$1", "tm.thread", "Größe", 31 * "ö" + "o"])
 def test_a_schema_may_have_any_name(url: str, schema: str) -> None:
     with PostgresSaver(url, schema=schema) as saver:

@@ -10,7 +10,7 @@ from typing import Any
 import aiosqlite
 import pytest
 
-from threadmark import ConfigError, StoreError
+from threadmark import ConfigError, SchemaError, StoreError, ThreadmarkError
 from threadmark.conformance.engine import Run, at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
 
@@ -237,3 +237,65 @@ def test_durability_is_full_or_normal(tmp_path: Path) -> None:
         ):
             saver.get(at("thread"))
             assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
+
+
+def _nothing_is_there(saver: SqliteSaver) -> None:
+    assert not saver.exists()
+    assert (list(saver.places()), list(saver.strays())) == ([], [])
+
+
+async def _nothing_is_there_async(saver: SqliteSaver) -> None:
+    assert not await saver.aexists()
+    assert (list(await saver.aplaces()), list(await saver.astrays())) == ([], [])
+
+
+@pytest.mark.parametrize("before", [None, "", "CREATE TABLE theirs (x)"], ids=["no file", "empty", "theirs"])
+def test_asking_whether_a_database_is_there_makes_nothing(before: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+    if before is not None:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(before)
+    content = path.read_bytes() if before is not None else None
+    with SqliteSaver(path) as saver:
+        _nothing_is_there(saver)
+        asyncio.run(_nothing_is_there_async(saver))
+        assert (path.read_bytes() if path.exists() else None) == content
+        assert [each.name for each in tmp_path.iterdir()] == ["threads.db"] * path.exists()
+        _use(saver)
+        assert saver.exists()
+    with SqliteSaver(path) as saver:
+        assert saver.exists()
+
+
+def test_asking_makes_nothing_on_a_connection_of_the_user() -> None:
+    tables = "SELECT count(*) FROM sqlite_master"
+
+    async def main() -> None:
+        async with aiosqlite.connect(":memory:") as connection:
+            saver = SqliteSaver(connection)
+            await _nothing_is_there_async(saver)
+            assert list(await connection.execute_fetchall(tables)) == [(0,)]
+            await _use_async(saver)
+            assert await saver.aexists()
+
+    with closing(sqlite3.connect(":memory:")) as connection, SqliteSaver(connection) as saver:
+        _nothing_is_there(saver)
+        assert connection.execute(tables).fetchone() == (0,)
+        _use(saver)
+        assert saver.exists()
+    asyncio.run(main())
+
+
+def test_asking_whether_a_database_is_there_says_why_it_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("no database" * 100)
+    for path, problem in (
+        (tmp_path / "missing" / "threads.db", "folder"),
+        (tmp_path / "text.txt", "no SQLite database"),
+        (tmp_path, "cannot be opened"),
+    ):
+        with SqliteSaver(path) as saver, pytest.raises(ThreadmarkError, match=problem):
+            saver.exists()
+    with closing(sqlite3.connect(tmp_path / "theirs.db")) as connection:
+        connection.execute("PRAGMA application_id = 7")
+    with SqliteSaver(tmp_path / "theirs.db") as saver, pytest.raises(SchemaError, match="another application"):
+        saver.exists()

@@ -36,6 +36,15 @@ class CheckpointTuple(NamedTuple):
     pending_writes: list[PendingWrite] | None = None
 
 
+class Place(NamedTuple):
+    """Where a checkpoint stands, without its state."""
+
+    thread_id: str
+    ns: str
+    id: str
+    parent: str | None
+
+
 class DeltaChannelHistory(TypedDict):
     """What the ancestors of a checkpoint contributed to one channel, oldest first.
 

@@ -56,6 +56,8 @@ class Transaction(NamedTuple):
     writes: bool
     frees: bool = False
     """Whether it may remove so much that the driver should give space back."""
+    makes: bool = True
+    """Whether a database that has no tables yet, or no file, gets them first; otherwise the result there is None."""
 
 
 Operation = Generator[Transaction, Any, T]

@@ -12,6 +12,9 @@ from threadmark.saver import Saver
 
 GROUP = "threadmark.savers"
 
+_PACKAGES = {"postgresql": "postgres"}
+"""Schemes that are not the end of their package's name."""
+
 
 def open(url: str, **options: Any) -> Saver:  # noqa: A001 - read as `threadmark.open`
     """A saver for `memory:`, `sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://...` and others.
@@ -23,9 +26,10 @@ def open(url: str, **options: Any) -> Saver:  # noqa: A001 - read as `threadmark
         raise ConfigError(f"{url!r} is not a URL: write 'sqlite:///{url}' for a file")
     known = {entry.name: entry for entry in entry_points(group=GROUP)}
     if scheme not in known:
+        package = _PACKAGES.get(scheme, scheme)
         raise ConfigError(
             f"no backend for {scheme!r} URLs is installed (there are: {', '.join(sorted(known)) or 'none'}); "
-            f"install the package that has it, such as threadmark-{scheme}"
+            f"install the package that has it, such as threadmark-{package}"
         )
     saver = known[scheme].load()(url, **options)
     if not isinstance(saver, Saver):

@@ -101,19 +101,25 @@ MIGRATIONS = (
 CURRENT = MIGRATIONS[-1].number
 
 
-def is_current(place: str) -> Program[bool]:
-    """Whether nothing is to be done; SchemaError where the file is not ours, or of a later release."""
+def is_made(place: str) -> Program[bool]:
+    """Whether the tables are there, of whatever release; SchemaError where the file is not ours."""
     ((application_id,),) = yield Query(sql.GET_APPLICATION_ID)
     if application_id not in (0, sql.APPLICATION_ID):
         raise SchemaError(
             f"{place} belongs to another application (application_id {application_id:#x}): choose another file"
         )
+    return bool(application_id == sql.APPLICATION_ID)
+
+
+def is_current(place: str) -> Program[bool]:
+    """Whether nothing is to be done; SchemaError where the file is not ours, or of a later release."""
+    made = yield from is_made(place)
     ((number,),) = yield Query(sql.GET_FORMAT)
-    if application_id == sql.APPLICATION_ID and number > CURRENT:
+    if made and number > CURRENT:
         raise SchemaError(
             f"{place} has format {number}, this release knows formats up to {CURRENT}: upgrade threadmark-sqlite"
         )
-    return bool(application_id == sql.APPLICATION_ID and number == CURRENT)
+    return bool(made and number == CURRENT)
 
 
 def migrate(place: str) -> Program[None]:

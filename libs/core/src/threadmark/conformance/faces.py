@@ -12,6 +12,7 @@ from threadmark.model import (
     CheckpointTuple,
     Config,
     DeltaChannelHistory,
+    Place,
     Pruned,
     Stats,
     Verified,
@@ -103,6 +104,18 @@ class Blocking(Saver):
     async def astats(self, thread_id: str | None = None) -> Stats:
         """Like `stats`, for asyncio."""
         return await asyncio.to_thread(self.stats, thread_id)
+
+    async def aexists(self) -> bool:
+        """Like `exists`, for asyncio."""
+        return await asyncio.to_thread(self.exists)
+
+    async def aplaces(self) -> Sequence[Place]:
+        """Like `places`, for asyncio."""
+        return await asyncio.to_thread(self.places)
+
+    async def astrays(self) -> Sequence[Place]:
+        """Like `strays`, for asyncio."""
+        return await asyncio.to_thread(self.strays)
 
     async def areencrypt(self, thread_id: str | None = None) -> int:
         """Like `reencrypt`, for asyncio."""

@@ -12,12 +12,13 @@ from threadmark.model import (
     CheckpointTuple,
     Config,
     DeltaChannelHistory,
+    Place,
     Pruned,
     Stats,
     Verified,
 )
 from threadmark.program import Driver, arun, run
-from threadmark.saver import copying, delta, inspecting, listing, reading, removing, resealing, writing
+from threadmark.saver import copying, delta, inspecting, listing, reading, removing, resealing, surveying, writing
 from threadmark.saver.kit import SaverOptions, kit_of
 from threadmark.serde import Serializer
 from threadmark.store import Store
@@ -211,6 +212,30 @@ class Saver:
     async def astats(self, thread_id: str | None = None) -> Stats:
         """Like `stats`, for asyncio."""
         return await arun(self._driver, inspecting.stats(self._kit, thread_id))
+
+    def exists(self) -> bool:
+        """Whether the database is there, with its tables. Asking makes nothing; any other use would."""
+        return run(self._driver, surveying.exists(self._kit))
+
+    async def aexists(self) -> bool:
+        """Like `exists`, for asyncio."""
+        return await arun(self._driver, surveying.exists(self._kit))
+
+    def places(self) -> Sequence[Place]:
+        """Where every checkpoint stands, one that cannot be read included, newest first; nothing is made by asking."""
+        return run(self._driver, surveying.places(self._kit))
+
+    async def aplaces(self) -> Sequence[Place]:
+        """Like `places`, for asyncio."""
+        return await arun(self._driver, surveying.places(self._kit))
+
+    def strays(self) -> Sequence[Place]:
+        """Where pending writes stand whose checkpoint is not there; nothing is made by asking."""
+        return run(self._driver, surveying.strays(self._kit))
+
+    async def astrays(self) -> Sequence[Place]:
+        """Like `strays`, for asyncio."""
+        return await arun(self._driver, surveying.strays(self._kit))
 
     def reencrypt(self, thread_id: str | None = None) -> int:
         """Seal everything stored (of one thread) with the newest key; how many rows were sealed anew."""

@@ -1,26 +1,19 @@
 """What is to be moved.
 
-The checkpoints of LangGraph's own savers are found by their tables, those of ours by their outlines, so that one that
+The checkpoints of LangGraph's own savers are found by their tables, those of ours by their places, so that one that
 cannot be read hides no other. Any other saver lists them.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing
-from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
-from threadmark import Saver
-from threadmark.program import Operation, Transaction, run
-from threadmark.store import Outline as StoredOutline
-from threadmark.store import Scope, Store
 from threadmark_langgraph.checkpointer import Checkpointer
 from threadmark_langgraph.sends import lacks_sends, with_sends
-
-T = TypeVar("T")
 
 
 class Outline(NamedTuple):
@@ -38,7 +31,13 @@ class Outline(NamedTuple):
 
 
 class Source(Protocol):
-    """Where checkpoints come from."""
+    """Where checkpoints come from, or go to."""
+
+    def exists(self) -> bool:
+        """Whether the tables are there, as far as it is known. Nothing is made by asking."""
+
+    def make(self) -> None:
+        """Make the tables, where the saver leaves that to its user."""
 
     def outlines(self) -> list[Outline]:
         """All checkpoints, in any order."""
@@ -62,17 +61,17 @@ def source_of(saver: BaseCheckpointSaver[Any]) -> Source:
     """The way to read this saver that keeps most of what it holds."""
     names = {f"{kind.__module__}.{kind.__name__}" for kind in type(saver).__mro__}
     if "langgraph.checkpoint.sqlite.SqliteSaver" in names:
-        return _Tables(lambda: saver.cursor(transaction=False), "writes", "?")  # type: ignore[attr-defined]  # checked by its name
+        return _SqliteTables(saver)
     if "langgraph.checkpoint.postgres.PostgresSaver" in names:
-        return _Tables(lambda: _postgres_cursor(saver), "checkpoint_writes", "%s")
+        return _PostgresTables(saver)
     return _Outlined(saver) if isinstance(saver, Checkpointer) else _Listed(saver)
 
 
 class _Tables:
     """The tables of LangGraph's savers for SQLite and Postgres, which have the same columns."""
 
-    def __init__(self, cursor: Any, writes: str, mark: str) -> None:
-        self._cursor = cursor
+    def __init__(self, saver: Any, writes: str, mark: str) -> None:
+        self._saver = saver
         self._paths = (
             f"SELECT DISTINCT task_id, task_path FROM {writes} "
             f"WHERE thread_id = {mark} AND checkpoint_ns = {mark} AND checkpoint_id = {mark}"
@@ -84,8 +83,14 @@ class _Tables:
             f"AND checkpoints.checkpoint_id = {writes}.checkpoint_id) ORDER BY 1, 2, 3"
         )
 
+    def exists(self) -> bool:
+        raise NotImplementedError
+
+    def make(self) -> None:
+        self._saver.setup()
+
     def outlines(self) -> list[Outline]:
-        return [Outline(*row) for row in self._rows(_CHECKPOINTS)]
+        return [Outline(*row) for row in self._rows(_CHECKPOINTS)] if self.exists() else []
 
     def paths(self, outline: Outline, found: CheckpointTuple) -> dict[str, str]:
         if not found.pending_writes:
@@ -93,13 +98,45 @@ class _Tables:
         return dict(self._rows(self._paths, outline[:3]))
 
     def strays(self) -> list[Outline]:
-        return [Outline(thread_id, ns, gone, None) for thread_id, ns, gone in self._rows(self._strays)]
+        rows = self._rows(self._strays) if self.exists() else ()
+        return [Outline(thread_id, ns, gone, None) for thread_id, ns, gone in rows]
+
+    def _cursor(self) -> AbstractContextManager[Any]:
+        raise NotImplementedError
 
     def _rows(self, statement: str, values: Iterable[str] = ()) -> Iterator[tuple[Any, ...]]:
         with self._cursor() as cursor:
             rows = cursor.execute(statement, tuple(values)).fetchall()
         # The connection is the user's, and so is the shape of its rows.
         yield from (tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in rows)
+
+
+class _SqliteTables(_Tables):
+    def __init__(self, saver: Any) -> None:
+        super().__init__(saver, "writes", "?")
+
+    def exists(self) -> bool:
+        with closing(self._saver.conn.cursor()) as cursor:
+            return cursor.execute(_TABLE).fetchone() is not None
+
+    def _cursor(self) -> AbstractContextManager[Any]:
+        """The saver's own, which makes the tables, and brings old ones up to date."""
+        cursor: AbstractContextManager[Any] = self._saver.cursor(transaction=False)
+        return cursor
+
+
+class _PostgresTables(_Tables):
+    def __init__(self, saver: Any) -> None:
+        super().__init__(saver, "checkpoint_writes", "%s")
+
+    def exists(self) -> bool:
+        return bool(list(self._rows(_RELATION)))
+
+    def _cursor(self) -> AbstractContextManager[Any]:
+        connection = self._saver.conn
+        cursor: AbstractContextManager[Any]
+        cursor = _Borrowed(connection) if hasattr(connection, "getconn") else connection.cursor()
+        return cursor
 
 
 def holds_checkpoints(path: str) -> bool:
@@ -114,6 +151,7 @@ def holds_checkpoints(path: str) -> bool:
 
 
 _TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'checkpoints'"
+_RELATION = "SELECT 1 WHERE to_regclass('checkpoints') IS NOT NULL"
 _CHECKPOINTS = "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id FROM checkpoints"
 
 
@@ -122,6 +160,12 @@ class _Listed:
 
     def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
         self._saver = saver
+
+    def exists(self) -> bool:
+        return True
+
+    def make(self) -> None:
+        """Nothing: nobody knows how."""
 
     def outlines(self) -> list[Outline]:
         return [_outline(found) for found in self._saver.list(None)]
@@ -142,42 +186,14 @@ class _Outlined(_Listed):
         super().__init__(saver)
         self._stored = saver.saver
 
+    def exists(self) -> bool:
+        return self._stored.exists()
+
     def outlines(self) -> list[Outline]:
-        return _run(self._stored, _outlines)
+        return [Outline(*place) for place in self._stored.places()]
 
     def strays(self) -> list[Outline]:
-        return _run(self._stored, _strays)
-
-
-def _run(saver: Saver, operation: Callable[[Store], Operation[T]]) -> T:
-    return run(saver._driver, operation(saver._kit.store))  # noqa: SLF001 - no method of a saver reads outlines alone
-
-
-def _outlines(store: Store) -> Operation[list[Outline]]:
-    found: list[Outline] = []
-    last: StoredOutline | None = None
-    more = True
-    while more:
-        page = yield Transaction(partial(store.page, Scope(), last, _PAGE), writes=False)
-        found += [Outline(each.thread_id, each.ns, each.id, each.parent) for each in page]
-        more, last = len(page) == _PAGE, page[-1] if page else None
-    return found
-
-
-def _strays(store: Store) -> Operation[list[Outline]]:
-    written: set[tuple[str, str, str]] = set()
-    threads: list[str] = [""]
-    while threads:
-        threads = yield Transaction(partial(store.threads, threads[-1], _PAGE), writes=False)
-        for thread_id in threads:
-            rows = yield Transaction(partial(store.writes, thread_id, None), writes=False)
-            written.update((thread_id, row.ns, row.checkpoint_id) for row in rows)
-    # Looked for last, so that a checkpoint that has just come is none.
-    there = {outline[:3] for outline in (yield from _outlines(store))}
-    return [Outline(*place, None) for place in sorted(written - there)]
-
-
-_PAGE = 4096
+        return [Outline(*place) for place in self._stored.strays()]
 
 
 def _outline(found: CheckpointTuple) -> Outline:
@@ -198,7 +214,3 @@ class _Borrowed(AbstractContextManager[Any]):
 
     def __exit__(self, *error: object) -> None:
         self._lent.__exit__(*error)
-
-
-def _postgres_cursor(saver: Any) -> Any:
-    return _Borrowed(saver.conn) if hasattr(saver.conn, "getconn") else saver.conn.cursor()

@@ -4,6 +4,7 @@ Both may be stopped and started again: what is there already is compared and lef
 meanwhile, on either side; only where it did on both, its last checkpoint has a difference to report.
 """
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -35,12 +36,13 @@ def migrate(
         target: Where to. What it holds already is compared and left alone, so a stopped move can be repeated. Where
             the thread went on in the source, what its tasks wrote since is added.
         allow: Classes that the source's serializer may load besides those it allows by itself.
-        dry_run: Read everything and try in memory, one by one, whether it can be stored; store nothing.
+        dry_run: Read everything and try in memory, one by one, whether it can be stored; store nothing. In a target
+            that is not there yet, its file or its tables, everything would be new, and it is not made.
         progress: Called after each checkpoint with the number done and the number of all.
     """
     allowed = source.with_allowlist({(each.__module__, each.__qualname__) for each in allow}) if allow else source
     checkpointer = wrap(target) if isinstance(target, Saver) else target
-    return _Move(allowed, checkpointer, rename=False, dry_run=dry_run).run(progress)
+    return _Move(allowed, _ready(checkpointer, dry_run=dry_run), rename=False, dry_run=dry_run).run(progress)
 
 
 def export(
@@ -56,7 +58,7 @@ def export(
     serializer does not give back as it was is reported.
     """
     checkpointer = wrap(source) if isinstance(source, Saver) else source
-    return _Move(checkpointer, target, rename=True, dry_run=dry_run).run(progress)
+    return _Move(checkpointer, _ready(target, dry_run=dry_run), rename=True, dry_run=dry_run).run(progress)
 
 
 class _NotMoved(Exception):  # noqa: N818 - it never leaves this module
@@ -139,22 +141,34 @@ class _Move:
             raise _NotMoved(f"stored and read back, it differs in {problem}")
 
     def _read(self, outline: Outline) -> CheckpointTuple:
-        blocked: list[SerdeEvent] = []
-        stop = register_serde_event_listener(blocked.append)
+        events: list[SerdeEvent] = []
+        stop = register_serde_event_listener(events.append)
         try:
             with _refused("it cannot be read"):
                 found = read(self._from, outline)
         finally:
             stop()
-        names = sorted({f"{each['module']}.{each['name']}" for each in blocked if "blocked" in each["kind"]})
-        if names:
-            raise _NotMoved(f"its serializer was not allowed to load {', '.join(names)}: add to `allow`")
+        if blocked := _names(each for each in events if "blocked" in each["kind"]):
+            raise _NotMoved(f"its serializer was not allowed to load {blocked}: add to `allow` (--allow module:Class)")
+        # LangGraph's serializer gives the bare fields of an object whose class it does not find.
+        if missing := _names(each for each in events if not _is_found(each)):
+            raise _NotMoved(f"{missing} cannot be imported here: move where Python finds the application's modules")
         if found is None:
             raise _NotMoved("it was deleted meanwhile")
         return found
 
     def _difference(self, content: Content, there: CheckpointTuple) -> str | None:
         return difference(content, content_of(there), self._same)
+
+
+def _ready(target: BaseCheckpointSaver[Any], *, dry_run: bool) -> BaseCheckpointSaver[Any]:
+    """The target with its tables; in a dry run, one in memory for a target without any: a look would make them."""
+    there = source_of(target)
+    if not there.exists():
+        if dry_run:
+            return _in_memory(target)
+        there.make()
+    return target
 
 
 def _in_memory(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
@@ -184,6 +198,20 @@ def _parents_first(outlines: Iterable[Outline]) -> Iterator[Outline]:
             line.append(waiting.pop(ancestor[:3]))
             ancestor = waiting.get((ancestor.thread_id, ancestor.ns, ancestor.parent or ""))
         yield from reversed(line)
+
+
+def _names(events: Iterable[SerdeEvent]) -> str:
+    return ", ".join(sorted({f"{each['module']}.{each['name']}" for each in events}))
+
+
+def _is_found(event: SerdeEvent) -> bool:
+    """Whether the module of a class that was just loaded is there.
+
+    A class that another module lacks is one that LangGraph's serializer never finds, such as one inside a function. Of
+    the program itself it is more likely that the class is another program's.
+    """
+    module = sys.modules.get(event["module"])
+    return module is not None and (event["module"] != "__main__" or hasattr(module, event["name"]))
 
 
 @contextmanager

@@ -145,14 +145,14 @@ class PostgresDriver:
 
     def _run_once(self, lender: blocking.Lender, transaction: Transaction) -> Any:
         with lender.lend() as connection:
-            if not self._ready:
-                self._prepare(connection)
+            if not self._ready and not self._prepare(connection, makes=transaction.makes):
+                return None
             return self._transact(connection, transaction)
 
     async def _arun_once(self, lender: aio.Lender, transaction: Transaction) -> Any:
         async with lender.lend() as connection:
-            if not self._ready:
-                await self._aprepare(connection)
+            if not self._ready and not await self._aprepare(connection, makes=transaction.makes):
+                return None
             return await self._atransact(connection, transaction)
 
     def _transact(self, connection: blocking.Connection, transaction: Transaction) -> Any:
@@ -161,19 +161,27 @@ class PostgresDriver:
     async def _atransact(self, connection: aio.Connection, transaction: Transaction) -> Any:
         return await aio.converse(connection, conversation(transaction), prepare=self._settings.prepare)
 
-    def _prepare(self, connection: blocking.Connection) -> None:
+    def _prepare(self, connection: blocking.Connection, *, makes: bool) -> bool:
+        """Set the database up; False where it has no tables and is to get none."""
         found = self._transact(connection, self._checking())
+        if not (found or makes):
+            return False
         if found < CURRENT:
             with telling_who_may(self._settings, found):
                 self._transact(connection, self._migrating())
         self._ready = True
+        return True
 
-    async def _aprepare(self, connection: aio.Connection) -> None:
+    async def _aprepare(self, connection: aio.Connection, *, makes: bool) -> bool:
+        """Like `_prepare`, for asyncio."""
         found = await self._atransact(connection, self._checking())
+        if not (found or makes):
+            return False
         if found < CURRENT:
             with telling_who_may(self._settings, found):
                 await self._atransact(connection, self._migrating())
         self._ready = True
+        return True
 
     def _checking(self) -> Transaction:
         return Transaction(partial(format_of, self._settings.schema), writes=False)

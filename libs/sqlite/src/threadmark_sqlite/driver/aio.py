@@ -11,7 +11,7 @@ from threadmark.errors import ClosedError, ConfigError, StoreError
 from threadmark.program import Many, Query, Step, Transaction, aplay
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import Settings, habits, plain_text, translated
-from threadmark_sqlite.migrations import is_current, migrate
+from threadmark_sqlite.migrations import is_current, is_made, migrate
 
 
 class AiosqliteDriver:
@@ -75,25 +75,29 @@ class AiosqliteDriver:
                 connection.text_factory = plain_text
                 async with connection.cursor() as cursor:
                     cursor.row_factory = None
-                    if not self._prepared:
-                        await self._prepare(cursor)
-                        self._prepared = True
+                    if not self._prepared and not await self._prepare(cursor, makes=transaction.makes):
+                        return None
                     return await self._in_transaction(cursor, transaction)
             except sqlite3.Error as error:
                 raise translated(error, self._settings) from error
             finally:
                 connection.text_factory = users_factory
 
-    async def _prepare(self, cursor: aiosqlite.Cursor) -> None:
+    async def _prepare(self, cursor: aiosqlite.Cursor, *, makes: bool) -> bool:
+        """Set the database up; False where it has no tables and is to get none."""
         files = await (await cursor.execute(sql.FILES)).fetchall()
         path = next((path for _, name, path in files if name == "main"), "")
         self._settings = self._settings._replace(path=path or self._settings.path)
+        if not makes and not await aplay(is_made(str(self._settings)), partial(_execute, cursor)):
+            return False
         for statement in habits(self._settings):
             await cursor.execute(statement)
         if not await aplay(is_current(str(self._settings)), partial(_execute, cursor)):
             await cursor.execute(sql.INCREMENTAL_VACUUM)
             await cursor.execute(sql.WRITE_AHEAD_LOG)
             await self._in_transaction(cursor, Transaction(lambda: migrate(str(self._settings)), writes=True))
+        self._prepared = True
+        return True
 
     async def _in_transaction(self, cursor: aiosqlite.Cursor, transaction: Transaction) -> Any:
         if self._has_transaction():

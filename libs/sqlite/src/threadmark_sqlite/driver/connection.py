@@ -1,5 +1,6 @@
 """Opening SQLite connections, running programs on them, and what their errors mean."""
 
+import os
 import sqlite3
 import time
 from contextlib import closing
@@ -12,7 +13,7 @@ from urllib.parse import quote
 from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError
 from threadmark.program import Many, Query, Step, Transaction, play
 from threadmark_sqlite import sql
-from threadmark_sqlite.migrations import is_current, migrate
+from threadmark_sqlite.migrations import is_current, is_made, migrate
 
 
 class Settings(NamedTuple):
@@ -31,8 +32,14 @@ plain_text = methodcaller("decode", "utf-8", "surrogateescape")
 """How text columns are read: damaged text must reach the row's check, which names its place, and not fail before."""
 
 
-def connect(settings: Settings) -> sqlite3.Connection:
+class NotThereError(Exception):
+    """There is no file or there are no tables, and the transaction makes none."""
+
+
+def connect(settings: Settings, *, makes: bool = True) -> sqlite3.Connection:
     """A connection to the file, which is brought to the current format if need be."""
+    if not makes and _could_be_made(Path(settings.path)):
+        raise NotThereError
     try:
         connection = sqlite3.connect(
             settings.path, timeout=settings.timeout, isolation_level=None, check_same_thread=False
@@ -40,6 +47,8 @@ def connect(settings: Settings) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise translated(error, settings) from error
     try:
+        if not makes:
+            expect_made(connection, settings)
         prepare(connection, settings)
     except BaseException:
         connection.close()
@@ -75,6 +84,16 @@ def habits(settings: Settings) -> tuple[str, ...]:
         sql.SYNCHRONOUS[settings.durability],
         sql.WAL_SIZE_LIMIT,
     )
+
+
+def expect_made(connection: sqlite3.Connection, settings: Settings) -> None:
+    """Refuse a database without our tables, and leave it as it is."""
+    try:
+        made = play(is_made(str(settings)), partial(execute, connection))
+    except sqlite3.Error as error:
+        raise translated(error, settings) from error
+    if not made:
+        raise NotThereError
 
 
 def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
@@ -142,6 +161,11 @@ _MEANINGS = {
     sqlite3.SQLITE_READONLY: " is read-only: nothing can be stored in it",
     sqlite3.SQLITE_CANTOPEN: " cannot be opened: check that its folder exists and may be written",
 }
+
+
+def _could_be_made(path: Path) -> bool:
+    """Whether connecting would make the file; where it would fail, it tells why."""
+    return not path.exists() and os.access(path.parent, os.W_OK)
 
 
 def _cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:

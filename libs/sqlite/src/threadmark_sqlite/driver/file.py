@@ -12,6 +12,7 @@ from weakref import WeakSet
 from threadmark.errors import ClosedError, StoreError
 from threadmark.program import Transaction
 from threadmark_sqlite.driver.connection import (
+    NotThereError,
     Settings,
     connect,
     is_unchanging,
@@ -112,24 +113,26 @@ class _Handles:
         """Run a program that only reads; it sees one state of the database throughout."""
         with self._free:
             try:
-                connection = self._open()
+                connection = self._open(makes=transaction.makes)
                 if connection is None:
                     return read_unchanging(self._settings, transaction)
                 try:
                     return transact(connection, transaction)
                 finally:
                     self._idle.append(connection)
+            except NotThereError:
+                return None
             except sqlite3.Error as error:
                 raise translated(error, self._settings) from error
 
-    def _open(self) -> sqlite3.Connection | None:
+    def _open(self, *, makes: bool) -> sqlite3.Connection | None:
         """A connection to read with; None for a file that must be opened anew each time."""
         try:
             return self._idle.pop()
         except IndexError:
             pass
         try:
-            return connect(self._settings)
+            return connect(self._settings, makes=makes)
         except StoreError as error:
             if is_unchanging(self._settings, error):
                 return None

@@ -9,7 +9,15 @@ from typing import Any
 
 from threadmark.errors import ClosedError, StoreError
 from threadmark.program import Transaction
-from threadmark_sqlite.driver.connection import Settings, plain_text, prepare, transact, translated
+from threadmark_sqlite.driver.connection import (
+    NotThereError,
+    Settings,
+    expect_made,
+    plain_text,
+    prepare,
+    transact,
+    translated,
+)
 
 
 class SharedDriver:
@@ -26,8 +34,11 @@ class SharedDriver:
     def run(self, transaction: Transaction) -> Any:
         """Run the program in one transaction and return its result."""
         self._expect_own_process()
-        with self._lock, self._ready() as connection:
-            return transact(connection, transaction)
+        try:
+            with self._lock, self._ready(makes=transaction.makes) as connection:
+                return transact(connection, transaction)
+        except NotThereError:
+            return None
 
     async def arun(self, transaction: Transaction) -> Any:
         """Like `run`, for asyncio. The database is in memory: there is nothing to wait for."""
@@ -52,7 +63,7 @@ class SharedDriver:
             raise ClosedError("this saver's database is in the memory of the process that forked; use a file")
 
     @contextmanager
-    def _ready(self) -> Iterator[sqlite3.Connection]:
+    def _ready(self, *, makes: bool) -> Iterator[sqlite3.Connection]:
         connection = self._connection
         if connection is None:
             raise ClosedError("this saver was closed; open a new one")
@@ -62,6 +73,8 @@ class SharedDriver:
             users_factory = connection.text_factory
             try:
                 if not self._prepared:
+                    if not makes:
+                        expect_made(connection, self._settings)
                     prepare(connection, self._settings)
                     self._prepared = True
                 connection.text_factory = plain_text

@@ -4,7 +4,7 @@ from typing import Any
 
 from threadmark.conformance.backend import World
 from threadmark.conformance.engine import Run, at, checkpoint, early_id, id_of
-from threadmark.model import Stats
+from threadmark.model import Place, Stats
 from threadmark.program import Driver, Program, Transaction
 from threadmark.store import Change, Scope, Store
 
@@ -80,6 +80,36 @@ async def what_is_stored_is_counted(world: World) -> None:
     assert both.bytes_stored > one.bytes_stored > 0
     # A put stores what changed: thirty values that grow are stored in little more than the last one takes.
     assert one.bytes_whole > 5 * one.bytes_stored
+
+
+async def places_are_told_of_all_threads_and_namespaces(world: World) -> None:
+    expected = []
+    for thread in ("one", "tw\x00o"):
+        for ns in ("", "child"):
+            run, parent = Run(world.saver, thread, ns), None
+            for number in range(3):
+                made = id_of(await run.step({"n": number}))
+                expected.append(Place(thread, ns, made, parent))
+                parent = made
+    await Run(world.saver, "deleted").step({"a": 1})
+    await world.saver.adelete_thread("deleted")
+    for saver in (world.saver, world.another()):
+        assert sorted(await saver.aplaces(), key=str) == sorted(expected, key=str)
+        assert await saver.astrays() == []
+        assert await saver.aexists()
+
+
+async def writes_without_a_checkpoint_are_told(world: World) -> None:
+    run = Run(world.saver)
+    await run.step({"a": 1})
+    await run.write(("a", 2))
+    for ns in ("child", ""):
+        for task in ("first", "second"):
+            await world.saver.aput_writes(at("other", ns, early_id(1)), [("a", 1), ("b", 2)], task)
+    expected = [Place("other", ns, early_id(1), None) for ns in ("", "child")]
+    assert await world.another().astrays() == expected
+    await world.saver.aput(at("other", ""), checkpoint(checkpoint_id=early_id(1)), {}, {})
+    assert await world.saver.astrays() == expected[1:]
 
 
 async def what_nothing_needs_any_more_is_named_and_swept(world: World) -> None:

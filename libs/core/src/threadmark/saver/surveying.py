@@ -1,0 +1,42 @@
+"""Surveying: what there is, without its states, for tools that go through everything. Asking makes nothing."""
+
+from functools import partial
+
+from threadmark.model import Place
+from threadmark.program import Operation, Transaction
+from threadmark.saver.kit import Kit
+from threadmark.store import Outline, Scope
+
+_PAGE = 4096
+
+
+def exists(kit: Kit) -> Operation[bool]:
+    """Whether the database is there: any answer but None comes from its tables."""
+    answer = yield Transaction(partial(kit.store.threads, "", 1), writes=False, makes=False)
+    return answer is not None
+
+
+def places(kit: Kit) -> Operation[list[Place]]:
+    """The places of all checkpoints."""
+    found: list[Place] = []
+    last: Outline | None = None
+    more = True
+    while more:
+        page = yield Transaction(partial(kit.store.page, Scope(), last, _PAGE), writes=False, makes=False)
+        found += [Place(each.thread_id, each.ns, each.id, each.parent) for each in page or ()]
+        more, last = bool(page) and len(page) == _PAGE, page[-1] if page else None
+    return found
+
+
+def strays(kit: Kit) -> Operation[list[Place]]:
+    """The places of pending writes at which there is no checkpoint."""
+    written: set[tuple[str, str, str]] = set()
+    threads: list[str] | None = [""]
+    while threads:
+        threads = yield Transaction(partial(kit.store.threads, threads[-1], _PAGE), writes=False, makes=False)
+        for thread_id in threads or ():
+            rows = yield Transaction(partial(kit.store.writes, thread_id, None), writes=False)
+            written.update((thread_id, row.ns, row.checkpoint_id) for row in rows)
+    # Looked for last, so that a checkpoint that has just come is none.
+    there = {place[:3] for place in (yield from places(kit))}
+    return [Place(*place, None) for place in sorted(written - there)]
