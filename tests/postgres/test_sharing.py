@@ -431,6 +431,26 @@ def test_a_checkpoint_that_two_savers_stored_under_two_ranks_is_read_and_put_aga
         assert rows_of(tables, made["id"]) == 1
 
 
+def test_a_checkpoint_that_two_savers_rank_after_two_parents_is_stored_by_both_under_one_rank(
+    url: str, tables: psycopg.Connection
+) -> None:
+    usual = f"{url}?options=-c%20default_transaction_isolation%3Dread%5C%20committed"
+    with PostgresSaver(usual, combine=False) as saver, psycopg.connect(url) as holder:
+        first = saver.put(thread("one"), *step(1))
+        second = saver.put(first, *step(1))
+        made, *more = step(2)
+        made["id"] = f"0{made['id'][1:]}"  # the clock was set back
+        with ThreadPoolExecutor(2) as pool:
+            holder.execute("UPDATE threadmark_head SET rank = rank")  # so that neither sees what the other adds
+            work = [pool.submit(saver.put, parent, made, *more) for parent in (first, second)]
+            until(lambda: next(tables.execute(_HELD_UP))[0] == len(work))
+            holder.commit()
+            for each in work:
+                each.result()
+        assert rows_of(tables, made["id"]) == 1
+        assert saver.get(thread("one", made["id"]))
+
+
 def test_savers_that_begin_a_deleted_thread_anew_never_wait_in_a_circle(url: str, tables: psycopg.Connection) -> None:
     with PostgresSaver(url) as saver, PostgresSaver(url) as cold, psycopg.connect(url) as remover:
         play(saver, "one", 2)

@@ -243,7 +243,7 @@ _OF_SEVERAL = "= ANY (ARRAY(SELECT thread_id FROM change))"
 # itself. Adders of a thread share its row's lock. A row that a removal holds is passed over, so that nobody waits
 # here on account of others' threads; its change gets no judgement. `seen` is what was there before any lock and
 # `held` what is there with it: where the two differ the rest of the statement would still see the old state, so
-# nothing is added. Adders cannot wait for each other in a circle: all take their rows in the same order.
+# nothing is added. Adders cannot wait for each other in a circle: all take rows in one order (see decision 6).
 _ADD = f"""
 WITH change AS (
     SELECT *

@@ -20,9 +20,11 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.02, 2.0
 
 # By SQLSTATE. The server refuses for now: it starts, stops, recovers, is a standby, has no connection left,
 # or chose this transaction as the victim of a deadlock. Or a statement that the connection was thought to
-# know is not there or fits no more, where a new connection helps.
+# know is not there or fits no more, where a new connection helps. Or somebody was quicker to store the same checkpoint,
+# under another rank (23505): the next attempt sees that row, and replaces it.
 _PASSING = (
     "08",
+    "23505",
     "40",
     "57P01",
     "57P02",
