@@ -21,9 +21,9 @@ from threadmark.memory import MemorySaver
 from threadmark.model import (
     ChannelStats,
     Checkpoint,
+    CheckpointPlace,
     CheckpointTuple,
     DeltaChannelHistory,
-    Place,
     Problem,
     Pruned,
     Stats,
@@ -36,6 +36,7 @@ from threadmark.urls import open  # noqa: A004 - used as `threadmark.open`
 __all__ = [
     "ChannelStats",
     "Checkpoint",
+    "CheckpointPlace",
     "CheckpointTuple",
     "ClosedError",
     "ConfigError",
@@ -43,7 +44,6 @@ __all__ = [
     "DeltaChannelHistory",
     "ForbiddenTypeError",
     "MemorySaver",
-    "Place",
     "Problem",
     "Pruned",
     "Saver",

@@ -36,7 +36,7 @@ class CheckpointTuple(NamedTuple):
     pending_writes: list[PendingWrite] | None = None
 
 
-class Place(NamedTuple):
+class CheckpointPlace(NamedTuple):
     """Where a checkpoint stands, without its state."""
 
     thread_id: str

@@ -9,10 +9,10 @@ from typing import Any
 from threadmark.model import (
     ChannelVersions,
     Checkpoint,
+    CheckpointPlace,
     CheckpointTuple,
     Config,
     DeltaChannelHistory,
-    Place,
     Pruned,
     Stats,
     Verified,
@@ -109,11 +109,11 @@ class Blocking(Saver):
         """Like `exists`, for asyncio."""
         return await asyncio.to_thread(self.exists)
 
-    async def aplaces(self) -> Sequence[Place]:
+    async def aplaces(self) -> Sequence[CheckpointPlace]:
         """Like `places`, for asyncio."""
         return await asyncio.to_thread(self.places)
 
-    async def astrays(self) -> Sequence[Place]:
+    async def astrays(self) -> Sequence[CheckpointPlace]:
         """Like `strays`, for asyncio."""
         return await asyncio.to_thread(self.strays)
 

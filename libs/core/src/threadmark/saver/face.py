@@ -9,10 +9,10 @@ from typing import Any, Self, Unpack
 from threadmark.model import (
     ChannelVersions,
     Checkpoint,
+    CheckpointPlace,
     CheckpointTuple,
     Config,
     DeltaChannelHistory,
-    Place,
     Pruned,
     Stats,
     Verified,
@@ -221,19 +221,19 @@ class Saver:
         """Like `exists`, for asyncio."""
         return await arun(self._driver, surveying.exists(self._kit))
 
-    def places(self) -> Sequence[Place]:
+    def places(self) -> Sequence[CheckpointPlace]:
         """Where every checkpoint stands, one that cannot be read included, newest first; nothing is made by asking."""
         return run(self._driver, surveying.places(self._kit))
 
-    async def aplaces(self) -> Sequence[Place]:
+    async def aplaces(self) -> Sequence[CheckpointPlace]:
         """Like `places`, for asyncio."""
         return await arun(self._driver, surveying.places(self._kit))
 
-    def strays(self) -> Sequence[Place]:
+    def strays(self) -> Sequence[CheckpointPlace]:
         """Where pending writes stand whose checkpoint is not there; nothing is made by asking."""
         return run(self._driver, surveying.strays(self._kit))
 
-    async def astrays(self) -> Sequence[Place]:
+    async def astrays(self) -> Sequence[CheckpointPlace]:
         """Like `strays`, for asyncio."""
         return await arun(self._driver, surveying.strays(self._kit))
 

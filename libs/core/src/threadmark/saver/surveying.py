@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from threadmark.model import Place
+from threadmark.model import CheckpointPlace
 from threadmark.program import Operation, Transaction
 from threadmark.saver.kit import Kit
 from threadmark.store import Outline, Scope
@@ -16,19 +16,19 @@ def exists(kit: Kit) -> Operation[bool]:
     return answer is not None
 
 
-def places(kit: Kit) -> Operation[list[Place]]:
+def places(kit: Kit) -> Operation[list[CheckpointPlace]]:
     """The places of all checkpoints."""
-    found: list[Place] = []
+    found: list[CheckpointPlace] = []
     last: Outline | None = None
     more = True
     while more:
         page = yield Transaction(partial(kit.store.page, Scope(), last, _PAGE), writes=False, makes=False)
-        found += [Place(each.thread_id, each.ns, each.id, each.parent) for each in page or ()]
+        found += [CheckpointPlace(each.thread_id, each.ns, each.id, each.parent) for each in page or ()]
         more, last = bool(page) and len(page) == _PAGE, page[-1] if page else None
     return found
 
 
-def strays(kit: Kit) -> Operation[list[Place]]:
+def strays(kit: Kit) -> Operation[list[CheckpointPlace]]:
     """The places of pending writes at which there is no checkpoint."""
     written: set[tuple[str, str, str]] = set()
     threads: list[str] | None = [""]
@@ -39,4 +39,4 @@ def strays(kit: Kit) -> Operation[list[Place]]:
             written.update((thread_id, row.ns, row.checkpoint_id) for row in rows)
     # Looked for last, so that a checkpoint that has just come is none.
     there = {place[:3] for place in (yield from places(kit))}
-    return [Place(*place, None) for place in sorted(written - there)]
+    return [CheckpointPlace(*place, None) for place in sorted(written - there)]

@@ -4,7 +4,7 @@ from typing import Any
 
 from threadmark.conformance.backend import World
 from threadmark.conformance.engine import Run, at, checkpoint, early_id, id_of
-from threadmark.model import Place, Stats
+from threadmark.model import CheckpointPlace, Stats
 from threadmark.program import Driver, Program, Transaction
 from threadmark.store import Change, Scope, Store
 
@@ -89,7 +89,7 @@ async def places_are_told_of_all_threads_and_namespaces(world: World) -> None:
             run, parent = Run(world.saver, thread, ns), None
             for number in range(3):
                 made = id_of(await run.step({"n": number}))
-                expected.append(Place(thread, ns, made, parent))
+                expected.append(CheckpointPlace(thread, ns, made, parent))
                 parent = made
     await Run(world.saver, "deleted").step({"a": 1})
     await world.saver.adelete_thread("deleted")
@@ -106,7 +106,7 @@ async def writes_without_a_checkpoint_are_told(world: World) -> None:
     for ns in ("child", ""):
         for task in ("first", "second"):
             await world.saver.aput_writes(at("other", ns, early_id(1)), [("a", 1), ("b", 2)], task)
-    expected = [Place("other", ns, early_id(1), None) for ns in ("", "child")]
+    expected = [CheckpointPlace("other", ns, early_id(1), None) for ns in ("", "child")]
     assert await world.another().astrays() == expected
     await world.saver.aput(at("other", ""), checkpoint(checkpoint_id=early_id(1)), {}, {})
     assert await world.saver.astrays() == expected[1:]
