@@ -13,6 +13,8 @@ from threadmark.rope.tidy import MOST_LITERAL, SLACK, Pieces, tidied
 _KEPT = 24  # so many raw bytes, the shortest pieces, stay literals beside a new segment: counts mostly
 _AMENDED = 2048  # values up to this length may be amended,
 _AMENDS = 12  # by a manifest that takes so many times the square root of the value's length at most
+_CRUMBLED = 2  # where that is not enough, and it is of so many segments already, it becomes one again,
+_RESTLESS = 12  # unless more than one in so many bytes is new since the value before
 
 
 class Woven(NamedTuple):
@@ -47,7 +49,8 @@ def amend(data: bytes, source: Source | None, key: Callable[[bytes], bytes] = se
     """Express a value by the one before it, where nothing but the next one will be compared with it.
 
     A short one that changes in the same few places every time needs no segments for that: literals take fewer bytes,
-    and less time. Once they are too many, the value is woven like any other, so that they become a segment.
+    and less time. Once they are too many, the value is woven like any other, so that they become a segment; the next
+    time all of it becomes one, unless so much is new each time that this would soon have to be done again.
     """
     if source is None or len(data) > _AMENDED:
         return weave(data, [source] if source else [], key)
@@ -55,10 +58,12 @@ def amend(data: bytes, source: Source | None, key: Callable[[bytes], bytes] = se
     pieces = Pieces(slices)
     sizes = {piece.key: piece.size for piece in slices if piece.key != RAW}
     read = pieces.raw + sum(sizes.values())
-    if not sizes or pieces.raw + pieces.cost > _AMENDS * isqrt(len(data)) or read > 2 * len(data) + SLACK:
-        return _laid(data, tidied(slices), key)
-    parts = (data[piece.start :][: piece.length] if piece.key == RAW else piece for piece in slices)
-    return Woven(tuple(parts), {})
+    if sizes and pieces.raw + pieces.cost <= _AMENDS * isqrt(len(data)) and read <= 2 * len(data) + SLACK:
+        parts = (data[piece.start :][: piece.length] if piece.key == RAW else piece for piece in slices)
+        return Woven(tuple(parts), {})
+    literal = sum(len(part) for part in source.manifest if isinstance(part, bytes))
+    restless = (pieces.raw - literal) * _RESTLESS > len(data)
+    return _laid(data, tidied(slices), key) if restless or len(sizes) < _CRUMBLED else weave(data, [], key)
 
 
 def _laid(data: bytes, slices: list[Slice], key: Callable[[bytes], bytes]) -> Woven:
