@@ -209,14 +209,13 @@ class _Walk:
         if self.equal(at + ahead, start + ahead, most - same):
             return most  # mostly it is all or little, and what differs early is seen early
         stride = _GALLOP
-        while same < most:
+        while True:  # until the stretch that differs
             length = min(stride, most - same)
             ahead = -same - length if back else same
             if not self.equal(at + ahead, start + ahead, length):
                 return self.bisected(at, start, same, length, back=back)
             same += length
             stride *= _FASTER
-        return same
 
     def bisected(self, at: int, start: int, same: int, length: int, *, back: bool) -> int:
         """Like `measured`, where of `length` bytes after those that are the same, not all are."""

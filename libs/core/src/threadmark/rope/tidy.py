@@ -49,6 +49,14 @@ class Pieces:
         self.cost = _PART_COST * len(slices) + _SEGMENT_COST * len(used)
         """What every manifest that names them pays."""
 
+    def sizes(self, beside: frozenset[bytes] = frozenset()) -> dict[bytes, int]:
+        """How long each segment is that is read for the value alone."""
+        return {key: size for key, size, _, _ in self.slices if key in self.used and key not in beside}
+
+    def excess(self, beside: frozenset[bytes] = frozenset()) -> int:
+        """How many bytes more than allowed are read for the value."""
+        return sum(self.sizes(beside).values()) + self.raw - 2 * self.total - SLACK
+
     def without(self, keys: Collection[bytes]) -> "Pieces":
         """The same value with these segments' bytes raw."""
         return Pieces(made_raw(self.slices, [piece.key in keys for piece in self.slices])) if keys else self
@@ -74,11 +82,10 @@ def _without_tatters(pieces: Pieces) -> Pieces:
 
 def _without_waste(pieces: Pieces, beside: frozenset[bytes]) -> Pieces:
     """No more to be read than twice the value: the least used segments go first."""
-    used = pieces.used
-    sizes = {key: size for key, size, _, _ in pieces.slices if key in used and key not in beside}
-    excess = sum(sizes.values()) + pieces.raw - 2 * pieces.total - SLACK
+    excess = pieces.excess(beside)
     if excess <= 0:
         return pieces
+    used, sizes = pieces.used, pieces.sizes(beside)
     wasteful = set()
     for key in sorted(sizes, key=lambda key: used[key] / sizes[key]):
         if excess <= 0:

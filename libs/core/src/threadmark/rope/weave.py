@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from threadmark.rope.manifest import Manifest, Part, Slice, segment_key
 from threadmark.rope.reuse import RAW, Source, reused
-from threadmark.rope.tidy import MOST_LITERAL, SLACK, Pieces, tidied
+from threadmark.rope.tidy import MOST_LITERAL, Pieces, tidied
 
 _KEPT = 24  # so many raw bytes, the shortest pieces, stay literals beside a new segment: counts mostly
 _AMENDED = 2048  # values up to this length may be amended,
@@ -56,20 +56,19 @@ def amend(data: bytes, source: Source | None, key: Callable[[bytes], bytes] = se
         return weave(data, [source] if source else [], key)
     slices = reused(data, [source])
     pieces = Pieces(slices)
-    sizes = {piece.key: piece.size for piece in slices if piece.key != RAW}
-    read = pieces.raw + sum(sizes.values())
-    if sizes and pieces.raw + pieces.cost <= _AMENDS * isqrt(len(data)) and read <= 2 * len(data) + SLACK:
-        parts = (data[piece.start :][: piece.length] if piece.key == RAW else piece for piece in slices)
-        return Woven(tuple(parts), {})
+    if pieces.used and pieces.raw + pieces.cost <= _AMENDS * isqrt(len(data)) and pieces.excess() <= 0:
+        return _laid(data, slices, key, most_literal=pieces.raw)
     literal = sum(len(part) for part in source.manifest if isinstance(part, bytes))
     restless = (pieces.raw - literal) * _RESTLESS > len(data)
-    return _laid(data, tidied(slices), key) if restless or len(sizes) < _CRUMBLED else weave(data, [], key)
+    return _laid(data, tidied(slices), key) if restless or len(pieces.used) < _CRUMBLED else weave(data, [], key)
 
 
-def _laid(data: bytes, slices: list[Slice], key: Callable[[bytes], bytes]) -> Woven:
-    """Raw bytes as literals, and gathered in a new segment."""
+def _laid(
+    data: bytes, slices: list[Slice], key: Callable[[bytes], bytes], *, most_literal: int = MOST_LITERAL
+) -> Woven:
+    """Raw bytes as literals, and where they are more than that, gathered in a new segment."""
     raw = [piece for piece in slices if piece.key == RAW]
-    shortest = _shortest_gathered([piece.length for piece in raw])
+    shortest = _shortest_gathered([piece.length for piece in raw], most_literal)
     segment = b"".join([data[start : start + length] for _, _, start, length in raw if length >= shortest])
     name, size = key(segment) if segment else RAW, len(segment)
     manifest: list[Part] = []
@@ -86,10 +85,10 @@ def _laid(data: bytes, slices: list[Slice], key: Callable[[bytes], bytes]) -> Wo
     return Woven(tuple(manifest), {name: segment} if segment else {})
 
 
-def _shortest_gathered(lengths: list[int]) -> int:
+def _shortest_gathered(lengths: list[int], most_literal: int) -> int:
     """The length from which on raw pieces go into a new segment, if there are enough to be worth one."""
     total = sum(lengths)
-    if total <= MOST_LITERAL:
+    if total <= most_literal:
         return total + 1
     ascending = sorted(lengths)
     kept = bisect_right(list(accumulate(ascending)), _KEPT)

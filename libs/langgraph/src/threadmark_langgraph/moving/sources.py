@@ -5,6 +5,7 @@ cannot be read hides no other. Any other saver lists them.
 """
 
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing
 from typing import Any, NamedTuple, Protocol
@@ -67,7 +68,7 @@ def source_of(saver: BaseCheckpointSaver[Any]) -> Source:
     return _Outlined(saver) if isinstance(saver, Checkpointer) else _Listed(saver)
 
 
-class _Tables:
+class _Tables(ABC):
     """The tables of LangGraph's savers for SQLite and Postgres, which have the same columns."""
 
     def __init__(self, saver: Any, writes: str, mark: str) -> None:
@@ -83,8 +84,9 @@ class _Tables:
             f"AND checkpoints.checkpoint_id = {writes}.checkpoint_id) ORDER BY 1, 2, 3"
         )
 
+    @abstractmethod
     def exists(self) -> bool:
-        raise NotImplementedError
+        """Whether the tables are there."""
 
     def make(self) -> None:
         self._saver.setup()
@@ -101,8 +103,9 @@ class _Tables:
         rows = self._rows(self._strays) if self.exists() else ()
         return [Outline(thread_id, ns, gone, None) for thread_id, ns, gone in rows]
 
+    @abstractmethod
     def _cursor(self) -> AbstractContextManager[Any]:
-        raise NotImplementedError
+        """A cursor on the saver's connection."""
 
     def _rows(self, statement: str, values: Iterable[str] = ()) -> Iterator[tuple[Any, ...]]:
         with self._cursor() as cursor:
