@@ -19,7 +19,7 @@ from postgres.test_sharing import until
 from threadmark.program import Query
 from threadmark.store import Change, CheckpointRow, Outline, WriteRow, now
 from threadmark_postgres import PostgresSaver
-from threadmark_postgres.arrays import Portion, Texts, teach
+from threadmark_postgres.arrays import teach
 from threadmark_postgres.driver.sharing import together
 from threadmark_postgres.store import PostgresStore
 
@@ -28,6 +28,9 @@ Key = tuple[int, ...]
 
 Adding = Callable[[Iterable[Key]], Query]
 """The statement that adds the rows of these keys, in this order."""
+
+Probe = Callable[[Iterable[Key]], Query]
+"""A statement that takes the rows of these keys and no other rows."""
 
 
 def addition(changes: Iterable[Change]) -> Query:
@@ -70,17 +73,29 @@ def add_heads(keys: Iterable[Key]) -> Query:
 
 
 def add_checkpoints(keys: Iterable[Key]) -> Query:
-    return without_heads(
-        addition(
-            change_of(number, checkpoints=[checkpoint(*key) for key in group]) for number, group in by_thread(keys)
-        )
+    return addition(
+        change_of(number, checkpoints=[checkpoint(*key) for key in group]) for number, group in by_thread(keys)
     )
 
 
-def without_heads(query: Query) -> Query:
-    """A statement that adds checkpoints, but not their heads, which would be waited for first."""
-    *columns, needs = query.params
-    return query._replace(params=Portion((*columns, Texts([None] * len(needs)))))
+def take_heads(keys: Iterable[Key]) -> Query:
+    (key,) = keys
+    columns = [str(digit) for digit in key]
+    return Query(
+        "INSERT INTO threadmark_head (thread_id, ns, rank, needs) VALUES ($1, $2, '', '{}') "
+        "ON CONFLICT (thread_id, ns) DO UPDATE SET rank = threadmark_head.rank RETURNING 1",
+        columns,
+    )
+
+
+def take_checkpoints(keys: Iterable[Key]) -> Query:
+    (key,) = keys
+    return Query(
+        "INSERT INTO threadmark_checkpoint (thread_id, ns, rank, created_at, metadata, header, checksum) "
+        "VALUES ($1, $2, $3, 0, '{}', '', '') "
+        "ON CONFLICT (thread_id, ns, rank) DO UPDATE SET created_at = 0 RETURNING 1",
+        [str(digit) for digit in key],
+    )
 
 
 def add_writes(keys: Iterable[Key]) -> Query:
@@ -131,11 +146,11 @@ class Scene:
         assert under_way.done(), "it waits for somebody"
         under_way.result()
 
-    def is_held(self, add: Adding, key: Key) -> bool:
+    def is_held(self, take: Probe, key: Key) -> bool:
         """Whether somebody would have to wait who adds this row."""
         before = self._blocked()
         with self.session() as prober:
-            tried = self._workers.submit(run, prober, add([key]))
+            tried = self._workers.submit(run, prober, take([key]))
             until(lambda: tried.done() or self._blocked() > before)
             if tried.done():
                 tried.result()
@@ -182,12 +197,12 @@ def make_threads(scene: Scene, numbers: Iterable[int]) -> None:
         maker.commit()
 
 
-def taken_before(scene: Scene, add: Adding, middle: Key, others: Sequence[Key]) -> list[Key]:
+def taken_before(scene: Scene, add: Adding, take: Probe, middle: Key, others: Sequence[Key]) -> list[Key]:
     """Those of the other rows that a statement holds that waits for the middle one."""
     with scene.session() as adder, scene.session() as holder:
-        run(holder, add([middle]))
+        run(holder, take([middle]))
         waiting = scene.waits(partial(run, adder, add(shuffled([*others, middle]))))
-        held = [key for key in others if scene.is_held(add, key)]
+        held = [key for key in others if scene.is_held(take, key)]
         holder.rollback()
         waiting.result()
     return held
@@ -195,14 +210,22 @@ def taken_before(scene: Scene, add: Adding, middle: Key, others: Sequence[Key]) 
 
 def test_new_threads_are_made_in_order(scene: Scene) -> None:
     before, behind = [(number,) for number in range(1, 5)], [(number,) for number in range(6, 10)]
-    assert taken_before(scene, add_threads, (5,), before + behind) == before
+    assert taken_before(scene, add_threads, add_threads, (5,), before + behind) == before
 
 
-@pytest.mark.parametrize(("add", "columns"), [(add_segments, 2), (add_heads, 2), (add_checkpoints, 3), (add_writes, 5)])
-def test_rows_are_added_in_order(scene: Scene, add: Adding, columns: int) -> None:
+@pytest.mark.parametrize(
+    ("add", "take", "columns"),
+    [
+        (add_segments, add_segments, 2),
+        (add_heads, take_heads, 2),
+        (add_checkpoints, take_checkpoints, 3),
+        (add_writes, add_writes, 5),
+    ],
+)
+def test_rows_are_added_in_order(scene: Scene, add: Adding, take: Probe, columns: int) -> None:
     make_threads(scene, (4, 5, 6))
     before, middle, behind = around(columns)
-    assert taken_before(scene, add, middle, before + behind) == before
+    assert taken_before(scene, add, take, middle, before + behind) == before
 
 
 def test_a_head_is_that_of_the_greatest_rank(scene: Scene, tables: psycopg.Connection) -> None:
@@ -223,17 +246,17 @@ def write_and_segment() -> Query:
 @pytest.mark.parametrize(
     ("add_all", "rows"),
     [
-        (put_and_segment, [(add_heads, (5, 5)), (add_checkpoints, (5, 5, 5)), (add_segments, (5, 5))]),
+        (put_and_segment, [(take_checkpoints, (5, 5, 5)), (take_heads, (5, 5)), (add_segments, (5, 5))]),
         (write_and_segment, [(add_writes, (5, 5, 5, 5, 5)), (add_segments, (5, 5))]),
     ],
 )
-def test_tables_are_taken_in_order(scene: Scene, add_all: Callable[[], Query], rows: list[tuple[Adding, Key]]) -> None:
+def test_tables_are_taken_in_order(scene: Scene, add_all: Callable[[], Query], rows: list[tuple[Probe, Key]]) -> None:
     make_threads(scene, [5])
-    for place, (add, key) in enumerate(rows):
+    for place, (take, key) in enumerate(rows):
         with scene.session() as adder, scene.session() as holder:
-            run(holder, add([key]))
+            run(holder, take([key]))
             waiting = scene.waits(partial(run, adder, add_all()))
-            others = [row for row in rows if row != (add, key)]
+            others = [row for row in rows if row != (take, key)]
             assert [row for row in others if scene.is_held(*row)] == rows[:place]
             holder.rollback()
             waiting.result()
@@ -255,9 +278,10 @@ def test_a_removal_takes_the_thread_before_it_reads_and_nothing_before_that(
     with PostgresSaver(url) as saver, scene.session() as adder:
         for name in "abc":
             play(saver, name, 3)
-        run(adder, without_heads(addition([change_of("b", checkpoints=[older])])))
+        run(adder, addition([change_of("b", checkpoints=[older])]))
         waiting = scene.waits(partial(remove, saver))
-        assert all(scene.is_free(table) for table in ("segment", "checkpoint", "head", "write"))
+        assert all(scene.is_free(table) for table in ("segment", "checkpoint", "write"))
+        assert scene.is_free("head", "thread_id <> 'b'")  # whoever adds has that of b
         assert scene.is_free("thread", "thread_id <> 'b'")
         adder.commit()
         waiting.result()

@@ -14,7 +14,7 @@ import msgpack
 from threadmark.digests import CHECK_SIZE
 from threadmark.errors import CorruptDataError
 from threadmark.program import Program
-from threadmark.store import Added, Change, CheckpointRow, Found, Key, Outline, Scope, Store, WriteRow
+from threadmark.store import Added, Change, CheckpointRow, Found, Head, Key, Outline, Scope, Store, WriteRow
 
 if TYPE_CHECKING:
     from threadmark.sealing import Keyring  # needs an optional extra
@@ -37,9 +37,11 @@ class SealedStore(Store):
         found = yield from self._store.find(thread_id, ns, checkpoint_id)
         if found is None:
             return None
-        writes = [self._open_write(thread_id, row) for row in found.writes]
-        segments = self._open_segments(thread_id, found.segments)
-        return Found(found.epoch, self._open_row(found.row), writes, segments)
+        return found._replace(
+            row=self._open_row(found.row) if found.row else None,
+            writes=[self._open_write(thread_id, row) for row in found.writes],
+            segments=self._open_segments(thread_id, found.segments),
+        )
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         sealed = yield from self._store.segments(thread_id, keys)
@@ -71,17 +73,21 @@ class SealedStore(Store):
         return self._store.lock(thread_id)
 
     def add(self, change: Change) -> Program[Added]:
-        thread_id = change.thread_id
-        return self._store.add(
-            change._replace(
-                segments={
-                    key: self._keyring.seal(data, _where("segment", thread_id, key))
-                    for key, data in change.segments.items()
-                },
-                checkpoints=[self._seal_row(row) for row in change.checkpoints],
-                writes=[self._seal_write(thread_id, row) for row in change.writes],
-            )
-        )
+        added = yield from self._store.add(self._seal_change(change))
+        return self._open_added(change.thread_id, added)
+
+    def replace(self, change: Change) -> Program[Added]:
+        added = yield from self._store.replace(self._seal_change(change))
+        return self._open_added(change.thread_id, added)
+
+    def heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+        return self._store.heads(thread_id, ns)
+
+    def counted_heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+        return self._store.counted_heads(thread_id, ns)
+
+    def damage(self) -> Program[list[tuple[str, str]]]:
+        return self._store.damage()
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         return self._store.segment_sizes(thread_id)
@@ -157,6 +163,22 @@ class SealedStore(Store):
     def _strictly_opened_write(self, thread_id: str, row: WriteRow) -> WriteRow:
         self._keyring.open(row.value, _where("write", thread_id, *row[:4]))
         return self._open_write(thread_id, row)
+
+    def _seal_change(self, change: Change) -> Change:
+        thread_id = change.thread_id
+        return change._replace(
+            segments={
+                key: self._keyring.seal(data, _where("segment", thread_id, key))
+                for key, data in change.segments.items()
+            },
+            checkpoints=[self._seal_row(row) for row in change.checkpoints],
+            writes=[self._seal_write(thread_id, row) for row in change.writes],
+        )
+
+    def _open_added(self, thread_id: str, added: Added) -> Added:
+        if not added.replaced_writes:
+            return added
+        return added._replace(replaced_writes=[self._open_write(thread_id, row) for row in added.replaced_writes])
 
     def _seal_row(self, row: CheckpointRow) -> CheckpointRow:
         outline = row.outline

@@ -64,9 +64,20 @@ class Found(NamedTuple):
     """A checkpoint, its writes, and those segments that the backend could fetch in the same go."""
 
     epoch: int
-    row: CheckpointRow
+    row: CheckpointRow | None
+    """None where the newest was asked for, `newest` is recorded, and there is no checkpoint at all."""
     writes: Sequence[WriteRow]
     segments: Mapping[bytes, bytes]
+    newest: str | None = None
+    """The greatest rank of the namespace as it is recorded beside the rows; None where the newest was not asked for."""
+
+
+class Head(NamedTuple):
+    """How many checkpoints a namespace has, and the greatest rank of them: as recorded, or as counted."""
+
+    ns: str
+    newest: str
+    checkpoints: int
 
 
 class Scope(NamedTuple):
@@ -104,16 +115,22 @@ class Added(NamedTuple):
     """What became of a Change."""
 
     epoch: int
-    """The thread's epoch. Where it is not the one the change counted on, nothing was added."""
+    """The thread's epoch afterwards. Where it was not the one the change counted on, nothing was added."""
     too_late: bool = False
     """The thread was deleted, with the checkpoint that the change continues; nothing was added."""
+    exists: bool = False
+    """A checkpoint of the change is there already; `replace` is for that."""
+    replaced: bool = False
+    """A checkpoint took the place of one with another header, and the epoch ended: nobody may count on the old one."""
+    replaced_writes: Sequence[WriteRow] = ()
+    """Writes of the change that took the place of others, each with the value that the other one had."""
 
 
 class Store(Protocol):
     """The operations of a backend."""
 
     def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
-        """The checkpoint with this id, or the one with the greatest rank."""
+        """The checkpoint with this id, or the one with the greatest rank; None where nothing is there or recorded."""
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         """The stored bytes of these segments; a missing one is left out."""
@@ -142,9 +159,21 @@ class Store(Protocol):
     def add(self, change: Change) -> Program[Added]:
         """Add the rows of one change; see `Change` and `Added`.
 
-        A checkpoint replaces one of the same key, and so does a write of a special channel; another write leaves
-        the one that is there.
+        A write with a negative `idx` replaces one of the same key, another write leaves the one that is there. The heads
+        of the namespaces are brought up to date.
         """
+
+    def replace(self, change: Change) -> Program[Added]:
+        """Like `add`, and a checkpoint replaces one of the same key. It locks the thread."""
+
+    def heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+        """What is recorded of the namespace (of all of the thread's for None); a namespace without rows has none."""
+
+    def counted_heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+        """The same, counted from the checkpoints that are there."""
+
+    def damage(self) -> Program[list[tuple[str, str]]]:
+        """What is damaged and belongs to no thread, as (place, problem): lost rows, the database's own structures."""
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         """The stored size of every segment of the thread."""
@@ -159,4 +188,4 @@ class Store(Protocol):
         """Let the target thread, which exists, have all segments of the source thread."""
 
     def threads(self, after: str, limit: int) -> Program[list[str]]:
-        """The next thread ids greater than `after`, in ascending order."""
+        """The next thread ids greater than `after`, in ascending order: live threads, and those that have heads."""

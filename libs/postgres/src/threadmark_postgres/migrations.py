@@ -120,6 +120,23 @@ MIGRATIONS = (
         "runs",
         statements=("CREATE INDEX threadmark_checkpoint_run ON tm.checkpoint (run) WHERE run IS NOT NULL",),
     ),
+    Migration(
+        3,
+        "counts",
+        statements=(
+            "ALTER TABLE tm.head ADD COLUMN checkpoints bigint NOT NULL DEFAULT 0",
+            """
+            INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints)
+            SELECT thread_id, ns, max(rank), '{}', count(*)
+            FROM tm.checkpoint
+            GROUP BY thread_id, ns
+            ON CONFLICT (thread_id, ns) DO UPDATE
+            SET needs = CASE WHEN h.rank = excluded.rank THEN h.needs ELSE excluded.needs END,
+                rank = excluded.rank,
+                checkpoints = excluded.checkpoints
+            """,
+        ),
+    ),
 )
 
 CURRENT = MIGRATIONS[-1].number

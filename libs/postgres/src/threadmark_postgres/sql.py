@@ -60,10 +60,15 @@ SET live = true
 WHERE thread_id = $1::text
 """
 
+# A thread that has a head but no row of its own was damaged, and is to be looked at as well.
 THREADS = """
 SELECT thread_id
 FROM tm.thread
 WHERE live AND thread_id > $1::text
+UNION
+SELECT thread_id
+FROM tm.head
+WHERE thread_id > $1::text
 ORDER BY thread_id
 LIMIT $2::bigint
 """
@@ -120,7 +125,14 @@ SELECT 2, NULL, NULL, NULL, NULL, NULL, NULL, s.data, s.key, NULL
 FROM tm.segment AS s
 WHERE s.thread_id = $1::text AND s.key = ANY (ARRAY(SELECT key FROM needed))
 """
-FIND_NEWEST = _FIND.format(choice=_NEWEST)
+# The head stands by itself: where the thread or its checkpoints are not found, it tells that they should be.
+FIND_NEWEST = f"""
+{_FIND.format(choice=_NEWEST)}
+UNION ALL
+SELECT 3, NULL, NULL, h.rank, NULL, NULL, NULL, NULL, NULL, NULL
+FROM tm.head AS h
+WHERE h.thread_id = $1::text AND h.ns = $2::text
+"""
 # Where a clock was set back, two callers that put one checkpoint at once after different parents may have stored it
 # under two ranks; the next put of it leaves one.
 FIND = _FIND.format(
@@ -217,6 +229,36 @@ CHAIN = _CHAIN.format(
     """
 )
 
+HEADS = """
+SELECT ns, rank, checkpoints
+FROM tm.head
+WHERE thread_id = $1::text AND ($2::text IS NULL OR ns = $2::text)
+"""
+
+COUNTED_HEADS = """
+SELECT c.ns, max(c.rank), count(*)
+FROM tm.checkpoint AS c
+WHERE c.thread_id = $1::text AND ($2::text IS NULL OR c.ns = $2::text)
+    AND EXISTS (SELECT FROM tm.thread AS t WHERE t.thread_id = $1::text AND t.live)
+GROUP BY c.ns
+"""
+
+LOST_ROWS = """
+SELECT kind, count(*)
+FROM (
+    SELECT 'checkpoint' AS kind, thread_id
+    FROM tm.checkpoint
+    UNION ALL
+    SELECT 'write', thread_id
+    FROM tm.write
+    UNION ALL
+    SELECT 'segment', thread_id
+    FROM tm.segment
+) AS kept
+WHERE NOT EXISTS (SELECT FROM tm.thread AS t WHERE t.thread_id = kept.thread_id AND t.live)
+GROUP BY kind
+"""
+
 # A page of outlines: the clauses that a scope asks for are joined by AND.
 PAGE = f"""
 SELECT c.thread_id, {_OUTLINE}
@@ -307,11 +349,12 @@ WITH change AS (
 )
 """
 _JUDGEMENT = """
-SELECT number, epoch, live, steady, too_late
+SELECT number, epoch, live, steady, too_late, {outcome}
 FROM judged
 """
 
-# A checkpoint that is stored again may get another rank, so the row of its old rank goes first. Here and below, the
+# A checkpoint that is there already, perhaps under another rank, is not touched here: it may have another header, which
+# others count on, so whoever replaces it takes the thread for itself (`PostgresStore.replace`). Here and below, the
 # conditions with ANY say again what the joins say, because only they surely become look-ups in an index.
 ADD_CHECKPOINTS = f"""
 {_ADD}, given AS (
@@ -321,71 +364,142 @@ ADD_CHECKPOINTS = f"""
         $14::text[], $15::bytea[], $16::bytea[], $17::bigint[], $18::text[]
     ) AS fresh (number, ns, id, rank, parent, created_at, metadata, header, checksum, run, needs)
     JOIN proven ON proven.number = fresh.number
-    ORDER BY proven.thread_id, fresh.ns, fresh.rank
-), outranked AS (
-    DELETE FROM tm.checkpoint AS c
-    USING given
-    WHERE c.thread_id = given.thread_id AND c.ns = given.ns AND c.rank = given.id AND c.id IS NULL
-        AND c.thread_id {_OF_ONE}
+), ranked_otherwise AS (
+    SELECT given.number
+    FROM given
+    JOIN tm.checkpoint AS c
+        ON c.thread_id = given.thread_id AND c.ns = given.ns AND c.rank = given.id AND c.id IS NULL
+    WHERE c.thread_id {_OF_ONE}
         AND c.ns = ANY (ARRAY(SELECT ns FROM given))
         AND c.rank = ANY (ARRAY(SELECT id FROM given))
-    RETURNING c.rank
-), renamed AS (
-    DELETE FROM tm.checkpoint AS c
-    USING given
-    WHERE c.thread_id = given.thread_id AND c.ns = given.ns AND c.rank <> given.rank
+    UNION ALL
+    SELECT given.number
+    FROM given
+    JOIN tm.checkpoint AS c
+        ON c.thread_id = given.thread_id AND c.ns = given.ns AND c.rank <> given.rank
         AND c.id = coalesce(given.id, given.rank)
-        AND c.thread_id {_OF_ONE}
+    WHERE c.thread_id {_OF_ONE}
         AND c.ns = ANY (ARRAY(SELECT ns FROM given))
         AND c.id = ANY (ARRAY(SELECT coalesce(id, rank) FROM given))
-    RETURNING c.rank
+), fresh AS (
+    SELECT DISTINCT ON (thread_id, ns, rank) *
+    FROM given
+    WHERE number NOT IN (SELECT number FROM ranked_otherwise)
+    ORDER BY thread_id, ns, rank, number
 ), added AS (
-    INSERT INTO tm.checkpoint AS c
+    INSERT INTO tm.checkpoint
         (thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)
     SELECT thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run
-    FROM given
-    WHERE (SELECT count(*) FROM outranked) + (SELECT count(*) FROM renamed) >= 0
-    ON CONFLICT (thread_id, ns, rank) DO UPDATE
-    SET id = excluded.id,
-        parent = excluded.parent,
-        created_at = excluded.created_at,
-        metadata = excluded.metadata,
-        header = excluded.header,
-        checksum = excluded.checksum,
-        run = excluded.run
+    FROM fresh
+    ORDER BY thread_id, ns, rank
+    ON CONFLICT DO NOTHING
+    RETURNING thread_id, ns, rank
+), counted AS (
+    SELECT number, thread_id, ns, rank, needs
+    FROM added
+    JOIN fresh USING (thread_id, ns, rank)
 ), headed AS (
-    INSERT INTO tm.head AS h (thread_id, ns, rank, needs)
-    SELECT DISTINCT ON (thread_id, ns) thread_id, ns, rank, needs::bytea[]
-    FROM given
-    WHERE needs IS NOT NULL
-    ORDER BY thread_id, ns, rank DESC
+    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints)
+    SELECT thread_id, ns, max(rank), coalesce((array_agg(needs ORDER BY rank DESC))[1]::bytea[], '{{}}'), count(*)
+    FROM counted
+    GROUP BY thread_id, ns
+    ORDER BY thread_id, ns
     ON CONFLICT (thread_id, ns) DO UPDATE
-    SET rank = excluded.rank, needs = excluded.needs
-    WHERE h.rank <= excluded.rank
+    SET rank = greatest(h.rank, excluded.rank),
+        needs = CASE WHEN excluded.rank > h.rank OR excluded.needs <> '{{}}' THEN excluded.needs ELSE h.needs END,
+        checkpoints = h.checkpoints + excluded.checkpoints
 )
-{_JUDGEMENT}
+{
+    _JUDGEMENT.format(
+        outcome="(SELECT count(*) FROM given WHERE given.number = judged.number)"
+        " <> (SELECT count(*) FROM counted WHERE counted.number = judged.number)"
+    )
+}
 """
 
-# A write of a special channel (its idx is negative) replaces the one that is there, another one leaves it.
-ADD_WRITES = f"""
-{_ADD}, added AS (
-    INSERT INTO tm.write AS w
-        (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
-    SELECT proven.thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum
+# The thread is locked by then.
+REMOVE_REPLACED = """
+WITH doomed AS (
+    SELECT ns, rank
+    FROM unnest($2::text[], $3::text[]) AS doomed (ns, rank)
+), removed AS (
+    DELETE FROM tm.checkpoint AS c
+    USING doomed
+    WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.rank = doomed.rank
+        AND c.ns = ANY ($2::text[]) AND c.rank = ANY ($3::text[])
+    RETURNING c.ns
+)
+UPDATE tm.head AS h
+SET checkpoints = h.checkpoints - (SELECT count(*) FROM removed WHERE removed.ns = h.ns)
+WHERE h.thread_id = $1::text AND h.ns = ANY ($2::text[])
+"""
+
+NEXT_EPOCH = """
+UPDATE tm.thread
+SET epoch = epoch + 1
+WHERE thread_id = $1::text
+RETURNING epoch
+"""
+
+_GIVEN_WRITES = f"""
+{_ADD}, given AS (
+    SELECT proven.thread_id, fresh.*
     FROM unnest(
         (SELECT $8::bigint[]), $9::text[], $10::text[], $11::bytea[], $12::bigint[],
         $13::text[], $14::text[], $15::bytea[], $16::bytea[]
     ) AS fresh (number, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
     JOIN proven ON proven.number = fresh.number
-    ORDER BY proven.thread_id, ns, checkpoint_id, task_id, idx
-    ON CONFLICT (thread_id, ns, checkpoint_id, task_id, idx) DO UPDATE
+)
+"""
+_INSERT_WRITES = """
+    INSERT INTO tm.write AS w
+        (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
+    SELECT thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum
+    FROM given
+    ORDER BY thread_id, ns, checkpoint_id, task_id, idx
+    ON CONFLICT (thread_id, ns, checkpoint_id, task_id, idx)
+"""
+ADD_WRITES = f"""
+{_GIVEN_WRITES}, added AS (
+    {_INSERT_WRITES}
+    DO NOTHING
+)
+{_JUDGEMENT.format(outcome="false")}
+"""
+
+# A write of a special channel (its idx is negative) replaces the one that is there, another one leaves it. What was
+# there is returned.
+ADD_SPECIAL_WRITES = f"""
+{_GIVEN_WRITES}, old AS (
+    SELECT given.number, array_agg(w.idx) AS indexes, array_agg(w.value) AS contents
+    FROM given
+    CROSS JOIN LATERAL (
+        SELECT w.idx, w.value
+        FROM tm.write AS w
+        WHERE w.thread_id = given.thread_id AND w.thread_id {_OF_ONE}
+            AND w.ns = given.ns
+            AND w.checkpoint_id = given.checkpoint_id
+            AND w.task_id = given.task_id
+            AND w.idx = given.idx
+        OFFSET 0
+    ) AS w
+    WHERE given.idx < 0
+    GROUP BY given.number
+), added AS (
+    {_INSERT_WRITES}
+    DO UPDATE
     SET task_path = excluded.task_path,
         channel = excluded.channel,
         value = excluded.value,
         checksum = excluded.checksum
     WHERE w.idx < 0
 )
-{_JUDGEMENT}
+{
+    _JUDGEMENT.format(
+        outcome="(SELECT indexes FROM old WHERE number = judged.number),"
+        " (SELECT contents FROM old WHERE number = judged.number)"
+    )
+}
 """
 
 
@@ -412,11 +526,22 @@ WITH doomed AS (
     USING doomed
     WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.rank = doomed.id AND c.id IS NULL
         AND c.ns = ANY ($2::text[]) AND c.rank = ANY ($3::text[])
+    RETURNING c.ns
 ), stepped_back AS (
     DELETE FROM tm.checkpoint AS c
     USING doomed
     WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.id = doomed.id
         AND c.ns = ANY ($2::text[]) AND c.id = ANY ($3::text[])
+    RETURNING c.ns
+), counted AS (
+    UPDATE tm.head AS h
+    SET checkpoints = h.checkpoints - removed.checkpoints
+    FROM (
+        SELECT ns, count(*) AS checkpoints
+        FROM (SELECT ns FROM checkpoints UNION ALL SELECT ns FROM stepped_back) AS both_kinds
+        GROUP BY ns
+    ) AS removed
+    WHERE h.thread_id = $1::text AND h.ns = removed.ns
 ), writes AS (
     DELETE FROM tm.write AS w
     USING doomed
@@ -432,14 +557,23 @@ WHERE thread_id = $1::text
 RETURNING epoch
 """
 
-# What is at hand for a checkpoint that is not there any more is of no use.
-FORGET_HEADS = """
-DELETE FROM tm.head AS h
-WHERE h.thread_id = $1::text AND NOT EXISTS (
-    SELECT
+# After a removal, what was the newest may be gone; what had been lost before stays counted, and so is missed.
+SETTLE_HEADS = """
+UPDATE tm.head AS h
+SET rank = coalesce(newest.rank, h.rank), needs = '{}'
+FROM tm.head AS old
+LEFT JOIN LATERAL (
+    SELECT c.rank
     FROM tm.checkpoint AS c
-    WHERE c.thread_id = $1::text AND c.ns = h.ns AND c.rank = h.rank
-)
+    WHERE c.thread_id = $1::text AND c.ns = old.ns
+    ORDER BY c.rank DESC
+    LIMIT 1
+) AS newest ON true
+WHERE h.thread_id = $1::text AND old.thread_id = $1::text AND old.ns = h.ns AND h.rank IS DISTINCT FROM newest.rank
+"""
+REMOVE_EMPTY_HEADS = """
+DELETE FROM tm.head
+WHERE thread_id = $1::text AND checkpoints = 0
 """
 
 BURY_THREAD = """
@@ -484,8 +618,8 @@ WHERE thread_id IN (
 
 COPY_SEGMENTS = """
 WITH heads AS (
-    INSERT INTO tm.head AS h (thread_id, ns, rank, needs)
-    SELECT $2::text, ns, rank, needs
+    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints)
+    SELECT $2::text, ns, rank, needs, 0
     FROM tm.head
     WHERE thread_id = $1::text
     ON CONFLICT (thread_id, ns) DO UPDATE

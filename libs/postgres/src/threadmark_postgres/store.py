@@ -13,6 +13,7 @@ from threadmark.store import (
     Change,
     CheckpointRow,
     Found,
+    Head,
     Key,
     Outline,
     Scope,
@@ -34,7 +35,7 @@ from threadmark_postgres.columns import (
 )
 from threadmark_postgres.schema import in_schema
 
-_CHECKPOINT, _WRITE, _SEGMENT = range(3)
+_CHECKPOINT, _WRITE, _SEGMENT, _HEAD = range(4)
 """The kinds of rows that `sql.FIND` gives."""
 
 _ATTEMPTS = 16
@@ -54,7 +55,7 @@ class PostgresStore(Store):
             rows = yield self._query(sql.FIND_NEWEST, *place, sole=True)
         else:
             rows = yield self._query(sql.FIND, *place, to_column(checkpoint_id))
-        found = None
+        found = newest = None
         writes: list[WriteRow] = []
         segments: dict[bytes, bytes] = {}
         for kind, *columns in rows:
@@ -62,16 +63,18 @@ class PostgresStore(Store):
                 segments[columns[7]] = columns[6]
             elif kind == _CHECKPOINT:
                 found = columns
+            elif kind == _HEAD:
+                newest = from_column(columns[2])
             else:
                 idx, _, task_path, channel, _, _, value, check, task_id = columns
                 task = (from_id_column(task_id), idx, from_column(task_path), from_column(channel))
                 writes.append(WriteRow(ns, "", *task, value, check))
         if found is None:
-            return None
+            return None if newest is None else Found(0, None, (), {}, newest)
         epoch, created_at, rank, own_id, parent, metadata, header, check, _ = found
         row = checkpoint_row(thread_id, (place[1], own_id, rank, parent, created_at, metadata, header, check))
         writes = [write._replace(checkpoint_id=row.outline.id) for write in writes]
-        return Found(epoch, row, writes, segments)
+        return Found(epoch, row, writes, segments, newest)
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         """One statement, whatever their number."""
@@ -132,6 +135,26 @@ class PostgresStore(Store):
             f"thread {change.thread_id!r} was deleted and made again {_ATTEMPTS} times meanwhile; try again"
         )
 
+    def replace(self, change: Change) -> Program[Added]:
+        """Lock the thread, remove what is to be replaced, and add."""
+        epoch = yield from self.lock(change.thread_id)
+        if epoch is None:
+            return (yield from self.add(change))
+        if change.epoch not in (None, epoch):
+            return Added(epoch)
+        thread = to_column(change.thread_id)
+        fresh = {(row.outline.ns, row.outline.id): row for row in change.checkpoints}
+        stored = yield from self.rows(change.thread_id, list(fresh))
+        replaced = any(row.header != fresh[row.outline.ns, row.outline.id].header for row in stored)
+        if stored:
+            places = [(row.outline.ns, row.outline.rank) for row in stored]
+            yield self._query(sql.REMOVE_REPLACED, thread, *_arrays(places))
+            yield self._query(sql.SETTLE_HEADS, thread)
+        if replaced:
+            yield self._query(sql.NEXT_EPOCH, thread)
+        added = yield from self.add(change._replace(epoch=None))
+        return added._replace(replaced=replaced)
+
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         """One statement."""
         rows = yield self._query(sql.SEGMENT_SIZES, to_column(thread_id))
@@ -141,8 +164,25 @@ class PostgresStore(Store):
         """Remove and step the epoch on in one statement."""
         thread = to_column(thread_id)
         ((epoch,),) = yield self._query(sql.REMOVE, thread, *_arrays(keys), list(segments))
-        yield self._query(sql.FORGET_HEADS, thread)
+        if keys:
+            yield self._query(sql.SETTLE_HEADS, thread)
+            yield self._query(sql.REMOVE_EMPTY_HEADS, thread)
         return int(epoch)
+
+    def heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+        """One statement."""
+        rows = yield self._query(sql.HEADS, to_column(thread_id), None if ns is None else to_column(ns), sole=True)
+        return [_head(columns) for columns in rows]
+
+    def counted_heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+        """One statement."""
+        rows = yield self._query(sql.COUNTED_HEADS, to_column(thread_id), None if ns is None else to_column(ns))
+        return [_head(columns) for columns in rows]
+
+    def damage(self) -> Program[list[tuple[str, str]]]:
+        """Rows whose thread is not there."""
+        rows = yield self._query(sql.LOST_ROWS)
+        return [(f"table threadmark_{kind}", f"{count} rows belong to no thread") for kind, count in rows]
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
         """Lock the thread, bury it, empty it; then forget those buried long ago."""
@@ -169,12 +209,13 @@ class PostgresStore(Store):
     def _add_once(self, change: Change, waits: Iterator[str]) -> Program[Added | None]:
         """What became of the change; None where it must be tried again, after a wait where somebody has the thread."""
         thread = to_column(change.thread_id)
+        added = Added(0)
         for query in self._adding(change):
             rows = yield query
             if not rows:
                 found = yield self._query(next(waits), thread)
                 return None if found or change.epoch is None else Added(0)
-            ((_, epoch, live, steady, too_late),) = rows
+            ((_, epoch, live, steady, too_late, *outcome),) = rows
             if change.epoch not in (None, epoch):
                 return Added(epoch)
             if not steady:
@@ -184,7 +225,10 @@ class PostgresStore(Store):
             if not live:
                 yield self._query(sql.REVIVE_THREAD, thread)
                 return None
-        return Added(epoch)
+            if outcome == [True]:
+                return Added(epoch, exists=True)
+            added = Added(epoch, replaced_writes=_replaced_writes(change, *outcome) if len(outcome) > 1 else ())
+        return added
 
     def _adding(self, change: Change) -> Iterator[Query]:
         sole = not (change.checkpoints and change.writes)
@@ -198,7 +242,20 @@ class PostgresStore(Store):
             yield Query(query, Portion(params) if ranked_by_id else params, sole)
         if change.writes or not change.checkpoints:
             columns = write_columns(change.writes)
-            yield Query(in_schema(sql.ADD_WRITES, self._schema), Portion((*start, *columns)), sole)
+            special = any(row.idx < 0 for row in change.writes)
+            statement = sql.ADD_SPECIAL_WRITES if special else sql.ADD_WRITES
+            yield Query(in_schema(statement, self._schema), Portion((*start, *columns)), sole)
+
+
+def _replaced_writes(change: Change, indexes: Sequence[int] | None, values: Sequence[bytes] | None) -> list[WriteRow]:
+    """The writes that took the place of others, with the others' values."""
+    special = {row.idx: row for row in change.writes if row.idx < 0}
+    return [special[idx]._replace(value=value) for idx, value in zip(indexes or (), values or (), strict=True)]
+
+
+def _head(columns: Sequence[Any]) -> Head:
+    ns, newest, checkpoints = columns
+    return Head(from_column(ns), from_column(newest), checkpoints)
 
 
 def _arrays(keys: Sequence[Key]) -> tuple[list[str], list[str]]:

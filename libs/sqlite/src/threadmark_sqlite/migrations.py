@@ -96,6 +96,29 @@ MIGRATIONS = (
             """,
         ),
     ),
+    Migration(
+        2,
+        "heads",
+        (
+            """
+            CREATE TABLE threadmark_head (
+                thread_id TEXT NOT NULL,
+                ns TEXT NOT NULL,
+                newest TEXT NOT NULL,
+                checkpoints INTEGER NOT NULL,
+                PRIMARY KEY (thread_id, ns)
+            )
+            WITHOUT ROWID
+            """,
+            """
+            INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints)
+            SELECT t.thread_id, c.ns, max(c.rank), count(*)
+            FROM threadmark_thread AS t
+            JOIN threadmark_checkpoint AS c ON c.thread = t.number
+            GROUP BY t.thread_id, c.ns
+            """,
+        ),
+    ),
 )
 
 CURRENT = MIGRATIONS[-1].number

@@ -83,10 +83,15 @@ DELETE FROM threadmark_thread
 WHERE live = 0 AND epoch < ?
 """
 
+# A thread that has a head but no row of its own was damaged, and is to be looked at as well.
 THREADS = """
 SELECT thread_id
 FROM threadmark_thread
 WHERE live = 1 AND thread_id > ?
+UNION
+SELECT thread_id
+FROM threadmark_head
+WHERE thread_id > ?
 ORDER BY thread_id
 LIMIT ?
 """
@@ -105,16 +110,91 @@ WHERE t.thread_id = ?
 _WITH_ID = "((c.rank = ? AND c.id IS NULL) OR c.id = ?)"
 
 FIND = f"""
-SELECT t.epoch, {_ROW}
+SELECT NULL, t.epoch, {_ROW}
 {_OF_THREAD} AND c.ns = ? AND {_WITH_ID}
 """
 
+# The head stands by itself: where the thread or its checkpoints are not found, it tells that they should be.
 FIND_NEWEST = f"""
-SELECT t.epoch, {_ROW}
+SELECT h.newest, t.epoch, {_ROW}
+FROM threadmark_head AS h
+LEFT JOIN threadmark_thread AS t ON t.thread_id = h.thread_id
+LEFT JOIN threadmark_checkpoint AS c ON c.number = (
+    SELECT n.number
+    FROM threadmark_checkpoint AS n
+    WHERE n.thread = t.number AND n.ns = h.ns
+    ORDER BY n.rank DESC
+    LIMIT 1
+)
+WHERE h.thread_id = ? AND h.ns = ?
+"""
+
+FIND_NEWEST_WITHOUT_HEAD = f"""
+SELECT '', t.epoch, {_ROW}
 {_OF_THREAD} AND c.ns = ?
 ORDER BY c.rank DESC
 LIMIT 1
 """
+
+HEADS = """
+SELECT ns, newest, checkpoints
+FROM threadmark_head
+WHERE thread_id = ?
+"""
+COUNTED_HEADS = f"""
+SELECT c.ns, max(c.rank), count(*)
+{_OF_THREAD} AND t.live = 1
+"""
+HEADS_OF_NAMESPACE = " AND ns = ?"
+COUNTED_BY_NAMESPACE = " GROUP BY c.ns"
+
+ADD_TO_HEAD = """
+INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints)
+VALUES (?, ?, ?, 1)
+ON CONFLICT (thread_id, ns) DO UPDATE
+SET newest = max(newest, excluded.newest), checkpoints = checkpoints + 1
+"""
+
+# What is removed between the two is taken off the heads; what had been lost before stays counted, and so is missed.
+_OWN_CHECKPOINTS = """
+FROM threadmark_checkpoint AS c
+JOIN threadmark_thread AS t ON t.number = c.thread
+WHERE t.thread_id = threadmark_head.thread_id AND c.ns = threadmark_head.ns
+"""
+BEFORE_REMOVAL = f"""
+UPDATE threadmark_head
+SET checkpoints = checkpoints - (SELECT count(*) {_OWN_CHECKPOINTS})
+WHERE thread_id = ?
+"""
+AFTER_REMOVAL = f"""
+UPDATE threadmark_head
+SET checkpoints = checkpoints + (SELECT count(*) {_OWN_CHECKPOINTS}),
+    newest = coalesce((SELECT max(c.rank) {_OWN_CHECKPOINTS}), newest)
+WHERE thread_id = ?
+"""
+REMOVE_EMPTY_HEADS = """
+DELETE FROM threadmark_head
+WHERE thread_id = ? AND checkpoints = 0
+"""
+REMOVE_HEADS = """
+DELETE FROM threadmark_head
+WHERE thread_id = ?
+"""
+
+LOST_ROWS = """
+SELECT 'threadmark_checkpoint', count(*)
+FROM threadmark_checkpoint
+WHERE thread NOT IN (SELECT number FROM threadmark_thread WHERE live = 1)
+UNION ALL
+SELECT 'threadmark_write', count(*)
+FROM threadmark_write
+WHERE thread NOT IN (SELECT number FROM threadmark_thread WHERE live = 1)
+UNION ALL
+SELECT 'threadmark_segment', count(*)
+FROM threadmark_segment
+WHERE thread NOT IN (SELECT number FROM threadmark_thread WHERE live = 1)
+"""
+CHECK_STRUCTURE = "PRAGMA integrity_check"
 
 # In two parts, because SQLite would use neither index for an OR of lists.
 ROWS = f"""
@@ -184,6 +264,12 @@ WHERE thread = ? AND (rank = ? OR id = ?)
 LIMIT 1
 """
 
+STORED_CHECKPOINT = """
+SELECT header
+FROM threadmark_checkpoint
+WHERE thread = ? AND ns = ? AND ((rank = ? AND id IS NULL) OR id = ?)
+"""
+
 ADD_CHECKPOINT = """
 INSERT INTO threadmark_checkpoint (thread, ns, rank, id, parent, created_at, metadata, header, checksum)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -218,6 +304,12 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 ADD_WRITE = f"INSERT OR IGNORE {_ADD_WRITE}"
 REPLACE_WRITE = f"INSERT OR REPLACE {_ADD_WRITE}"
+
+STORED_WRITE = """
+SELECT value
+FROM threadmark_write
+WHERE thread = ? AND ns = ? AND checkpoint_id = ? AND task_id = ? AND idx = ?
+"""
 
 REMOVE_WRITES = """
 DELETE FROM threadmark_write

@@ -10,6 +10,7 @@ from threadmark.store import (
     Change,
     CheckpointRow,
     Found,
+    Head,
     Key,
     Outline,
     Scope,
@@ -42,14 +43,19 @@ class SqliteStore(Store):
         thread, namespace = to_column(thread_id), to_column(ns)
         if checkpoint_id is None:
             rows = yield Query(sql.FIND_NEWEST, (thread, namespace))
+            if not rows:
+                rows = yield Query(sql.FIND_NEWEST_WITHOUT_HEAD, (thread, namespace))
         else:
             rows = yield Query(sql.FIND, (thread, namespace, *_twice(checkpoint_id)))
         if not rows:
             return None
-        epoch, *columns = rows[0]
+        head, epoch, *columns = rows[0]
+        newest = None if head is None else from_text_column(head)
+        if columns[0] is None:  # there is a head, and nothing else
+            return Found(0, None, (), {}, newest)
         row = checkpoint_row(thread_id, columns)
         writes = yield Query(sql.WRITES_OF_CHECKPOINT, (thread, namespace, id_column(row.outline.id)))
-        return Found(epoch, row, [write_row(write) for write in writes], {})
+        return Found(epoch, row, [write_row(write) for write in writes], {}, newest)
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         found: dict[bytes, bytes] = {}
@@ -104,6 +110,12 @@ class SqliteStore(Store):
         return self.epoch(thread_id)  # a writing transaction has the database to itself
 
     def add(self, change: Change) -> Program[Added]:
+        return self._add(change, replace=False)
+
+    def replace(self, change: Change) -> Program[Added]:
+        return self._add(change, replace=True)
+
+    def _add(self, change: Change, *, replace: bool) -> Program[Added]:
         thread_id = to_column(change.thread_id)
         rows = yield Query(sql.THREAD, (thread_id,))
         if change.epoch is not None and (not rows or rows[0][1] != change.epoch):
@@ -116,17 +128,49 @@ class SqliteStore(Store):
             known = yield Query(sql.HAS_CHECKPOINT, (number, *_twice(change.continues)))
             if not known:
                 return Added(epoch, too_late=True)
+        old_headers = yield from _old_headers(number, change.checkpoints)
+        if old_headers and not replace:
+            return Added(epoch, exists=True)
         if not live:
             yield Query(sql.REVIVE_THREAD, (number,))
         if change.segments:
             yield Many(sql.ADD_SEGMENT, [(number, key, data) for key, data in change.segments.items()])
+        if old_headers:
+            keys = [(number, to_column(ns), *_twice(checkpoint_id)) for ns, checkpoint_id in old_headers]
+            yield from self._remove_checkpoints(thread_id, keys)
         for row in change.checkpoints:
-            yield Query(sql.REMOVE_CHECKPOINT, (number, to_column(row.outline.ns), *_twice(row.outline.id)))
             yield Query(sql.ADD_CHECKPOINT, checkpoint_columns(number, row))
-        if change.writes:
-            yield Many(sql.ADD_WRITE, [write_columns(number, row) for row in change.writes if row.idx >= 0])
-            yield Many(sql.REPLACE_WRITE, [write_columns(number, row) for row in change.writes if row.idx < 0])
-        return Added(epoch)
+            yield Query(sql.ADD_TO_HEAD, (thread_id, to_column(row.outline.ns), to_column(row.outline.rank)))
+        replaced = any(
+            old_headers.get((row.outline.ns, row.outline.id), row.header) != row.header for row in change.checkpoints
+        )
+        if replaced:
+            yield Query(sql.NEXT_EPOCH, (number,))
+        replaced_writes = (yield from _add_writes(number, change.writes)) if change.writes else ()
+        return Added(epoch + replaced, replaced=replaced, replaced_writes=replaced_writes)
+
+    def heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+        params: tuple[str, ...] = (to_column(thread_id),)
+        statement = sql.HEADS
+        if ns is not None:
+            statement, params = statement + sql.HEADS_OF_NAMESPACE, (*params, to_column(ns))
+        rows = yield Query(statement, params)
+        return [_head(columns) for columns in rows]
+
+    def counted_heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+        params: tuple[str, ...] = (to_column(thread_id),)
+        statement = sql.COUNTED_HEADS
+        if ns is not None:
+            statement, params = statement + sql.HEADS_OF_NAMESPACE, (*params, to_column(ns))
+        rows = yield Query(statement + sql.COUNTED_BY_NAMESPACE, params)
+        return [_head(columns) for columns in rows]
+
+    def damage(self) -> Program[list[tuple[str, str]]]:
+        """Rows whose thread is not there, and what the database says of its own pages and indexes."""
+        lost = yield Query(sql.LOST_ROWS)
+        found = [(f"table {table}", f"{count} rows belong to no thread") for table, count in lost if count]
+        structure = yield Query(sql.CHECK_STRUCTURE)
+        return found + [("the database file", str(line)) for (line,) in structure if line != "ok"]
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         rows = yield Query(sql.SEGMENT_SIZES, (to_column(thread_id),))
@@ -135,7 +179,7 @@ class SqliteStore(Store):
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         ((number, epoch, _, _),) = yield Query(sql.THREAD, (to_column(thread_id),))
         places = [(number, to_column(ns), checkpoint_id) for ns, checkpoint_id in keys]
-        yield Many(sql.REMOVE_CHECKPOINT, [(*place, *_twice(key)) for *place, key in places])
+        yield from self._remove_checkpoints(to_column(thread_id), [(*place, *_twice(key)) for *place, key in places])
         yield Many(sql.REMOVE_WRITES, [(*place, id_column(key)) for *place, key in places])
         yield Many(sql.REMOVE_SEGMENT, [(number, key) for key in segments])
         yield Query(sql.NEXT_EPOCH, (number,))
@@ -152,6 +196,7 @@ class SqliteStore(Store):
         ids += [from_text_column(column) for column in (greatest, deleted_before) if column is not None]
         for statement in sql.EMPTY_THREAD:
             yield Query(statement, (number,))
+        yield Query(sql.REMOVE_HEADS, (to_column(thread_id),))
         yield Query(sql.BURY_THREAD, (to_column(max(ids, default="")), now, number))
         yield Query(sql.FORGET_BURIED, (now - TOMBSTONE_MICROSECONDS,))
 
@@ -159,8 +204,45 @@ class SqliteStore(Store):
         yield Query(sql.COPY_SEGMENTS, (to_column(source), to_column(target)))
 
     def threads(self, after: str, limit: int) -> Program[list[str]]:
-        rows = yield Query(sql.THREADS, (to_column(after), limit))
+        rows = yield Query(sql.THREADS, (to_column(after), to_column(after), limit))
         return [from_text_column(thread_id) for (thread_id,) in rows]
+
+    def _remove_checkpoints(self, thread_id: str, keys: Sequence[tuple[Any, ...]]) -> Program[None]:
+        if keys:
+            yield Query(sql.BEFORE_REMOVAL, (thread_id,))
+            yield Many(sql.REMOVE_CHECKPOINT, keys)
+            yield Query(sql.AFTER_REMOVAL, (thread_id,))
+            yield Query(sql.REMOVE_EMPTY_HEADS, (thread_id,))
+
+
+def _old_headers(thread: int, rows: Sequence[CheckpointRow]) -> Program[dict[Key, bytes]]:
+    """The headers of those checkpoints that are there already."""
+    found: dict[Key, bytes] = {}
+    for row in rows:
+        _, ns, checkpoint_id, *_ = row.outline
+        stored = yield Query(sql.STORED_CHECKPOINT, (thread, to_column(ns), *_twice(checkpoint_id)))
+        found.update(((ns, checkpoint_id), from_blob_column(header)) for (header,) in stored)
+    return found
+
+
+def _add_writes(thread: int, rows: Sequence[WriteRow]) -> Program[list[WriteRow]]:
+    """Add writes to a thread; those that took the place of others, with the others' values."""
+    kept = [write_columns(thread, row) for row in rows if row.idx >= 0]
+    replacing = [(row, write_columns(thread, row)) for row in rows if row.idx < 0]
+    if kept:
+        yield Many(sql.ADD_WRITE, kept)
+    replaced: list[WriteRow] = []
+    for row, columns in replacing:
+        stored = yield Query(sql.STORED_WRITE, columns[:5])
+        replaced += [row._replace(value=from_blob_column(value)) for (value,) in stored]
+    if replacing:
+        yield Many(sql.REPLACE_WRITE, [columns for _, columns in replacing])
+    return replaced
+
+
+def _head(columns: Sequence[Any]) -> Head:
+    ns, newest, checkpoints = columns
+    return Head(from_text_column(ns), from_text_column(newest), checkpoints)
 
 
 def _twice(checkpoint_id: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from threadmark.store import (
     Change,
     CheckpointRow,
     Found,
+    Head,
     Key,
     Outline,
     Scope,
@@ -34,7 +35,8 @@ class MemoryStore(Store):
             if row is None:
                 return None
             key = (ns, row.outline.id)
-            return Found(thread.epoch, row, [write for write in thread.writes.values() if write[:2] == key], {})
+            writes = [write for write in thread.writes.values() if write[:2] == key]
+            return Found(thread.epoch, row, writes, {}, row.outline.rank)
 
         return (yield from _ask(call))
 
@@ -93,6 +95,12 @@ class MemoryStore(Store):
         return self.epoch(thread_id)  # a transaction has the dictionaries to itself
 
     def add(self, change: Change) -> Program[Added]:
+        return self._add(change, replace=False)
+
+    def replace(self, change: Change) -> Program[Added]:
+        return self._add(change, replace=True)
+
+    def _add(self, change: Change, *, replace: bool) -> Program[Added]:
         thread: Thread | None = yield Call(lambda tables: tables.threads.get(change.thread_id))
         if change.epoch is not None and (thread is None or thread.epoch != change.epoch):
             return Added(thread.epoch if thread else 0)
@@ -100,10 +108,29 @@ class MemoryStore(Store):
             thread = yield Call(partial(_new_thread, thread_id=change.thread_id, now=change.now))
         if _too_late(thread, change):
             return Added(thread.epoch, too_late=True)
+        if not replace and any((row.outline.ns, row.outline.id) in thread.checkpoints for row in change.checkpoints):
+            return Added(thread.epoch, exists=True)
         yield Call(partial(_add_segments, thread=thread, segments=change.segments.items()))
-        yield Call(partial(_add_checkpoints, thread=thread, rows=change.checkpoints))
-        yield Call(partial(_add_writes, thread=thread, rows=change.writes))
-        return Added(thread.epoch)
+        replaced = yield Call(partial(_add_checkpoints, thread=thread, rows=change.checkpoints))
+        replaced_writes = yield Call(partial(_add_writes, thread=thread, rows=change.writes))
+        return Added(thread.epoch, replaced=replaced, replaced_writes=replaced_writes)
+
+    def heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+        """Dictionaries do not get damaged: what is recorded is what is there."""
+        return self.counted_heads(thread_id, ns)
+
+    def counted_heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+        def call(tables: Tables) -> list[Head]:
+            held = tables.threads[thread_id].checkpoints if thread_id in tables.threads else {}
+            ranks: dict[str, list[str]] = {}
+            for row in held.values():
+                ranks.setdefault(row.outline.ns, []).append(row.outline.rank)
+            return [Head(each, max(some), len(some)) for each, some in ranks.items() if ns in (None, each)]
+
+        return (yield from _ask(call))
+
+    def damage(self) -> Program[list[tuple[str, str]]]:
+        return (yield from _ask(lambda _: []))
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         def call(tables: Tables) -> dict[bytes, int]:
@@ -200,14 +227,27 @@ def _add_segments(tables: Tables, thread: Thread, segments: Iterable[tuple[bytes
             tables.set(thread.segments, key, data)
 
 
-def _add_checkpoints(tables: Tables, thread: Thread, rows: Iterable[CheckpointRow]) -> None:
+def _add_checkpoints(tables: Tables, thread: Thread, rows: Iterable[CheckpointRow]) -> bool:
+    """Add checkpoints; whether one replaced another header, which ends the epoch."""
     tables.set(thread.state, "live", value=True)
+    replaced = False
     for row in rows:
-        tables.set(thread.checkpoints, (row.outline.ns, row.outline.id), row)
+        key = (row.outline.ns, row.outline.id)
+        replaced |= key in thread.checkpoints and thread.checkpoints[key].header != row.header
+        tables.set(thread.checkpoints, key, row)
+    if replaced:
+        tables.set(thread.state, "epoch", thread.epoch + 1)
+    return replaced
 
 
-def _add_writes(tables: Tables, thread: Thread, rows: Iterable[WriteRow]) -> None:
+def _add_writes(tables: Tables, thread: Thread, rows: Iterable[WriteRow]) -> list[WriteRow]:
+    """Add writes; those that took the place of others, with the others' values."""
+    replaced = []
     for row in rows:
         key = row.ns, row.checkpoint_id, row.task_id, row.idx
-        if row.idx < 0 or key not in thread.writes:
+        if key not in thread.writes:
             tables.set(thread.writes, key, row)
+        elif row.idx < 0:
+            replaced.append(row._replace(value=thread.writes[key].value))
+            tables.set(thread.writes, key, row)
+    return replaced

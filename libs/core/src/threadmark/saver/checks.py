@@ -5,14 +5,25 @@ from threadmark.errors import CorruptDataError
 from threadmark.store import CheckpointRow, Outline, WriteRow
 
 
+_RECORDED = 2
+"""Stands first in the check of a write whose batch has a record; no thread's name is a number."""
+
+
 def checkpoint_row(outline: Outline, header: bytes) -> CheckpointRow:
     """The row of a checkpoint, with its check."""
     return CheckpointRow(outline, header, row_check(*outline, header))
 
 
 def write_row(thread_id: str, row: WriteRow) -> WriteRow:
-    """The row of a pending write, with its check."""
-    return row._replace(check=row_check(thread_id, *row[:-1]))
+    """The row of a pending write, with its check; its batch has a record (`saver/batches.py`)."""
+    return row._replace(check=row_check(_RECORDED, thread_id, *row[:-1]))
+
+
+def rebound_write(source: str, target: str, row: WriteRow) -> WriteRow:
+    """The row of a write, proven in one thread and bound to another; CorruptDataError where it is damaged."""
+    if prove_write(source, row):
+        return write_row(target, row)
+    return row._replace(check=row_check(target, *row[:-1]))
 
 
 def prove_checkpoint(row: CheckpointRow) -> None:
@@ -21,10 +32,16 @@ def prove_checkpoint(row: CheckpointRow) -> None:
         raise CorruptDataError(f"the checkpoint's row {_problem(row.check)}", checkpoint_place(row.outline))
 
 
-def prove_write(thread_id: str, row: WriteRow) -> None:
-    """Raise CorruptDataError where the row is not what was written under its key."""
-    if row.check != row_check(thread_id, *row[:-1]):
-        raise CorruptDataError(f"the pending write's row {_problem(row.check)}", write_place(thread_id, row))
+def prove_write(thread_id: str, row: WriteRow) -> bool:
+    """Raise CorruptDataError where the row is not what was written under its key.
+
+    Returns whether its batch has a record: the first format knew none.
+    """
+    if row.check == row_check(_RECORDED, thread_id, *row[:-1]):
+        return True
+    if row.check == row_check(thread_id, *row[:-1]):
+        return False
+    raise CorruptDataError(f"the pending write's row {_problem(row.check)}", write_place(thread_id, row))
 
 
 def checkpoint_place(outline: Outline) -> str:
@@ -48,6 +65,19 @@ def write_place(thread_id: str, row: WriteRow) -> str:
         f"thread {thread_id!r}, namespace {row.ns!r}, checkpoint {row.checkpoint_id!r}, "
         f"pending write of task {row.task_id!r} to channel {row.channel!r}"
     )
+
+
+def task_place(thread_id: str, row: WriteRow) -> str:
+    """How an error names the writes of a task."""
+    return (
+        f"thread {thread_id!r}, namespace {row.ns!r}, checkpoint {row.checkpoint_id!r}, "
+        f"pending writes of task {row.task_id!r}"
+    )
+
+
+def namespace_place(thread_id: str, ns: str) -> str:
+    """How an error names a namespace."""
+    return f"thread {thread_id!r}, namespace {ns!r}"
 
 
 def _problem(check: bytes) -> str:

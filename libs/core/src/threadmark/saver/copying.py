@@ -4,7 +4,7 @@ from functools import partial
 
 from threadmark.config import as_thread_id
 from threadmark.program import Operation, Program, Transaction
-from threadmark.saver.checks import checkpoint_row, prove_checkpoint, prove_write, write_row
+from threadmark.saver.checks import checkpoint_row, prove_checkpoint, rebound_write
 from threadmark.saver.kit import Kit
 from threadmark.store import Change, Outline, Scope, now
 
@@ -40,10 +40,8 @@ def _copy(kit: Kit, source: str, target: str) -> Program[None]:
         for row in rows:
             prove_checkpoint(row)
         bound = [checkpoint_row(row.outline._replace(thread_id=target), row.header) for row in rows]
-        yield from kit.store.add(Change(target, None, moment, {}, bound, (), None))
+        yield from kit.store.replace(Change(target, None, moment, {}, bound, (), None))
         more = len(page) == _PAGE
     writes = yield from kit.store.writes(source, None)
-    for write in writes:
-        prove_write(source, write)
-    bound_writes = [write_row(target, write) for write in writes]
+    bound_writes = [rebound_write(source, target, write) for write in writes]
     yield from kit.store.add(Change(target, None, moment, {}, (), bound_writes, None))

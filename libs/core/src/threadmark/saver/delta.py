@@ -1,6 +1,6 @@
 """Delta channels: what the ancestors of a checkpoint contributed to a channel that is stored as its changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,11 +9,12 @@ from threadmark.errors import located
 from threadmark.model import Config, DeltaChannelHistory
 from threadmark.program import Operation, Program, Transaction
 from threadmark.saver.checks import channel_place, write_place
+from threadmark.saver.completeness import prove_complete
 from threadmark.saver.decoding import decode_channel, decode_write
 from threadmark.saver.kit import Kit
 from threadmark.saver.opening import Opening, Write, missing_headers, proven_writes
 from threadmark.saver.shelf import Shelf, fill
-from threadmark.store import Key, Outline
+from threadmark.store import Key, Outline, WriteRow
 from threadmark.stored import Stored
 
 _FIRST_REACH = 64
@@ -86,12 +87,14 @@ def _history(
             opening.open_header(shelf)
             if not (going := walk.visit(opening)):
                 break
-        start = rows[-1].outline.parent if rows else None
+        start = rows[-1].outline.parent if rows else start
+        if going and start is not None and len(rows) < reach:  # the way ends at a checkpoint that is not there
+            yield from prove_complete(kit, thread_id, ns)
         going = going and start is not None and len(rows) == reach
         reach, skip = reach * 8, 0
     keys = sorted({key for visited in walk.visited.values() for key in visited})
     rows_of_writes = (yield from kit.store.writes(thread_id, keys)) if keys else []
-    writes = _by_checkpoint(thread_id, [row for row in rows_of_writes if row.channel in walk.visited])
+    writes = _by_checkpoint(thread_id, rows_of_writes, walk.visited.keys())
     values = [stored for stored, _ in walk.seeds.values()]
     values += [write.value for group in writes.values() for write in group]
     shelf = Shelf()
@@ -110,10 +113,11 @@ def _data(thread_id: str, walk: _Walk, writes: Mapping[Key, Sequence[Write]], sh
     return data
 
 
-def _by_checkpoint(thread_id: str, rows: Sequence[Any]) -> dict[Key, list[Write]]:
+def _by_checkpoint(thread_id: str, rows: Sequence[WriteRow], channels: Container[str]) -> dict[Key, list[Write]]:
     groups: dict[Key, list[Write]] = {}
     for write in proven_writes(thread_id, rows):
-        groups.setdefault((write.row.ns, write.row.checkpoint_id), []).append(write)
+        if write.row.channel in channels:
+            groups.setdefault((write.row.ns, write.row.checkpoint_id), []).append(write)
     return groups
 
 

@@ -10,13 +10,15 @@ from threadmark.errors import CorruptDataError, PlacedError, StoreError
 from threadmark.model import ChannelStats, Problem, Stats, Verified
 from threadmark.program import Operation, Program, Transaction
 from threadmark.recall import Recall
-from threadmark.saver.checks import write_place
+from threadmark.saver.batches import is_record, without_records
+from threadmark.saver.checks import prove_write, task_place
+from threadmark.saver.completeness import missing
 from threadmark.saver.decoding import decode_write, decoded
 from threadmark.saver.kit import Kit
 from threadmark.saver.listing import all_outlines, good, load_many, open_headers, openings, whole
-from threadmark.saver.opening import Opening, missing_headers, proven_writes
+from threadmark.saver.opening import Opening, missing_headers, opened_write, proven_writes
 from threadmark.saver.shelf import Shelf, fill
-from threadmark.store import CheckpointRow, Outline, WriteRow
+from threadmark.store import CheckpointRow, Key, Outline, WriteRow
 from threadmark.stored import Stored
 
 _PAGE = 4096
@@ -30,7 +32,17 @@ class _Contents(NamedTuple):
     epoch: int | None
     outlines: Sequence[Outline]
     writes: Sequence[WriteRow]
+    """Records of batches included."""
     sizes: dict[bytes, int]
+    missing: Sequence[tuple[str, str]]
+    """The namespaces that lack checkpoints."""
+
+
+class _StrayWrites(NamedTuple):
+    """The rows of writes at one place where there is no checkpoint."""
+
+    rows: Sequence[WriteRow]
+    segments: dict[bytes, bytes]
 
 
 def verify(kit: Kit, thread_id: str | None) -> Operation[Verified]:
@@ -43,6 +55,9 @@ def verify(kit: Kit, thread_id: str | None) -> Operation[Verified]:
         for name in names:
             one = yield from _verify_thread(kit, name)
             total = Verified(*(mine + theirs for mine, theirs in zip(total, one, strict=True)))  # type: ignore[operator]  # numbers and lists both add up
+    if thread_id is None:
+        damage = yield Transaction(kit.store.damage, writes=False)
+        total.problems.extend(Problem("damaged", *one) for one in damage)
     return total
 
 
@@ -70,7 +85,7 @@ def _verify_thread(kit: Kit, thread_id: str) -> Operation[Verified]:
     """One thread, a few checkpoints a transaction; begun again where rows were deleted meanwhile."""
     for _ in range(_ATTEMPTS):
         contents = yield Transaction(partial(_contents, kit, thread_id), writes=False)
-        problems: list[Problem] = []
+        problems = [Problem("damaged", *one) for one in contents.missing]
         needed: set[bytes] = set()
         for batch in _batches(contents.outlines):
             found = yield Transaction(partial(load_many, kit, batch, {}), writes=False)
@@ -81,7 +96,8 @@ def _verify_thread(kit: Kit, thread_id: str) -> Operation[Verified]:
         epoch = yield Transaction(partial(kit.store.epoch, thread_id), writes=False)
         if epoch == contents.epoch:
             problems += _orphans(thread_id, contents, needed, whole=not problems)
-            return Verified(int(epoch is not None), len(contents.outlines), len(contents.writes), problems)
+            writes = without_records(contents.writes)
+            return Verified(int(epoch is not None), len(contents.outlines), len(writes), problems)
     raise StoreError(f"thread {thread_id!r}: rows were deleted {_ATTEMPTS} times during the check; try again")
 
 
@@ -90,7 +106,8 @@ def _contents(kit: Kit, thread_id: str) -> Program[_Contents]:
     outlines = yield from all_outlines(kit, thread_id)
     writes = yield from kit.store.writes(thread_id, None)
     sizes = yield from kit.store.segment_sizes(thread_id)
-    return _Contents(epoch, outlines, writes, sizes)
+    lacking = yield from missing(kit, thread_id, None)
+    return _Contents(epoch, outlines, writes, sizes, lacking)
 
 
 def _problems_of(kit: Kit, item: Opening | CorruptDataError, needed: set[bytes]) -> Iterator[Problem]:
@@ -106,28 +123,31 @@ def _problems_of(kit: Kit, item: Opening | CorruptDataError, needed: set[bytes])
         yield Problem("unreadable", error.place, error.problem)
 
 
-def _stray_writes(kit: Kit, thread_id: str, contents: _Contents) -> Program[list[tuple[WriteRow, dict[bytes, bytes]]]]:
-    """Writes whose checkpoint is not there (they may come first), each with the segments of its value."""
+def _stray_writes(kit: Kit, thread_id: str, contents: _Contents) -> Program[list[_StrayWrites]]:
+    """The rows of writes whose checkpoint is not there (they may come first), by checkpoint, and their segments."""
     there = {(outline.ns, outline.id) for outline in contents.outlines}
-    found = []
+    groups: dict[Key, list[WriteRow]] = {}
     for row in contents.writes:
-        if (row.ns, row.checkpoint_id) not in there:
-            keys = _keys_of(row)
-            segments = (yield from kit.store.segments(thread_id, keys)) if keys else {}
-            found.append((row, segments))
+        if row[:2] not in there:
+            groups.setdefault(row[:2], []).append(row)
+    found = []
+    for rows in groups.values():
+        keys = sorted({key for row in rows for key in _keys_of(row)})
+        segments = (yield from kit.store.segments(thread_id, keys)) if keys else {}
+        found.append(_StrayWrites(rows, segments))
     return found
 
 
 def _problems_of_writes(
-    kit: Kit, thread_id: str, stray: Sequence[tuple[WriteRow, dict[bytes, bytes]]], needed: set[bytes]
+    kit: Kit, thread_id: str, stray: Sequence[_StrayWrites], needed: set[bytes]
 ) -> Iterator[Problem]:
-    for row, segments in stray:
+    for rows, segments in stray:
         try:
-            (write,) = proven_writes(thread_id, [row])
-            needed.update(write.value.segment_keys())
-            decode_write(thread_id, write, {write.value.digest: write.value.data(segments)}, kit.serde)
+            for write in proven_writes(thread_id, rows):
+                needed.update(write.value.segment_keys())
+                decode_write(thread_id, write, {write.value.digest: write.value.data(segments)}, kit.serde)
         except CorruptDataError as error:
-            yield Problem("damaged", error.place or write_place(thread_id, row), error.problem)
+            yield Problem("damaged", error.place or task_place(thread_id, rows[0]), error.problem)
         except PlacedError as error:
             yield Problem("unreadable", error.place, error.problem)
 
@@ -174,9 +194,11 @@ class _Tally:
         self._channels: dict[str, ChannelStats] = {}
         self._of_channel: dict[str, set[bytes]] = {}
         metadata = sum(len(outline.metadata.encode("utf-8", "surrogatepass")) for outline in contents.outlines)
-        self._stored = sum(contents.sizes.values()) + metadata
+        records = sum(len(row.value) for row in contents.writes if is_record(row))
+        self._stored = sum(contents.sizes.values()) + metadata + records
         self._whole = metadata
-        for row in contents.writes:
+        self._writes = without_records(contents.writes)
+        for row in self._writes:
             self._write(thread_id, row)
 
     def checkpoints(self, rows: Iterable[CheckpointRow], found: Iterable[Opening | CorruptDataError]) -> None:
@@ -197,7 +219,7 @@ class _Tally:
         return Stats(
             int(contents.epoch is not None),
             len(contents.outlines),
-            len(contents.writes),
+            len(self._writes),
             len(contents.sizes),
             self._stored,
             self._whole,
@@ -208,11 +230,10 @@ class _Tally:
     def _write(self, thread_id: str, row: WriteRow) -> None:
         self._stored += len(row.value)
         try:
-            (write,) = proven_writes(thread_id, [row])
+            prove_write(thread_id, row)
+            self._whole += opened_write(thread_id, row).value.size()
         except CorruptDataError as error:
             self._problems.append(_damage(error))
-        else:
-            self._whole += write.value.size()
 
     def _checkpoint(self, opening: Opening) -> None:
         self._whole += opening.header_size()

@@ -12,6 +12,7 @@ from threadmark.errors import ConfigError, CorruptDataError, PlacedError
 from threadmark.metadata import certain_fragments, checked_filter, from_json, matches
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, Transaction
+from threadmark.saver.completeness import missing, prove_complete
 from threadmark.saver.decoding import decoded
 from threadmark.saver.kit import Kit
 from threadmark.saver.opening import Loaded, Opening, missing_headers
@@ -68,6 +69,7 @@ class Reader:
         self._size = _FEW if asked.limit is None else _BATCH
         self._shelves: dict[str, Shelf] = {}
         self._left_out: list[PlacedError] = []
+        self._missing: Sequence[tuple[str, str]] = ()
 
     @property
     def more(self) -> bool:
@@ -85,8 +87,13 @@ class Reader:
             size = _PAGE if self._asked.wanted or self._left is None else min(_PAGE, self._left)
             page = yield Transaction(partial(self._kit.store.page, self._scope, self._after, size), writes=False)
             self._waiting = [outline for outline in page if _matches(outline, self._asked.wanted)]
+            if page and self._after is None and not self._asked.wanted and _starts_at_the_newest(self._scope):
+                yield Transaction(partial(_prove_newest, self._kit, page[0]), writes=False)
             self._searched = len(page) < size
             self._after = page[-1] if page else None
+            if self._searched and self._scope.thread_id is not None:
+                program = partial(missing, self._kit, self._scope.thread_id, self._scope.ns)
+                self._missing = yield Transaction(program, writes=False)
         size = self._size if self._left is None else min(self._size, self._left)
         batch, self._waiting = self._waiting[:size], self._waiting[size:]
         if not batch:
@@ -109,7 +116,9 @@ class Reader:
         self._size = max(1, min(_BATCH, len(batch) * _HEAVY // max(1, weight)))
 
     def finish(self) -> None:
-        """Say what a listing of all threads had to leave out."""
+        """Say what a listing of all threads had to leave out, or what one of a whole thread should have found."""
+        for place, problem in self._missing:
+            raise CorruptDataError(f"{problem}: `verify` names what is damaged", place)
         if self._left_out:
             first, number = self._left_out[0], len(self._left_out)
             problem = f"{first.problem} (the listing left out {number} unreadable checkpoints; this is the first)"
@@ -123,6 +132,17 @@ class Reader:
             found = yield Transaction(partial(self._kit.store.page, same, None, 1), writes=False)
             before = found[0].rank if found else before
         return scope._replace(before=before)
+
+
+def _starts_at_the_newest(scope: Scope) -> bool:
+    return scope.thread_id is not None and scope.checkpoint_id is None and scope.before is None and not scope.fragments
+
+
+def _prove_newest(kit: Kit, first: Outline) -> Program[None]:
+    """Raise CorruptDataError where the first checkpoint of a listing is not the newest of its namespace."""
+    heads = yield from kit.store.heads(first.thread_id, first.ns)
+    if [head.newest for head in heads] != [first.rank]:  # it is damaged, or somebody was quicker
+        yield from prove_complete(kit, first.thread_id, first.ns)
 
 
 def all_outlines(kit: Kit, thread_id: str) -> Program[list[Outline]]:

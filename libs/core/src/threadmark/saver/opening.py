@@ -11,7 +11,8 @@ from threadmark.errors import CorruptDataError
 from threadmark.header import Header
 from threadmark.recall import Known, Recall
 from threadmark.rope import Source
-from threadmark.saver.checks import channel_place, header_place, prove_checkpoint, prove_write, write_place
+from threadmark.saver.batches import proven_batches
+from threadmark.saver.checks import channel_place, header_place, prove_checkpoint, write_place
 from threadmark.saver.shelf import Shelf
 from threadmark.store import CheckpointRow, Outline, WriteRow
 from threadmark.stored import Stored
@@ -159,16 +160,18 @@ def missing_headers(openings: Iterable[Opening]) -> set[bytes]:
 
 
 def proven_writes(thread_id: str, rows: Sequence[WriteRow]) -> list[Write]:
-    """Proven writes in the order in which a step applies them."""
-    for row in rows:
-        prove_write(thread_id, row)  # before they are sorted: what is damaged may not even compare
-    writes = []
-    for row in sorted(rows, key=attrgetter("task_path", "task_id", "idx")):
-        try:
-            writes.append(Write(row, Stored.from_bytes(row.value)))
-        except CorruptDataError as error:
-            raise error.at(write_place(thread_id, row)) from error
-    return writes
+    """Proven writes in the order in which a step applies them; `rows` are all rows of their checkpoints."""
+    # Proven before they are sorted: what is damaged may not even compare.
+    proven = sorted(proven_batches(thread_id, rows), key=attrgetter("task_path", "task_id", "idx"))
+    return [opened_write(thread_id, row) for row in proven]
+
+
+def opened_write(thread_id: str, row: WriteRow) -> Write:
+    """A write whose row has been proven."""
+    try:
+        return Write(row, Stored.from_bytes(row.value))
+    except CorruptDataError as error:
+        raise error.at(write_place(thread_id, row)) from error
 
 
 def remember(recall: Recall, loaded: Loaded) -> None:

@@ -5,6 +5,7 @@ from functools import partial
 from threadmark.config import Place, place
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, Transaction
+from threadmark.saver.completeness import prove_complete, proven_newest
 from threadmark.saver.decoding import decoded
 from threadmark.saver.kit import Kit
 from threadmark.saver.opening import Loaded, Opening, Wanted, remember
@@ -22,8 +23,13 @@ def load(kit: Kit, where: Place, wanted: Wanted | None = None) -> Program[Loaded
     """One checkpoint with the bytes of its values, remembered for the put that may follow."""
     found = yield from kit.store.find(*where)
     if found is None:
+        if where.checkpoint_id is not None:
+            yield from prove_complete(kit, where.thread_id, where.ns)
         return None
-    opening = Opening(found.row, found.writes, kit.recall)
+    row = found.row
+    if row is None or where.checkpoint_id is None:
+        row = proven_newest(where.thread_id, where.ns, found)
+    opening = Opening(row, found.writes, kit.recall)
     shelf = Shelf(found.segments)
     yield from fill(shelf, kit.store, where.thread_id, opening.missing_header_keys())
     opening.open_header(shelf)

@@ -14,6 +14,8 @@ from threadmark.errors import ConfigError
 from threadmark.metadata import certain_fragments, matches
 from threadmark.model import Pruned
 from threadmark.program import Operation, Program, Transaction
+from threadmark.saver.batches import without_records
+from threadmark.saver.completeness import prove_complete
 from threadmark.saver.decoding import decode_metadata
 from threadmark.saver.delta import open_deltas
 from threadmark.saver.kit import Kit
@@ -94,6 +96,8 @@ def _remove(kit: Kit, thread_id: str, choose: Choice, *, everything: bool, dry_r
     epoch = yield from (kit.store.epoch(thread_id) if dry_run else kit.store.lock(thread_id))
     if epoch is None:
         return Pruned(0, 0, 0, 0)
+    # The newest are chosen by what is there: were one hidden, an older one would be kept in its place.
+    yield from prove_complete(kit, thread_id, None)
     outlines = yield from all_outlines(kit, thread_id)
     doomed = choose(outlines)
     writes = yield from kit.store.writes(thread_id, None)
@@ -110,7 +114,7 @@ def _remove(kit: Kit, thread_id: str, choose: Choice, *, everything: bool, dry_r
     kept = () if everything else [row for row in writes if (row.ns, row.checkpoint_id) not in doomed]
     written = {key for write in proven_writes(thread_id, kept) for key in write.value.segment_keys()}
     swept = sorted(sizes.keys() - survey.marked - written)
-    pruned = Pruned(len(doomed), len(gone), len(swept), sum(sizes[key] for key in swept))
+    pruned = Pruned(len(doomed), len(without_records(gone)), len(swept), sum(sizes[key] for key in swept))
     if dry_run:
         return pruned
     if len(doomed) == len(outlines) and not kept:

@@ -18,6 +18,7 @@ from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, Transaction
 from threadmark.recall import Known
 from threadmark.rope import Source
+from threadmark.saver.batches import batch_record
 from threadmark.saver.checks import checkpoint_row, write_row
 from threadmark.saver.kit import Kit
 from threadmark.saver.reading import load
@@ -94,6 +95,8 @@ def put_writes(
             row = WriteRow(where.ns, where.checkpoint_id, task_id, index, task_path, channel, stored.to_bytes(), b"")
             rows.append(write_row(where.thread_id, row))
             written.append((channel, stored.digest))
+        if rows:
+            rows.append(batch_record(where.thread_id, rows))
         change = Change(where.thread_id, weaver.epoch, now(), weaver.segments(), (), rows, where.checkpoint_id)
         epoch = yield from _add(kit, weaver, change)
         if epoch is not None:
@@ -209,13 +212,15 @@ def _lacks(kit: Kit, thread_id: str, known: Known, channels: set[str]) -> bool:
 def _add(kit: Kit, weaver: Weaver, change: Change) -> Operation[int | None]:
     """The thread's epoch once the rows are stored; None where they relied on another epoch and must be made anew."""
     added = yield Transaction(partial(kit.store.add, change), writes=True)
+    if added.exists:
+        added = yield Transaction(partial(kit.store.replace, change), writes=True)
     if added.too_late:
         raise ConfigError(
             f"thread {change.thread_id!r} was deleted, and checkpoint {change.continues!r} with it: "
             "what continues it is not stored. Start the thread anew, without a checkpoint_id"
         )
     kit.recall.see_epoch(change.thread_id, added.epoch)
-    if change.epoch not in (None, added.epoch):
+    if not added.replaced and change.epoch not in (None, added.epoch):
         return None
     weaver.remember(added.epoch)
     epoch: int = added.epoch

@@ -1,0 +1,73 @@
+"""Which writes a task has stored: a record beside them, so that a write that is lost or hidden is missed.
+
+A write is found by its key, so damage to its key hides it. Each `put_writes` therefore adds one more row, the record
+of the batch: under an index of its own, it lists the indexes of the batch. What a record lists must be there, and what
+is there must be listed.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from zlib import crc32
+
+import msgpack
+
+from threadmark.errors import CorruptDataError
+from threadmark.saver.checks import prove_write, task_place, write_place, write_row
+from threadmark.store import WriteRow
+from threadmark.stored import Stored
+
+_FIRST_RECORD = 1 << 30
+"""From this index on a row is a record. The rest of the index is made of what it lists, so that two batches of one
+task that list the same share a record, and others have one each."""
+
+
+_WriteKey = tuple[str, str, str, int]
+
+
+def batch_record(thread_id: str, rows: Sequence[WriteRow]) -> WriteRow:
+    """The record of a batch of one task's writes."""
+    listed: bytes = msgpack.packb(sorted(row.idx for row in rows))
+    idx = _FIRST_RECORD | (crc32(listed) & (_FIRST_RECORD - 1))
+    value = Stored("", listed, b"").to_bytes()
+    return write_row(thread_id, rows[0]._replace(idx=idx, task_path="", channel="", value=value))
+
+
+def is_record(row: WriteRow) -> bool:
+    """Whether the row is the record of a batch, and no write."""
+    return isinstance(row.idx, int) and row.idx >= _FIRST_RECORD  # a damaged file may hold anything
+
+
+def without_records(rows: Iterable[WriteRow]) -> list[WriteRow]:
+    """The writes among these rows."""
+    return [row for row in rows if not is_record(row)]
+
+
+def proven_batches(thread_id: str, rows: Sequence[WriteRow]) -> list[WriteRow]:
+    """The writes among all rows of some checkpoints, proven, and none missing; else CorruptDataError."""
+    writes: list[WriteRow] = []
+    recorded: list[WriteRow] = []
+    listed: dict[_WriteKey, WriteRow] = {}
+    for row in rows:
+        has_record = prove_write(thread_id, row)
+        if is_record(row):
+            listed.update(_listed(thread_id, row))
+            continue
+        writes.append(row)
+        if has_record:
+            recorded.append(row)
+    there = {row[:4] for row in writes}
+    for key, row in listed.items():
+        if key not in there:
+            raise CorruptDataError(f"the write with index {key[3]} is missing", task_place(thread_id, row))
+    for row in recorded:
+        if row[:4] not in listed:
+            raise CorruptDataError("the record of its batch is missing", write_place(thread_id, row))
+    return writes
+
+
+def _listed(thread_id: str, record: WriteRow) -> Iterator[tuple[_WriteKey, WriteRow]]:
+    """The keys of the writes that a record lists."""
+    try:
+        for idx in msgpack.unpackb(Stored.from_bytes(record.value).packed):
+            yield (record.ns, record.checkpoint_id, record.task_id, idx), record
+    except (ValueError, TypeError, CorruptDataError) as error:
+        raise CorruptDataError("the record of its batch cannot be read", task_place(thread_id, record)) from error
