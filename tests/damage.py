@@ -1,15 +1,16 @@
 """Damage to stored rows, for every backend that keeps rows: what is done to them, and what a saver may answer then.
 
-A get must give the right value or a CorruptDataError that names the place; it may find nothing only where the damage
-hit what rows are found by.
+Every answer must be right and complete, or a CorruptDataError that names the place. Where an answer is an error,
+`verify` names the damage.
 """
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from threadmark import CheckpointTuple, CorruptDataError, Saver
-from threadmark.model import PendingWrite, Stats
+from threadmark.model import Stats
 
 
 class Field(NamedTuple):
@@ -32,7 +33,8 @@ class Damage(NamedTuple):
     value: bytes | int
 
 
-Expected = dict[tuple[str, str, str], CheckpointTuple]
+Key = tuple[str, str, str]
+Expected = dict[Key, CheckpointTuple]
 
 
 def fill(saver: Saver) -> Expected:
@@ -71,31 +73,50 @@ def damages(fields: Sequence[Field], rounds: int, seed: int) -> Iterator[Damage]
             yield Damage(kind, field, value)
 
 
-def check(saver: Saver, expected: Expected, damage: Damage, *, findable: bool) -> int:
-    """Read every checkpoint of the thread that was hit; how many answered with CorruptDataError.
-
-    Where the damage hit what rows are found by, they need not be `findable`.
-    """
-    refused = 0
+def check(saver: Saver, expected: Expected, damage: Damage) -> int:
+    """Read everything in every way; how many answers were a CorruptDataError."""
+    refused = sum(_is_refused(partial(_by_id, saver, key, whole), damage) for key, whole in expected.items())
+    threads: dict[str, Expected] = {}
     for key, whole in expected.items():
-        if damage.field.thread_id not in ("", key[0]):
-            continue
-        place = dict(zip(("thread_id", "checkpoint_ns", "checkpoint_id"), key, strict=True))
-        try:
-            found = saver.get_tuple({"configurable": place})
-        except CorruptDataError as error:
-            refused += 1
-            assert all(repr(part) in str(error) for part in key), (damage, error)
-            continue
-        if found is None:
-            assert not findable, damage
-            continue
-        assert _without_writes(found) == _without_writes(whole), damage
-        extra = [write for write in _writes(found) if write not in _writes(whole)]
-        lost = [write for write in _writes(whole) if write not in _writes(found)]
-        assert not extra, damage
-        assert not lost or not findable, damage
+        threads.setdefault(key[0], {})[key] = whole
+    for thread_id, checkpoints in threads.items():
+        newest = {key[1]: whole for key, whole in sorted(checkpoints.items())}
+        for ns, whole in newest.items():
+            refused += _is_refused(partial(_newest, saver, thread_id, ns, whole), damage)
+        refused += _is_refused(partial(_listed, saver, thread_id, checkpoints), damage)
+    if refused:
+        assert any(problem.kind == "damaged" for problem in saver.verify().problems), damage
     return refused
+
+
+def _is_refused(read: Callable[[], tuple[object, object, tuple[str, ...]]], damage: Damage) -> bool:
+    """Whether it answers with a CorruptDataError that names what was asked for; any other answer must be right."""
+    try:
+        found, right, named = read()
+    except CorruptDataError as error:
+        assert "thread" in str(error.place), damage
+        return True
+    assert found == right, (damage, named)
+    return False
+
+
+def _by_id(saver: Saver, key: Key, whole: CheckpointTuple) -> tuple[object, object, tuple[str, ...]]:
+    place = dict(zip(("thread_id", "checkpoint_ns", "checkpoint_id"), key, strict=True))
+    try:
+        return saver.get_tuple({"configurable": place}), whole, key
+    except CorruptDataError as error:
+        assert all(repr(part) in str(error) for part in key), error
+        raise
+
+
+def _newest(saver: Saver, thread_id: str, ns: str, whole: CheckpointTuple) -> tuple[object, object, tuple[str, ...]]:
+    found = saver.get_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ns}})
+    return found, whole, (thread_id, ns)
+
+
+def _listed(saver: Saver, thread_id: str, checkpoints: Expected) -> tuple[object, object, tuple[str, ...]]:
+    found = {_key(each): each for each in saver.list({"configurable": {"thread_id": thread_id}})}
+    return found, checkpoints, (thread_id,)
 
 
 def check_listing(saver: Saver, expected: Expected, damage: Damage) -> None:
@@ -107,8 +128,7 @@ def check_listing(saver: Saver, expected: Expected, damage: Damage) -> None:
     except CorruptDataError as error:
         assert error.place, damage
     for key, found in listed.items():
-        assert key in expected, damage
-        assert _without_writes(found) == _without_writes(expected[key]), damage
+        assert found == expected.get(key), damage
     unhit = {key for key in expected if key[0] != damage.field.thread_id}
     assert unhit <= listed.keys(), damage
 
@@ -123,15 +143,7 @@ def check_counts(saver: Saver, sums: Stats) -> int:
     return len(counted.problems)
 
 
-def _without_writes(found: CheckpointTuple) -> CheckpointTuple:
-    return found._replace(pending_writes=None)
-
-
-def _writes(found: CheckpointTuple) -> list[PendingWrite]:
-    return found.pending_writes or []
-
-
-def _key(found: CheckpointTuple) -> tuple[str, str, str]:
+def _key(found: CheckpointTuple) -> Key:
     place = found.config["configurable"]
     return place["thread_id"], place["checkpoint_ns"], place["checkpoint_id"]
 

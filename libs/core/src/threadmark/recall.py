@@ -115,6 +115,13 @@ class Recall:
         """The thread's last values, whatever they belong to."""
         return self._sources(("recent", thread_id), epoch)
 
+    def add_waste(self, thread_id: str, size: int) -> int:
+        """Count bytes of the thread's segments that nothing may need any more; how many that makes since the last 0."""
+        before = self._get(("waste", thread_id))
+        waste = size + before if size and isinstance(before, int) else size
+        self._set(("waste", thread_id), waste, len(thread_id))
+        return waste
+
     def begin_anew(self) -> None:
         """In the child of a fork, where another thread may have been at work in here: forget everything."""
         self._lock = threading.Lock()

@@ -80,10 +80,10 @@ class SealedStore(Store):
         added = yield from self._store.replace(self._seal_change(change))
         return self._open_added(change.thread_id, added)
 
-    def heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+    def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         return self._store.heads(thread_id, ns)
 
-    def counted_heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+    def counted_heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         return self._store.counted_heads(thread_id, ns)
 
     def damage(self) -> Program[list[tuple[str, str]]]:

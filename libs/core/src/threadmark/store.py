@@ -75,6 +75,7 @@ class Found(NamedTuple):
 class Head(NamedTuple):
     """How many checkpoints a namespace has, and the greatest rank of them: as recorded, or as counted."""
 
+    thread_id: str
     ns: str
     newest: str
     checkpoints: int
@@ -159,17 +160,17 @@ class Store(Protocol):
     def add(self, change: Change) -> Program[Added]:
         """Add the rows of one change; see `Change` and `Added`.
 
-        A write with a negative `idx` replaces one of the same key, another write leaves the one that is there. The heads
-        of the namespaces are brought up to date.
+        A write with a negative `idx` replaces one of the same key, another write leaves the one that is there. The
+        heads of the namespaces are brought up to date.
         """
 
     def replace(self, change: Change) -> Program[Added]:
         """Like `add`, and a checkpoint replaces one of the same key. It locks the thread."""
 
-    def heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
-        """What is recorded of the namespace (of all of the thread's for None); a namespace without rows has none."""
+    def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
+        """What is recorded of the namespace (None: of all); a namespace without checkpoints has no head."""
 
-    def counted_heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+    def counted_heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         """The same, counted from the checkpoints that are there."""
 
     def damage(self) -> Program[list[tuple[str, str]]]:

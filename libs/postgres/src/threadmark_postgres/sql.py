@@ -230,17 +230,17 @@ CHAIN = _CHAIN.format(
 )
 
 HEADS = """
-SELECT ns, rank, checkpoints
+SELECT thread_id, ns, rank, checkpoints
 FROM tm.head
-WHERE thread_id = $1::text AND ($2::text IS NULL OR ns = $2::text)
+WHERE ($1::text IS NULL OR thread_id = $1::text) AND ($2::text IS NULL OR ns = $2::text)
 """
 
 COUNTED_HEADS = """
-SELECT c.ns, max(c.rank), count(*)
+SELECT c.thread_id, c.ns, max(c.rank), count(*)
 FROM tm.checkpoint AS c
-WHERE c.thread_id = $1::text AND ($2::text IS NULL OR c.ns = $2::text)
-    AND EXISTS (SELECT FROM tm.thread AS t WHERE t.thread_id = $1::text AND t.live)
-GROUP BY c.ns
+WHERE ($1::text IS NULL OR c.thread_id = $1::text) AND ($2::text IS NULL OR c.ns = $2::text)
+    AND EXISTS (SELECT FROM tm.thread AS t WHERE t.thread_id = c.thread_id AND t.live)
+GROUP BY c.thread_id, c.ns
 """
 
 LOST_ROWS = """

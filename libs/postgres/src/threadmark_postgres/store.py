@@ -169,14 +169,14 @@ class PostgresStore(Store):
             yield self._query(sql.REMOVE_EMPTY_HEADS, thread)
         return int(epoch)
 
-    def heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+    def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         """One statement."""
-        rows = yield self._query(sql.HEADS, to_column(thread_id), None if ns is None else to_column(ns), sole=True)
+        rows = yield self._query(sql.HEADS, *_texts(thread_id, ns), sole=True)
         return [_head(columns) for columns in rows]
 
-    def counted_heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+    def counted_heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         """One statement."""
-        rows = yield self._query(sql.COUNTED_HEADS, to_column(thread_id), None if ns is None else to_column(ns))
+        rows = yield self._query(sql.COUNTED_HEADS, *_texts(thread_id, ns))
         return [_head(columns) for columns in rows]
 
     def damage(self) -> Program[list[tuple[str, str]]]:
@@ -225,9 +225,9 @@ class PostgresStore(Store):
             if not live:
                 yield self._query(sql.REVIVE_THREAD, thread)
                 return None
-            if outcome == [True]:
-                return Added(epoch, exists=True)
-            added = Added(epoch, replaced_writes=_replaced_writes(change, *outcome) if len(outcome) > 1 else ())
+            added = _added(change, epoch, *outcome)
+            if added.exists:
+                break
         return added
 
     def _adding(self, change: Change) -> Iterator[Query]:
@@ -247,15 +247,25 @@ class PostgresStore(Store):
             yield Query(in_schema(statement, self._schema), Portion((*start, *columns)), sole)
 
 
-def _replaced_writes(change: Change, indexes: Sequence[int] | None, values: Sequence[bytes] | None) -> list[WriteRow]:
-    """The writes that took the place of others, with the others' values."""
+def _added(change: Change, epoch: int, *outcome: Any) -> Added:
+    """What became of a change that was accepted, from the last columns of its judgement.
+
+    They say whether one of its checkpoints is there already; or, of special writes, which were replaced.
+    """
+    if len(outcome) == 1:
+        return Added(epoch, exists=outcome[0])
     special = {row.idx: row for row in change.writes if row.idx < 0}
-    return [special[idx]._replace(value=value) for idx, value in zip(indexes or (), values or (), strict=True)]
+    old = zip(*(each or () for each in outcome), strict=True)
+    return Added(epoch, replaced_writes=[special[idx]._replace(value=value) for idx, value in old])
 
 
 def _head(columns: Sequence[Any]) -> Head:
-    ns, newest, checkpoints = columns
-    return Head(from_column(ns), from_column(newest), checkpoints)
+    thread_id, ns, newest, checkpoints = columns
+    return Head(from_column(thread_id), from_column(ns), from_column(newest), checkpoints)
+
+
+def _texts(*names: str | None) -> list[str | None]:
+    return [None if name is None else to_column(name) for name in names]
 
 
 def _arrays(keys: Sequence[Key]) -> tuple[list[str], list[str]]:

@@ -137,16 +137,21 @@ LIMIT 1
 """
 
 HEADS = """
-SELECT ns, newest, checkpoints
-FROM threadmark_head
-WHERE thread_id = ?
+SELECT h.thread_id, h.ns, h.newest, h.checkpoints
+FROM threadmark_head AS h
+WHERE {clauses}
 """
-COUNTED_HEADS = f"""
-SELECT c.ns, max(c.rank), count(*)
-{_OF_THREAD} AND t.live = 1
+HEADS_OF_ALL = "TRUE"
+HEADS_OF_THREAD = "h.thread_id = ?"
+HEADS_OF_NAMESPACE = "h.ns = ?"
+COUNTED_HEADS = """
+SELECT h.thread_id, c.ns, max(c.rank), count(*)
+FROM threadmark_thread AS h
+CROSS JOIN threadmark_checkpoint AS c ON c.thread = h.number
+WHERE h.live = 1 AND {clauses}
+GROUP BY h.thread_id, c.ns
 """
-HEADS_OF_NAMESPACE = " AND ns = ?"
-COUNTED_BY_NAMESPACE = " GROUP BY c.ns"
+COUNTED_OF_NAMESPACE = "c.ns = ?"
 
 ADD_TO_HEAD = """
 INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints)

@@ -1,7 +1,7 @@
 """The store operations in SQL. A thread has a small number here, so that its long name stands in one row only."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from threadmark.program import Many, Program, Query
 from threadmark.store import (
@@ -110,60 +110,33 @@ class SqliteStore(Store):
         return self.epoch(thread_id)  # a writing transaction has the database to itself
 
     def add(self, change: Change) -> Program[Added]:
-        return self._add(change, replace=False)
+        thread = yield from _admitted(change)
+        if isinstance(thread, Added):
+            return thread
+        if (yield from _old_headers(thread.number, change.checkpoints)):
+            return Added(thread.epoch, exists=True)
+        replaced_writes = yield from _insert(thread, change)
+        return Added(thread.epoch, replaced_writes=replaced_writes)
 
     def replace(self, change: Change) -> Program[Added]:
-        return self._add(change, replace=True)
-
-    def _add(self, change: Change, *, replace: bool) -> Program[Added]:
-        thread_id = to_column(change.thread_id)
-        rows = yield Query(sql.THREAD, (thread_id,))
-        if change.epoch is not None and (not rows or rows[0][1] != change.epoch):
-            return Added(rows[0][1] if rows else 0)
-        if not rows:
-            yield Query(sql.ADD_THREAD, (thread_id, change.now, change.now))
-            rows = yield Query(sql.THREAD, (thread_id,))
-        number, epoch, live, deleted_up_to = rows[0]
-        if deleted_up_to is not None and change.continues and change.continues <= from_text_column(deleted_up_to):
-            known = yield Query(sql.HAS_CHECKPOINT, (number, *_twice(change.continues)))
-            if not known:
-                return Added(epoch, too_late=True)
-        old_headers = yield from _old_headers(number, change.checkpoints)
-        if old_headers and not replace:
-            return Added(epoch, exists=True)
-        if not live:
-            yield Query(sql.REVIVE_THREAD, (number,))
-        if change.segments:
-            yield Many(sql.ADD_SEGMENT, [(number, key, data) for key, data in change.segments.items()])
-        if old_headers:
-            keys = [(number, to_column(ns), *_twice(checkpoint_id)) for ns, checkpoint_id in old_headers]
-            yield from self._remove_checkpoints(thread_id, keys)
-        for row in change.checkpoints:
-            yield Query(sql.ADD_CHECKPOINT, checkpoint_columns(number, row))
-            yield Query(sql.ADD_TO_HEAD, (thread_id, to_column(row.outline.ns), to_column(row.outline.rank)))
-        replaced = any(
-            old_headers.get((row.outline.ns, row.outline.id), row.header) != row.header for row in change.checkpoints
-        )
+        thread = yield from _admitted(change)
+        if isinstance(thread, Added):
+            return thread
+        old = yield from _old_headers(thread.number, change.checkpoints)
+        keys = [(thread.number, to_column(ns), *_twice(checkpoint_id)) for ns, checkpoint_id in old]
+        yield from _remove_checkpoints(to_column(change.thread_id), keys)
+        rows = change.checkpoints
+        replaced = any(old.get((row.outline.ns, row.outline.id), row.header) != row.header for row in rows)
         if replaced:
-            yield Query(sql.NEXT_EPOCH, (number,))
-        replaced_writes = (yield from _add_writes(number, change.writes)) if change.writes else ()
-        return Added(epoch + replaced, replaced=replaced, replaced_writes=replaced_writes)
+            yield Query(sql.NEXT_EPOCH, (thread.number,))
+        replaced_writes = yield from _insert(thread, change)
+        return Added(thread.epoch + replaced, replaced=replaced, replaced_writes=replaced_writes)
 
-    def heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
-        params: tuple[str, ...] = (to_column(thread_id),)
-        statement = sql.HEADS
-        if ns is not None:
-            statement, params = statement + sql.HEADS_OF_NAMESPACE, (*params, to_column(ns))
-        rows = yield Query(statement, params)
-        return [_head(columns) for columns in rows]
+    def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
+        return self._heads(sql.HEADS, sql.HEADS_OF_NAMESPACE, thread_id, ns)
 
-    def counted_heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
-        params: tuple[str, ...] = (to_column(thread_id),)
-        statement = sql.COUNTED_HEADS
-        if ns is not None:
-            statement, params = statement + sql.HEADS_OF_NAMESPACE, (*params, to_column(ns))
-        rows = yield Query(statement + sql.COUNTED_BY_NAMESPACE, params)
-        return [_head(columns) for columns in rows]
+    def counted_heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
+        return self._heads(sql.COUNTED_HEADS, sql.COUNTED_OF_NAMESPACE, thread_id, ns)
 
     def damage(self) -> Program[list[tuple[str, str]]]:
         """Rows whose thread is not there, and what the database says of its own pages and indexes."""
@@ -179,7 +152,7 @@ class SqliteStore(Store):
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         ((number, epoch, _, _),) = yield Query(sql.THREAD, (to_column(thread_id),))
         places = [(number, to_column(ns), checkpoint_id) for ns, checkpoint_id in keys]
-        yield from self._remove_checkpoints(to_column(thread_id), [(*place, *_twice(key)) for *place, key in places])
+        yield from _remove_checkpoints(to_column(thread_id), [(*place, *_twice(key)) for *place, key in places])
         yield Many(sql.REMOVE_WRITES, [(*place, id_column(key)) for *place, key in places])
         yield Many(sql.REMOVE_SEGMENT, [(number, key) for key in segments])
         yield Query(sql.NEXT_EPOCH, (number,))
@@ -207,12 +180,59 @@ class SqliteStore(Store):
         rows = yield Query(sql.THREADS, (to_column(after), to_column(after), limit))
         return [from_text_column(thread_id) for (thread_id,) in rows]
 
-    def _remove_checkpoints(self, thread_id: str, keys: Sequence[tuple[Any, ...]]) -> Program[None]:
-        if keys:
-            yield Query(sql.BEFORE_REMOVAL, (thread_id,))
-            yield Many(sql.REMOVE_CHECKPOINT, keys)
-            yield Query(sql.AFTER_REMOVAL, (thread_id,))
-            yield Query(sql.REMOVE_EMPTY_HEADS, (thread_id,))
+    def _heads(self, statement: str, of_namespace: str, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
+        asked = {sql.HEADS_OF_THREAD: thread_id, of_namespace: ns}
+        clauses = {clause: to_column(name) for clause, name in asked.items() if name is not None}
+        rows = yield Query(
+            statement.format(clauses=" AND ".join([sql.HEADS_OF_ALL, *clauses])), tuple(clauses.values())
+        )
+        return [
+            Head(from_text_column(name), from_text_column(ns), from_text_column(rank), n) for name, ns, rank, n in rows
+        ]
+
+
+class _Thread(NamedTuple):
+    number: int
+    epoch: int
+    live: bool
+
+
+def _admitted(change: Change) -> Program[_Thread | Added]:
+    """The thread that a change goes to, made where it is new; what became of the change where it is refused."""
+    thread_id = to_column(change.thread_id)
+    rows = yield Query(sql.THREAD, (thread_id,))
+    if change.epoch is not None and (not rows or rows[0][1] != change.epoch):
+        return Added(rows[0][1] if rows else 0)
+    if not rows:
+        yield Query(sql.ADD_THREAD, (thread_id, change.now, change.now))
+        rows = yield Query(sql.THREAD, (thread_id,))
+    number, epoch, live, deleted_up_to = rows[0]
+    if deleted_up_to is not None and change.continues and change.continues <= from_text_column(deleted_up_to):
+        known = yield Query(sql.HAS_CHECKPOINT, (number, *_twice(change.continues)))
+        if not known:
+            return Added(epoch, too_late=True)
+    return _Thread(number, epoch, bool(live))
+
+
+def _insert(thread: _Thread, change: Change) -> Program[list[WriteRow]]:
+    """Insert the rows of a change; the writes that took the place of others, with the others' values."""
+    if not thread.live:
+        yield Query(sql.REVIVE_THREAD, (thread.number,))
+    if change.segments:
+        yield Many(sql.ADD_SEGMENT, [(thread.number, key, data) for key, data in change.segments.items()])
+    for row in change.checkpoints:
+        yield Query(sql.ADD_CHECKPOINT, checkpoint_columns(thread.number, row))
+        head = (change.thread_id, row.outline.ns, row.outline.rank)
+        yield Query(sql.ADD_TO_HEAD, tuple(map(to_column, head)))
+    return (yield from _insert_writes(thread.number, change.writes)) if change.writes else []
+
+
+def _remove_checkpoints(thread_id: str, keys: Sequence[tuple[Any, ...]]) -> Program[None]:
+    if keys:
+        yield Query(sql.BEFORE_REMOVAL, (thread_id,))
+        yield Many(sql.REMOVE_CHECKPOINT, keys)
+        yield Query(sql.AFTER_REMOVAL, (thread_id,))
+        yield Query(sql.REMOVE_EMPTY_HEADS, (thread_id,))
 
 
 def _old_headers(thread: int, rows: Sequence[CheckpointRow]) -> Program[dict[Key, bytes]]:
@@ -225,8 +245,7 @@ def _old_headers(thread: int, rows: Sequence[CheckpointRow]) -> Program[dict[Key
     return found
 
 
-def _add_writes(thread: int, rows: Sequence[WriteRow]) -> Program[list[WriteRow]]:
-    """Add writes to a thread; those that took the place of others, with the others' values."""
+def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[list[WriteRow]]:
     kept = [write_columns(thread, row) for row in rows if row.idx >= 0]
     replacing = [(row, write_columns(thread, row)) for row in rows if row.idx < 0]
     if kept:
@@ -238,11 +257,6 @@ def _add_writes(thread: int, rows: Sequence[WriteRow]) -> Program[list[WriteRow]
     if replacing:
         yield Many(sql.REPLACE_WRITE, [columns for _, columns in replacing])
     return replaced
-
-
-def _head(columns: Sequence[Any]) -> Head:
-    ns, newest, checkpoints = columns
-    return Head(from_text_column(ns), from_text_column(newest), checkpoints)
 
 
 def _twice(checkpoint_id: str) -> tuple[str, str]:

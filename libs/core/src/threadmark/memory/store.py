@@ -115,17 +115,18 @@ class MemoryStore(Store):
         replaced_writes = yield Call(partial(_add_writes, thread=thread, rows=change.writes))
         return Added(thread.epoch, replaced=replaced, replaced_writes=replaced_writes)
 
-    def heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+    def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         """Dictionaries do not get damaged: what is recorded is what is there."""
         return self.counted_heads(thread_id, ns)
 
-    def counted_heads(self, thread_id: str, ns: str | None) -> Program[list[Head]]:
+    def counted_heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         def call(tables: Tables) -> list[Head]:
-            held = tables.threads[thread_id].checkpoints if thread_id in tables.threads else {}
-            ranks: dict[str, list[str]] = {}
-            for row in held.values():
-                ranks.setdefault(row.outline.ns, []).append(row.outline.rank)
-            return [Head(each, max(some), len(some)) for each, some in ranks.items() if ns in (None, each)]
+            ranks: dict[Key, list[str]] = {}
+            for name, thread in tables.threads.items():
+                if thread_id in (None, name):
+                    for outline in (row.outline for row in thread.checkpoints.values()):
+                        ranks.setdefault((name, outline.ns), []).append(outline.rank)
+            return [Head(*key, max(some), len(some)) for key, some in ranks.items() if ns in (None, key[1])]
 
         return (yield from _ask(call))
 

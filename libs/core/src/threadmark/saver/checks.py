@@ -4,7 +4,6 @@ from threadmark.digests import row_check
 from threadmark.errors import CorruptDataError
 from threadmark.store import CheckpointRow, Outline, WriteRow
 
-
 _RECORDED = 2
 """Stands first in the check of a write whose batch has a record; no thread's name is a number."""
 
@@ -28,8 +27,13 @@ def rebound_write(source: str, target: str, row: WriteRow) -> WriteRow:
 
 def prove_checkpoint(row: CheckpointRow) -> None:
     """Raise CorruptDataError where the row is not what was written under its key."""
-    if row.check != row_check(*row.outline, row.header):
+    if not is_sound(row):
         raise CorruptDataError(f"the checkpoint's row {_problem(row.check)}", checkpoint_place(row.outline))
+
+
+def is_sound(row: CheckpointRow) -> bool:
+    """Whether a checkpoint's row is what was written under its key."""
+    return row.check == row_check(*row.outline, row.header)
 
 
 def prove_write(thread_id: str, row: WriteRow) -> bool:

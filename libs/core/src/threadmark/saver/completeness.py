@@ -8,13 +8,15 @@ checkpoints are counted.
 
 from collections.abc import Iterable, Iterator
 
+from threadmark.config import Place
 from threadmark.errors import CorruptDataError
 from threadmark.program import Program
-from threadmark.saver.checks import namespace_place
+from threadmark.saver.checks import is_sound, namespace_place
 from threadmark.saver.kit import Kit
-from threadmark.store import CheckpointRow, Found, Head
+from threadmark.store import CheckpointRow, Found, Head, Outline, Scope
 
 _ADVICE = "`verify` names what is damaged"
+_PAGE = 512
 
 
 def proven_newest(thread_id: str, ns: str, found: Found) -> CheckpointRow:
@@ -32,23 +34,41 @@ def prove_complete(kit: Kit, thread_id: str, ns: str | None) -> Program[None]:
         raise CorruptDataError(f"{problem}: {_ADVICE}", place)
 
 
-def missing(kit: Kit, thread_id: str, ns: str | None) -> Program[list[tuple[str, str]]]:
-    """The namespaces that lack checkpoints, as (place, problem)."""
+def prove_absent(kit: Kit, where: Place) -> Program[None]:
+    """Raise CorruptDataError where the checkpoint that was not found may be one whose key is damaged.
+
+    This reads every checkpoint of the namespace: one whose key has changed there is still counted.
+    """
+    problems = yield from missing(kit, where.thread_id, where.ns)
+    page: list[Outline] = []
+    more = not problems
+    while more:
+        page = yield from kit.store.page(Scope(where.thread_id, where.ns), page[-1] if page else None, _PAGE)
+        rows = yield from kit.store.rows(where.thread_id, [(outline.ns, outline.id) for outline in page])
+        if len(rows) != len(page) or not all(map(is_sound, rows)):
+            problems.append((str(where), "a checkpoint is damaged"))
+        more = len(page) == _PAGE and not problems
+    for _, problem in problems:
+        raise CorruptDataError(f"it is not found, and in its namespace {problem}: {_ADVICE}", str(where))
+
+
+def missing(kit: Kit, thread_id: str | None, ns: str | None) -> Program[list[tuple[str, str]]]:
+    """The namespaces (None: of all) that lack checkpoints, as (place, problem)."""
     recorded = yield from kit.store.heads(thread_id, ns)
     counted = yield from kit.store.counted_heads(thread_id, ns)
-    return list(_differences(thread_id, recorded, counted))
+    return list(_differences(recorded, counted))
 
 
-def _differences(thread_id: str, recorded: Iterable[Head], counted: Iterable[Head]) -> Iterator[tuple[str, str]]:
-    should = {head.ns: head for head in recorded}
-    there = {head.ns: head for head in counted}
-    for ns in sorted(should.keys() | there.keys()):
-        place = namespace_place(thread_id, ns)
-        if ns not in should:
-            yield place, f"{there[ns].checkpoints} checkpoints are there, and none is recorded"
-        elif ns not in there:
-            yield place, f"none of its {should[ns].checkpoints} checkpoints is there"
-        elif should[ns].checkpoints != there[ns].checkpoints:
-            yield place, f"of its {should[ns].checkpoints} checkpoints {there[ns].checkpoints} are there"
-        elif should[ns].newest != there[ns].newest:
-            yield place, "another checkpoint is recorded as its newest"
+def _differences(recorded: Iterable[Head], counted: Iterable[Head]) -> Iterator[tuple[str, str]]:
+    should = {head[:2]: head for head in recorded}
+    there = {head[:2]: head for head in counted}
+    for key in sorted(should.keys() | there.keys()):
+        place = namespace_place(*key)
+        if key not in should:
+            yield place, f"{there[key].checkpoints} checkpoints are there, and none is recorded"
+        elif key not in there:
+            yield place, f"none of {should[key].checkpoints} checkpoints is there"
+        elif should[key].checkpoints != there[key].checkpoints:
+            yield place, f"{there[key].checkpoints} of {should[key].checkpoints} checkpoints are there"
+        elif should[key].newest != there[key].newest:
+            yield place, "another checkpoint is recorded as the newest"

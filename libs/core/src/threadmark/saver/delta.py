@@ -9,7 +9,7 @@ from threadmark.errors import located
 from threadmark.model import Config, DeltaChannelHistory
 from threadmark.program import Operation, Program, Transaction
 from threadmark.saver.checks import channel_place, write_place
-from threadmark.saver.completeness import prove_complete
+from threadmark.saver.completeness import prove_absent
 from threadmark.saver.decoding import decode_channel, decode_write
 from threadmark.saver.kit import Kit
 from threadmark.saver.opening import Opening, Write, missing_headers, proven_writes
@@ -89,7 +89,7 @@ def _history(
                 break
         start = rows[-1].outline.parent if rows else start
         if going and start is not None and len(rows) < reach:  # the way ends at a checkpoint that is not there
-            yield from prove_complete(kit, thread_id, ns)
+            yield from prove_absent(kit, Place(thread_id, ns, start))
         going = going and start is not None and len(rows) == reach
         reach, skip = reach * 8, 0
     keys = sorted({key for visited in walk.visited.values() for key in visited})

@@ -3,7 +3,7 @@
 Nothing is held between two batches: a listing that is paused blocks nobody, and one that is dropped leaks nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from threadmark.errors import ConfigError, CorruptDataError, PlacedError
 from threadmark.metadata import certain_fragments, checked_filter, from_json, matches
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, Transaction
+from threadmark.saver.checks import checkpoint_place
 from threadmark.saver.completeness import missing, prove_complete
 from threadmark.saver.decoding import decoded
 from threadmark.saver.kit import Kit
@@ -91,7 +92,7 @@ class Reader:
                 yield Transaction(partial(_prove_newest, self._kit, page[0]), writes=False)
             self._searched = len(page) < size
             self._after = page[-1] if page else None
-            if self._searched and self._scope.thread_id is not None:
+            if self._searched:
                 program = partial(missing, self._kit, self._scope.thread_id, self._scope.ns)
                 self._missing = yield Transaction(program, writes=False)
         size = self._size if self._left is None else min(self._size, self._left)
@@ -172,8 +173,20 @@ def load_many(
     found: dict[str, dict[Key, Opening | CorruptDataError]] = {}
     for thread, keys in asked.items():
         found[thread] = yield from _of_thread(kit, thread, keys, shelves.setdefault(thread, Shelf()))
+        if len(found[thread]) < len(keys):
+            found[thread] |= yield from _hidden(kit, thread, set(keys) - found[thread].keys())
     places = [(found[outline.thread_id], (outline.ns, outline.id)) for outline in outlines]
     return [openings[key] for openings, key in places if key in openings]
+
+
+def _hidden(kit: Kit, thread: str, keys: Collection[Key]) -> Program[dict[Key, Opening | CorruptDataError]]:
+    """Errors for checkpoints that are not found by their keys, though a page still shows them; others were deleted."""
+    outlines = yield from all_outlines(kit, thread)
+    return {
+        key: CorruptDataError("its row is not found by its key", checkpoint_place(outline))
+        for outline in outlines
+        if (key := (outline.ns, outline.id)) in keys
+    }
 
 
 def whole(item: Opening | CorruptDataError) -> Loaded:

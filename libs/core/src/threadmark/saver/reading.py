@@ -5,7 +5,7 @@ from functools import partial
 from threadmark.config import Place, place
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, Transaction
-from threadmark.saver.completeness import prove_complete, proven_newest
+from threadmark.saver.completeness import prove_absent, proven_newest
 from threadmark.saver.decoding import decoded
 from threadmark.saver.kit import Kit
 from threadmark.saver.opening import Loaded, Opening, Wanted, remember
@@ -19,12 +19,15 @@ def get_tuple(kit: Kit, config: Config) -> Operation[CheckpointTuple | None]:
     return decoded(loaded, kit.serde) if loaded else None
 
 
-def load(kit: Kit, where: Place, wanted: Wanted | None = None) -> Program[Loaded | None]:
-    """One checkpoint with the bytes of its values, remembered for the put that may follow."""
+def load(kit: Kit, where: Place, wanted: Wanted | None = None, *, early: bool = False) -> Program[Loaded | None]:
+    """One checkpoint with the bytes of its values, remembered for the put that may follow.
+
+    One that is asked for `early` may still be on its way; any other one that is not found must not be damaged.
+    """
     found = yield from kit.store.find(*where)
     if found is None:
-        if where.checkpoint_id is not None:
-            yield from prove_complete(kit, where.thread_id, where.ns)
+        if where.checkpoint_id is not None and not early:
+            yield from prove_absent(kit, where)
         return None
     row = found.row
     if row is None or where.checkpoint_id is None:

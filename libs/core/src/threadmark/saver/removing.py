@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from threadmark.config import as_thread_id
-from threadmark.errors import ConfigError
+from threadmark.errors import ConfigError, CorruptDataError
 from threadmark.metadata import certain_fragments, matches
 from threadmark.model import Pruned
 from threadmark.program import Operation, Program, Transaction
@@ -51,6 +51,18 @@ def prune(kit: Kit, thread_ids: Sequence[str], rule: Rule, *, dry_run: bool) -> 
         removed = yield Transaction(program, writes=not dry_run, frees=not dry_run)
         total = total.plus(removed)
     return total
+
+
+def sweep(kit: Kit, thread_id: str) -> Operation[None]:
+    """Remove the segments of a thread that nothing needs any more, after something was replaced.
+
+    What was replaced is stored by then, so damage found on the way is left to whoever reads it, and to `verify`.
+    """
+    program = partial(_remove, kit, thread_id, lambda _: set(), everything=False, dry_run=False)
+    try:
+        yield Transaction(program, writes=True, frees=True)
+    except CorruptDataError:
+        return
 
 
 def prune_rule(strategy: str, keep_last: int | None, older_than: timedelta | None) -> Rule:

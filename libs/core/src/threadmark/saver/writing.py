@@ -17,14 +17,15 @@ from threadmark.metadata import merged, to_json
 from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, Transaction
 from threadmark.recall import Known
-from threadmark.rope import Source
+from threadmark.rope import Source, layout
 from threadmark.saver.batches import batch_record
 from threadmark.saver.checks import checkpoint_row, write_row
 from threadmark.saver.kit import Kit
 from threadmark.saver.reading import load
+from threadmark.saver.removing import sweep
 from threadmark.saver.weaver import Weaver
 from threadmark.serde import Serializer
-from threadmark.store import Change, Outline, WriteRow, now
+from threadmark.store import Added, Change, Outline, WriteRow, now
 from threadmark.stored import LONGEST_TAG, Encoded, Stored
 from threadmark.versions import Version
 
@@ -32,6 +33,9 @@ _ATTEMPTS = 8
 
 _WORTH_COMPARING = 1024
 """A pending write shorter than this is stored as it is: mostly it is new, and comparing costs more than storing."""
+
+_MUCH_WASTE = 64 * 1024
+"""From so many bytes on that replaced writes have left behind, a thread is swept."""
 
 _WORTH_READING = 2048
 """From this many bytes on, a cold saver reads what the thread holds before it stores pending writes."""
@@ -52,20 +56,22 @@ def put(
     parent_id = continues.checkpoint_id if continues.checkpoint_id != draft.id else None
     text = to_json(merged(config, metadata))
     for _ in range(_ATTEMPTS):
-        parent, weaver = yield from _prepared(kit, continues, draft.reads)
+        parent, weaver = yield from _prepared(kit, continues, draft.reads, early=False)
         header = draft.header(weaver, parent, partial(weaver.written, continues.ns, continues.checkpoint_id))
         data = header.to_bytes()
         stored = weaver.store_header(data, parent and parent.source)
         rank = rank_after(parent.rank if parent and parent_id else None, draft.id)
         outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, now(), text)
         rows = [checkpoint_row(outline, stored.to_bytes())]
-        added = weaver.segments()
         needs = _needs(header, stored)
-        change = Change(where.thread_id, weaver.epoch, now(), added, rows, (), parent_id, needs)
-        epoch = yield from _add(kit, weaver, change)
-        if epoch is not None:
+        change = Change(where.thread_id, weaver.epoch, now(), weaver.segments(), rows, (), parent_id, needs)
+        added = yield from _add(kit, weaver, change)
+        if added is not None:
+            epoch = added.epoch
             known = Known(epoch, rank, header, weaver.source_of(stored, data), stored.digest)
             kit.recall.see_checkpoint(where.thread_id, where.ns, draft.id, known)
+            if added.replaced:
+                yield from sweep(kit, where.thread_id)
             return where.config()
     raise _restless(where)
 
@@ -85,7 +91,7 @@ def put_writes(
     large = sum(len(value.data) for _, value in encoded.values()) >= _WORTH_READING
     channels = {channel for channel, _ in encoded.values()}
     for _ in range(_ATTEMPTS):
-        current, weaver = yield from _prepared(kit, where, channels if large else None)
+        current, weaver = yield from _prepared(kit, where, channels if large else None, early=True)
         # Whoever reads a pending write reads the values of its checkpoint, too.
         beside = {key for value in current.header.values.values() for key in value.segment_keys()} if current else set()
         rows, written = [], []
@@ -98,8 +104,10 @@ def put_writes(
         if rows:
             rows.append(batch_record(where.thread_id, rows))
         change = Change(where.thread_id, weaver.epoch, now(), weaver.segments(), (), rows, where.checkpoint_id)
-        epoch = yield from _add(kit, weaver, change)
-        if epoch is not None:
+        added = yield from _add(kit, weaver, change)
+        if added is not None:
+            if added.replaced_writes:
+                yield from _clear_away(kit, where.thread_id, added.replaced_writes, rows)
             for channel, digest in written:
                 kit.recall.see_write(where.thread_id, where.ns, where.checkpoint_id, channel, digest)
             return
@@ -184,7 +192,7 @@ def _needs(header: Header, stored: Stored) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(keys))
 
 
-def _prepared(kit: Kit, where: Place, reads: set[str] | None) -> Operation[tuple[Known | None, Weaver]]:
+def _prepared(kit: Kit, where: Place, reads: set[str] | None, *, early: bool) -> Operation[tuple[Known | None, Weaver]]:
     """The checkpoint that a change starts from, and a weaver for the epoch it was known in.
 
     A checkpoint is read where it is not remembered, or the values of the channels in `reads` are not; None reads
@@ -194,7 +202,7 @@ def _prepared(kit: Kit, where: Place, reads: set[str] | None) -> Operation[tuple
     if where.checkpoint_id is not None:
         known = kit.recall.checkpoint(where.thread_id, where.ns, where.checkpoint_id)
         if reads is not None and (known is None or _lacks(kit, where.thread_id, known, reads)):
-            read = yield Transaction(partial(load, kit, where, reads.__contains__), writes=False)
+            read = yield Transaction(partial(load, kit, where, reads.__contains__, early=early), writes=False)
             known, lent = (read.known(), read.sources()) if read else (None, {})
     epoch = known.epoch if known else kit.recall.epoch(where.thread_id)
     return known, Weaver(kit, where.thread_id, epoch, lent)
@@ -209,8 +217,19 @@ def _lacks(kit: Kit, thread_id: str, known: Known, channels: set[str]) -> bool:
     )
 
 
-def _add(kit: Kit, weaver: Weaver, change: Change) -> Operation[int | None]:
-    """The thread's epoch once the rows are stored; None where they relied on another epoch and must be made anew."""
+def _clear_away(kit: Kit, thread_id: str, old: Sequence[WriteRow], new: Sequence[WriteRow]) -> Operation[None]:
+    """Count what replaced writes leave behind, and sweep the thread when it is much: that reads every header."""
+    manifests = [layout(Stored.from_bytes(row.value).packed) for row in old if row.value[:1] != b"\x00"]
+    needed = {key for row in new for key in Stored.from_bytes(row.value).segment_keys()}
+    left = {key: size for manifest in manifests for key, size in zip(manifest.keys, manifest.sizes, strict=True)}
+    waste = sum(size for key, size in left.items() if key not in needed)
+    if waste and kit.recall.add_waste(thread_id, waste) >= _MUCH_WASTE:
+        kit.recall.add_waste(thread_id, 0)
+        yield from sweep(kit, thread_id)
+
+
+def _add(kit: Kit, weaver: Weaver, change: Change) -> Operation[Added | None]:
+    """What became of a change; None where it relied on another epoch and must be made anew."""
     added = yield Transaction(partial(kit.store.add, change), writes=True)
     if added.exists:
         added = yield Transaction(partial(kit.store.replace, change), writes=True)
@@ -223,8 +242,8 @@ def _add(kit: Kit, weaver: Weaver, change: Change) -> Operation[int | None]:
     if not added.replaced and change.epoch not in (None, added.epoch):
         return None
     weaver.remember(added.epoch)
-    epoch: int = added.epoch
-    return epoch
+    stored: Added = added
+    return stored
 
 
 def _restless(where: Place) -> StoreError:

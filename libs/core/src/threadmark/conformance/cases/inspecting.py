@@ -1,12 +1,18 @@
 """Looking at what is stored: whether it is sound, and how much it is."""
 
+import random
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+import pytest
+
 from threadmark.conformance.backend import World
-from threadmark.conformance.engine import Run, at, checkpoint, early_id, id_of
+from threadmark.conformance.engine import Run, at, checkpoint, early_id, got, id_of, listed, pending, values
+from threadmark.errors import CorruptDataError
 from threadmark.model import CheckpointPlace, Stats
 from threadmark.program import Driver, Program, Transaction
-from threadmark.store import Change, Scope, Store
+from threadmark.store import Change, Scope, Store, WriteRow
 
 _LONG = "one message of a conversation, long enough to be a segment. " * 8
 
@@ -113,14 +119,59 @@ async def writes_without_a_checkpoint_are_told(world: World) -> None:
 
 
 async def what_nothing_needs_any_more_is_named_and_swept(world: World) -> None:
-    made = checkpoint({"a": _LONG})
-    config = await world.saver.aput(at("thread"), made, {}, {"a": 1})
-    again = checkpoint({"a": _LONG[::-1]}, {"a": 2}, checkpoint_id=id_of(config))
-    await world.saver.aput(at("thread"), again, {}, {"a": 2})
-    problems = (await world.saver.averify()).problems
-    assert {problem.kind for problem in problems} <= {"orphan"}
+    def leave_behind(store: Store) -> Program[None]:
+        yield from store.add(Change("thread", None, 0, {bytes(12): b"\x00left behind"}, (), (), None))
+
+    await Run(world.saver).step({"a": _LONG})
+    await world.in_store(leave_behind)
+    assert [problem.kind for problem in (await world.saver.averify()).problems] == ["orphan"]
     await world.saver.aprune(["thread"])
     assert (await world.another().averify()).problems == []
+
+
+async def a_checkpoint_that_is_put_again_leaves_nothing_behind(world: World) -> None:
+    config = await Run(world.saver).step({"a": _LONG})
+    again = checkpoint({"a": _LONG[::-1]}, {"a": 2}, checkpoint_id=id_of(config))
+    await world.saver.aput(at("thread"), again, {}, {"a": 2})
+    assert (await world.another().averify()).problems == []
+    assert (await values(world.another(), config))["a"] == _LONG[::-1]
+
+
+async def a_write_that_is_replaced_leaves_little_behind(world: World) -> None:
+    run = Run(world.saver)
+    await run.step({"a": _LONG})
+    for seed in range(8):
+        await run.write(("__interrupt__", random.Random(seed).randbytes(40_000)))
+    assert (await world.saver.astats()).bytes_stored < 4 * 40_000
+    assert (await pending(world.another(), run.config))[0][2] == random.Random(7).randbytes(40_000)
+
+
+async def a_row_of_a_batch_that_is_lost_is_missed(world: World) -> None:
+    """A write, or the record that lists the writes of its batch."""
+    run = Run(world.saver)
+    config = await run.step({"a": 1})
+    await run.write(("a", 1), ("a", 2), ("__interrupt__", 3))
+    key = ("", id_of(config))
+
+    def lose(idx: int, store: Store) -> Program[None]:
+        rows = yield from store.rows("thread", [key])
+        writes = yield from store.writes("thread", None)
+        yield from store.remove("thread", [key], ())
+        yield from store.add(Change("thread", None, 0, {}, rows, [row for row in writes if row.idx != idx], None))
+
+    def put_back(rows: Sequence[WriteRow], store: Store) -> Program[None]:
+        yield from store.add(Change("thread", None, 0, {}, (), rows, None))
+
+    whole = await world.in_store(lambda store: store.writes("thread", None))
+    assert len(whole) == 4
+    for row in whole:
+        await world.in_store(partial(lose, row.idx))
+        for read in (got(world.another(), config), listed(world.another(), at("thread"))):
+            with pytest.raises(CorruptDataError, match=r"'task'.* missing"):
+                await read
+        assert [problem.kind for problem in (await world.another().averify()).problems] == ["damaged"]
+        await world.in_store(partial(put_back, whole))
+    assert len(await pending(world.another(), config)) == 3
 
 
 async def damage_is_named_and_everything_else_is_counted(world: World) -> None:
@@ -130,7 +181,7 @@ async def damage_is_named_and_everything_else_is_counted(world: World) -> None:
         writes = yield from store.writes("damaged", [(outlines[2].ns, outlines[2].id)])
         foreign_row = rows[0]._replace(check=bytes(len(rows[0].check)))
         foreign_write = writes[0]._replace(task_id="another")
-        yield from store.add(Change("damaged", None, 0, {}, [foreign_row], [foreign_write], None))
+        yield from store.replace(Change("damaged", None, 0, {}, [foreign_row], [foreign_write], None))
 
     before = await _filled(world, "damaged", "sound")
     sound = await world.saver.astats("sound")

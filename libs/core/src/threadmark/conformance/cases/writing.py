@@ -189,3 +189,26 @@ async def _fork_and_compare(world: World, versions: list[Any]) -> None:
         for config, value in leaves:
             assert await values(saver, config) == {"a": value}
         assert await values(saver, root) == {"a": "root"}
+
+
+async def what_another_saver_put_in_a_checkpoints_place_is_inherited(world: World) -> None:
+    """The same id and the same versions with another value: a child does not inherit what its saver remembers."""
+    run = Run(world.saver)
+    config = await run.step({"kept": "old " * 100, "a": 0})
+    again = checkpoint({"kept": "new " * 100, "a": 0}, run.versions, checkpoint_id=id_of(config))
+    await world.another().aput(at("thread", ""), again, {}, run.versions)
+    run.values = {}  # the engine leaves out what has not changed
+    child = await run.step({"a": 1})
+    assert await values(world.another(), child) == {"a": 1, "kept": "new " * 100}
+    assert await values(world.saver, child) == {"a": 1, "kept": "new " * 100}
+
+
+async def the_same_checkpoint_put_again_changes_nothing(world: World) -> None:
+    run = Run(world.saver)
+    config = await run.step({"kept": "old " * 100})
+    made = checkpoint(run.values, run.versions, checkpoint_id=id_of(config))
+    for saver in (world.another(), world.saver):
+        await saver.aput(at("thread", ""), made, {"step": 7}, run.versions)
+    (found,) = await listed(world.another(), at("thread"))
+    assert found.checkpoint["channel_values"] == run.values
+    assert found.metadata == {"step": 7}
