@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from damage import Damage, Expected, Field, check, check_counts, check_listing, damages, fill
+from sqlite_cells import TABLES, cells, inflict, row_key
 from threadmark import CorruptDataError, MemorySaver, Saver, SchemaError, StoreError
 from threadmark_sqlite import SqliteSaver
 
@@ -15,7 +16,6 @@ ROUNDS = 200
 FILE_ROUNDS = 200
 
 NO_DAMAGE = Damage("none", Field("", "", (), "", 0), 0)
-TABLES = ("threadmark_thread", "threadmark_segment", "threadmark_checkpoint", "threadmark_write", "threadmark_head")
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +48,11 @@ def expected(saver: Saver) -> Expected:
 def test_damaged_rows_give_the_right_value_or_an_error(
     database: sqlite3.Connection, saver: Saver, expected: Expected, table: str
 ) -> None:
-    fields = list(_fields(database, table))
+    fields = list(cells(database, table))
     whole, sums = database.serialize(), saver.stats()
     refused = named = 0
     for damage in damages(fields, ROUNDS, seed=3):
-        if _inflict(database, damage):
+        if inflict(database, damage):
             refused += check(saver, expected, damage)
             check_listing(saver, expected, damage)
             named += check_counts(saver, sums)
@@ -66,8 +66,8 @@ def test_damaged_rows_give_the_right_value_or_an_error(
 @pytest.mark.parametrize("table", TABLES)
 def test_a_missing_row_is_an_error(database: sqlite3.Connection, saver: Saver, expected: Expected, table: str) -> None:
     whole = database.serialize()
-    where = " AND ".join(f"{key} IS ?" for key in _row_key(table))
-    for row in sorted({field.row for field in _fields(database, table)}):
+    where = " AND ".join(f"{key} IS ?" for key in row_key(table))
+    for row in sorted({field.row for field in cells(database, table)}):
         database.execute(f"DELETE FROM {table} WHERE {where}", row)
         assert check(saver, expected, Damage("delete", Field(table, "", row, "", b""), b"")) > 0
         database.deserialize(whole)
@@ -117,39 +117,3 @@ def test_the_harness_would_notice_a_wrong_value() -> None:
     wrong[key].checkpoint["channel_values"]["turn"] = "changed"
     with pytest.raises(AssertionError):
         check(other, wrong, NO_DAMAGE)
-
-
-def _fields(database: sqlite3.Connection, table: str) -> Iterator[Field]:
-    names = dict(database.execute("SELECT number, thread_id FROM threadmark_thread").fetchall())
-    keys = _row_key(table)
-    cursor = database.execute(f"SELECT {', '.join(keys)}, * FROM {table}")
-    columns = [column[0] for column in cursor.description][len(keys) :]
-    for row in cursor.fetchall():
-        values = dict(zip(columns, row[len(keys) :], strict=True))
-        thread_id = values.get("thread_id") or names[values["thread"]]
-        for column, value in values.items():
-            if value is not None:
-                data = value.encode() if isinstance(value, str) else value
-                yield Field(table, column, row[: len(keys)], thread_id, data)
-
-
-def _row_key(table: str) -> tuple[str, ...]:
-    if table == "threadmark_head":
-        return ("thread_id", "ns")
-    if table == "threadmark_write":
-        return ("thread", "ns", "checkpoint_id", "task_id", "idx")
-    return ("number",)
-
-
-def _inflict(database: sqlite3.Connection, damage: Damage) -> bool:
-    """Change the field; False where the database itself refuses (two rows of one key)."""
-    field = damage.field
-    where = " AND ".join(f"{key} IS ?" for key in _row_key(field.table))
-    ((kind,),) = database.execute(f"SELECT typeof({field.column}) FROM {field.table} WHERE {where}", field.row)
-    try:
-        database.execute(
-            f"UPDATE {field.table} SET {field.column} = CAST(? AS {kind}) WHERE {where}", (damage.value, *field.row)
-        )
-    except sqlite3.IntegrityError:
-        return False
-    return True
