@@ -23,8 +23,6 @@ _SHORT = min(THREAD_ID_BYTES, NAMESPACE_BYTES, ID_BYTES) // MOST_BYTES
 _PAIR = 2
 _TEXTS = (str, bytes, bytearray, memoryview)
 _LISTS = frozenset({list, tuple})
-_TEXT = frozenset({str})
-_VERSION_KINDS = frozenset({int, float, str})
 _NO_CHANNELS: Mapping[str, Any] = {}
 
 
@@ -132,11 +130,14 @@ def _write(write: object) -> tuple[str, Any]:
 
 def _versions(given: object) -> Mapping[str, Version]:
     versions = _by_channel(given, "channel_versions")
-    kinds = set(map(type, versions.values()))
-    if not _VERSION_KINDS.issuperset(kinds):
-        raise ConfigError("channel_versions must map channel names to an int of up to 64 bits, a float or a string")
-    if float in kinds and any(isinstance(version, float) and isnan(version) for version in versions.values()):
-        raise ConfigError("a channel's version is not a number (NaN): give one that can be compared")
+    for version in versions.values():
+        kind = type(version)
+        if kind is str or kind is int:
+            continue
+        if kind is not float:
+            raise ConfigError("channel_versions must map channel names to an int of up to 64 bits, a float or a string")
+        if isnan(version):
+            raise ConfigError("a channel's version is not a number (NaN): give one that can be compared")
     return versions
 
 
@@ -146,8 +147,13 @@ def _by_channel(given: object, what: str) -> Mapping[str, Any]:
         return _NO_CHANNELS
     if not isinstance(given, MAPPING):
         raise ConfigError(f"{what} must be a dictionary, not {type(given).__name__}")
-    if _TEXT.issuperset(map(type, given)):
-        return given
+    for channel in given:
+        if type(channel) is not str:
+            return _in_plain_text(given, what)
+    return given
+
+
+def _in_plain_text(given: Mapping[Any, Any], what: str) -> Mapping[str, Any]:
     plain = {as_text(channel, f"a channel's name in {what}"): value for channel, value in given.items()}
     if len(plain) != len(given):
         raise ConfigError(f"{what} has two channels of one name: their classes tell them apart, and are not stored")

@@ -134,13 +134,13 @@ def encode(serde: Serializer, what: str, value: Any) -> Encoded:
     with located(what):
         try:
             encoded = Encoded.of(serde.dumps_typed(value))
+            length = len(encoded.tag.encode("utf-8", "surrogatepass"))
         except ThreadmarkError:
             raise
         except Exception as error:
             raise SerializationError(f"the serializer cannot store a {type(value).__name__}: {error}") from error
-        tag = encoded.tag
-        if not isinstance(tag, str) or len(tag.encode("utf-8", "surrogatepass")) > LONGEST_TAG:
-            raise SerializationError(f"the serializer's tag is not a string of at most {LONGEST_TAG} bytes")
+        if length > LONGEST_TAG:
+            raise SerializationError(f"the serializer's tag is longer than {LONGEST_TAG} bytes")
         return encoded
 
 
