@@ -21,6 +21,7 @@ LAYERS = (
     "versions",
     "ids",
     "text",
+    "names",
     "digests",
     "compression",
     "model",

@@ -73,6 +73,21 @@ def test_an_id_that_looks_like_a_rank_is_a_parent_like_any_other(parent: str) ->
     assert parent < first < rank_after(first, "0")
 
 
+@given(st.lists(st.text("ab\x02f.0", max_size=24), min_size=1, max_size=30))
+def test_a_rank_does_not_grow_from_generation_to_generation(ids: list[str]) -> None:
+    rank: str | None = None
+    for each in ids:
+        rank = rank_after(rank, each)
+        assert len(rank) <= 2 * 24 + 10
+
+
+def test_a_rank_of_the_last_count_grows_once() -> None:
+    rank = rank_after("x\x02ffffffff.y", "a")
+    for _ in range(5):
+        rank = rank_after(rank, "a\x02ffffffff.")
+    assert rank == "x\x02ffffffff.y\x0200000006.a\x02ffffffff."
+
+
 def test_a_rank_is_the_id_unless_the_clock_stepped_back() -> None:
     assert rank_after(None, early_id(5)) == early_id(5)
     assert rank_after(early_id(4), early_id(5)) == early_id(5)

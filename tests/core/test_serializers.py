@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from threadmark import MemorySaver, SerializationError
+from threadmark import ConfigError, MemorySaver, SerializationError
 from threadmark.conformance.engine import at, checkpoint
 
 
@@ -112,3 +112,24 @@ def test_a_value_that_it_cannot_read_is_named() -> None:
         saver.get(config)
     serde.forgets = False
     assert saver.get(config) is not None
+
+
+@pytest.mark.parametrize(
+    "typed", [None, "text", ("tag",), (None, b"x"), (b"tag", b"x"), ("tag", "text"), ("tag", None)]
+)
+def test_what_is_no_tag_with_bytes_is_refused(typed: Any) -> None:
+    class Odd(Json):
+        def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+            result: tuple[str, bytes] = typed if obj == "odd" else super().dumps_typed(obj)
+            return result
+
+    saver = MemorySaver(serde=Odd())
+    with pytest.raises(SerializationError, match='channel "a"'):
+        saver.put(at("thread"), checkpoint({"a": "odd"}), {}, {"a": 1})
+    assert list(saver.list(None)) == []
+
+
+@pytest.mark.parametrize("size", [-1, 1.5, "1", None])
+def test_a_cache_has_a_size(size: Any) -> None:
+    with pytest.raises(ConfigError, match="cache_bytes"):
+        MemorySaver(cache_bytes=size)

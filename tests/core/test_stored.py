@@ -1,5 +1,6 @@
 """The stored form of values and headers: exact, and strict about anything that is not it."""
 
+from functools import partial
 from typing import Any
 
 import msgpack
@@ -12,6 +13,7 @@ from threadmark.errors import ConfigError, CorruptDataError, SerializationError
 from threadmark.header import Header, joined_fields, split_fields
 from threadmark.memory import MemorySaver
 from threadmark.rope import pack, weave
+from threadmark.saver.writing import encode
 from threadmark.serde import Serde
 from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
 
@@ -92,15 +94,15 @@ def test_a_header_comes_back(versions: dict[str, Any], data: bytes) -> None:
     assert repr(again.versions) == repr(versions)
 
 
-@pytest.mark.parametrize("version", [None, True, [1], 1 << 64, -(1 << 64), b"1", Ellipsis, (1,)], ids=repr)
-def test_a_version_of_another_kind_is_refused(version: Any) -> None:
+@pytest.mark.parametrize("version", [1 << 64, -(1 << 63) - 1], ids=repr)
+def test_a_version_of_more_than_64_bits_is_refused(version: Any) -> None:
     with pytest.raises(ConfigError, match="channel_versions"):
         Header({"a": version}, {}, b"", None).to_bytes()
 
 
 def test_fields_that_msgpack_would_change_go_through_the_serializer() -> None:
     checkpoint = {"id": "x", "channel_values": {}, "channel_versions": {}, "v": 1, "tuple": (1, [2]), "set": {1}}
-    plain, rest = split_fields(checkpoint, Serde())
+    plain, rest = split_fields(checkpoint, partial(encode, Serde(), "the checkpoint"))
     assert msgpack.unpackb(plain) == {"v": 1}
     fields = joined_fields(Header({}, {}, plain, rest), Serde())
     assert fields == {"v": 1, "tuple": (1, [2]), "set": {1}}

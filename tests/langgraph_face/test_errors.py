@@ -8,11 +8,12 @@ import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
 from langgraph.checkpoint.serde.types import ERROR
+from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import ValidationError
 
 from peer.states import Order
 from threadmark import MemorySaver, Serde, SerializationError
-from threadmark_langgraph import wrap
+from threadmark_langgraph import InMemorySaver, wrap
 
 THREAD: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
 
@@ -123,3 +124,61 @@ def test_only_a_tasks_error_becomes_text() -> None:
         for writes in [("x", ApiError("a"))], [(ERROR, object())], [(ERROR, ApiError("a")), ("x", object())]:
             with pytest.raises(SerializationError):
                 saver.put_writes(place, writes, "task")
+
+
+class Refusing:
+    """A serializer of the user's with an error of its own."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        if obj == "refused":
+            raise self.error
+        return Pickling().dumps_typed(obj)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:  # noqa: ARG002 - the serializer's signature
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [ValueError("mine"), LookupError("mine")], ids=repr)
+def test_what_a_serializer_raises_is_the_cause_of_ours(error: Exception) -> None:
+    """LangGraph's savers let it through; docs/switching.md tells the difference."""
+
+    def use(saver: BaseCheckpointSaver[Any]) -> list[BaseException]:
+        raised = []
+        made: Any = {**empty_checkpoint(), "channel_values": {"x": "refused"}, "channel_versions": {"x": "1"}}
+        kept: Any = {**made, "channel_values": {"x": "kept"}}
+        with pytest.raises(Exception, match="mine") as caught:
+            saver.put(THREAD, made, {}, {"x": "1"})
+        raised.append(caught.value)
+        place = saver.put(THREAD, kept, {}, {"x": "1"})
+        with pytest.raises(Exception, match="mine") as caught:
+            saver.put_writes(place, [("x", "refused")], "task")
+        raised.append(caught.value)
+        with pytest.raises(Exception, match="mine") as caught:
+            saver.get_tuple(place)
+        return [*raised, caught.value]
+
+    assert use(TheirMemory(serde=Refusing(error))) == [error] * 3
+    ours = use(InMemorySaver(serde=Refusing(error)))
+    assert [type(each) for each in ours] == [SerializationError] * 3
+    assert [each.__cause__ for each in ours] == [error] * 3
+
+
+def test_two_reads_of_a_tasks_error_are_two_exceptions() -> None:
+    """Which are never equal; LangGraph's savers keep the text. docs/switching.md names the way out."""
+
+    def fail(state: MessagesState) -> None:  # noqa: ARG001 - the engine's name for it
+        raise ValueError("no order", 1)
+
+    builder = StateGraph(MessagesState).add_node("fail", fail).add_edge(START, "fail")
+    errors: dict[type[Any], list[Any]] = {}
+    for saver in (InMemorySaver(), TheirMemory()):
+        graph = builder.compile(checkpointer=saver)
+        with pytest.raises(ValueError, match="no order"):
+            graph.invoke({"messages": []}, THREAD)
+        errors[type(saver)] = [graph.get_state(THREAD).tasks[0].error for _ in range(2)]
+    one, other = errors[InMemorySaver]
+    assert one != other
+    assert [repr(one), repr(other)] == errors[TheirMemory]

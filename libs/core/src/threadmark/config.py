@@ -1,10 +1,12 @@
 """What a saver reads from a run's configuration: the place it names, and what it adds to metadata."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from threadmark.errors import ConfigError
-from threadmark.model import Config
+from threadmark.errors import ConfigError, shown
+from threadmark.model import MAPPING, Config
+from threadmark.names import as_text
 
 # Keys of `configurable` and `metadata` that say where a run is, not what it is about.
 _NOT_METADATA = {
@@ -43,36 +45,34 @@ class Place(NamedTuple):
 
 def place(config: Config) -> Place:
     """The place that `config` names; a missing namespace is the root namespace."""
-    return Place(thread_id(config), namespace(config) or "", checkpoint_id(config))
+    configurable = _configurable(config)
+    return Place(_thread_id(configurable), _namespace(configurable) or "", _checkpoint_id(configurable))
 
 
 def thread_id(config: Config) -> str:
     """The thread that `config` names."""
-    return as_thread_id(_configurable(config).get("thread_id"))
+    return _thread_id(_configurable(config))
 
 
 def namespace(config: Config) -> str | None:
     """The namespace that `config` names, None where it names none."""
-    ns = _configurable(config).get("checkpoint_ns")
-    if ns is not None and not isinstance(ns, str):
-        raise ConfigError(f"checkpoint_ns must be a string, not {type(ns).__name__}: give the namespace's name")
-    return ns
+    return _namespace(_configurable(config))
 
 
 def checkpoint_id(config: Config) -> str | None:
     """The checkpoint that `config` names, None where it names none."""
-    value = _configurable(config).get("checkpoint_id")
-    if value is None or value == "":
-        return None
-    if not isinstance(value, (str, UUID)):
-        raise ConfigError(f"checkpoint_id must be a string, not {type(value).__name__}: give the checkpoint's id")
-    return str(value)
+    return _checkpoint_id(_configurable(config))
 
 
 def as_thread_id(value: object) -> str:
     """A thread id as text: an int or a UUID names the same thread as its string."""
-    if isinstance(value, (str, int, UUID)) and not isinstance(value, bool):
-        return str(value)
+    if isinstance(value, (str, UUID)):
+        return as_text(value if isinstance(value, str) else str(value), "thread_id")
+    if isinstance(value, int) and not isinstance(value, bool):
+        try:
+            return int.__repr__(value)
+        except ValueError as error:
+            raise ConfigError("the thread_id is an int of too many digits: give its text") from error
     if value is None:
         raise ConfigError("no thread_id: give {'configurable': {'thread_id': ...}}")
     raise ConfigError(f"thread_id must be a string, an int or a UUID, not {type(value).__name__}")
@@ -82,16 +82,40 @@ def config_metadata(config: Config) -> dict[str, Any]:
     """The scalars under `metadata` and `configurable` that are kept with each checkpoint of the run."""
     found: dict[str, Any] = {}
     for part in (config.get("metadata"), config.get("configurable")):
-        for key, value in (part or {}).items():
-            if key in found or key in _NOT_METADATA or key.startswith("__"):
+        if part is None:
+            continue
+        if not isinstance(part, MAPPING):
+            raise ConfigError(f"the config's 'metadata' must be a dictionary, not {type(part).__name__}")
+        for key, value in part.items():
+            if key in _NOT_METADATA or key in found:
                 continue
-            if isinstance(value, (str, int, bool, float)):
+            if not isinstance(key, str):
+                raise ConfigError(f"the config's key {shown(key)} is not a string: keys become those of metadata")
+            if not key.startswith("__") and isinstance(value, (str, int, bool, float)):
                 found[key] = value
     return found
 
 
-def _configurable(config: Config) -> dict[str, Any]:
-    configurable = config.get("configurable") if hasattr(config, "get") else None
-    if not isinstance(configurable, dict):
+def _thread_id(configurable: Mapping[str, Any]) -> str:
+    value = configurable.get("thread_id")
+    return value if type(value) is str else as_thread_id(value)
+
+
+def _namespace(configurable: Mapping[str, Any]) -> str | None:
+    value = configurable.get("checkpoint_ns")
+    return value if value is None or type(value) is str else as_text(value, "checkpoint_ns")
+
+
+def _checkpoint_id(configurable: Mapping[str, Any]) -> str | None:
+    """None for an empty one, too: no checkpoint has it."""
+    value = configurable.get("checkpoint_id")
+    if value is None or type(value) is str:
+        return value or None
+    return as_text(str(value) if isinstance(value, UUID) else value, "checkpoint_id") or None
+
+
+def _configurable(config: Config) -> Mapping[str, Any]:
+    configurable = config.get("configurable") if isinstance(config, MAPPING) else None
+    if not isinstance(configurable, MAPPING):
         raise ConfigError("the config has no 'configurable': give {'configurable': {'thread_id': ...}}")
     return configurable

@@ -24,8 +24,13 @@ class PlacedError(ThreadmarkError):
         self.place = place
 
     def at(self, outer: str) -> Self:
-        """The same error with one more step in front of its place."""
+        """The same error with one more step in front of its place; raise it from its `origin`."""
         return type(self)(self.problem, f"{outer} -> {self.place}" if self.place else outer)
+
+    @property
+    def origin(self) -> BaseException:
+        """What it came from, such as an error of the user's own serializer; itself, where it came from nothing."""
+        return self.__cause__ or self
 
 
 class located:  # noqa: N801 - reads as a statement: `with located("channel 'x'"):`
@@ -41,7 +46,19 @@ class located:  # noqa: N801 - reads as a statement: `with located("channel 'x'"
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, PlacedError):
-            raise error.at(self._place) from error
+            raise error.at(self._place) from error.origin
+
+
+def shown(value: object) -> str:
+    """A caller's value for a message: cut where it is long, only its type where it cannot be shown."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a repr of the user's may raise anything, and one of a long int does
+        return f"a {type(value).__name__}"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
+_LONGEST_SHOWN = 100
 
 
 class SerializationError(PlacedError):

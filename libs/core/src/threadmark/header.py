@@ -4,20 +4,18 @@ Its encoding is plain msgpack in the order the engine gave, so that the header o
 in a few places only, and the rope stores just those.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgpack
 
 from threadmark.errors import ConfigError, CorruptDataError
 from threadmark.serde import Serializer
+from threadmark.serde.buffers import holds_stowaway
 from threadmark.stored import Encoded, Stored
 from threadmark.versions import Version
 
 HEADER_TAG = "h1"
-
-_VERSION_KINDS = frozenset({int, float, str})
-_BAD_VERSIONS = "channel_versions must map channel names to an int of up to 64 bits, a float or a string"
 
 _PLAIN = {"v", "ts", "versions_seen", "updated_channels"}
 _SPECIAL = {"id", "channel_values", "channel_versions"}
@@ -37,8 +35,6 @@ class Header(NamedTuple):
 
     def to_bytes(self) -> bytes:
         """The header's encoding (docs/format.md)."""
-        if not _VERSION_KINDS.issuperset(map(type, self.versions.values())):
-            raise ConfigError(_BAD_VERSIONS)
         try:
             return _packb(
                 [
@@ -48,8 +44,8 @@ class Header(NamedTuple):
                     list(self.rest) if self.rest else None,
                 ]
             )
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ConfigError(_BAD_VERSIONS) from error
+        except (TypeError, ValueError, OverflowError) as error:  # all else has been checked on its way in
+            raise ConfigError("channel_versions has a version that is an int of more than 64 bits") from error
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Header":
@@ -66,15 +62,15 @@ class Header(NamedTuple):
             raise CorruptDataError("its header cannot be read") from error
 
 
-def split_fields(checkpoint: Mapping[str, Any], serde: Serializer) -> tuple[bytes, Encoded | None]:
-    """The `plain` and `rest` of a checkpoint's header."""
+def split_fields(checkpoint: Mapping[str, Any], encode: Callable[[Any], Encoded]) -> tuple[bytes, Encoded | None]:
+    """The `plain` and `rest` of a checkpoint's header; `encode` is the serializer."""
     plain = {key: value for key, value in checkpoint.items() if key in _PLAIN}
     packed = _packed(plain)
     if packed is None:  # one of them holds what only the serializer gives back: a tuple, a foreign type
-        plain = {key: value for key, value in plain.items() if _packed(value) is not None}
+        plain = {key: value for key, value in plain.items() if type(key) is str and _packed(value) is not None}
         packed = _packb(plain)
     rest = {key: value for key, value in checkpoint.items() if key not in plain and key not in _SPECIAL}
-    return packed, Encoded.of(serde.dumps_typed(rest)) if rest else None
+    return packed, encode(rest) if rest else None
 
 
 def joined_fields(header: Header, serde: Serializer) -> dict[str, Any]:
@@ -86,9 +82,12 @@ def joined_fields(header: Header, serde: Serializer) -> dict[str, Any]:
 def _packed(value: Any) -> bytes | None:
     """The encoding of what msgpack alone gives back: no tuples, no subclasses, no foreign types; else None."""
     try:
-        return _packb(value)
+        packed = _packb(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
+    if (b"\xc4" in packed or b"\xc5" in packed or b"\xc6" in packed) and holds_stowaway([value]):
+        return None  # one of these bytes begins bytes, and a bytearray would come back as those
+    return packed
 
 
 def _packb(value: Any) -> bytes:

@@ -62,12 +62,12 @@ def rank_after(parent_rank: str | None, checkpoint_id: str) -> str:
     if parent_rank is None or checkpoint_id > parent_rank:
         return checkpoint_id
     stepped_back = _STEPPED_BACK.search(parent_rank)
-    # An id may look like such a rank, by chance or by malice; a last count must not wrap.
-    if stepped_back is None or stepped_back[1] == _LAST_COUNT:
+    if stepped_back is None:
         return f"{parent_rank}\x0200000001.{checkpoint_id}"
     count = int(stepped_back[1], 16) + 1
     return f"{parent_rank[: stepped_back.start()]}\x02{count:08x}.{checkpoint_id}"
 
 
-_STEPPED_BACK = re.compile("\x02([0-9a-f]{8})[.]")
-_LAST_COUNT = "ffffffff"
+# An id may look like such a rank, by chance or by malice. A last count must not wrap; it is passed over, and not made
+# longer by one more count for each generation.
+_STEPPED_BACK = re.compile("\x02(?!ffffffff)([0-9a-f]{8})[.]")

@@ -10,8 +10,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from threadmark.config import config_metadata
-from threadmark.errors import ConfigError, CorruptDataError, SerializationError
-from threadmark.model import Config, Metadata
+from threadmark.errors import ConfigError, CorruptDataError, SerializationError, shown
+from threadmark.model import MAPPING, Config, Metadata
+from threadmark.names import as_text
+
+DEEPEST = 100
+"""Levels of metadata, and of a filter. What was stored can then be read wherever in a program the reader is called:
+Python's own bound counts the callers, too."""
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_LONGEST_PLACE = 200
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _decode = json.JSONDecoder().raw_decode
@@ -19,6 +27,8 @@ _decode = json.JSONDecoder().raw_decode
 
 def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
     """A checkpoint's metadata: every key given, then what the run's configuration adds."""
+    if not isinstance(metadata, MAPPING):
+        raise ConfigError(f"metadata must be a dictionary, not {type(metadata).__name__}")
     result = dict(metadata)
     for key, value in config_metadata(config).items():
         result.setdefault(key, value)
@@ -27,11 +37,10 @@ def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
 
 def to_json(metadata: Mapping[str, Any]) -> str:
     """Compact JSON text from which `from_json` gives equal metadata; a SerializationError where there is none."""
+    plain = _plain(dict(metadata), "metadata")
     try:
         # Surrogates stand as they are (`text.to_column` is for those): two of them that JSON escapes are one letter.
-        return _encode(_plain(dict(metadata), "metadata"))
-    except RecursionError as error:
-        raise SerializationError("it is nested too deeply, or contains itself", "metadata") from error
+        return _encode(plain)
     except ValueError as error:  # the digits of an int are too many for this Python
         raise SerializationError(str(error), "metadata") from error
 
@@ -54,16 +63,15 @@ def matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 def checked_filter(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
     """A filter that can be compared with stored JSON; a ConfigError names the key that cannot."""
-    for key, value in (wanted or {}).items():
-        if not isinstance(key, str):
-            raise ConfigError(f"filter key {key!r} is not a string: filters compare top-level metadata keys")
-        try:
-            _plain(value, f"filter[{key!r}]")
-        except SerializationError as error:
-            raise ConfigError(f"{error.place}: {error.problem}; compare with a JSON value") from error
-        except RecursionError as error:
-            raise ConfigError(f"filter[{key!r}] is nested too deeply, or contains itself") from error
-    return dict(wanted or {})
+    if wanted is None:
+        return {}
+    if not isinstance(wanted, MAPPING):
+        raise ConfigError(f"filter must be a dictionary, not {type(wanted).__name__}")
+    try:
+        plain: dict[str, Any] = _plain({as_text(key, "a filter's key"): wanted[key] for key in wanted}, "filter")
+    except SerializationError as error:
+        raise ConfigError(f"{error.place}: {error.problem}; compare with a JSON value") from error
+    return plain
 
 
 def certain_fragments(wanted: Mapping[str, Any]) -> list[str]:
@@ -78,18 +86,25 @@ def certain_fragments(wanted: Mapping[str, Any]) -> list[str]:
     return [fragment for fragment in spelled if fragment.isascii()]
 
 
-def _plain(value: Any, place: str) -> Any:
+def _plain(value: Any, place: str, levels: int = DEEPEST) -> Any:
     """The same value, of exactly the types that JSON gives back; tuples become lists, as LangGraph's savers do."""
     kind = type(value)
-    if value is None or kind in (str, int, float, bool):
+    if kind in _SCALARS:
         return value
+    if levels == 0:
+        raise SerializationError(
+            f"it is nested deeper than {DEEPEST} levels, or contains itself", place[:_LONGEST_PLACE]
+        )
     if kind is dict:
         for key in value:
             if type(key) is not str:
-                raise SerializationError(f"the key {key!r} is not a string; metadata is JSON", place)
-        return {key: _plain(item, f"{place}[{key!r}]") for key, item in value.items()}
+                raise SerializationError(f"the key {shown(key)} is not a string; metadata is JSON", place)
+        return {
+            key: item if type(item) in _SCALARS else _plain(item, f"{place}[{key!r}]", levels - 1)
+            for key, item in value.items()
+        }
     if kind in (list, tuple):
-        return [_plain(item, f"{place}[{index}]") for index, item in enumerate(value)]
+        return [_plain(item, f"{place}[{index}]", levels - 1) for index, item in enumerate(value)]
     raise SerializationError(
         f"a {kind.__name__} is not a JSON value; metadata is JSON, so that it can be searched. "
         "Keep it in a channel, or convert it to a string or a number",

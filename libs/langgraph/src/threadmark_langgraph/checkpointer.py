@@ -127,8 +127,8 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint as the child of the one that `config` names; the configuration that names it."""
-        merged = stored_metadata(config, metadata)
-        stored = self._saver.put(place_only(config), saver_checkpoint(checkpoint), merged, new_versions)
+        place, merged = place_only(config), stored_metadata(config, metadata)
+        stored = self._saver.put(place, saver_checkpoint(checkpoint), merged, new_versions)
         return engine_config(stored)
 
     async def aput(
@@ -139,8 +139,8 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Like `put`, for asyncio."""
-        merged = stored_metadata(config, metadata)
-        put = self._saver.aput(place_only(config), saver_checkpoint(checkpoint), merged, new_versions)
+        place, merged = place_only(config), stored_metadata(config, metadata)
+        put = self._saver.aput(place, saver_checkpoint(checkpoint), merged, new_versions)
         return engine_config(await put)
 
     def put_writes(

@@ -2,10 +2,18 @@
 
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from threadmark import MemorySaver as MemoryBackend
@@ -19,10 +27,68 @@ _NOWHERE: dict[str, Any] = {"configurable": {"thread_id": ""}}
 
 
 class InMemorySaver(Checkpointer):
-    """Keeps everything in this process. It stores encoded bytes as the databases do, and answers alike."""
+    """Keeps everything in this process. It stores encoded bytes as the databases do, and answers alike.
+
+    Its asyncio methods ask the blocking ones, which wait for nothing, as LangGraph's do: a subclass that overrides
+    `put` is asked by both faces.
+    """
 
     def __init__(self, *, serde: SerializerProtocol | None = None) -> None:
         super().__init__(MemoryBackend(), serde=serde)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Like `get_tuple`, for asyncio."""
+        return self.get_tuple(config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the contract's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Like `list`, for asyncio."""
+        for found in self.list(config, filter=filter, before=before, limit=limit):
+            yield found
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Like `put`, for asyncio."""
+        return self.put(config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Like `put_writes`, for asyncio."""
+        self.put_writes(config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Like `delete_thread`, for asyncio."""
+        self.delete_thread(thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Like `delete_for_runs`, for asyncio."""
+        self.delete_for_runs(run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Like `copy_thread`, for asyncio."""
+        self.copy_thread(source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Like `prune`, for asyncio."""
+        self.prune(thread_ids, strategy=strategy)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Like `get_delta_channel_history`, for asyncio."""
+        return self.get_delta_channel_history(config=config, channels=channels)
 
 
 class SqliteSaver(Checkpointer):

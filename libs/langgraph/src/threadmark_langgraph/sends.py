@@ -1,5 +1,7 @@
 """Packets of checkpoints that LangGraph wrote before format 4: they are among the parent's pending writes."""
 
+from typing import Any
+
 from langgraph.checkpoint.base import CheckpointTuple, PendingWrite
 from langgraph.checkpoint.serde.types import TASKS
 
@@ -26,5 +28,10 @@ def with_sends(found: CheckpointTuple, parent: CheckpointTuple | None) -> Checkp
     checkpoint = found.checkpoint
     checkpoint["channel_values"][TASKS] = sends
     # Older than every version, it would be taken for seen; as new as the newest, it is due.
-    checkpoint["channel_versions"][TASKS] = max(checkpoint["channel_versions"].values(), default=1)
+    checkpoint["channel_versions"][TASKS] = max(checkpoint["channel_versions"].values(), default=1, key=_comparable)
     return found
+
+
+def _comparable(version: Any) -> tuple[bool, Any]:
+    """A version among others of its kind: a thread that changed its saver may have numbers and text."""
+    return isinstance(version, str), version

@@ -17,12 +17,17 @@ from langgraph.checkpoint.serde.types import ERROR
 from threadmark import Checkpoint as StoredCheckpoint
 from threadmark import CheckpointTuple as StoredTuple
 from threadmark.config import place
+from threadmark.metadata import merged as merged_by_saver
+from threadmark.saver.arguments import given_writes
 
 FIRST_VERSION = f"{1:032d}.{0:016d}"
 """The version of a thread's first channel, in the kind that LangGraph's own savers use.
 
 The engine also asks for a first version in the middle of a thread's life, and compares it with the others.
 """
+
+
+_COUNT_DIGITS = 32
 
 
 def following_version(current: str) -> str | None:
@@ -32,14 +37,17 @@ def following_version(current: str) -> str | None:
     its values itself, and digits that stay the same are bytes that need not be stored again.
     """
     count, dot, fraction = current.partition(".")
-    if not (dot and count.isascii() and count.isdigit()):
+    if not (dot and count.isascii() and count.isdigit() and len(count) <= _COUNT_DIGITS):
         return None
-    return f"{int(count) + 1:032d}.{fraction}"
+    return f"{int(count) + 1:0{_COUNT_DIGITS}d}.{fraction}"
 
 
 def stored_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
     """A checkpoint's metadata as LangGraph merges and cleans it, and as JSON gives it back."""
-    merged = dict(get_checkpoint_metadata(config, metadata))
+    try:
+        merged = dict(get_checkpoint_metadata(config, metadata))
+    except (AttributeError, TypeError):
+        return merged_by_saver(config, metadata)  # it says what is wrong
     try:
         plain = json.loads(json.dumps(merged))
     except (TypeError, ValueError, RecursionError):
@@ -52,6 +60,7 @@ def stored_writes(serde: SerializerProtocol, writes: Sequence[tuple[str, Any]]) 
 
     The engine puts down what a node raised, whatever that is, and nobody hears of it where that is refused.
     """
+    writes = given_writes(writes)
     if not any(channel == ERROR for channel, _ in writes):
         return writes
     return [(channel, _storable(serde, value) if channel == ERROR else value) for channel, value in writes]

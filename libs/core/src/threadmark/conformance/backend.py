@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 
 from threadmark.conformance.faces import FACES
 from threadmark.errors import ClosedError
+from threadmark.memory import MemorySaver
 from threadmark.program import Driver, Program, Transaction
 from threadmark.saver import Saver
 from threadmark.store import Store
@@ -42,6 +43,12 @@ class World:
     def another(self, *, cache_bytes: int | None = None) -> Saver:
         """One more saver, which knows nothing of what the others remember."""
         return self._face(self._own(cache_bytes))
+
+    def in_memory(self) -> Saver:
+        """A saver in memory, with nothing in it: what others have to answer, too."""
+        saver = MemorySaver()
+        self._opened.append(saver)
+        return self._face(saver)
 
     def behind(self, wrap: Callable[[Driver], Driver]) -> Saver:
         """One more saver, whose transactions pass through what `wrap` makes of its driver."""

@@ -3,6 +3,7 @@
 from functools import partial
 
 from threadmark.config import as_thread_id
+from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, Transaction
 from threadmark.saver.checks import checkpoint_row, prove_checkpoint, rebound_write
 from threadmark.saver.kit import Kit
@@ -14,6 +15,7 @@ _PAGE = 256
 def copy_thread(kit: Kit, source: str, target: str) -> Operation[None]:
     """Let `target` hold everything that `source` holds; what both hold under one key is taken from `source`."""
     source, target = as_thread_id(source), as_thread_id(target)
+    check_length(target, THREAD_ID_BYTES, "target_thread_id")
     if source != target:
         yield Transaction(partial(_copy, kit, source, target), writes=True)
 

@@ -45,7 +45,7 @@ def decode_channel(
     try:
         return _loads(serde, value, data)
     except PlacedError as error:
-        raise error.at(channel_place(outline, channel)) from error
+        raise error.at(channel_place(outline, channel)) from error.origin
 
 
 def decode_write(thread_id: str, write: Write, data: Mapping[bytes, bytes], serde: Serializer) -> tuple[str, str, Any]:
@@ -54,7 +54,7 @@ def decode_write(thread_id: str, write: Write, data: Mapping[bytes, bytes], serd
     try:
         return row.task_id, row.channel, _loads(serde, write.value, data)
     except PlacedError as error:
-        raise error.at(write_place(thread_id, row)) from error
+        raise error.at(write_place(thread_id, row)) from error.origin
 
 
 def _fields(outline: Outline, header: Header, serde: Serializer) -> Checkpoint:

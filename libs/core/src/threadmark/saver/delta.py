@@ -8,6 +8,7 @@ from threadmark.config import Place, place
 from threadmark.errors import located
 from threadmark.model import Config, DeltaChannelHistory
 from threadmark.program import Operation, Program, Transaction
+from threadmark.saver.arguments import given_channels
 from threadmark.saver.checks import channel_place, write_place
 from threadmark.saver.completeness import prove_absent
 from threadmark.saver.decoding import decode_channel, decode_write
@@ -49,9 +50,10 @@ def get_delta_channel_history(
     kit: Kit, config: Config, channels: Sequence[str]
 ) -> Operation[dict[str, DeltaChannelHistory]]:
     """For each channel the writes of the ancestors since its last stored value, oldest first, and that value."""
+    where = place(config)
+    channels = given_channels(channels)
     if not channels:
         return {}
-    where = place(config)
     walk, writes, data = yield Transaction(partial(_history, kit, where, channels), writes=False)
     result: dict[str, DeltaChannelHistory] = {}
     for channel in channels:

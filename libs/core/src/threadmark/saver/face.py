@@ -19,7 +19,7 @@ from threadmark.model import (
 )
 from threadmark.program import Driver, arun, run
 from threadmark.saver import copying, delta, inspecting, listing, reading, removing, resealing, surveying, writing
-from threadmark.saver.kit import SaverOptions, kit_of
+from threadmark.saver.kit import SaverOptions, checked_serde, kit_of
 from threadmark.serde import Serializer
 from threadmark.store import Store
 from threadmark.versions import Version, next_version
@@ -45,7 +45,7 @@ class Saver:
     def with_serde(self, serde: Serializer) -> Self:
         """A saver with another serializer on the same connections and cache; the two are closed together."""
         twin = copy.copy(self)
-        twin._kit = self._kit._replace(serde=serde)  # noqa: SLF001 - of our own twin
+        twin._kit = self._kit._replace(serde=checked_serde(serde))  # noqa: SLF001 - of our own twin
         return twin
 
     @property
@@ -105,7 +105,10 @@ class Saver:
         metadata: Mapping[str, Any],
         new_versions: ChannelVersions,
     ) -> dict[str, Any]:
-        """Store a checkpoint as the child of the one that `config` names; the configuration that names it."""
+        """Store a checkpoint as the child of the one that `config` names; the configuration that names it.
+
+        Names, of channels too, are text, and come back as plain text; docs/errors.md has what every argument may be.
+        """
         return run(self._driver, writing.put(self._kit, config, checkpoint, metadata, new_versions))
 
     async def aput(
@@ -119,7 +122,10 @@ class Saver:
         return await arun(self._driver, writing.put(self._kit, config, checkpoint, metadata, new_versions))
 
     def put_writes(self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
-        """Store what a task wrote, before the step is over: all of it or nothing."""
+        """Store what a task wrote, before the step is over: all of it or nothing.
+
+        Each write is a pair of a channel and a value.
+        """
         return run(self._driver, writing.put_writes(self._kit, config, writes, task_id, task_path))
 
     async def aput_writes(

@@ -15,7 +15,7 @@ from threadmark.saver.checks import prove_write, task_place
 from threadmark.saver.completeness import missing
 from threadmark.saver.decoding import decode_write, decoded
 from threadmark.saver.kit import Kit
-from threadmark.saver.listing import all_outlines, good, load_many, open_headers, openings, whole
+from threadmark.saver.listing import all_outlines, good, load_many, open_headers, openings, thread_ids, whole
 from threadmark.saver.opening import Opening, missing_headers, opened_write, proven_writes
 from threadmark.saver.shelf import Shelf, fill
 from threadmark.store import CheckpointRow, Key, Outline, WriteRow
@@ -77,7 +77,7 @@ def some_threads(kit: Kit, thread_id: str | None, after: str) -> Operation[tuple
     """A page of thread ids, and where the next one starts."""
     if thread_id is not None:
         return [as_thread_id(thread_id)], None
-    names = yield Transaction(partial(kit.store.threads, after, _PAGE), writes=False)
+    names = yield Transaction(partial(thread_ids, kit, after, _PAGE), writes=False)
     return names, names[-1] if len(names) == _PAGE else None
 
 

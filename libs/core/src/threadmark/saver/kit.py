@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-from threadmark.errors import ConfigError
+from threadmark.errors import ConfigError, shown
 from threadmark.recall import Recall
 from threadmark.rope import segment_key
 from threadmark.sealed import SealedStore
@@ -41,11 +41,21 @@ class Kit(NamedTuple):
     """What names a segment; keyed where rows are sealed, so that a name tells nothing of the bytes."""
 
 
+def checked_serde(serde: Serializer) -> Serializer:
+    """The serializer; ConfigError where it lacks one of the methods."""
+    if not isinstance(serde, Serializer):
+        raise ConfigError(f"a serializer has dumps_typed and loads_typed, and a {type(serde).__name__} has not both")
+    return serde
+
+
 def kit_of(store: Store, options: SaverOptions) -> Kit:
     """The kit of a saver with these options."""
     if unknown := sorted(options.keys() - SaverOptions.__annotations__.keys()):
         raise ConfigError(f"unknown option {unknown[0]!r}: all savers take {', '.join(SaverOptions.__annotations__)}")
-    kit = Kit(store, options.get("serde") or Serde(), Recall(options.get("cache_bytes", CACHE_BYTES)))
+    serde, cache_bytes = options.get("serde"), options.get("cache_bytes", CACHE_BYTES)
+    if not isinstance(cache_bytes, int) or cache_bytes < 0:
+        raise ConfigError(f"cache_bytes must be a number of bytes from 0 on, not {shown(cache_bytes)}")
+    kit = Kit(store, Serde() if serde is None else checked_serde(serde), Recall(cache_bytes))
     keyring = options.get("keyring")
     if keyring is None:
         return kit

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from threadmark.config import checkpoint_id, namespace, thread_id
-from threadmark.errors import ConfigError, CorruptDataError, PlacedError
+from threadmark.errors import ConfigError, CorruptDataError, PlacedError, shown
 from threadmark.metadata import certain_fragments, checked_filter, from_json, matches
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, Transaction
@@ -44,7 +44,7 @@ def listing(
 ) -> Listing:
     """Check the arguments of `list`."""
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-        raise ConfigError(f"limit must be None or a number from 0 on, not {limit!r}")
+        raise ConfigError(f"limit must be None or a number from 0 on, not {shown(limit)}")
     checked = checked_filter(wanted)
     scope = Scope(fragments=certain_fragments(checked))
     if config is not None:
@@ -155,6 +155,17 @@ def all_outlines(kit: Kit, thread_id: str) -> Program[list[Outline]]:
         outlines += page
         more = len(page) == _LARGE_PAGE
     return outlines
+
+
+def thread_ids(kit: Kit, after: str, limit: int) -> Program[list[str]]:
+    """The next thread ids after this one, in ascending order, from "" on.
+
+    The empty id, which is one as well, comes after none: it is asked for by itself.
+    """
+    found = yield from kit.store.threads(after, limit)
+    if not after and (yield from kit.store.epoch("")) is not None:
+        found = ["", *found][:limit]
+    return found
 
 
 def load_many(

@@ -10,10 +10,11 @@ from functools import partial
 from typing import NamedTuple
 
 from threadmark.config import as_thread_id
-from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.errors import ConfigError, CorruptDataError, shown
 from threadmark.metadata import certain_fragments, matches
 from threadmark.model import Pruned
 from threadmark.program import Operation, Program, Transaction
+from threadmark.saver.arguments import check_flag, given_names, given_run
 from threadmark.saver.batches import without_records
 from threadmark.saver.completeness import prove_complete
 from threadmark.saver.decoding import decode_metadata
@@ -45,8 +46,9 @@ def delete_thread(kit: Kit, thread_id: str) -> Operation[None]:
 
 def prune(kit: Kit, thread_ids: Sequence[str], rule: Rule, *, dry_run: bool) -> Operation[Pruned]:
     """Remove what the rule lets go, thread by thread."""
+    check_flag(dry_run, "dry_run")
     total = Pruned(0, 0, 0, 0)
-    for thread_id in _thread_ids(thread_ids):
+    for thread_id in given_names(thread_ids, "thread_ids", as_thread_id):
         program = partial(_remove, kit, thread_id, rule.choose, everything=rule.everything, dry_run=dry_run)
         removed = yield Transaction(program, writes=not dry_run, frees=not dry_run)
         total = total.plus(removed)
@@ -67,16 +69,18 @@ def sweep(kit: Kit, thread_id: str) -> Operation[None]:
 
 def prune_rule(strategy: str, keep_last: int | None, older_than: timedelta | None) -> Rule:
     """Check the arguments of `prune`."""
-    if strategy not in ("keep_latest", "delete"):
-        raise ConfigError(f"unknown prune strategy {strategy!r}: give 'keep_latest' or 'delete'")
+    if not isinstance(strategy, str) or strategy not in ("keep_latest", "delete"):
+        raise ConfigError(f"unknown prune strategy {shown(strategy)}: give 'keep_latest' or 'delete'")
     if strategy == "delete":
         if keep_last is not None or older_than is not None:
             raise ConfigError("prune with strategy='delete' removes everything: leave out keep_last and older_than")
         return Rule(everything=True, choose=lambda outlines: {(outline.ns, outline.id) for outline in outlines})
     if keep_last is not None and (isinstance(keep_last, bool) or not isinstance(keep_last, int) or keep_last < 1):
-        raise ConfigError(f"keep_last must be at least 1, not {keep_last!r}: use strategy='delete' to keep nothing")
+        raise ConfigError(
+            f"keep_last must be at least 1, not {shown(keep_last)}: use strategy='delete' to keep nothing"
+        )
     if older_than is not None and not isinstance(older_than, timedelta):
-        raise ConfigError(f"older_than must be a timedelta, not {older_than!r}")
+        raise ConfigError(f"older_than must be a timedelta, not {shown(older_than)}")
     kept = keep_last if keep_last is not None else 1
     age = older_than if older_than is not None else timedelta(0)
     return Rule(everything=False, choose=partial(_outlived, kept=kept, age=age))
@@ -84,9 +88,7 @@ def prune_rule(strategy: str, keep_last: int | None, older_than: timedelta | Non
 
 def delete_for_runs(kit: Kit, run_ids: Sequence[str]) -> Operation[None]:
     """Remove the checkpoints that these runs made, except those that a surviving delta channel is read from."""
-    if isinstance(run_ids, str):
-        raise ConfigError(f"run_ids must be a list of run ids: give [{run_ids!r}]")
-    for run_id in dict.fromkeys(map(str, run_ids)):
+    for run_id in given_names(run_ids, "run_ids", given_run):
         wanted = {"run_id": run_id}
         threads: dict[str, None] = {}
         after = None
@@ -197,9 +199,3 @@ def _outlived(outlines: Sequence[Outline], kept: int, age: timedelta) -> set[Key
 
 def _made_by(outlines: Sequence[Outline], wanted: Mapping[str, str]) -> set[Key]:
     return {(outline.ns, outline.id) for outline in outlines if matches(decode_metadata(outline), wanted)}
-
-
-def _thread_ids(thread_ids: Sequence[str]) -> list[str]:
-    if isinstance(thread_ids, str):
-        raise ConfigError(f"thread_ids must be a list of thread ids: give [{thread_ids!r}]")
-    return list(dict.fromkeys(as_thread_id(thread_id) for thread_id in thread_ids))

@@ -5,6 +5,7 @@ from functools import partial
 from threadmark.model import CheckpointPlace
 from threadmark.program import Operation, Transaction
 from threadmark.saver.kit import Kit
+from threadmark.saver.listing import thread_ids
 from threadmark.store import Outline, Scope
 
 _PAGE = 4096
@@ -31,9 +32,11 @@ def places(kit: Kit) -> Operation[list[CheckpointPlace]]:
 def strays(kit: Kit) -> Operation[list[CheckpointPlace]]:
     """The places of pending writes at which there is no checkpoint."""
     written: set[tuple[str, str, str]] = set()
-    threads: list[str] | None = [""]
-    while threads:
-        threads = yield Transaction(partial(kit.store.threads, threads[-1], _PAGE), writes=False, makes=False)
+    after = ""
+    more = True
+    while more:
+        threads = yield Transaction(partial(thread_ids, kit, after, _PAGE), writes=False, makes=False)
+        more, after = bool(threads) and len(threads) == _PAGE, threads[-1] if threads else ""
         for thread_id in threads or ():
             rows = yield Transaction(partial(kit.store.writes, thread_id, None), writes=False)
             written.update((thread_id, row.ns, row.checkpoint_id) for row in rows)

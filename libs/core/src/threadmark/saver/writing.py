@@ -18,6 +18,13 @@ from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, Transaction
 from threadmark.recall import Known
 from threadmark.rope import Source, layout
+from threadmark.saver.arguments import (
+    GivenCheckpoint,
+    check_place,
+    given_checkpoint,
+    given_task,
+    given_writes,
+)
 from threadmark.saver.batches import batch_record
 from threadmark.saver.checks import checkpoint_row, write_row
 from threadmark.saver.kit import Kit
@@ -49,8 +56,9 @@ def put(
     new_versions: ChannelVersions,
 ) -> Operation[dict[str, Any]]:
     """Store a checkpoint as the child of the one that `config` names; the configuration that names it."""
-    draft = _Draft(kit.serde, checkpoint, new_versions)
     continues = place(config)
+    check_place(continues)
+    draft = _Draft(kit.serde, given_checkpoint(checkpoint, new_versions))
     where = continues._replace(checkpoint_id=draft.id)
     # A checkpoint put again under its own config is no child of itself.
     parent_id = continues.checkpoint_id if continues.checkpoint_id != draft.id else None
@@ -83,10 +91,15 @@ def put_writes(
     where = place(config)
     if where.checkpoint_id is None:
         raise ConfigError("put_writes needs the checkpoint_id of the step that the task belongs to")
+    check_place(where)
+    task_id, task_path = given_task(task_id, task_path)
+    given = given_writes(writes)
+    if not given:
+        return
     # A task has one write of a special channel, so the last of a batch stands for all.
     encoded = {
-        SPECIAL_WRITES.get(channel, index): (channel, encode(kit.serde, channel, value))
-        for index, (channel, value) in enumerate(writes)
+        SPECIAL_WRITES.get(channel, index): (channel, encode(kit.serde, f'channel "{channel}"', value))
+        for index, (channel, value) in enumerate(given)
     }
     large = sum(len(value.data) for _, value in encoded.values()) >= _WORTH_READING
     channels = {channel for channel, _ in encoded.values()}
@@ -124,16 +137,20 @@ def _alike(weaver: Weaver, where: Place, channel: str, current: Known | None) ->
     return [*base, *written[:1]]
 
 
-def encode(serde: Serializer, channel: str, value: Any) -> Encoded:
-    """A channel's value, encoded; errors name the channel and the way inside the value."""
-    with located(f'channel "{channel}"'):
+def encode(serde: Serializer, what: str, value: Any) -> Encoded:
+    """A value, encoded; errors say what it is, such as a channel, and the way inside the value.
+
+    What the user's own serializer raises is the cause of a SerializationError.
+    """
+    with located(what):
         try:
             encoded = Encoded.of(serde.dumps_typed(value))
+            length = len(encoded.tag.encode("utf-8", "surrogatepass"))
         except ThreadmarkError:
             raise
         except Exception as error:
             raise SerializationError(f"the serializer cannot store a {type(value).__name__}: {error}") from error
-        if len(encoded.tag.encode("utf-8", "surrogatepass")) > LONGEST_TAG:
+        if length > LONGEST_TAG:
             raise SerializationError(f"the serializer's tag is longer than {LONGEST_TAG} bytes")
         return encoded
 
@@ -141,15 +158,13 @@ def encode(serde: Serializer, channel: str, value: Any) -> Encoded:
 class _Draft:
     """A checkpoint to store: its values are encoded when first needed, and once."""
 
-    def __init__(self, serde: Serializer, checkpoint: Checkpoint, new_versions: ChannelVersions) -> None:
-        if not isinstance(checkpoint.get("id"), str):
-            raise ConfigError("the checkpoint has no id: give it one, as threadmark.new_id() makes them")
-        self.id = checkpoint["id"]
+    def __init__(self, serde: Serializer, given: GivenCheckpoint) -> None:
+        self.id = given.id
         self._serde = serde
-        self._values = checkpoint.get("channel_values") or {}
-        self._versions = dict(checkpoint.get("channel_versions") or {})
-        self._new = new_versions
-        self._plain, self._rest = split_fields(checkpoint, serde)
+        self._values = given.values
+        self._versions = dict(given.versions)
+        self._new = given.new
+        self._plain, self._rest = split_fields(given.fields, partial(encode, serde, "the checkpoint"))
         self._encoded: dict[str, Encoded] = {}
 
     @property
@@ -179,7 +194,7 @@ class _Draft:
 
     def _encode(self, channel: str, value: Any) -> Encoded:
         if channel not in self._encoded:
-            self._encoded[channel] = encode(self._serde, channel, value)
+            self._encoded[channel] = encode(self._serde, f'channel "{channel}"', value)
         return self._encoded[channel]
 
 

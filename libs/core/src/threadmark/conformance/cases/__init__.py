@@ -7,6 +7,7 @@ from types import ModuleType
 
 from threadmark.conformance.backend import World
 from threadmark.conformance.cases import (
+    arguments,
     concurrency,
     copies,
     copying,
@@ -63,6 +64,7 @@ _TOPICS = (
     text,
     copies,
     mistakes,
+    arguments,
     concurrency,
 )
 

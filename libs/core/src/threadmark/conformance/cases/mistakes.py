@@ -1,5 +1,6 @@
 """What cannot be meant is refused with an error that says so, and leaves nothing behind."""
 
+import math
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
@@ -57,7 +58,7 @@ async def a_checkpoint_must_have_an_id(world: World) -> None:
 
 
 async def versions_must_be_numbers_or_text(world: World) -> None:
-    for version in (None, [1], 1 << 80, (1,), object()):
+    for version in (None, True, b"1", [1], 1 << 64, -(1 << 63) - 1, 1 << 80, (1,), math.nan, Ellipsis, object()):
         made = checkpoint({"a": "x" * 1000}, {"a": version})  # type: ignore[dict-item]  # the mistake
         await _refused(lambda: world.saver.aput(at("thread"), made, {}, {"a": version}))  # type: ignore[dict-item] # noqa: B023 - the same
     assert await listed(world.saver, None) == []
@@ -65,7 +66,8 @@ async def versions_must_be_numbers_or_text(world: World) -> None:
 
 
 async def a_version_that_cannot_be_continued_is_refused(world: World) -> None:
-    for version in ("", "abc", "1a.5", "-1", "."):
+    bad: Sequence[Any] = ("", "abc", "1a.5", "-1", ".", "9" * 5000, True, math.nan, math.inf, [1], b"1", object())
+    for version in bad:
         with pytest.raises(ConfigError, match="version"):
             world.saver.get_next_version(version)
 
@@ -77,13 +79,24 @@ async def writes_need_the_checkpoint_they_belong_to(world: World) -> None:
 
 
 async def a_limit_cannot_be_negative_or_no_number(world: World) -> None:
-    bad: Sequence[Any] = (-1, -100, 1.5, "1", True)
+    bad: Sequence[Any] = (-1, -100, -(10**5000), 1.5, "1", True)
     for limit in bad:
         await _refused(lambda: listed(world.saver, None, limit=limit))  # noqa: B023 - called at once
 
 
 async def a_filter_has_text_keys_and_json_values(world: World) -> None:
-    bad: Sequence[Any] = ({1: "a"}, {None: 1}, {"a": object()}, {"a": b"x"}, {"a": {"b": {1: 2}}})
+    bad: Sequence[Any] = (
+        {1: "a"},
+        {None: 1},
+        {10**5000: 1},
+        {"a": object()},
+        {"a": b"x"},
+        {"a": {"b": {1: 2}}},
+        [("a", 1)],
+        [],
+        "",
+        False,
+    )
     for wanted in bad:
         await _refused(lambda: listed(world.saver, None, filter=wanted))  # noqa: B023 - called at once
 
@@ -95,6 +108,12 @@ async def prune_refuses_rules_it_does_not_know(world: World) -> None:
     bad: Sequence[dict[str, Any]] = (
         {"strategy": "all"},
         {"strategy": ""},
+        {"strategy": None},
+        {"strategy": -(10**5000)},
+        {"keep_last": -(10**5000)},
+        {"dry_run": "no"},
+        {"dry_run": 0},
+        {"dry_run": None},
         {"keep_last": 0},
         {"keep_last": -1},
         {"keep_last": True},
@@ -110,8 +129,14 @@ async def prune_refuses_rules_it_does_not_know(world: World) -> None:
 
 async def a_list_of_names_is_no_text(world: World) -> None:
     await Run(world.saver, "t").step(metadata={"run_id": "t"})
-    await _refused(lambda: world.saver.aprune("t"), lambda: world.saver.adelete_for_runs("t"))
-    assert len(await listed(world.saver, None)) == 1
+    await Run(world.saver, "116").step(metadata={"run_id": "None"})
+    bad: Sequence[Any] = ("t", b"t", bytearray(b"t"), {"t": 1}, 116, None, [None], [b"t"], [1.5])
+    for names in bad:
+        await _refused(
+            lambda: world.saver.aprune(names, strategy="delete"),  # noqa: B023 - called at once
+            lambda: world.saver.adelete_for_runs(names),  # noqa: B023 - the same
+        )
+    assert len(await listed(world.saver, None)) == 2
 
 
 async def threads_must_be_named_to_be_removed_or_copied(world: World) -> None:

@@ -1,0 +1,160 @@
+"""What callers give to a saver, checked on its way in: once, here and in `config`, for every backend and both faces.
+
+What passes can be stored and read again, as far as it is not a value; the serializer judges those. Whatever does not
+is a ConfigError that names the argument. These checks stand in the way of every put, so they look at types only.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from math import isnan
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
+
+from threadmark.config import Place
+from threadmark.errors import ConfigError
+from threadmark.model import MAPPING, ChannelVersions, Checkpoint
+from threadmark.names import ID_BYTES, MOST_BYTES, NAMESPACE_BYTES, THREAD_ID_BYTES, as_text, check_length
+from threadmark.versions import Version
+
+T = TypeVar("T")
+
+_SHORT = min(THREAD_ID_BYTES, NAMESPACE_BYTES, ID_BYTES) // MOST_BYTES
+"""Letters of a name that is short enough for any of them, as those of engines are."""
+
+_PAIR = 2
+_TEXTS = (str, bytes, bytearray, memoryview)
+_LISTS = frozenset({list, tuple})
+_NO_CHANNELS: Mapping[str, Any] = {}
+
+
+class GivenCheckpoint(NamedTuple):
+    """A checkpoint that may be stored."""
+
+    id: str
+    fields: Mapping[str, Any]
+    """All of it."""
+    values: Mapping[str, Any]
+    versions: Mapping[str, Version]
+    new: Collection[str]
+    """The channels that have changed; their versions stand in the checkpoint."""
+
+
+def given_checkpoint(checkpoint: Checkpoint, new_versions: ChannelVersions) -> GivenCheckpoint:
+    """The checkpoint and the new versions that `put` was given; their channels' names are plain text."""
+    if new_versions is None:
+        raise ConfigError("new_versions must be a dictionary: an empty one, where no channel has changed")
+    if not isinstance(checkpoint, MAPPING):
+        raise ConfigError(f"the checkpoint must be a dictionary, not {type(checkpoint).__name__}")
+    checkpoint_id = checkpoint.get("id")
+    if not isinstance(checkpoint_id, str) or not checkpoint_id:
+        raise ConfigError("the checkpoint has no id: give it one, as threadmark.new_id() makes them")
+    if type(checkpoint_id) is not str:
+        checkpoint_id = as_text(checkpoint_id, "the checkpoint's id")
+    if type(checkpoint.get("v", 0)) is not int:
+        raise ConfigError("the checkpoint's v must be an int: it is the number of the format it has")
+    if len(checkpoint_id) > _SHORT:
+        check_length(checkpoint_id, ID_BYTES, "the checkpoint's id")
+    return GivenCheckpoint(
+        checkpoint_id,
+        checkpoint,
+        _by_channel(checkpoint.get("channel_values"), "channel_values"),
+        _versions(checkpoint.get("channel_versions")),
+        _by_channel(new_versions, "new_versions").keys(),
+    )
+
+
+def given_writes(writes: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """The writes that `put_writes` was given, whatever they came in; their channels' names are plain text."""
+    given: Iterable[Any] = writes if type(writes) in _LISTS else _listed(writes, "writes", "(channel, value) pairs")
+    return [
+        write if type(write) is tuple and len(write) == _PAIR and type(write[0]) is str else _write(write)
+        for write in given
+    ]
+
+
+def check_place(where: Place) -> None:
+    """ConfigError where names are longer than the key of a row may be."""
+    thread_id, ns, checkpoint_id = where
+    if len(thread_id) <= _SHORT and len(ns) <= _SHORT and len(checkpoint_id or "") <= _SHORT:
+        return
+    check_length(thread_id, THREAD_ID_BYTES, "thread_id")
+    check_length(ns, NAMESPACE_BYTES, "checkpoint_ns")
+    check_length(checkpoint_id or "", ID_BYTES, "checkpoint id")
+
+
+def given_task(task_id: str, task_path: str) -> tuple[str, str]:
+    """The task that `put_writes` was given."""
+    if type(task_id) is str and type(task_path) is str and len(task_id) <= _SHORT:
+        return task_id, task_path
+    task = as_text(task_id, "task_id")
+    check_length(task, ID_BYTES, "task_id")
+    return task, as_text(task_path, "task_path")
+
+
+def given_channels(channels: Iterable[str]) -> list[str]:
+    """The channels that `get_delta_channel_history` was given."""
+    return [as_text(channel, "a channel's name") for channel in _listed(channels, "channels", "names")]
+
+
+def given_run(run_id: object) -> str:
+    """The id of a run, as the metadata of its checkpoints has it."""
+    return as_text(str(run_id) if isinstance(run_id, UUID) else run_id, "a run's id")
+
+
+def given_names(names: Iterable[object], what: str, as_name: Callable[[object], str]) -> list[str]:
+    """A list of names, each once."""
+    return list(dict.fromkeys(map(as_name, _listed(names, what, "ids"))))
+
+
+def check_flag(flag: object, what: str) -> None:
+    """ConfigError where it is neither True nor False: "no" is a true value."""
+    if not isinstance(flag, bool):
+        raise ConfigError(f"{what} must be True or False, not {type(flag).__name__}")
+
+
+def _listed(items: Iterable[T], what: str, of_what: str) -> list[T]:
+    """Some items, read once. What can be gone through by mistake is none: text, bytes, a dictionary."""
+    if isinstance(items, (*_TEXTS, Mapping)) or not isinstance(items, Iterable):
+        raise ConfigError(f"{what} must be a list of {of_what}, not {type(items).__name__}")
+    try:
+        return list(items)
+    except TypeError as error:  # an array without dimensions
+        raise ConfigError(f"{what} cannot be gone through: {error}") from error
+
+
+def _write(write: object) -> tuple[str, Any]:
+    if not isinstance(write, Sequence) or isinstance(write, _TEXTS) or len(write) != _PAIR:
+        raise ConfigError(f"a write must be a pair of channel and value, not {type(write).__name__}")
+    channel, value = write
+    return as_text(channel, "a channel's name"), value
+
+
+def _versions(given: object) -> Mapping[str, Version]:
+    versions = _by_channel(given, "channel_versions")
+    for version in versions.values():
+        kind = type(version)
+        if kind is str or kind is int:
+            continue
+        if kind is not float:
+            raise ConfigError("channel_versions must map channel names to an int of up to 64 bits, a float or a string")
+        if isnan(version):
+            raise ConfigError("a channel's version is not a number (NaN): give one that can be compared")
+    return versions
+
+
+def _by_channel(given: object, what: str) -> Mapping[str, Any]:
+    """What a checkpoint says of its channels; None is as good as nothing."""
+    if given is None:
+        return _NO_CHANNELS
+    if not isinstance(given, MAPPING):
+        raise ConfigError(f"{what} must be a dictionary, not {type(given).__name__}")
+    for channel in given:
+        if type(channel) is not str:
+            return _in_plain_text(given, what)
+    return given
+
+
+def _in_plain_text(given: Mapping[Any, Any], what: str) -> Mapping[str, Any]:
+    plain = {as_text(channel, f"a channel's name in {what}"): value for channel, value in given.items()}
+    if len(plain) != len(given):
+        raise ConfigError(f"{what} has two channels of one name: their classes tell them apart, and are not stored")
+    return plain

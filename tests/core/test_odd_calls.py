@@ -1,0 +1,28 @@
+"""The suite's odd calls reach every argument of every method, and are the same calls whenever they are made."""
+
+import inspect
+
+from threadmark import Saver
+from threadmark.conformance.odd_calls import all_odd_calls, odd_calls, usual_arguments
+
+NO_ARGUMENTS = {"exists", "places", "strays", "close"}
+ELSEWHERE = {"reencrypt": "only sealed stores have it", "with_serde": "it takes a serializer"}
+BUT = {("get_next_version", "channel"): "it is ignored"}
+
+
+def test_every_argument_of_every_method_is_given_odd_values() -> None:
+    usual = usual_arguments("thread")
+    methods = {name for name, member in vars(Saver).items() if inspect.isfunction(member) and name[0] != "_"}
+    blocking = {name for name in methods if not (name.startswith("a") and name[1:] in methods)}
+    assert set(usual) == blocking - NO_ARGUMENTS - ELSEWHERE.keys()
+    for method, arguments in usual.items():
+        parameters = set(inspect.signature(getattr(Saver, method)).parameters) - {"self"}
+        assert set(arguments) == parameters - {name for of, name in BUT if of == method}
+    changed = {(call.method, path) for call in all_odd_calls() for path, _, _ in call.changes}
+    assert changed >= {(method, (name,)) for method, arguments in usual.items() for name in arguments}
+
+
+def test_the_same_seed_makes_the_same_calls() -> None:
+    assert [str(call) for call in odd_calls(300, seed=3)] == [str(call) for call in odd_calls(300, seed=3)]
+    assert [str(call) for call in odd_calls(300, seed=3)] != [str(call) for call in odd_calls(300, seed=4)]
+    assert len(odd_calls(300)) == 300
