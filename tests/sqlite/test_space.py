@@ -1,8 +1,14 @@
 """Space: the file shrinks after a removal, and a reader that goes on meanwhile sees what it saw."""
 
+import asyncio
 import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import aiosqlite
 import pytest
 
 from sqlite_file import looking_at
@@ -21,25 +27,83 @@ def _size(folder: Path) -> int:
     return sum(each.stat().st_size for each in folder.iterdir())
 
 
-@pytest.mark.parametrize("how", ["delete", "prune", "runs", "strategy"])
-def test_the_file_shrinks_after_a_removal(how: str, tmp_path: Path) -> None:
-    with SqliteSaver(tmp_path / "threads.db", durability="normal") as saver:
+REMOVALS: dict[str, Callable[[SqliteSaver], Any]] = {
+    "delete": lambda saver: saver.delete_thread("gone"),
+    "prune": lambda saver: saver.prune(["gone"]),
+    "runs": lambda saver: saver.delete_for_runs(["gone"]),
+    "strategy": lambda saver: saver.prune(["gone"], strategy="delete"),
+}
+
+
+def _expect_small(folder: Path, full: int) -> None:
+    assert _size(folder) < full / 4
+    with looking_at(folder / "threads.db") as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert connection.execute("PRAGMA freelist_count").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("given", ["path", "connection"])
+@pytest.mark.parametrize("how", REMOVALS)
+def test_the_file_shrinks_after_a_removal(how: str, given: str, tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+    with (
+        closing(sqlite3.connect(path)) as connection,
+        SqliteSaver(path if given == "path" else connection, durability="normal") as saver,
+    ):
         _filled(saver, "kept", 1)
         _filled(saver, "gone")
         full = _size(tmp_path)
-        if how == "delete":
-            saver.delete_thread("gone")
-        elif how == "prune":
-            saver.prune(["gone"])
-        elif how == "runs":
-            saver.delete_for_runs(["gone"])
-        else:
-            saver.prune(["gone"], strategy="delete")
-        assert _size(tmp_path) < full / 4
+        REMOVALS[how](saver)
+        _expect_small(tmp_path, full)
         assert saver.get(at("kept")) is not None
-    with looking_at(tmp_path / "threads.db") as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert connection.execute("PRAGMA freelist_count").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("how", REMOVALS)
+def test_the_file_of_an_aiosqlite_connection_shrinks_after_a_removal(how: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with aiosqlite.connect(tmp_path / "threads.db") as connection:
+            saver = SqliteSaver(connection, durability="normal")
+            await asyncio.to_thread(_filled, saver, "kept", 1)
+            await asyncio.to_thread(_filled, saver, "gone")
+            full = _size(tmp_path)
+            await asyncio.to_thread(REMOVALS[how], saver)
+            assert not connection.in_transaction
+            _expect_small(tmp_path, full)
+            assert await saver.aget(at("kept")) is not None
+
+    asyncio.run(main())
+
+
+def test_a_reader_in_the_way_of_an_aiosqlite_connection_only_delays_the_shrinking(tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+
+    async def main() -> None:
+        async with aiosqlite.connect(path) as connection:
+            saver = SqliteSaver(connection, durability="normal", timeout=0.2)
+            await asyncio.to_thread(_filled, saver, "one")
+            await asyncio.to_thread(_filled, saver, "two")
+            full = _size(tmp_path)
+            with looking_at(path) as reader:
+                reader.execute("BEGIN")
+                reader.execute("SELECT count(*) FROM threadmark_checkpoint").fetchone()
+                await saver.adelete_thread("one")
+                reader.execute("ROLLBACK")
+            await saver.adelete_thread("two")
+            _expect_small(tmp_path, full)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("how", REMOVALS)
+def test_a_database_in_memory_shrinks_after_a_removal(how: str) -> None:
+    with closing(sqlite3.connect(":memory:")) as connection, SqliteSaver(connection) as saver:
+        _filled(saver, "kept", 1)
+        _filled(saver, "gone")
+        ((full,),) = connection.execute("PRAGMA page_count").fetchall()
+        REMOVALS[how](saver)
+        ((left,),) = connection.execute("PRAGMA page_count").fetchall()
+        assert left < full / 4
+        assert saver.get(at("kept")) is not None
 
 
 def test_a_reader_in_the_way_only_delays_the_shrinking(tmp_path: Path) -> None:

@@ -11,20 +11,22 @@ from threadmark.program import Driver
 from threadmark.saver import SaverOptions
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver
+from threadmark_sqlite.driver.connection import MEMORY, path_in, reads_only
 from threadmark_sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     import aiosqlite
 
-_MEMORY = ":memory:"
 _SCHEME = "sqlite://"
+_READ_ONLY = "mode=ro"
 
 
 class SqliteSaver(Saver):
     """Saves to a SQLite file that any number of threads, event loops and processes may use at once.
 
     `database` is a path, a URL, `":memory:"`, a `sqlite3.Connection` or an `aiosqlite.Connection`. Of a connection to a
-    file only the path is used; a connection to a database in memory is used itself, and stays the caller's to close.
+    file only the path is used, and whether it may write; a connection to a database in memory is used itself, and
+    stays the caller's to close. A saver on a read-only connection, or a URL that ends with `?mode=ro`, reads only.
     With `durability="normal"` a power cut may undo the last commits (a crash of the process never does), and
     commits are several times faster.
     """
@@ -39,44 +41,53 @@ class SqliteSaver(Saver):
     ) -> None:
         if durability not in sql.SYNCHRONOUS:
             raise ConfigError(f"durability must be 'full' or 'normal', not {durability!r}")
-        driver = _driver(database, Settings(_MEMORY, durability, timeout))
+        driver = _driver(database, Settings(MEMORY, durability, timeout))
         super().__init__(SqliteStore(), driver, **options)
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> Self:
-        """The saver for `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://:memory:`."""
+        """The saver for `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://:memory:`.
+
+        With `?mode=ro` behind the path it only reads, and writes nothing to the file.
+        """
         if not url.startswith(_SCHEME):
             raise ConfigError(f"{url!r} is no SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'")
         return cls(url, **options)
 
 
-def _path_of_url(url: str) -> str:
+def _settings_of_url(url: str, settings: Settings) -> Settings:
     rest = url.removeprefix(_SCHEME)
-    if rest in (_MEMORY, ""):
-        return _MEMORY
-    if not rest.startswith("/") or rest == "/":
+    if rest in (MEMORY, ""):
+        return settings
+    path, question, options = rest.partition("?")
+    if not path.startswith("/") or path == "/":
         raise ConfigError(f"{url!r} names no file: write 'sqlite:///{rest.lstrip('/') or 'file.db'}'")
-    if "?" in rest or "#" in rest:
-        raise ConfigError(f"{url!r}: a SQLite URL takes no options: give them as arguments, and ? and # as %3F and %23")
-    return unquote(rest[1:])
+    if "#" in rest or (question and options != _READ_ONLY):
+        raise ConfigError(
+            f"{url!r}: a SQLite URL takes no option but ?{_READ_ONLY}: "
+            "give others as arguments, and ? and # in a name as %3F and %23"
+        )
+    return settings._replace(path=_absolute(unquote(path[1:])), read_only=bool(question))
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).absolute())
 
 
 def _driver(database: Any, settings: Settings) -> Driver:
     if isinstance(database, sqlite3.Connection):
         path = _path_of(database)
-        if path:
-            return FileDriver(settings._replace(path=path))
-        return SharedDriver(database, settings, owned=False)
-    if isinstance(database, (str, os.PathLike)):
-        path = os.fspath(database)
-        if path.startswith(_SCHEME):
-            path = _path_of_url(path)
-        if path == _MEMORY:
-            connection = sqlite3.connect(_MEMORY, isolation_level=None, check_same_thread=False)
-            return SharedDriver(connection, settings, owned=True)
         if not path:
-            raise ConfigError(f"an empty path: give a file, or {_MEMORY!r}")
-        return FileDriver(settings._replace(path=str(Path(path).absolute())))
+            return SharedDriver(database, settings, owned=False)
+        if not Path(path).exists():
+            raise ConfigError(f"the file of the connection given, {path!r}, was deleted or moved away: open a new one")
+        return FileDriver(settings._replace(path=path, read_only=_is_read_only(database)))
+    if isinstance(database, (str, os.PathLike)):
+        settings = _settings_of(database, settings)
+        if settings.path == MEMORY:
+            connection = sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
+            return SharedDriver(connection, settings, owned=True)
+        return FileDriver(settings)
     if _is_aiosqlite(database):
         from threadmark_sqlite.driver.aio import AiosqliteDriver
 
@@ -84,21 +95,37 @@ def _driver(database: Any, settings: Settings) -> Driver:
     raise ConfigError(f"a {type(database).__name__} is no SQLite database: give a path or a connection")
 
 
+def _settings_of(database: "str | os.PathLike[str]", settings: Settings) -> Settings:
+    path = os.fspath(database)
+    if path.startswith(_SCHEME):
+        return _settings_of_url(path, settings)
+    if isinstance(database, str) and path.startswith("file:"):
+        raise ConfigError(
+            f"{path!r} looks like a URI of SQLite: write 'sqlite:///file.db' or 'sqlite:///file.db?{_READ_ONLY}', "
+            "give a connection opened with uri=True, or a pathlib.Path for a file of that name"
+        )
+    if not path:
+        raise ConfigError(f"an empty path: give a file, or {MEMORY!r}")
+    return settings if path == MEMORY else settings._replace(path=_absolute(path))
+
+
 def _path_of(connection: sqlite3.Connection) -> str:
     """The file behind a connection, empty for a database in memory."""
+    return path_in(_asked(connection, sql.FILES))
+
+
+def _is_read_only(connection: sqlite3.Connection) -> bool:
+    """Whether a connection may not write to its file, for whatever reason."""
+    return reads_only(_asked(connection, sql.READS_ONLY), _asked(connection, sql.PLAN_OF_WRITING))
+
+
+def _asked(connection: sqlite3.Connection, question: str) -> list[Any]:
     try:
         cursor = connection.cursor()
         cursor.row_factory = None
-        rows = cursor.execute(sql.FILES).fetchall()
+        return cursor.execute(question).fetchall()
     except sqlite3.ProgrammingError as error:
         raise ConfigError(f"the connection given cannot be used ({error}): give an open one, or a path") from error
-    path = next((path for _, name, path in rows if _text(name) == "main"), "")
-    return _text(path or "")
-
-
-def _text(column: str | bytes) -> str:
-    """A text column, whatever text factory the connection has."""
-    return column if isinstance(column, str) else os.fsdecode(column)
 
 
 def _is_aiosqlite(database: object) -> bool:

@@ -27,6 +27,25 @@ GIVE_SPACE_BACK = "PRAGMA incremental_vacuum"
 EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 FILES = "PRAGMA database_list"
+READS_ONLY = "PRAGMA query_only"
+
+# Where the connection may not write to a database, this plan opens it to read. It runs nothing and locks nothing.
+PLAN_OF_WRITING = "EXPLAIN BEGIN IMMEDIATE"
+
+# A number that changes when another connection commits.
+COMMITS_OF_OTHERS = "PRAGMA data_version"
+
+# What differs between two states of a database, as far as it can be had without reading all of it.
+SUMMARY = """
+SELECT
+    (SELECT max(number) FROM threadmark_thread),
+    (SELECT sum(epoch) FROM threadmark_thread),
+    (SELECT max(number) FROM threadmark_segment),
+    (SELECT max(number) FROM threadmark_checkpoint),
+    (SELECT count(*) FROM threadmark_checkpoint),
+    (SELECT count(*) FROM threadmark_write)
+"""
+
 GET_APPLICATION_ID = "PRAGMA application_id"
 SET_APPLICATION_ID = f"PRAGMA application_id = {APPLICATION_ID:d}"
 GET_FORMAT = "PRAGMA user_version"
@@ -70,6 +89,12 @@ NEXT_EPOCH = """
 UPDATE threadmark_thread
 SET epoch = epoch + 1
 WHERE number = ?
+"""
+
+# Once another file is there than the one that was open: what is remembered of that one must not count on this one.
+END_EPOCHS = """
+UPDATE threadmark_thread
+SET epoch = max(epoch + 1, ?)
 """
 
 BURY_THREAD = """

@@ -10,7 +10,17 @@ import aiosqlite
 from threadmark.errors import ClosedError, ConfigError, StoreError
 from threadmark.program import Many, Query, Step, Transaction, aplay
 from threadmark_sqlite import sql
-from threadmark_sqlite.driver.connection import Settings, habits, plain_text, translated
+from threadmark_sqlite.driver.connection import (
+    MEMORY,
+    NOT_OURS,
+    Settings,
+    habits,
+    path_in,
+    plain_text,
+    reads_only,
+    translated,
+)
+from threadmark_sqlite.driver.watch import ReplacedError, Watch
 from threadmark_sqlite.migrations import is_current, is_made, migrate
 
 
@@ -23,6 +33,7 @@ class AiosqliteDriver:
         self._loop = _running_loop()
         self._turn = asyncio.Lock()
         self._prepared = False
+        self._watch = Watch(settings)
 
     def run(self, transaction: Transaction) -> Any:
         """Let the connection's event loop run the program, while the caller waits on another thread.
@@ -77,7 +88,18 @@ class AiosqliteDriver:
                     cursor.row_factory = None
                     if not self._prepared and not await self._prepare(cursor, makes=transaction.makes):
                         return None
-                    return await self._in_transaction(cursor, transaction)
+                    self._watch.expect_there()
+                    result = await self._in_transaction(cursor, transaction)
+                    if transaction.frees:
+                        await self._give_space_back(cursor)
+                    if transaction.writes:
+                        self._watch.expect_kept()
+                    return result
+            except ReplacedError as error:
+                raise StoreError(
+                    f"{self._settings} was replaced by another file while the connection given had it open: "
+                    "nothing is read or stored; open a new connection, and a new saver on it"
+                ) from error
             except sqlite3.Error as error:
                 raise translated(error, self._settings) from error
             finally:
@@ -85,17 +107,21 @@ class AiosqliteDriver:
 
     async def _prepare(self, cursor: aiosqlite.Cursor, *, makes: bool) -> bool:
         """Set the database up; False where it has no tables and is to get none."""
-        files = await (await cursor.execute(sql.FILES)).fetchall()
-        path = next((path for _, name, path in files if name == "main"), "")
-        self._settings = self._settings._replace(path=path or self._settings.path)
+        self._settings = self._settings._replace(path=path_in(await _asked(cursor, sql.FILES)) or self._settings.path)
         if not makes and not await aplay(is_made(str(self._settings)), partial(_execute, cursor)):
             return False
         for statement in habits(self._settings):
             await cursor.execute(statement)
         if not await aplay(is_current(str(self._settings)), partial(_execute, cursor)):
+            # A connection that was told to write nothing would change the kind of the log all the same.
+            if reads_only(await _asked(cursor, sql.READS_ONLY), await _asked(cursor, sql.PLAN_OF_WRITING)):
+                raise StoreError(f"{self._settings}{NOT_OURS}")
             await cursor.execute(sql.INCREMENTAL_VACUUM)
             await cursor.execute(sql.WRITE_AHEAD_LOG)
             await self._in_transaction(cursor, Transaction(lambda: migrate(str(self._settings)), writes=True))
+        if self._settings.path != MEMORY:
+            self._watch = Watch(self._settings)
+            self._watch.learn()
         self._prepared = True
         return True
 
@@ -112,6 +138,15 @@ class AiosqliteDriver:
             raise
         return result
 
+    async def _give_space_back(self, cursor: aiosqlite.Cursor) -> None:
+        """Like `give_space_back`, which says why."""
+        try:
+            await cursor.executescript(sql.GIVE_SPACE_BACK)
+            await _asked(cursor, sql.EMPTY_LOG)
+        except sqlite3.OperationalError:
+            if self._has_transaction():
+                await cursor.execute(sql.ROLLBACK)
+
     def _has_transaction(self) -> bool:
         return self._connection is not None and self._connection.in_transaction
 
@@ -121,6 +156,10 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
+
+
+async def _asked(cursor: aiosqlite.Cursor, question: str) -> list[Any]:
+    return list(await (await cursor.execute(question)).fetchall())
 
 
 async def _execute(cursor: aiosqlite.Cursor, step: Step) -> Any:

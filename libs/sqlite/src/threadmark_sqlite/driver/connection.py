@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
@@ -15,6 +15,8 @@ from threadmark.program import Many, Query, Step, Transaction, play
 from threadmark_sqlite import sql
 from threadmark_sqlite.migrations import is_current, is_made, migrate
 
+MEMORY = ":memory:"
+
 
 class Settings(NamedTuple):
     """Which file, and how it is to be used."""
@@ -23,6 +25,8 @@ class Settings(NamedTuple):
     durability: str
     timeout: float
     """Seconds to wait for a lock that another process holds."""
+    read_only: bool = False
+    """Whether nothing may be written, not even where the file system allows it."""
 
     def __str__(self) -> str:
         return f"SQLite database {self.path!r}"
@@ -36,17 +40,45 @@ class NotThereError(Exception):
     """There is no file or there are no tables, and the transaction makes none."""
 
 
-def connect(settings: Settings, *, makes: bool = True) -> sqlite3.Connection:
-    """A connection to the file, which is brought to the current format if need be."""
-    if not makes and _could_be_made(Path(settings.path)):
-        raise NotThereError
+def path_in(files: Iterable[Sequence[Any]]) -> str:
+    """The path of the main database among those of a connection, empty for one in memory."""
+    path = next((path for _, name, path in files if _text(name) == "main"), "")
+    return _text(path or "")
+
+
+def reads_only(setting: Iterable[Sequence[Any]], plan: Iterable[Sequence[Any]]) -> bool:
+    """Whether a connection may not write: it was told not to, or its plan of writing opens the database to read."""
+    ((told,),) = setting
+    writes = [bool(write) for _, step, number, write, *_ in plan if (_text(step), number) == ("Transaction", 0)]
+    return bool(told) or writes == [False]
+
+
+def location(settings: Settings, *, unchanging: bool = False) -> str:
+    """The file as a URI. Opening it never makes the file."""
+    how = "mode=ro&immutable=1" if unchanging else "mode=ro" if settings.read_only else "mode=rw"
+    return f"file:{quote(os.fsencode(settings.path))}?{how}"
+
+
+def for_reading(settings: Settings) -> Settings:
+    """The settings to read with: a file without permission to write is left as it is, and so is its folder."""
+    protected = Path(settings.path).exists() and not os.access(settings.path, os.W_OK)
+    return settings._replace(read_only=True) if protected else settings
+
+
+def connect(settings: Settings, expect_same: Callable[[], None], *, makes: bool = True) -> sqlite3.Connection:
+    """A connection to the file, which is brought to the current format if need be, and may be.
+
+    `expect_same` raises if it is not the file that it should be; the log is not opened before.
+    """
+    expect_file(settings, makes=makes)
     try:
         connection = sqlite3.connect(
-            settings.path, timeout=settings.timeout, isolation_level=None, check_same_thread=False
+            location(settings), uri=True, timeout=settings.timeout, isolation_level=None, check_same_thread=False
         )
     except sqlite3.Error as error:
         raise translated(error, settings) from error
     try:
+        expect_same()
         if not makes:
             expect_made(connection, settings)
         prepare(connection, settings)
@@ -56,25 +88,18 @@ def connect(settings: Settings, *, makes: bool = True) -> sqlite3.Connection:
     return connection
 
 
-def read_unchanging(settings: Settings, transaction: Transaction) -> Any:
-    """Read a file that nobody is writing to and that this process may not write to, its folder included.
-
-    SQLite opens a file with a log only where it may put its index of the log beside it, unless it is told that the
-    file does not change. It is told so for one transaction: the next one may find that somebody writes again.
-    """
-    location = f"file:{quote(settings.path)}?immutable=1"
-    with closing(sqlite3.connect(location, uri=True, isolation_level=None, check_same_thread=False)) as connection:
-        connection.text_factory = plain_text
-        if not play(is_current(str(settings)), partial(execute, connection)):
-            raise StoreError(f"{settings} is empty or of an earlier release, and may not be written to")
-        return transact(connection, transaction)
-
-
-def is_unchanging(settings: Settings, error: StoreError) -> bool:
-    """Whether opening the file failed with `error` because it may only be read, and nobody has it open."""
-    code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF
-    refused = code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
-    return refused and Path(settings.path).exists() and not Path(f"{settings.path}-wal").exists()
+def expect_file(settings: Settings, *, makes: bool) -> None:
+    """Raise where opening would make the file and must not, or cannot lead to what it is opened for."""
+    path = Path(settings.path)
+    if path.is_dir():
+        raise StoreError(f"{settings} cannot be opened: it is a folder")
+    if path.exists():
+        if not settings.read_only and not os.access(path, os.W_OK):
+            raise StoreError(f"{settings}{READ_ONLY}")
+    elif not makes and (settings.read_only or os.access(path.parent, os.W_OK)):
+        raise NotThereError
+    elif settings.read_only:
+        raise StoreError(f"{settings} is not there, and a saver that may only read makes none")
 
 
 def habits(settings: Settings) -> tuple[str, ...]:
@@ -103,6 +128,8 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
         for statement in habits(settings):
             connection.execute(statement)
         if not play(is_current(str(settings)), partial(execute, connection)):
+            if settings.read_only:
+                raise StoreError(f"{settings}{NOT_OURS}")
             connection.execute(sql.INCREMENTAL_VACUUM)
             _use_log(connection, settings)
             transact(connection, Transaction(partial(migrate, str(settings)), writes=True))
@@ -121,6 +148,17 @@ def transact(connection: sqlite3.Connection, transaction: Transaction) -> Any:
             connection.execute(sql.ROLLBACK)
         raise
     return result
+
+
+def give_space_back(connection: sqlite3.Connection) -> None:
+    """A favour to the disk: where a reader or another process is in the way, the next removal does it."""
+    try:
+        # As a script, because `execute` stops after the first page: that step returns no row to go on for.
+        connection.executescript(sql.GIVE_SPACE_BACK)
+        connection.execute(sql.EMPTY_LOG).fetchall()
+    except sqlite3.OperationalError:
+        if connection.in_transaction:
+            connection.execute(sql.ROLLBACK)
 
 
 def execute(connection: sqlite3.Connection, step: Step) -> Any:
@@ -151,6 +189,8 @@ def translated(error: Exception, settings: Settings) -> ThreadmarkError:
     return StoreError(f"{settings}{meaning}")
 
 
+READ_ONLY = " is read-only: nothing can be stored in it; give the saver a path, or a connection, that may be written to"
+NOT_OURS = " is read-only, and has no tables of this release to read: let a saver that may write open it first"
 _LOCKED = (
     " has been locked by somebody else for {timeout:g} s: end the transaction that holds it, or give a longer timeout"
 )
@@ -158,14 +198,14 @@ _MEANINGS = {
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,
     sqlite3.SQLITE_FULL: " cannot grow: the disk (or the size that was allowed) is full",
-    sqlite3.SQLITE_READONLY: " is read-only: nothing can be stored in it",
+    sqlite3.SQLITE_READONLY: READ_ONLY,
     sqlite3.SQLITE_CANTOPEN: " cannot be opened: check that its folder exists and may be written",
 }
 
 
-def _could_be_made(path: Path) -> bool:
-    """Whether connecting would make the file; where it would fail, it tells why."""
-    return not path.exists() and os.access(path.parent, os.W_OK)
+def _text(column: str | bytes) -> str:
+    """A text column, whatever text factory the connection has."""
+    return column if isinstance(column, str) else os.fsdecode(column)
 
 
 def _cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:

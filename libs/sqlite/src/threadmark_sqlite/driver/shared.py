@@ -13,6 +13,7 @@ from threadmark_sqlite.driver.connection import (
     NotThereError,
     Settings,
     expect_made,
+    give_space_back,
     plain_text,
     prepare,
     transact,
@@ -36,7 +37,10 @@ class SharedDriver:
         self._expect_own_process()
         try:
             with self._lock, self._ready(makes=transaction.makes) as connection:
-                return transact(connection, transaction)
+                result = transact(connection, transaction)
+                if transaction.frees:
+                    give_space_back(connection)
+                return result
         except NotThereError:
             return None
 

@@ -10,23 +10,27 @@ take two changes of threads, which cost as much as the statements.
 import sqlite3
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from threadmark.errors import StoreError
 from threadmark.program import Transaction, play
 from threadmark_sqlite import sql
-from threadmark_sqlite.driver.connection import Settings, connect, execute, translated
+from threadmark_sqlite.driver.connection import Settings, connect, execute, give_space_back, translated
 from threadmark_sqlite.driver.jobs import Failed, Jobs, answer
+from threadmark_sqlite.driver.watch import ReplacedError, Watch
 
 
 class Writer:
     """The connection that writes, opened when it is first used, and the thread that serves whoever waits."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, watch: Watch) -> None:
         self.jobs = Jobs()
         self.turn = threading.Lock()
         """Held by whoever uses the connection."""
         self._settings = settings
+        self._watch = watch
         self._connection: sqlite3.Connection | None = None
         self._thread = threading.Thread(target=self._work, name="threadmark-sqlite-writer", daemon=True)
         self._thread.start()
@@ -50,7 +54,17 @@ class Writer:
         self._thread.join()
         with self.turn:
             if self._connection is not None:
+                with suppress(ReplacedError, StoreError, sqlite3.Error):
+                    self._watch.expect_untouched(self._connection)
+                self._watch.close(self._connection)
+
+    def leave(self, reader: sqlite3.Connection | None) -> None:
+        """Have done with a file that another one has replaced; with a reader's connection, if this has none."""
+        with self.turn:
+            self._watch.leave(self._connection or reader)
+            if self._connection is not None:
                 self._connection.close()
+                self._connection = None
 
     def _may_be_done_here(self) -> bool:
         """Whether the caller may write by itself: nobody is ahead of it, and it is not the main thread.
@@ -71,12 +85,16 @@ class Writer:
     def _outcomes(self, transactions: Sequence[Transaction]) -> list[Any]:
         """What came of each, in their order."""
         try:
-            connection = self._connection = self._connection or connect(self._settings)
+            if self._connection is None:
+                self._connection = self._watch.open(lambda expect_same: connect(self._settings, expect_same))
+            connection = self._connection
+            self._watch.expect_untouched(connection)
             if connection.in_transaction:  # an error may strike while another is dealt with: a stack may be full
                 connection.execute(sql.ROLLBACK)
             outcomes = self._together(connection, transactions)
             if any(transaction.frees for transaction in transactions):
-                self._give_space_back(connection)
+                give_space_back(connection)
+            self._watch.expect_kept()
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
             return [Failed(self._meant(error))] * len(transactions)
         return outcomes
@@ -107,13 +125,3 @@ class Writer:
         meaning = translated(error, self._settings)
         meaning.__cause__ = error
         return meaning
-
-    def _give_space_back(self, connection: sqlite3.Connection) -> None:
-        """A favour to the disk: where a reader or another process is in the way, the next removal does it."""
-        try:
-            # As a script, because `execute` stops after the first page: that step returns no row to go on for.
-            connection.executescript(sql.GIVE_SPACE_BACK)
-            connection.execute(sql.EMPTY_LOG).fetchall()
-        except sqlite3.OperationalError:
-            if connection.in_transaction:
-                connection.execute(sql.ROLLBACK)

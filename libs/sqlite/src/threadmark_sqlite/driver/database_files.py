@@ -1,0 +1,122 @@
+"""The files of a database: which they are, and what becomes of the log of one whose place another has taken."""
+
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from threadmark.errors import StoreError
+from threadmark_sqlite import sql
+from threadmark_sqlite.driver.connection import Settings
+
+if sys.platform != "win32":
+    import fcntl
+
+_PAUSE = 0.01
+
+
+class FileId(NamedTuple):
+    """What tells two files apart, as long as one of them is open."""
+
+    device: int
+    inode: int
+
+
+class Files(NamedTuple):
+    """The files of the database that is open."""
+
+    path: str
+    """Where the database was when it was opened, symbolic links followed: its log and index stand beside it."""
+    database: FileId
+    log: FileId | None
+    wal_index: FileId | None
+
+    @property
+    def log_path(self) -> str:
+        """Where the log stands."""
+        return f"{self.path}-wal"
+
+
+def look(settings: Settings) -> os.stat_result | None:
+    """What is at the path; None if there is nothing."""
+    try:
+        return os.stat(settings.path)  # noqa: PTH116 - a Path takes longer, and this is done before every transaction
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise StoreError(f"{settings} cannot be looked at: {error}") from error
+
+
+def file_id(seen: os.stat_result) -> FileId:
+    """Which file was looked at."""
+    return FileId(seen.st_dev, seen.st_ino)
+
+
+def id_of(path: str) -> FileId | None:
+    """Which file is at a path; None if there is none, or none that can be reached."""
+    try:
+        return file_id(os.stat(path))  # noqa: PTH116 - the same
+    except OSError:
+        return None
+
+
+def take_log_away(settings: Settings, connection: sqlite3.Connection | None, files: Files) -> None:
+    """Empty the log into the file that it belongs to, and delete it.
+
+    Another process that still has that file open may add to its log until it notices, too: so another database
+    must not find it. Processes that notice at the same time take turns; each may be in the other's way.
+    """
+    deadline = time.monotonic() + settings.timeout
+    problem = StoreError(f"{settings}{_LOG_STAYS.format(log=files.log_path)}")
+    if connection is None or settings.read_only:
+        raise problem
+    while id_of(files.log_path) == files.log:
+        try:
+            with _alone_in_folder(files.path):
+                if _empty_log(connection):
+                    _remove(files.log_path, files.log)
+                    _remove(f"{files.path}-shm", files.wal_index)
+                    return
+        except (sqlite3.Error, OSError) as error:
+            raise problem from error
+        if time.monotonic() > deadline:
+            raise problem
+        time.sleep(_PAUSE)
+
+
+_LOG_STAYS = (
+    " was replaced while it was open, and {log!r}, the log of the file that was there before, cannot be emptied while "
+    "somebody uses it: end the programs that do, or delete it"
+)
+
+
+def _empty_log(connection: sqlite3.Connection) -> bool:
+    """Copy the log into the file, and empty it; False where somebody is in the way."""
+    ((busy, *_),) = connection.execute(sql.EMPTY_LOG).fetchall()
+    return not busy
+
+
+def _remove(path: str, known: FileId | None) -> None:
+    """Delete a file that belongs to no database any more, if it is the one that is known."""
+    if known is not None and id_of(path) == known:
+        Path(path).unlink()
+
+
+@contextmanager
+def _alone_in_folder(path: str) -> Iterator[None]:
+    """Keep out others who look at a file in this folder in order to delete it; they may be looking at a new one."""
+    try:
+        folder = os.open(Path(path).parent, os.O_RDONLY)
+    except OSError:  # it was deleted with everything in it
+        yield
+        return
+    try:
+        if sys.platform != "win32":
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)

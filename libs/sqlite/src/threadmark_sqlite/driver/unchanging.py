@@ -1,0 +1,97 @@
+"""Reading a file that is whole by itself and that nobody is writing to, with nothing made beside it."""
+
+import sqlite3
+import time
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from threadmark.errors import StoreError, ThreadmarkError
+from threadmark.program import Transaction, play
+from threadmark_sqlite.driver.connection import (
+    NOT_OURS,
+    NotThereError,
+    Settings,
+    execute,
+    expect_file,
+    expect_made,
+    location,
+    plain_text,
+    transact,
+)
+from threadmark_sqlite.migrations import is_current
+
+
+class UnsettledError(Exception):
+    """Somebody wrote to the file while it was read as one that does not change."""
+
+
+def read_unchanging(settings: Settings, transaction: Transaction) -> Any:
+    """Read a file that is whole by itself and that nobody is writing to; nothing is made beside it.
+
+    SQLite opens a file with a log only where it may put its index of the log beside it, unless it is told that the
+    file does not change. It is told so for one transaction, and what was read counts only if it was true: otherwise
+    the program is run again, and in the end UnsettledError raised.
+    """
+    expect_file(settings, makes=transaction.makes)
+    for _ in range(_LOOKS):
+        before = _seen(settings)
+        if before is None:
+            time.sleep(_TICK)
+            continue
+        try:
+            result = _read_once(settings, transaction)
+        except (sqlite3.Error, ThreadmarkError, NotThereError):
+            if _seen(settings) == before:
+                raise
+        else:
+            if _seen(settings) == before:
+                return result
+    raise UnsettledError
+
+
+def is_whole(path: str) -> bool:
+    """Whether the file holds everything by itself: it has neither a log nor a journal that anything is in."""
+    return not any(_size(f"{path}{suffix}") for suffix in ("-wal", "-journal"))
+
+
+def is_unchanging(settings: Settings, error: StoreError) -> bool:
+    """Whether opening the file failed with `error` because it may only be read, and nobody has it open."""
+    code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF
+    refused = code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+    return refused and Path(settings.path).exists() and is_whole(settings.path)
+
+
+def _read_once(settings: Settings, transaction: Transaction) -> Any:
+    connect_once = partial(sqlite3.connect, location(settings, unchanging=True), uri=True, isolation_level=None)
+    with closing(connect_once(check_same_thread=False)) as connection:
+        connection.text_factory = plain_text
+        if not transaction.makes:
+            expect_made(connection, settings)
+        if not play(is_current(str(settings)), partial(execute, connection)):
+            raise StoreError(f"{settings}{NOT_OURS}")
+        return transact(connection, transaction)
+
+
+_LOOKS = 5
+_TICK = 0.03
+"""Seconds in which a file system may give two changes of a file the same time."""
+
+
+def _seen(settings: Settings) -> tuple[int, ...] | None:
+    """What differs once anybody has written to the file; None where that could not be seen as yet."""
+    try:
+        look = Path(settings.path).stat()
+    except OSError:
+        return None
+    if not is_whole(settings.path) or abs(time.time_ns() - look.st_mtime_ns) < _TICK * 1e9:
+        return None
+    return look.st_dev, look.st_ino, look.st_size, look.st_mtime_ns
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,214 @@
+"""Whether the file at a database's path is still the one that is open.
+
+A file that was deleted, moved away or replaced can still be read and written by whoever has it open, and SQLite tells
+nobody: what is stored then is lost with the last connection. So the device and the inode at the path are compared
+with those of the file that was opened: before every transaction, and again after every commit, before it is answered.
+docs/decisions/0011 says what follows from it, and what cannot be seen.
+"""
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from functools import partial
+
+from threadmark.errors import StoreError
+from threadmark_sqlite import sql
+from threadmark_sqlite.driver.connection import Settings, location
+from threadmark_sqlite.driver.database_files import FileId, Files, file_id, id_of, look, take_log_away
+from threadmark_sqlite.driver.unchanging import is_whole
+
+_ATTEMPTS = 100
+_PAUSE = 0.01
+
+
+class ReplacedError(Exception):
+    """There is another file at the path: it is to be opened, and this one left."""
+
+
+class _AnotherError(Exception):
+    """Another file came to the path while one was opened."""
+
+
+class Watch:
+    """The files that the connections of one driver have open, and whether they are still in their places."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._learning = threading.Lock()
+        self._files: Files | None = None
+        self._refusal: str | None = None
+        """Why nothing is read or stored any more."""
+        self._left = False
+        self._overwritten = False
+        self._stamp: tuple[int, int] | None = None
+        """When the file was last written to and its size, after what we did ourselves."""
+        self._version = 0
+        """Which commit of other connections the writer saw last."""
+        self._alone = True
+        """Whether nobody else has committed since the writer came."""
+
+    def open(
+        self, connect: Callable[[Callable[[], None]], sqlite3.Connection], *, makes: bool = True
+    ) -> sqlite3.Connection:
+        """A connection to the file at the path; all of them have the same file open.
+
+        A connection does not tell which file it has opened: it is the one at the path if that one was there before
+        and is there afterwards. So a new file is made first. `connect` is given what to call before it opens the log:
+        a file that came to the path meanwhile must not be read with the log of the one before.
+        """
+        for _ in range(_ATTEMPTS):
+            self.expect_there()
+            before = look(self._settings)
+            if before is None and makes and self._files is None:
+                with suppress(sqlite3.Error), closing(sqlite3.connect(self._settings.path)):
+                    before = look(self._settings)
+            try:
+                connection = connect(partial(self._expect_same, before))
+            except _AnotherError:
+                continue
+            if before is not None and self._learn(file_id(before)):
+                return connection
+            connection.close()
+        raise StoreError(f"{self._settings} is replaced all the time: another file is there after each look")
+
+    def learn(self) -> None:
+        """Take the file at the path for the one that a connection of the user has open."""
+        before = look(self._settings)
+        if before is None or not self._learn(file_id(before)):
+            raise StoreError(f"{self._settings}{_GONE}")
+
+    def expect_there(self) -> None:
+        """Before a transaction: raise unless the file that is open is at the path."""
+        if self._files is not None:
+            self._look_again(self._files)
+
+    def expect_untouched(self, connection: sqlite3.Connection) -> None:
+        """Before a transaction that writes: the same, and raise if somebody is seen to have written over the file."""
+        if self._files is None:
+            return
+        stamp = self._look_again(self._files)
+        if self._stamp is None:
+            self._version = _commits_of_others(connection)
+        elif stamp != self._stamp:
+            self._examine(connection, self._files, stamp)
+        self._stamp = stamp
+
+    def expect_kept(self) -> None:
+        """After a commit: raise unless what was stored is in files that others find."""
+        if self._files is None:
+            return
+        self._stamp = self._look_again(self._files)
+        if self._files.log is not None and id_of(self._files.log_path) != self._files.log:
+            raise self._refused(_LOG_GONE.format(log=self._files.log_path))
+
+    def leave(self, connection: sqlite3.Connection | None) -> None:
+        """Have done with the file: nothing of its log may get into another one.
+
+        Where another file has taken its place, the log is emptied into the file that it belongs to, wherever that is
+        now, and taken out of the way.
+        """
+        files = self._files
+        replaced = files is not None and not self._left and id_of(files.path) != files.database
+        if files is not None and replaced and files.log is not None and id_of(files.log_path) == files.log:
+            take_log_away(self._settings, connection, files)
+        self._left = True
+
+    def close(self, connection: sqlite3.Connection) -> None:
+        """Close a connection. The last one to be closed copies the log into the file, unless that was written over."""
+        if self._overwritten:
+            connection.interrupt()  # SQLite looks for it before every page that it copies
+        else:
+            with suppress(StoreError, sqlite3.Error, OSError):
+                if self._files is not None and id_of(self._files.path) != self._files.database:
+                    self.leave(connection)
+        connection.close()
+
+    def _expect_same(self, before: os.stat_result | None) -> None:
+        now = look(self._settings)
+        if before is None or now is None or file_id(now) != file_id(before):
+            raise _AnotherError
+
+    def _learn(self, before: FileId) -> bool:
+        """Whether the file that was at the path before a connection was opened is still there."""
+        now = look(self._settings)
+        if now is None or file_id(now) != before:
+            return False
+        path = os.path.realpath(self._settings.path)
+        with self._learning:
+            if self._files is None or (self._files.log is None and self._files.database == before):
+                self._files = Files(path, before, id_of(f"{path}-wal"), id_of(f"{path}-shm"))
+            return self._files.database == before
+
+    def _look_again(self, files: Files) -> tuple[int, int]:
+        """When the file was last written to, and its size."""
+        if self._left:
+            raise ReplacedError
+        now = look(self._settings)
+        if now is None:
+            raise StoreError(f"{self._settings}{_GONE}")
+        if file_id(now) != files.database:
+            raise ReplacedError
+        if self._refusal is not None:
+            raise StoreError(self._refusal)
+        return now.st_mtime_ns, now.st_size
+
+    def _examine(self, connection: sqlite3.Connection, files: Files, stamp: tuple[int, int]) -> None:
+        """Find out who has written to the file.
+
+        What others commit gets into the file by and by, so this can be told only as long as nobody else has
+        committed anything. Then it was somebody who only copied the log into the file, which holds the same now as
+        the two together, or a program that knows nothing of SQLite, such as `cp`.
+        """
+        _, size = stamp
+        if size:
+            self._alone = self._alone and _commits_of_others(connection) == self._version
+            if not self._alone:
+                return
+            if is_whole(files.path):
+                raise ReplacedError  # there is no log that could be mixed with what is there now
+            if _holds_the_same(self._settings, connection):
+                return
+        self._overwritten = True
+        raise self._refused(_OVERWRITTEN.format(path=files.path))
+
+    def _refused(self, reason: str) -> StoreError:
+        self._refusal = f"{self._settings}{reason}"
+        return StoreError(self._refusal)
+
+
+_GONE = (
+    " was deleted or moved away while it was open: nothing is read or stored until it is back in its place; "
+    "to begin with a new one, open a new saver"
+)
+_LOG_GONE = (
+    ": its log {log!r} was deleted or replaced while it was open, and holds what was stored last: close every saver "
+    "and connection that has the database open (the last one brings it into the database), then open a new one"
+)
+_OVERWRITTEN = (
+    " was written to past SQLite while it was open, and its log does not belong to what is there now: nothing is read "
+    "or stored. If it was restored from a backup, end every program that has it open, delete '{path}-wal' and "
+    "'{path}-shm', restore it once more, and start again; if not, open a new saver"
+)
+
+
+def _commits_of_others(connection: sqlite3.Connection) -> int:
+    """A number that changes when another connection commits."""
+    ((version,),) = connection.execute(sql.COMMITS_OF_OTHERS).fetchall()
+    return int(version)
+
+
+def _holds_the_same(settings: Settings, connection: sqlite3.Connection) -> bool:
+    """Whether the file by itself holds what it holds with its log, or does so soon: a copy may be under way."""
+    known = connection.execute(sql.SUMMARY).fetchall()
+    for _ in range(_ATTEMPTS):
+        with (
+            suppress(sqlite3.Error),
+            closing(sqlite3.connect(location(settings, unchanging=True), uri=True)) as file,
+        ):
+            if file.execute(sql.SUMMARY).fetchall() == known:
+                return True
+        time.sleep(_PAUSE)
+    return False
