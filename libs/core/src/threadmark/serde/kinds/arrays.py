@@ -5,14 +5,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Definer, Give, Shape, Stored, Take, only
+from threadmark.serde.plan import Definer, Family, Give, Shape, Stored, Take, only
 from threadmark.serde.shapes import Shapes
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-class Arrays:
+class Arrays(Family):
     """Arrays. The mark has the dtype and the memory order; objects are stored one by one."""
 
     letter = "Y"
@@ -39,14 +39,14 @@ class Arrays:
 
         def give(items: list[Any]) -> Any:
             shape, content = items
-            if not all(type(length) is int and length >= 0 for length in shape):
+            if type(shape) is not list or not all(type(length) is int and length >= 0 for length in shape):
                 raise CorruptDataError("the shape of a stored array is not one")
             return _array_from(dtype, order, tuple(shape), content)
 
         return give
 
 
-class MaskedArrays:
+class MaskedArrays(Family):
     """numpy.ma.MaskedArray: the data, the mask, the fill value, and whether the mask is hard."""
 
     letter = "y"
@@ -80,12 +80,31 @@ class MaskedArrays:
 
         def give(items: list[Any]) -> Any:
             data, mask, fill_value, hard = items
-            if not (type(data) is np.ndarray and {type(mask), type(fill_value)} <= {type(None), np.ndarray}):
+            fits = type(data) is np.ndarray and _is_mask(mask, data) and _is_fill_value(fill_value, data)
+            if not fits or type(hard) is not bool:
                 raise CorruptDataError("a stored masked array is not one")
             mask = np.ma.nomask if mask is None else mask
             return stored.cls(data, mask=mask, fill_value=fill_value, hard_mask=hard)
 
         return give
+
+
+def _is_mask(mask: Any, data: "np.ndarray[Any, Any]") -> bool:
+    """Whether it can be the mask of this array as it is: another one would be converted, object by object."""
+    import numpy as np
+
+    if mask is None:
+        return True
+    return type(mask) is np.ndarray and mask.dtype == np.ma.make_mask_descr(data.dtype) and mask.shape == data.shape
+
+
+def _is_fill_value(value: Any, data: "np.ndarray[Any, Any]") -> bool:
+    """Whether it is one item, and none that would have to be converted by methods of its own."""
+    import numpy as np
+
+    if value is None:
+        return True
+    return type(value) is np.ndarray and value.shape == () and (data.dtype.hasobject or not value.dtype.hasobject)
 
 
 def _fill_value(array: Any) -> "np.ndarray[Any, Any] | None":
@@ -97,7 +116,7 @@ def _fill_value(array: Any) -> "np.ndarray[Any, Any] | None":
     return None if is_usual else own
 
 
-class Scalars:
+class Scalars(Family):
     """Single values with a dtype, by their bytes; text and bytes as such, because arrays drop their last NULs."""
 
     letter = "#"
@@ -201,7 +220,7 @@ def _dtype_from(parts: Any) -> "np.dtype[Any]":
     import numpy as np
 
     if type(parts) is str:
-        return np.dtype(parts)
+        return _plain_dtype(parts)
     match parts:
         case ["fields", list(fields), int(size), bool(aligned)]:
             names, items, offsets = zip(*fields, strict=True) if fields else ((), (), ())
@@ -214,11 +233,21 @@ def _dtype_from(parts: Any) -> "np.dtype[Any]":
         case ["items", item, list(shape)]:
             return np.dtype((_dtype_from(item), tuple(shape)))
         case ["type", str(character), str(text)]:
-            known = np.dtype(text)
+            known = _plain_dtype(text)
             named = np.dtype(character).newbyteorder(known.byteorder)
             # On another platform the type may be of another width.
             return named if named == known else known
     raise CorruptDataError("a stored dtype is not one")
+
+
+def _plain_dtype(text: str) -> "np.dtype[Any]":
+    """The dtype whose own text this is; numpy reads many others, lists of them too."""
+    import numpy as np
+
+    found = np.dtype(text)
+    if found.str != text:
+        raise CorruptDataError("a stored dtype is not one")
+    return found
 
 
 def _array_from(dtype: "np.dtype[Any]", order: Any, shape: tuple[int, ...], content: Any) -> "np.ndarray[Any, Any]":

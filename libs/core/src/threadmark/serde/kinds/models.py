@@ -6,8 +6,9 @@ from typing import Any
 from threadmark.errors import SerializationError
 from threadmark.serde.attributes import Attributes, Fields, checked_names, checked_state, evolve, storable_names
 from threadmark.serde.kinds.records import attribute_reader, attribute_writer
+from threadmark.serde.lookup import derives
 from threadmark.serde.naming import naming
-from threadmark.serde.plan import Definer, Give, Shape, Stored, Take
+from threadmark.serde.plan import Definer, Family, Give, Shape, Stored, Take
 from threadmark.serde.shapes import Shapes
 
 # How a model's dictionary of extra values, or of private attributes, is stored.
@@ -15,7 +16,7 @@ _NONE, _EMPTY, _HERE = 0, 1, 2
 _SLOTS = frozenset({"__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"})
 
 
-class Models:
+class Models(Family):
     """Models of pydantic 2.
 
     The mark lists the names in the model's dictionary, those that were set, how extra values and private
@@ -30,17 +31,20 @@ class Models:
     def accepts(self, cls: type) -> bool:
         """Whether the class is a model."""
         pydantic = sys.modules.get("pydantic.main")
-        return pydantic is not None and issubclass(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
+        return pydantic is not None and derives(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
-    def writer(self, define: Definer) -> Take:
-        """By state."""
-        cls = define.cls
-        fields = frozenset(cls.__pydantic_fields__)
+    def check(self, cls: type) -> None:
+        """Whether there are slots that a model's state does not show."""
         if own := Attributes(cls).slots.keys() - _SLOTS:
             raise SerializationError(
                 f"{cls.__qualname__} cannot be stored as it is: pydantic itself does not copy slots of a model's own "
                 f"({', '.join(sorted(own))}); make them private attributes"
             )
+
+    def writer(self, define: Definer) -> Take:
+        """By state."""
+        cls = define.cls
+        fields = frozenset(cls.__pydantic_fields__)
 
         def new_shape(key: tuple[tuple[str, ...], frozenset[str], int, int]) -> Shape:
             names, fields_set, extra, private = key
@@ -133,7 +137,7 @@ def _model_fields(cls: Any) -> Fields:
     return Fields(frozenset(cls.__pydantic_fields__), defaults)
 
 
-class FirstModels:
+class FirstModels(Family):
     """Models of pydantic 1, which pydantic 2 still carries as `pydantic.v1`.
 
     Which fields were given, and the private ones, are slots: the attributes are all there is.
@@ -145,7 +149,7 @@ class FirstModels:
     def accepts(self, cls: type) -> bool:
         """Whether the class is a model of pydantic 1."""
         pydantic = sys.modules.get("pydantic.v1.main")
-        return pydantic is not None and issubclass(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
+        return pydantic is not None and derives(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
     def writer(self, define: Definer) -> Take:
         """By attributes."""
@@ -162,7 +166,7 @@ def _first_model_fields(cls: Any) -> Fields:
     return Fields(frozenset(names), optional)
 
 
-class Secrets:
+class Secrets(Family):
     """SecretStr and SecretBytes. They hide a value from logs, not from storage: encryption does that."""
 
     letter = "K"
