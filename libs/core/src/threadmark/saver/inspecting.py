@@ -15,9 +15,9 @@ from threadmark.saver.decoding import decode_write, decoded
 from threadmark.saver.kit import Kit
 from threadmark.saver.listing import all_outlines, good, load_many, open_headers, openings, whole
 from threadmark.saver.opening import Opening, missing_headers, proven_writes
-from threadmark.saver.shelf import Shelf, fill
+from threadmark.saver.shelf import fill
 from threadmark.store import CheckpointRow, Outline, WriteRow
-from threadmark.stored import Stored
+from threadmark.stored import Allowance, Stored
 
 _PAGE = 4096
 _BATCH = 16
@@ -125,7 +125,9 @@ def _problems_of_writes(
         try:
             (write,) = proven_writes(thread_id, [row])
             needed.update(write.value.segment_keys())
-            decode_write(thread_id, write, {write.value.digest: write.value.data(segments)}, kit.serde)
+            decode_write(
+                thread_id, write, {write.value.digest: write.value.data(segments, Allowance(kit.expansion))}, kit.serde
+            )
         except CorruptDataError as error:
             yield Problem("damaged", error.place or write_place(thread_id, row), error.problem)
         except PlacedError as error:
@@ -158,7 +160,7 @@ def _count(kit: Kit, thread_id: str) -> Program[Stats]:
     for batch in _batches(contents.outlines):
         rows = yield from kit.store.rows(thread_id, [(outline.ns, outline.id) for outline in batch])
         found = openings(kit, rows, {})
-        shelf = Shelf()
+        shelf = kit.shelf()
         yield from fill(shelf, kit.store, thread_id, missing_headers(good(found)))
         open_headers(found, shelf)
         tally.checkpoints(rows, found.values())

@@ -151,7 +151,7 @@ def load_many(
         del shelves[thread]
     found: dict[str, dict[Key, Opening | CorruptDataError]] = {}
     for thread, keys in asked.items():
-        found[thread] = yield from _of_thread(kit, thread, keys, shelves.setdefault(thread, Shelf()))
+        found[thread] = yield from _of_thread(kit, thread, keys, shelves.setdefault(thread, kit.shelf()))
     places = [(found[outline.thread_id], (outline.ns, outline.id)) for outline in outlines]
     return [openings[key] for openings, key in places if key in openings]
 

@@ -8,7 +8,7 @@ from threadmark.program import Operation, Program, Transaction
 from threadmark.saver.decoding import decoded
 from threadmark.saver.kit import Kit
 from threadmark.saver.opening import Loaded, Opening, Wanted, remember
-from threadmark.saver.shelf import Shelf, fill
+from threadmark.saver.shelf import fill
 
 
 def get_tuple(kit: Kit, config: Config) -> Operation[CheckpointTuple | None]:
@@ -24,7 +24,7 @@ def load(kit: Kit, where: Place, wanted: Wanted | None = None) -> Program[Loaded
     if found is None:
         return None
     opening = Opening(found.row, found.writes, kit.recall)
-    shelf = Shelf(found.segments)
+    shelf = kit.shelf(found.segments)
     yield from fill(shelf, kit.store, where.thread_id, opening.missing_header_keys())
     opening.open_header(shelf)
     yield from fill(shelf, kit.store, where.thread_id, opening.value_keys(wanted))

@@ -131,9 +131,8 @@ class Classes:
                 return made
         if self._allow is None and not self._import_anything:
             raise ForbiddenTypeError(
-                f"{name} was stored, but the program has not made this model yet, and a name in stored data makes none; "
-                f"write it out where the module is imported, or list what it is made of: "
-                f'Serde(allow=[..., "{origin_name}"])'
+                f"{name} was stored, but the program has not made this model yet, and stored data makes none; "
+                f'write it out in a module, or list what it is made of: Serde(allow=[..., "{origin_name}"])'
             )
         found: type = origin[tuple(map(self._argument, arguments))]
         return found

@@ -14,7 +14,7 @@ _NAMESPACE: Any = vars(type)["__dict__"]
 
 # What a metaclass may not bring along: each would run whenever a class is looked at or found in a dictionary.
 _OF_METACLASSES = ("__getattribute__", "__hash__", "__eq__")
-_QUIET_METACLASSES = (type, *type.__mro__)
+_QUIET_METACLASSES = (type, object)
 
 
 def ancestry(cls: type) -> tuple[type, ...]:

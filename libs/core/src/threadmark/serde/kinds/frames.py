@@ -292,7 +292,7 @@ def _is_numpys(value: Any, name: str) -> bool:
     return type(value) is getattr(np, name)
 
 
-def _check(fits: bool) -> None:
+def _check(*fits: bool) -> None:
     """What pandas is given is what was taken from it; it converts anything else, and opens files for names of zones."""
-    if not fits:
+    if not all(fits):
         raise CorruptDataError("a stored pandas value is not one")

@@ -19,13 +19,14 @@ def take_datetime(value: dt.datetime) -> tuple[Any, ...]:
 
 def give_datetime(items: list[Any], cls: type[dt.datetime] = dt.datetime) -> dt.datetime:
     """A datetime, or one of a subclass; `__new__` is datetime's own."""
-    year, month, day, hour, minute, second, fraction, *rest = items
-    if not type(year) is type(month) is type(day) is type(hour) is type(minute) is type(second) is type(fraction) is int:
+    year, month, day, hour, minute, second, micro, *rest = items
+    # Written out, because most values that have objects have many of these.
+    if not type(year) is type(month) is type(day) is type(hour) is type(minute) is type(second) is type(micro) is int:
         raise CorruptDataError("the parts of a stored datetime are not integers")
     if not rest:
-        return dt.datetime.__new__(cls, year, month, day, hour, minute, second, fraction)
+        return dt.datetime.__new__(cls, year, month, day, hour, minute, second, micro)
     zone, fold = _zone_and_fold(rest)
-    return dt.datetime.__new__(cls, year, month, day, hour, minute, second, fraction, zone, fold=fold)
+    return dt.datetime.__new__(cls, year, month, day, hour, minute, second, micro, zone, fold=fold)
 
 
 def _take_time(value: dt.time) -> tuple[Any, ...]:
