@@ -14,7 +14,7 @@ from types import GenericAlias, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
-from threadmark.serde.lookup import check_quiet, found_under
+from threadmark.serde.lookup import check_quiet, found_under, is_class
 from threadmark.serde.registry import Registry
 
 LONGEST_NAME = 1000
@@ -83,7 +83,7 @@ class Classes:
         if module not in sys.modules:
             self._import(module, name)
         found = found_under(name)
-        if isinstance(found, type):
+        if is_class(found):
             check_quiet(found)
             if canonical_name(found) == name:
                 return found

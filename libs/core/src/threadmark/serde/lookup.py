@@ -5,7 +5,7 @@ become classes (`Classes`), for values that are stored and for values that are l
 """
 
 import sys
-from typing import Any
+from typing import Any, TypeGuard
 
 from threadmark.errors import ForbiddenTypeError
 
@@ -45,11 +45,16 @@ def found_under(name: str) -> object:
         if found is None:
             return None
         # Not `vars`: a module that waits to be imported until it is used would be imported.
-        namespace = _NAMESPACE.__get__(found) if isinstance(found, type) else object.__getattribute__(found, "__dict__")
+        namespace = _NAMESPACE.__get__(found) if is_class(found) else object.__getattribute__(found, "__dict__")
         found = namespace.get(step)
-        if found is not None and not isinstance(found, type):
+        if found is not None and not is_class(found):
             return found
     return found
+
+
+def is_class(found: object) -> TypeGuard[type]:
+    """Whether it is a class; `isinstance` would ask what is none for its `__class__`."""
+    return issubclass(type(found), type)
 
 
 def check_quiet(cls: type) -> None:

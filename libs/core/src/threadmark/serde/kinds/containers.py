@@ -4,13 +4,14 @@ import gc
 import sys
 from array import array
 from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
 from threadmark.serde.attributes import Attributes, checked_state
 from threadmark.serde.classes import Classes
+from threadmark.serde.lookup import attribute
 from threadmark.serde.plan import Kind, exactly, only
 
 # The width of array's type codes differs between platforms, so the stored width is compared before the bytes are used.
@@ -80,6 +81,11 @@ def _with_attributes(letter: str, cls: type, give: Callable[[dict[Any, Any]], An
     return Kind(letter, cls, take, give_with)
 
 
+def _is_mapping(value: object) -> bool:
+    """Whether there are keys; `isinstance` would ask classes that have nothing to do with it."""
+    return attribute(type(value), "keys") is not None
+
+
 def _take_chain(value: ChainMap[Any, Any]) -> list[Any]:
     if _CHAIN.read(value).keys() != {"maps"}:
         raise SerializationError("a ChainMap with attributes of its own cannot be stored")
@@ -87,14 +93,14 @@ def _take_chain(value: ChainMap[Any, Any]) -> list[Any]:
 
 
 def _give_chain(items: list[Any]) -> ChainMap[Any, Any]:
-    if not all(issubclass(type(each), Mapping) for each in items):
+    if not all(map(_is_mapping, items)):
         raise CorruptDataError("a stored ChainMap has something else among its maps")
     return ChainMap(*items)
 
 
 def _give_proxy(items: list[Any]) -> MappingProxyType[Any, Any]:
     (shown,) = items
-    if not issubclass(type(shown), Mapping):
+    if not _is_mapping(shown):
         raise CorruptDataError("a stored mappingproxy shows something else than a mapping")
     return MappingProxyType(shown)
 
