@@ -93,7 +93,12 @@ def test_values_of_those_classes_are_read() -> None:
         ("E", canaries.Flags, (None,), (3,)),
         ("X", canaries.ERRORS["Exception"], (), ([1], {}, {"x": 1})),
         ("X", canaries.ERRORS["OSError"], (), ([1], {"errno": 1}, {})),
-        ("X", canaries.ERRORS["group"], (), (["", [[ExtType(84, packb(["Xbuiltins:ValueError"])), [], {}, {}]]], {}, {})),
+        (
+            "X",
+            canaries.ERRORS["group"],
+            (),
+            (["", [[ExtType(84, packb(["Xbuiltins:ValueError"])), [], {}, {}]]], {}, {}),
+        ),
         ("B", BUILTINS["str"], (), ("a", {"x": 1})),
         ("B", BUILTINS["dict"], (), ({"a": 1}, {"x": 1})),
         ("B", BUILTINS["deque"], (), ([None, 1],)),
@@ -127,7 +132,9 @@ def _with_one_replaced(tree: Any, other: Any) -> Iterator[Any]:
     if isinstance(tree, list):
         for place, part in enumerate(tree):
             if not isinstance(part, ExtType):
-                yield from ([*tree[:place], new, *tree[place + 1 :]] for new in (other, *_with_one_replaced(part, other)))
+                yield from (
+                    [*tree[:place], new, *tree[place + 1 :]] for new in (other, *_with_one_replaced(part, other))
+                )
     elif isinstance(tree, dict):
         for key, part in tree.items():
             yield from ({**tree, key: new} for new in (other, *_with_one_replaced(part, other)))
@@ -141,7 +148,9 @@ def _trees() -> dict[str, Any]:
             tag, encoded = serde.dumps_typed(make())
             if tag == "t" and len(encoded) < 600:
                 with contextlib.suppress(TypeError):  # a key that is an object
-                    found[f"{group}: {name}"] = msgpack.unpackb(encoded, strict_map_key=False, unicode_errors="surrogatepass")
+                    found[f"{group}: {name}"] = msgpack.unpackb(
+                        encoded, strict_map_key=False, unicode_errors="surrogatepass"
+                    )
     return found
 
 
@@ -177,7 +186,9 @@ class TestGenericModels:
 
     def test_are_found_once_the_program_made_them(self) -> None:
         made = canaries.PlainBox[bytes]
-        value = Serde().loads_typed(crafted("Mserde.canaries:PlainBox[builtins:bytes]", 1, details=(["item"], [], 0, 0)))
+        value = Serde().loads_typed(
+            crafted("Mserde.canaries:PlainBox[builtins:bytes]", 1, details=(["item"], [], 0, 0))
+        )
         assert type(value) is made
 
     def test_are_made_of_listed_classes(self) -> None:
@@ -232,7 +243,18 @@ sys.addaudithook(_listen)
 
 # pandas and dateutil take names of zones for those of files.
 FILES = ["dateutil/{}", "tzfile('{}')", "pytz/{}", "{}", "../../../../../../../../{}", "Europe/../../../../../../{}"]
-FILES += ["./Europe/Paris", "Europe//Paris", "Europe\\Paris", "C:Paris", "", "/", ".", "..", "Europe/Paris\0", "dateutil/"]
+FILES += [
+    "./Europe/Paris",
+    "Europe//Paris",
+    "Europe\\Paris",
+    "C:Paris",
+    "",
+    "/",
+    ".",
+    "..",
+    "Europe/Paris\0",
+    "dateutil/",
+]
 
 
 @pytest.mark.parametrize("name", FILES)
