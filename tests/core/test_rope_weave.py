@@ -45,7 +45,9 @@ class Thread:
         assert len(woven.manifest) <= MOST_PARTS
         sizes = sum(len(self.segments[key]) for key in keys)
         assert sizes <= 2 * len(data) + SLACK
-        assert len(data) <= MOST_REPEATED * (sizes + sum(len(part) for part in woven.manifest if isinstance(part, bytes)))
+        assert len(data) <= MOST_REPEATED * (
+            sizes + sum(len(part) for part in woven.manifest if isinstance(part, bytes))
+        )
 
     def cost(self, data: bytes, *sources: Source) -> int:
         before = self.stored

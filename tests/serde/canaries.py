@@ -28,17 +28,18 @@ _ASKED = """__bool__ __len__ __iter__ __next__ __contains__ __getitem__ __setite
     __array_interface__ __array_struct__ __array_ufunc__ __array_function__ __copy__ __deepcopy__ __reduce__
     __reduce_ex__ __getnewargs__ __getnewargs_ex__ __getstate__ __setstate__ __length_hint__ __reversed__ __enter__
     __exit__ __dir__ __sizeof__ __instancecheck__ __subclasscheck__ __set_name__ __get__ __set__ keys values items get
-    update append extend add insert pop copy utcoffset tzname dst fromutc""".split()
+    update append extend add insert pop copy utcoffset tzname dst fromutc
+"""
 _MADE = """__init__ __post_init__ __attrs_post_init__ __attrs_pre_init__ __setattr__ __getattr__ __getattribute__
-    __delattr__ model_post_init""".split()
+    __delattr__ model_post_init"""
 _OF_CLASSES = """__class_getitem__ __init_subclass__ __pydantic_init_subclass__ __get_pydantic_core_schema__
-    __get_validators__ __subclasshook__ _missing_ validate model_validate construct parse_obj""".split()
+    __get_validators__ __subclasshook__ _missing_ validate model_validate construct parse_obj"""
 _ATTRIBUTES = """__class__ args __cause__ __context__ __suppress_context__ __notes__ errno start end
-    characters_written message exceptions name value key x maxlen tz freq dtype shape""".split()
+    characters_written message exceptions name value key x maxlen tz freq dtype shape"""
 
 
 def _noting(name: str) -> Callable[..., Any]:
-    def hook(*args: Any, **kwargs: Any) -> Any:
+    def hook(*_: Any, **__: Any) -> Any:
         RAN.append(name)
         if name == "__subclasshook__":  # which pydantic asks of all its models, whosever class it is curious about
             return NotImplemented
@@ -49,9 +50,9 @@ def _noting(name: str) -> Callable[..., Any]:
 
 def hooks(*without: str) -> dict[str, Any]:
     """A namespace with every hook but these."""
-    found: dict[str, Any] = {name: _noting(name) for name in (*_ASKED, *_MADE)}
-    found |= {name: classmethod(_noting(name)) for name in _OF_CLASSES}
-    found |= {name: property(_noting(name), _noting(f"{name} =")) for name in _ATTRIBUTES}
+    found: dict[str, Any] = {name: _noting(name) for name in (_ASKED + _MADE).split()}
+    found |= {name: classmethod(_noting(name)) for name in _OF_CLASSES.split()}
+    found |= {name: property(_noting(name), _noting(f"{name} =")) for name in _ATTRIBUTES.split()}
     found["__new__"] = _noting("__new__")
     return {name: hook for name, hook in found.items() if name not in without}
 
@@ -72,7 +73,7 @@ def _made(name: str, bases: tuple[Any, ...], *without: str, **namespace: Any) ->
 class Noting(type):
     """A metaclass that notes that it was asked, whatever it is asked."""
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, *_: Any, **__: Any) -> Any:
         return _noting("metaclass __call__")()
 
     def __getattr__(cls, name: str) -> Any:
@@ -164,7 +165,7 @@ class Posted(msgspec.Struct):
 
 
 class NotedStructs(type(msgspec.Struct)):  # type: ignore[misc]  # the metaclass has no name in public
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, *_: Any, **__: Any) -> Any:
         return _noting("metaclass __call__")()
 
 
@@ -239,7 +240,7 @@ class Choice(enum.Enum, metaclass=Members):
     A = 1
 
     @classmethod
-    def _missing_(cls, value: object) -> Any:
+    def _missing_(cls, _: object) -> Any:
         RAN.append("_missing_")
         return None
 
@@ -273,7 +274,7 @@ class _Number(int):
         return super().__new__(cls, value)
 
 
-class NumberFlags(_Number, enum.Flag):
+class NumberFlags(_Number, enum.Flag):  # type: ignore[misc]  # as IntFlag does it, which mypy knows by name
     A = 1
     B = 2
 

@@ -16,6 +16,7 @@ from serde.catalogue import EXACT
 from serde.test_safe import crafted
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde import Serde
+from threadmark.serde.announced import _is_short
 
 SERDE = Serde()
 A_BYTE = 200  # the most memory that a byte of an encoding may stand for: a deque of nothing has five bytes
@@ -174,7 +175,7 @@ def test_fields_that_are_gone_are_named_as_far_as_somebody_would_read() -> None:
 
 
 def test_a_level_may_be_much_longer_than_its_index_only_where_it_is_stored() -> None:
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
 
     index = pd.MultiIndex.from_product([pd.RangeIndex(100_000), ["a"]])
     assert SERDE.loads_typed(SERDE.dumps_typed(index)).equals(index)
@@ -202,6 +203,7 @@ from serde.catalogue import EXACT
 from serde.test_fuzz import STORED, damaged, read
 from threadmark.errors import CorruptDataError
 from threadmark.serde import Serde
+from threadmark.serde.announced import _is_short
 warnings.simplefilter("ignore")
 serde, rng = Serde(), random.Random(11)
 large = [serde.dumps_typed(value) for value in (bytes(1 << 28), [bytes(1 << 28), (1,)])]
@@ -226,7 +228,7 @@ print("done")
 def test_damaged_values_under_a_limit_of_memory() -> None:
     """Neither do they take it all, nor does a MemoryError come out as itself where an honest value is too large."""
     tests = Path(__file__).parent.parent
-    child = subprocess.run(  # noqa: S603 - this very interpreter
+    child = subprocess.run(
         [sys.executable, "-c", CHILD], cwd=tests, capture_output=True, text=True, timeout=300, check=False
     )
     assert child.stdout == "done\n", child.stderr
@@ -242,3 +244,17 @@ def test_the_crafted_values_are_what_they_seem() -> None:
     few = SERDE.loads_typed(crafted("Mserde.specimens:Extra", details=([], ["x"], 0, 0)))
     assert few.model_fields_set == {"x"}
     assert msgpack.version
+
+
+@pytest.mark.parametrize("group", EXACT)
+def test_a_few_headers_are_read_as_msgpack_reads_them(group: str) -> None:
+    """Whatever is cut off: what is said to be complete is."""
+    for make in EXACT[group].values():
+        encoded = SERDE.dumps_typed(make())[1][:400]
+        for end in range(len(encoded) + 1):
+            unpacker = msgpack.Unpacker(max_buffer_size=500)
+            unpacker.feed(encoded[:end])
+            try:
+                unpacker.skip()
+            except msgpack.OutOfData:
+                assert not _is_short(encoded[:end])

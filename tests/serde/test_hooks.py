@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import msgpack
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
 import pytest
-import tzdata
+import tzdata  # type: ignore[import-untyped]  # it has data only
 from msgpack import ExtType, packb
 
 from serde import canaries
@@ -229,7 +229,7 @@ def test_a_module_that_waits_for_its_first_use_is_not_used(monkeypatch: pytest.M
 
 
 # Where zones are looked up that might be there.
-TZDATA = tuple(f"open {path}" for path in (*zoneinfo.TZPATH, Path(tzdata.__file__).parent)) + ("import tzdata",)
+TZDATA = (*(f"open {path}" for path in (*zoneinfo.TZPATH, Path(tzdata.__file__).parent)), "import tzdata")
 OPENED: list[str] = []
 LISTENING = [False]
 
@@ -300,11 +300,11 @@ def test_every_kind_is_among_those_that_are_tried() -> None:
     from threadmark.serde.plans import Plans
     from threadmark.serde.registry import Registry
 
-    plans: Any = Plans(Registry(), Serde()._plans._classes)  # noqa: SLF001 - the kinds are listed nowhere else
-    letters = {letter.decode() for letter in plans._kind_readers}  # noqa: SLF001
+    plans: Any = Plans(Registry(), Serde()._plans._classes)
+    letters = {letter.decode() for letter in plans._kind_readers}
     tried = {mark.data.decode() for tree in TREES.values() for mark in _marks(tree) if len(mark.data) == 1}
     assert letters - tried <= {"W"}  # there are no WindowsPaths here
-    families = set(plans._families_by_letter)  # noqa: SLF001
+    families = set(plans._families_by_letter)
     assert families <= set(FAMILIES)
     found = {msgpack.unpackb(mark.data)[0][0] for tree in TREES.values() for mark in _marks(tree) if len(mark.data) > 2}
     assert families - found == set()
@@ -325,4 +325,4 @@ def test_masks_and_fill_values_are_not_converted() -> None:
     numbers = [ExtType(84, packb(["Ynumpy:ndarray", "<f8", "C"])), [1], bytes(8)]
     for mask, fill in ((objects, None), (None, single), (single, None), (None, objects)):
         with pytest.raises(CorruptDataError):
-            Serde().loads_typed(crafted("ynumpy.ma:MaskedArray", numbers, mask, fill, False))  # noqa: FBT003 - as stored
+            Serde().loads_typed(crafted("ynumpy.ma:MaskedArray", numbers, mask, fill, False))

@@ -11,7 +11,7 @@ import msgpack
 
 from threadmark.errors import ConfigError, CorruptDataError
 from threadmark.serde import Serializer
-from threadmark.serde.wire import check_complete
+from threadmark.serde.announced import check_complete
 from threadmark.stored import Encoded, Stored
 from threadmark.versions import Version
 

@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 
 import msgpack
 
+from threadmark.serde.announced import check_complete
+
 try:
     import ormsgpack
 except ImportError:
@@ -59,40 +61,6 @@ def unpack(encoded: bytes, read_array: Callable[[list[Any]], Any], read_extensio
     )
 
 
-def check_complete(encoded: bytes) -> None:
-    """Raise ValueError where arrays announce more items than follow: msgpack makes lists as long as announced."""
-    if _announces_more(encoded):
-        _skip(encoded)
-
-
-def _announces_more(encoded: bytes) -> bool:
-    """Whether arrays may announce more items together than there are bytes.
-
-    What looks like an array's header is mostly one. Where it is something else, this only costs a second reading.
-    """
-    room, looks = len(encoded), _MOST_LOOKS
-    for header, width in ((b"\xdc", 2), (b"\xdd", 4)):
-        place = encoded.find(header)
-        while place >= 0:
-            place += 1
-            room -= int.from_bytes(encoded[place : place + width], "big")
-            looks -= 1
-            if room < 0 or not looks:
-                return True
-            place = encoded.find(header, place)
-    return False
-
-
-def _skip(encoded: bytes) -> None:
-    """Read without making anything: raises where something is announced that does not follow."""
-    unpacker = msgpack.Unpacker(max_buffer_size=len(encoded))
-    unpacker.feed(encoded)
-    try:
-        unpacker.skip()
-    except msgpack.OutOfData:
-        raise ValueError("the bytes end before what they announce") from None
-
-
 def fast_mark(payload: bytes) -> Any:
     """A mark for `pack_fast`."""
     return ormsgpack.Ext(MARK_CODE, payload) if _HAS_FAST else None
@@ -123,7 +91,6 @@ def unpack_fast(encoded: bytes) -> Any:
     return value
 
 
-_MOST_LOOKS = 256
 _END_NUMBER = 0x7468726561646D6B
 _END = b"\xcf" + _END_NUMBER.to_bytes(8, "big")
 _ASK_ABOUT = (
