@@ -56,6 +56,7 @@ class Classes:
         self._registry = registry
         self._import_anything = import_anything
         self._allow = None if allow is None else frozenset(map(_entry, allow))
+        self._models: dict[str, type] = {}  # where parametrized models were found last
 
     def name_of(self, cls: type) -> str:
         """The name to store `cls` under; raises where the same policy would not find it again."""
@@ -126,8 +127,12 @@ class Classes:
         metadata = vars(origin).get("__pydantic_generic_metadata__")
         if type(metadata) is not dict or len(metadata["parameters"]) != len(arguments):
             raise CorruptDataError(f"{origin_name} does not take the stored type arguments")
+        known = self._models.get(name)
+        if known is not None and self._is_made_of(known, origin, name):
+            return known
         for made in type.__subclasses__(origin):
             if self._is_made_of(made, origin, name):
+                self._models[name] = made
                 return made
         if self._allow is None and not self._import_anything:
             raise ForbiddenTypeError(
