@@ -12,6 +12,7 @@ from threadmark.rope import Slice, Source, Woven, amend, join, layout, pack, seg
 MOST_SEGMENTS = 48
 MOST_PARTS = 512
 SLACK = 1024
+MOST_REPEATED = 4
 
 
 class Thread:
@@ -42,7 +43,11 @@ class Thread:
         assert set(woven.fresh) <= set(keys)
         assert len(keys) <= MOST_SEGMENTS
         assert len(woven.manifest) <= MOST_PARTS
-        assert sum(len(self.segments[key]) for key in keys) <= 2 * len(data) + SLACK
+        sizes = sum(len(self.segments[key]) for key in keys)
+        assert sizes <= 2 * len(data) + SLACK
+        assert len(data) <= MOST_REPEATED * (
+            sizes + sum(len(part) for part in woven.manifest if isinstance(part, bytes))
+        )
 
     def cost(self, data: bytes, *sources: Source) -> int:
         before = self.stored

@@ -30,7 +30,12 @@ where it is hashable.
 * A value is at most 1,024 levels deep; a typed object is one level, and sets inside sets go 8 levels.
 * Classes must be found by their name: defined at the top level of a module, or inside such a class.
 * Nothing of a class runs when its value is loaded: no `__init__`, `__post_init__`, validator or
-  `__setstate__`. (Flags make their combinations with their own class's `__call__`.)
+  `__setstate__`. What could not be loaded so is refused at put: classes with a `__del__` or a metaclass that has
+  `__getattribute__`, `__hash__` or `__eq__`, Structs with `__post_init__`, combinations of flags whose class has
+  methods for making them. Keys and members of sets are asked for `__hash__` and `__eq__`; fields that are new get
+  their defaults from the class; registered functions run.
+* A parametrized generic model (`Box[int]`) is loaded where the program has made it already: write it out in a module,
+  not only inside a function. With `Serde(allow=[...])` that lists its classes it is made.
 * What is not part of a value: an exception's traceback and AttributeError's `obj`; `__orig_class__`, which
   typing leaves on instances of generic classes; whether an array was read-only or a view.
 * Not noticed at put: an `ormsgpack.Ext` inside a value, that package's own envelope. Loading the value is an error.

@@ -9,12 +9,17 @@ from importlib.util import find_spec
 
 from threadmark.errors import ConfigError, CorruptDataError
 
+MOST_COMPRESSED = 128
+"""A segment is at most so many times as long as its row, so that a row's length says how much it may ask for."""
+
 SMALLEST = 256  # below this a frame's own bytes and a database's row weigh more than the gain
 
 _AS_IT_IS = b"\x00"
 _ZSTD = b"\x01"
 _PAYS = 16  # a compressed row must be smaller by one part in so many
 _LEVEL = 3
+_SKIPPED = b"\x50\x2a\x4d\x18"  # how a frame begins that zstd skips; its length follows
+_SKIPPED_LENGTH = 4
 _INSTALLED = find_spec("zstandard") is not None
 
 
@@ -22,6 +27,7 @@ def shrink(data: bytes) -> bytes:
     """The stored form of a segment, at most one byte longer than it."""
     if _INSTALLED and len(data) >= SMALLEST:
         frame = _codecs.compressor.compress(data)
+        frame = _lengthened(frame, -(-len(data) // MOST_COMPRESSED))
         if len(frame) < len(data) - len(data) // _PAYS:
             return _ZSTD + frame
     return _AS_IT_IS + data
@@ -34,12 +40,31 @@ def expand(stored: bytes, size: int) -> bytes:
     """
     tag, body = stored[:1], stored[1:]
     if tag == _ZSTD:
-        body = _decompressed(body, size)
+        body = _decompressed(_without_skipped(body), size)
     elif tag != _AS_IT_IS:
         raise CorruptDataError(f"a segment is stored in an unknown way (tag {tag.hex() or 'missing'})")
     if len(body) != size:
         raise CorruptDataError(f"a segment has {len(body)} bytes where {size} were stored")
     return body
+
+
+def _lengthened(frame: bytes, least: int) -> bytes:
+    """The frame, and in front of it where that is too short a frame of zeros that every reader of zstd skips."""
+    if len(frame) >= least:
+        return frame
+    zeros = max(0, least - len(frame) - len(_SKIPPED) - _SKIPPED_LENGTH)
+    return _SKIPPED + zeros.to_bytes(_SKIPPED_LENGTH, "little") + bytes(zeros) + frame
+
+
+def _without_skipped(body: bytes) -> bytes:
+    """The frame that says something."""
+    if not body.startswith(_SKIPPED):
+        return body
+    start = len(_SKIPPED) + _SKIPPED_LENGTH
+    zeros = int.from_bytes(body[len(_SKIPPED) : start], "little")
+    if body.count(0, start, start + zeros) != zeros:
+        raise CorruptDataError("a compressed segment does not begin as it should")
+    return body[start + zeros :]
 
 
 class _Codecs(threading.local):

@@ -11,6 +11,7 @@ import msgpack
 
 from threadmark.errors import ConfigError, CorruptDataError
 from threadmark.serde import Serializer
+from threadmark.serde.announced import check_complete
 from threadmark.serde.buffers import holds_stowaway
 from threadmark.stored import Encoded, Stored
 from threadmark.versions import Version
@@ -51,14 +52,16 @@ class Header(NamedTuple):
     def from_bytes(cls, data: bytes) -> "Header":
         """The header that `to_bytes` encoded."""
         try:
-            plain, versions, values, rest = msgpack.unpackb(data, unicode_errors="surrogatepass")
+            plain, versions, values, rest = _unpackb(data)
+            if not (type(plain) is bytes and type(versions) is dict):
+                raise CorruptDataError("its header cannot be read")
             return cls(
                 versions,
                 {channel: Stored.from_bytes(body) for channel, body in values.items()},
                 plain,
                 Encoded(*rest) if rest else None,
             )
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, MemoryError) as error:
             raise CorruptDataError("its header cannot be read") from error
 
 
@@ -75,7 +78,12 @@ def split_fields(checkpoint: Mapping[str, Any], encode: Callable[[Any], Encoded]
 
 def joined_fields(header: Header, serde: Serializer) -> dict[str, Any]:
     """The checkpoint's fields that `split_fields` was given."""
-    plain: dict[str, Any] = msgpack.unpackb(header.plain, unicode_errors="surrogatepass", strict_map_key=False)
+    try:
+        plain: dict[str, Any] = _unpackb(header.plain, strict_map_key=False)
+    except (ValueError, TypeError, MemoryError) as error:
+        raise CorruptDataError("its fields cannot be read") from error
+    if type(plain) is not dict:
+        raise CorruptDataError("its fields cannot be read")
     return plain if header.rest is None else {**plain, **serde.loads_typed(header.rest)}
 
 
@@ -88,6 +96,11 @@ def _packed(value: Any) -> bytes | None:
     if (b"\xc4" in packed or b"\xc5" in packed or b"\xc6" in packed) and holds_stowaway([value]):
         return None  # one of these bytes begins bytes, and a bytearray would come back as those
     return packed
+
+
+def _unpackb(packed: bytes, *, strict_map_key: bool = True) -> Any:
+    check_complete(packed)
+    return msgpack.unpackb(packed, unicode_errors="surrogatepass", strict_map_key=strict_map_key)
 
 
 def _packb(value: Any) -> bytes:

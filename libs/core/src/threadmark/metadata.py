@@ -49,7 +49,7 @@ def from_json(text: str) -> Metadata:
     """The metadata of a row's JSON text."""
     try:
         metadata, end = _decode(text)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, MemoryError) as error:
         raise CorruptDataError("its metadata is not JSON", "metadata") from error
     if not isinstance(metadata, dict) or end < len(text):
         raise CorruptDataError("its metadata is not a JSON object", "metadata")

@@ -6,13 +6,16 @@ The same form serves a channel's value (inside a checkpoint's header), a pending
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from threadmark.compression import expand
+from threadmark.compression import MOST_COMPRESSED, expand
 from threadmark.digests import VALUE_DIGEST_SIZE, Proof, proof
 from threadmark.errors import CorruptDataError
-from threadmark.rope import KEY_SIZE, Source, join, keys_in, layout
+from threadmark.rope import KEY_SIZE, MOST_REPEATED, Source, join, keys_in, layout
 
 LITERAL_LIMIT = 96
 """Up to this many bytes a value stands in its row: a segment of its own would cost more."""
+
+EXPANSION_BYTES = 512 * 1024
+"""What reading a checkpoint may make of stored bytes beyond what a saver ever stores so, unless told otherwise."""
 
 LONGEST_TAG = 255
 """Bytes of a serializer's tag; its length stands in one byte."""
@@ -29,6 +32,32 @@ class Encoded(NamedTuple):
         """What `dumps_typed` returned, for keeps: some serializers hand over the user's own bytearray."""
         tag, data = typed
         return cls(tag, data if type(data) is bytes else bytes(memoryview(data)))
+
+
+class Allowance:
+    """How much longer than their stored bytes account for the values of one checkpoint may be.
+
+    A saver stores no segment so that it is more than 128 times as long as its row, and no value that is more than 4
+    times as long as its segments. Crafted rows would ask for anything, so what goes beyond is counted here.
+    """
+
+    def __init__(self, most: int = EXPANSION_BYTES) -> None:
+        self._most = self._left = most
+
+    def renew(self) -> None:
+        """Begin with another checkpoint."""
+        self._left = self._most
+
+    def take(self, excess: int) -> None:
+        """Count so many bytes, if any; CorruptDataError where they are too many, before they are made."""
+        if excess <= 0:
+            return
+        self._left -= excess
+        if self._left < 0:
+            raise CorruptDataError(
+                f"its stored bytes ask for {excess:,} bytes more than anything that was put would; "
+                f"if they are to be trusted, open the saver with max_expansion_bytes={self._most - self._left} or more"
+            )
 
 
 class Stored(NamedTuple):
@@ -48,23 +77,36 @@ class Stored(NamedTuple):
         """How many bytes the encoded value has."""
         if not self.digest:
             return len(self.packed)
-        return sum(length for _, _, length in layout(self.packed).parts)
+        return layout(self.packed).length
 
-    def data(self, segments: Mapping[bytes, bytes]) -> bytes:
+    def data(self, segments: Mapping[bytes, bytes], allowance: Allowance | None = None) -> bytes:
         """The value's bytes from its segments as they are stored, proven; CorruptDataError where they are damaged."""
-        return self.proof(segments, {}).data if self.digest else self.packed
+        return self.proof(segments, {}, allowance=allowance).data if self.digest else self.packed
 
-    def proof(self, segments: Mapping[bytes, bytes], whole: dict[bytes, bytes], near: Proof | None = None) -> Proof:
+    def proof(
+        self,
+        segments: Mapping[bytes, bytes],
+        whole: dict[bytes, bytes],
+        near: Proof | None = None,
+        allowance: Allowance | None = None,
+    ) -> Proof:
         """The same, of a value that is no literal, with what proves it.
 
         `whole` keeps the segments as they were before they were stored, for other values that share them; `near` is
-        the proof of a value that this one resembles.
+        the proof of a value that this one resembles; `allowance` is that of its checkpoint.
         """
         manifest = layout(self.packed)
-        for key, size in zip(manifest.keys, manifest.sizes, strict=True):
-            if key not in whole and key in segments:
-                whole[key] = expand(segments[key], size)
-        proven = proof(join(manifest, whole), near)
+        allowance = allowance or Allowance()
+        allowance.take(manifest.length - MOST_REPEATED * (sum(manifest.sizes) + len(self.packed)))
+        try:
+            for key, size in zip(manifest.keys, manifest.sizes, strict=True):
+                if key not in whole and key in segments:
+                    row = segments[key]
+                    allowance.take(size - MOST_COMPRESSED * len(row))
+                    whole[key] = expand(row, size)
+            proven = proof(join(manifest, whole), near)
+        except MemoryError as error:
+            raise CorruptDataError(f"there is not the memory for its {manifest.length:,} bytes") from error
         if proven.digest != self.digest:
             raise CorruptDataError("its bytes do not have the digest they were written with")
         return proven

@@ -4,6 +4,9 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 KEY_SIZE = 12
+MOST_SEGMENTS = 48
+MOST_PARTS = 512
+MOST_REPEATED = 4  # a value is at most so many times as long as its segments and its raw bytes together
 
 
 class Slice(NamedTuple):

@@ -30,7 +30,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from threadmark.errors import CorruptDataError
-from threadmark.rope.manifest import KEY_SIZE, Manifest, Slice
+from threadmark.rope.manifest import KEY_SIZE, MOST_PARTS, MOST_SEGMENTS, Manifest, Slice
 
 _LITERAL, _LAST, _OTHER, _NUMBERED = range(4)
 _LEFT, _IN_STEP, _MOVED, _WHOLE = range(4)
@@ -75,11 +75,15 @@ class Layout(NamedTuple):
     parts: list[tuple[int, int, int]]
     """The index of a segment, or -1 for the packed form itself; where the part begins in it; its length."""
     packed: bytes
+    length: int
+    """The value's."""
 
 
 def keys_in(packed: bytes) -> tuple[bytes, ...]:
     """The segments that a packed manifest names, in order of first appearance; IndexError where it is cut short."""
     count = packed[0]
+    if count > MOST_SEGMENTS:
+        raise CorruptDataError(f"a manifest lists {count} segments, where {MOST_SEGMENTS} are the most")
     if len(packed) <= count * KEY_SIZE:
         raise IndexError
     return _keys(count).unpack_from(packed, 1)
@@ -102,17 +106,17 @@ def layout(packed: bytes) -> Layout:
         for _ in keys:
             size, at = _varint(packed, at)
             sizes.append(size)
-        parts, used = _parts(packed, at, sizes)
+        parts, used, length = _parts(packed, at, sizes)
     except IndexError:
         raise CorruptDataError("a manifest is cut short") from None
     if used < len(keys) or len(set(keys)) < len(keys) or 0 in sizes:
         raise CorruptDataError("a manifest lists segments that it does not use, or an empty one, or one twice")
-    return Layout(keys, sizes, parts, packed)
+    return Layout(keys, sizes, parts, packed, length)
 
 
 def unpack(packed: bytes) -> Manifest:
     """The manifest whose stored form this is."""
-    keys, sizes, parts, _ = layout(packed)
+    keys, sizes, parts, _, _ = layout(packed)
     return tuple(
         packed[start : start + length] if index == _LITERALS else Slice(keys[index], sizes[index], start, length)
         for index, start, length in parts
@@ -194,8 +198,8 @@ def _varint_of(number: int) -> bytes:
     return bytes(spelled)
 
 
-def _parts(packed: bytes, at: int, sizes: list[int]) -> tuple[list[tuple[int, int, int]], int]:
-    """The parts, which are all that follows, and how many segments they use."""
+def _parts(packed: bytes, at: int, sizes: list[int]) -> tuple[list[tuple[int, int, int]], int, int]:
+    """The parts, which are all that follows, how many segments they use, and how long they are together."""
     parts: list[tuple[int, int, int]] = []
     trail = _Trail(len(sizes))
     while at < len(packed):
@@ -221,7 +225,9 @@ def _parts(packed: bytes, at: int, sizes: list[int]) -> tuple[list[tuple[int, in
                 raise CorruptDataError("a manifest's slice is not inside its segment")
             parts.append((index, begin, amount))
             trail.follow(index, begin, amount)
-    return parts, trail.used
+        if len(parts) > MOST_PARTS:
+            raise CorruptDataError(f"a manifest has more than {MOST_PARTS} parts")
+    return parts, trail.used, trail.position
 
 
 def _slice(packed: bytes, at: int, trail: _Trail, place: int, start: int) -> tuple[int, int, int]:

@@ -6,14 +6,13 @@ anew; what is raw goes into the one segment that the put adds.
 """
 
 from collections.abc import Collection
+from functools import cached_property
 from itertools import accumulate
 from math import isqrt
 
-from threadmark.rope.manifest import Slice
+from threadmark.rope.manifest import MOST_PARTS, MOST_REPEATED, MOST_SEGMENTS, Slice
 from threadmark.rope.reuse import RAW, made_raw
 
-MOST_SEGMENTS = 48
-MOST_PARTS = 512
 SLACK = 1024  # a value's segments may be longer than twice the value by this much
 MOST_LITERAL = 64  # so many raw bytes stand in the manifest; more are worth a segment
 
@@ -28,9 +27,11 @@ def tidied(slices: list[Slice], beside: frozenset[bytes] = frozenset()) -> list[
     """The same value within the bounds of what may be stored.
 
     The order matters: the first rule may leave less of a segment in use, the second answers for that, and the
-    last two drop segments only as a whole. Segments `beside` are read with the value in any case.
+    last two drop segments only as a whole. Segments `beside` are read with the value in any case. A value that mostly
+    repeats itself is written out after all: what is read must not be without measure beside what is stored.
     """
-    return _without_crowd(_without_waste(_without_tatters(Pieces(slices)), beside), beside).slices
+    pieces = _without_crowd(_without_waste(_without_tatters(Pieces(slices)), beside), beside)
+    return (pieces.without(pieces.used) if pieces.repeats() else pieces).slices
 
 
 class Pieces:
@@ -49,9 +50,17 @@ class Pieces:
         self.cost = _PART_COST * len(slices) + _SEGMENT_COST * len(used)
         """What every manifest that names them pays."""
 
+    @cached_property
+    def _sizes(self) -> dict[bytes, int]:
+        return {key: size for key, size, _, _ in self.slices if key in self.used}
+
     def sizes(self, beside: frozenset[bytes] = frozenset()) -> dict[bytes, int]:
         """How long each segment is that is read for the value alone."""
-        return {key: size for key, size, _, _ in self.slices if key in self.used and key not in beside}
+        return {key: size for key, size in self._sizes.items() if key not in beside} if beside else self._sizes
+
+    def repeats(self) -> bool:
+        """Whether the value is longer than what it is made of allows."""
+        return self.total > MOST_REPEATED * (sum(self._sizes.values()) + self.raw)
 
     def excess(self, beside: frozenset[bytes] = frozenset()) -> int:
         """How many bytes more than allowed are read for the value."""

@@ -36,7 +36,8 @@ def weave(
     The first source should be what the value most likely came from; the others fill the gaps. Whatever the
     sources, a manifest names at most 48 segments in at most 512 parts, and the segments are together no
     longer than twice the value and 1 KiB; of those `beside`, which a reader of the value has read anyway, none
-    counts towards that. Equal arguments give equal manifests.
+    counts towards that. The value is at most 4 times as long as they and the literals. Equal arguments give equal
+    manifests.
     """
     if len(data) <= MOST_LITERAL:
         return Woven((data,) if data else (), {})
@@ -56,7 +57,8 @@ def amend(data: bytes, source: Source | None, key: Callable[[bytes], bytes] = se
         return weave(data, [source] if source else [], key)
     slices = reused(data, [source])
     pieces = Pieces(slices)
-    if pieces.used and pieces.raw + pieces.cost <= _AMENDS * isqrt(len(data)) and pieces.excess() <= 0:
+    cheap = pieces.used and pieces.raw + pieces.cost <= _AMENDS * isqrt(len(data))
+    if cheap and pieces.excess() <= 0 and not pieces.repeats():
         return _laid(data, slices, key, most_literal=pieces.raw)
     literal = sum(len(part) for part in source.manifest if isinstance(part, bytes))
     restless = (pieces.raw - literal) * _RESTLESS > len(data)

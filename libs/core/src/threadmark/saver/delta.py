@@ -83,7 +83,7 @@ def _history(
     while going:
         rows = yield from kit.store.chain(thread_id, ns, start, reach)
         openings = [Opening(row, (), kit.recall) for row in rows[skip:]]
-        shelf = Shelf()
+        shelf = kit.shelf()
         yield from fill(shelf, kit.store, thread_id, missing_headers(openings))
         for opening in openings:
             opening.open_header(shelf)
@@ -99,7 +99,7 @@ def _history(
     writes = _by_checkpoint(thread_id, rows_of_writes, walk.visited.keys())
     values = [stored for stored, _ in walk.seeds.values()]
     values += [write.value for group in writes.values() for write in group]
-    shelf = Shelf()
+    shelf = kit.shelf()
     yield from fill(shelf, kit.store, thread_id, (key for value in values for key in value.segment_keys()))
     return walk, writes, _data(thread_id, walk, writes, shelf)
 

@@ -17,9 +17,9 @@ from threadmark.saver.decoding import decode_write, decoded
 from threadmark.saver.kit import Kit
 from threadmark.saver.listing import all_outlines, good, load_many, open_headers, openings, thread_ids, whole
 from threadmark.saver.opening import Opening, missing_headers, opened_write, proven_writes
-from threadmark.saver.shelf import Shelf, fill
+from threadmark.saver.shelf import fill
 from threadmark.store import CheckpointRow, Key, Outline, WriteRow
-from threadmark.stored import Stored
+from threadmark.stored import Allowance, Stored
 
 _PAGE = 4096
 _BATCH = 16
@@ -145,7 +145,8 @@ def _problems_of_writes(
         try:
             for write in proven_writes(thread_id, rows):
                 needed.update(write.value.segment_keys())
-                decode_write(thread_id, write, {write.value.digest: write.value.data(segments)}, kit.serde)
+                data = write.value.data(segments, Allowance(kit.expansion))
+                decode_write(thread_id, write, {write.value.digest: data}, kit.serde)
         except CorruptDataError as error:
             yield Problem("damaged", error.place or task_place(thread_id, rows[0]), error.problem)
         except PlacedError as error:
@@ -178,7 +179,7 @@ def _count(kit: Kit, thread_id: str) -> Program[Stats]:
     for batch in _batches(contents.outlines):
         rows = yield from kit.store.rows(thread_id, [(outline.ns, outline.id) for outline in batch])
         found = openings(kit, rows, {})
-        shelf = Shelf()
+        shelf = kit.shelf()
         yield from fill(shelf, kit.store, thread_id, missing_headers(good(found)))
         open_headers(found, shelf)
         tally.checkpoints(rows, found.values())

@@ -1,15 +1,17 @@
 """What every operation of a saver works with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from threadmark.errors import ConfigError, shown
 from threadmark.recall import Recall
 from threadmark.rope import segment_key
+from threadmark.saver.shelf import Shelf
 from threadmark.sealed import SealedStore
 from threadmark.serde import Serde, Serializer
 from threadmark.store import Store
+from threadmark.stored import EXPANSION_BYTES
 
 if TYPE_CHECKING:
     from threadmark.sealing import Keyring  # needs an optional extra
@@ -25,6 +27,9 @@ class SaverOptions(TypedDict, total=False):
     """What turns values into bytes; None is `threadmark.Serde()`."""
     cache_bytes: int
     """How much to remember of recent encodings, so that a put need not read its parent."""
+    max_expansion_bytes: int
+    """How many bytes the values of a checkpoint may take beyond what their stored bytes account for. Whatever was put
+    needs none; more is refused as damaged, so that a crafted row cannot take all memory."""
     keyring: "Keyring | None"
     """With one, every row is sealed (AES-256-GCM), and rows that it does not open are refused."""
     seal_metadata: bool
@@ -39,6 +44,12 @@ class Kit(NamedTuple):
     recall: Recall
     segment_key: Callable[[bytes], bytes] = segment_key
     """What names a segment; keyed where rows are sealed, so that a name tells nothing of the bytes."""
+    expansion: int = EXPANSION_BYTES
+    """How many bytes more than they account for the stored bytes of a checkpoint may ask for."""
+
+    def shelf(self, segments: Mapping[bytes, bytes] | None = None) -> Shelf:
+        """A shelf for what one transaction reads."""
+        return Shelf(segments, expansion=self.expansion)
 
 
 def checked_serde(serde: Serializer) -> Serializer:
@@ -56,6 +67,11 @@ def kit_of(store: Store, options: SaverOptions) -> Kit:
     if not isinstance(cache_bytes, int) or cache_bytes < 0:
         raise ConfigError(f"cache_bytes must be a number of bytes from 0 on, not {shown(cache_bytes)}")
     kit = Kit(store, Serde() if serde is None else checked_serde(serde), Recall(cache_bytes))
+    expansion = options.get("max_expansion_bytes")
+    if expansion is not None:
+        if not isinstance(expansion, int) or expansion < 0:
+            raise ConfigError(f"max_expansion_bytes must be a number of bytes from 0 on, not {shown(expansion)}")
+        kit = kit._replace(expansion=expansion)
     keyring = options.get("keyring")
     if keyring is None:
         return kit

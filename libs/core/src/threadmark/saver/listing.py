@@ -183,7 +183,7 @@ def load_many(
         del shelves[thread]
     found: dict[str, dict[Key, Opening | CorruptDataError]] = {}
     for thread, keys in asked.items():
-        found[thread] = yield from _of_thread(kit, thread, keys, shelves.setdefault(thread, Shelf()))
+        found[thread] = yield from _of_thread(kit, thread, keys, shelves.setdefault(thread, kit.shelf()))
         if len(found[thread]) < len(keys):
             found[thread] |= yield from _hidden(kit, thread, set(keys) - found[thread].keys())
     places = [(found[outline.thread_id], (outline.ns, outline.id)) for outline in outlines]

@@ -98,6 +98,7 @@ class Opening:
     def open_header(self, shelf: Shelf) -> None:
         """Read the header."""
         self._shelf = shelf
+        shelf.allowance.renew()
         if self._known is not None:
             # The same bytes may lie in other segments by now, so only they are taken from memory.
             self._source = self._header_stored.source(self._known.source.data)
@@ -123,6 +124,7 @@ class Opening:
     def loaded(self, epoch: int = NO_EPOCH) -> Loaded:
         """The whole, as it was read in this epoch of the thread; only what is to be remembered needs one."""
         data = dict(self._data)
+        self._shelf.allowance.renew()
         for value, owner in self._missing.items():
             try:
                 data[value.digest] = self._shelf.data(value, owner if isinstance(owner, str) else None)

@@ -9,7 +9,7 @@ from threadmark.saver.completeness import prove_absent, proven_newest
 from threadmark.saver.decoding import decoded
 from threadmark.saver.kit import Kit
 from threadmark.saver.opening import Loaded, Opening, Wanted, remember
-from threadmark.saver.shelf import Shelf, fill
+from threadmark.saver.shelf import fill
 
 
 def get_tuple(kit: Kit, config: Config) -> Operation[CheckpointTuple | None]:
@@ -33,7 +33,7 @@ def load(kit: Kit, where: Place, wanted: Wanted | None = None, *, early: bool = 
     if row is None or where.checkpoint_id is None:
         row = proven_newest(where.thread_id, where.ns, found)
     opening = Opening(row, found.writes, kit.recall)
-    shelf = Shelf(found.segments)
+    shelf = kit.shelf(found.segments)
     yield from fill(shelf, kit.store, where.thread_id, opening.missing_header_keys())
     opening.open_header(shelf)
     yield from fill(shelf, kit.store, where.thread_id, opening.value_keys(wanted))

@@ -119,7 +119,7 @@ def _remove(kit: Kit, thread_id: str, choose: Choice, *, everything: bool, dry_r
     while keys := survey.next_batch():
         rows = yield from kit.store.rows(thread_id, keys)
         openings = survey.open(rows)
-        shelf = Shelf()
+        shelf = kit.shelf()
         yield from fill(shelf, kit.store, thread_id, missing_headers(openings))
         survey.take(openings, shelf)
     sizes = yield from kit.store.segment_sizes(thread_id)

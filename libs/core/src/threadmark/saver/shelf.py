@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from threadmark.digests import Proof
 from threadmark.program import Program
 from threadmark.store import Store
-from threadmark.stored import Stored
+from threadmark.stored import EXPANSION_BYTES, Allowance, Stored
 
 
 class Shelf:
@@ -14,10 +14,11 @@ class Shelf:
     Values of one channel mostly resemble each other, so each is proven with what the one before has proven.
     """
 
-    def __init__(self, segments: Mapping[bytes, bytes] | None = None) -> None:
+    def __init__(self, segments: Mapping[bytes, bytes] | None = None, *, expansion: int = EXPANSION_BYTES) -> None:
         self._stored: dict[bytes, bytes] = dict(segments or {})
         self._whole: dict[bytes, bytes] = {}
         self._near: dict[str, tuple[Stored, Proof]] = {}
+        self.allowance = Allowance(expansion)
 
     def lacking(self, keys: Iterable[bytes]) -> list[bytes]:
         """The segments that are still to be fetched."""
@@ -47,7 +48,7 @@ class Shelf:
         known = self._near.get(channel) if channel is not None else None
         if known is not None and known[0] == value:  # the same segments, too: others would have to be proven
             return known[1].data
-        proven = value.proof(self._stored, self._whole, known[1] if known else None)
+        proven = value.proof(self._stored, self._whole, known[1] if known else None, self.allowance)
         if channel is not None:
             self._near[channel] = value, proven
         return proven.data

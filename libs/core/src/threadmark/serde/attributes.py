@@ -18,6 +18,7 @@ from threadmark.serde.plan import Stored
 _ORIGIN = "__orig_class__"
 _CACHED_HASH = "_attrs_cached_hash"
 _NOT_STATE = frozenset({_ORIGIN, _CACHED_HASH})
+_MOST_NAMED = 10
 _NOT_SLOTS = frozenset({"__dict__", "__weakref__"})
 
 
@@ -140,6 +141,8 @@ def evolve(stored: Stored, state: dict[str, Any], names: Iterable[str], now: Fie
     if removed or unfilled:
         changes = [f"{field} was removed" for field in sorted(map(str, removed))]
         changes += [f"{field} is new and has no default" for field in sorted(unfilled)]
+        if len(changes) > _MOST_NAMED:
+            changes[_MOST_NAMED:] = [f"and {len(changes) - _MOST_NAMED} more"]
         raise SerializationError(
             f"a stored {name} cannot be loaded: {source} ({'; '.join(changes)}); "
             f"give threadmark.serde.register({name}, upgrade=...) a function that maps the old fields"

@@ -1,19 +1,20 @@
 """Classes by the names that stored data gives them: which may be stored and loaded, and how they are found.
 
 A name in the data is looked up and compared, never run: no import (except where the user allowed the class),
-no module `__getattr__`, no descriptor. What is found must be a class that goes by that very name.
+no module `__getattr__`, no descriptor, no subscription. What is found must be a class that goes by that very name.
 """
 
 import importlib
 import sys
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import getitem
 from types import GenericAlias, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
+from threadmark.serde.lookup import check_quiet, found_under, is_class
 from threadmark.serde.registry import Registry
 
 LONGEST_NAME = 1000
@@ -55,9 +56,11 @@ class Classes:
         self._registry = registry
         self._import_anything = import_anything
         self._allow = None if allow is None else frozenset(map(_entry, allow))
+        self._models: dict[str, type] = {}  # where parametrized models were found last
 
     def name_of(self, cls: type) -> str:
         """The name to store `cls` under; raises where the same policy would not find it again."""
+        check_quiet(cls)
         name = canonical_name(cls)
         self._check_allowed(name, cls)
         found = found_under(name) if "[" not in name else self._parametrized(name)
@@ -81,12 +84,14 @@ class Classes:
         if module not in sys.modules:
             self._import(module, name)
         found = found_under(name)
-        if not isinstance(found, type) or canonical_name(found) != name:
-            raise ForbiddenTypeError(
-                f"{name} was stored, but there is no such class now; if it was moved or renamed, "
-                f'say so: threadmark.serde.register(TheClass, aliases=["{name}"])'
-            )
-        return found
+        if is_class(found):
+            check_quiet(found)
+            if canonical_name(found) == name:
+                return found
+        raise ForbiddenTypeError(
+            f"{name} was stored, but there is no such class now; if it was moved or renamed, "
+            f'say so: threadmark.serde.register(TheClass, aliases=["{name}"])'
+        )
 
     def _check_allowed(self, name: str, cls: type | None) -> None:
         if self._allow is None or self._import_anything:
@@ -112,14 +117,37 @@ class Classes:
             raise ForbiddenTypeError(f"{name} was stored, but importing {module} failed: {error}") from error
 
     def _parametrized(self, name: str) -> type:
-        """The generic pydantic model `origin[arguments]`."""
+        """The generic pydantic model `origin[arguments]`.
+
+        To make one runs code of the origin's and of the arguments' (`__class_getitem__`, `__init_subclass__`, whatever
+        builds a schema). So the program itself must have made it, unless the user has listed all of these classes.
+        """
         origin_name, arguments = _split_arguments(name)
         origin: Any = self.find(origin_name)
         metadata = vars(origin).get("__pydantic_generic_metadata__")
-        if not metadata or len(metadata["parameters"]) != len(arguments):
+        if type(metadata) is not dict or len(metadata["parameters"]) != len(arguments):
             raise CorruptDataError(f"{origin_name} does not take the stored type arguments")
+        known = self._models.get(name)
+        if known is not None and self._is_made_of(known, origin, name):
+            return known
+        for made in type.__subclasses__(origin):
+            if self._is_made_of(made, origin, name):
+                self._models[name] = made
+                return made
+        if self._allow is None and not self._import_anything:
+            raise ForbiddenTypeError(
+                f"{name} was stored, but the program has not made this model yet, and stored data makes none; "
+                f'write it out in a module, or list what it is made of: Serde(allow=[..., "{origin_name}"])'
+            )
         found: type = origin[tuple(map(self._argument, arguments))]
         return found
+
+    def _is_made_of(self, made: type, origin: type, name: str) -> bool:
+        """Whether a model has this name, and its arguments are the classes that go by their names today."""
+        metadata = vars(made).get("__pydantic_generic_metadata__")
+        if type(metadata) is not dict or metadata["origin"] is not origin or _name_or_none(made) != name:
+            return False
+        return all(self.find(canonical_name(each)) is each for each in _classes_in(metadata["args"]))
 
     def _argument(self, name: str) -> Any:
         """What stands between the brackets: a class, or what typing makes of some."""
@@ -175,18 +203,22 @@ def _unnamed(cls: type, reason: str) -> SerializationError:
     )
 
 
-def found_under(name: str) -> object:
-    """What stands under `name` now, read from the namespaces themselves so that nothing on the way can run."""
-    module, _, path = name.partition(":")
-    found: object = sys.modules.get(module)
-    for step in path.split("."):
-        if found is None:
-            return None
-        namespace = type.__getattribute__(found, "__dict__") if isinstance(found, type) else vars(found)
-        found = namespace.get(step)
-        if found is not None and not isinstance(found, type):
-            return found
-    return found
+def _name_or_none(cls: type) -> str | None:
+    """The name of a model; None where its arguments have none."""
+    try:
+        return canonical_name(cls)
+    except SerializationError:
+        return None
+
+
+def _classes_in(arguments: Iterable[Any]) -> Iterator[type]:
+    """The classes that type arguments are made of, but for those that every program has."""
+    for argument in arguments:
+        if isinstance(argument, type):
+            if argument is not NoneType:
+                yield argument
+        else:
+            yield from _classes_in(get_args(argument))
 
 
 def _entry(allowed: type | str) -> str:

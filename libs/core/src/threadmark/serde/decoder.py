@@ -15,6 +15,8 @@ def decode_plain(encoded: bytes, plans: Plans) -> Any:
         return unpack_fast(encoded)
     except NeedsSlowWayError:
         return decode(encoded, plans)
+    except (MemoryError, RecursionError, OverflowError) as error:
+        raise _unreadable(error) from error
 
 
 def decode(encoded: bytes, plans: Plans) -> Any:
@@ -47,8 +49,11 @@ def decode(encoded: bytes, plans: Plans) -> Any:
         place = where_unreadable(encoded, plans)
         raise (error.at(place) if place else error) from error.__cause__
     except Exception as error:
-        problem = f"the stored bytes cannot be read: {type(error).__name__}: {error}"
-        raise CorruptDataError(problem, where_unreadable(encoded, plans)) from error
+        raise _unreadable(error, where_unreadable(encoded, plans)) from error
     if marks:
         raise CorruptDataError("a mark stands where no typed array begins")
     return value
+
+
+def _unreadable(error: Exception, place: str = "") -> CorruptDataError:
+    return CorruptDataError(f"the stored bytes cannot be read: {type(error).__name__}: {error}", place)

@@ -29,7 +29,7 @@ def where_unstorable(value: Any, plans: Plans) -> SerializationError | PlacedErr
             return error.at(place) if place else error
         except Exception as error:  # noqa: BLE001 - a registered class's own function may raise anything
             return SerializationError(f"{type(part).__qualname__} cannot be stored: {error}", place)
-        ahead += [(place + step, depth + 1, inner) for step, inner in reversed(parts)]
+        ahead += [(_joined(place, step), depth + 1, inner) for step, inner in reversed(parts)]
     return None
 
 
@@ -49,12 +49,19 @@ def _parts(value: Any, plans: Plans) -> list[tuple[str, Any]]:
 
 
 def _key(key: object) -> str:
-    return repr(key) if type(key) in (str, int, bytes, bool, type(None)) else f"a {type(key).__qualname__}"
+    if type(key) in (str, bytes):
+        return repr(key[: _LONGEST_PLACE + 1])  # type: ignore[index]  # both can be cut
+    return repr(key) if type(key) in (int, bool, type(None)) else f"a {type(key).__qualname__}"
 
 
 def _steps(payload: bytes, count: int) -> list[str]:
     names = [f".{name}" for name in names_in(payload)]
     return (names + [f"[{place}]" for place in range(count - len(names))])[:count]
+
+
+def _joined(place: str, step: str) -> str:
+    """One step further, as long as somebody would read it: a place is made for every part that is looked at."""
+    return place if len(place) > _LONGEST_PLACE else place + step
 
 
 def _shortened(place: str) -> str:
@@ -102,18 +109,19 @@ class _Reading:
         """The value at a place."""
         if type(part) is dict:
             return {
-                self.read(key, place + "{key}"): self.read(item, f"{place}[{_key(key)}]") for key, item in part.items()
+                self.read(key, _joined(place, "{key}")): self.read(item, _joined(place, f"[{_key(key)}]"))
+                for key, item in part.items()
             }
         if type(part) is not _Marked:
             return part
         if not part or type(part[0]) is not _Mark:
-            return [self.read(item, f"{place}[{index}]") for index, item in enumerate(part)]
+            return [self.read(item, _joined(place, f"[{index}]")) for index, item in enumerate(part)]
         try:
             reader, names = self._reader(part[0].payload)
         except Exception as error:
             raise _FoundError(place) from error
         steps = [f".{name}" for name in names] + [f"[{index}]" for index in range(len(part))]
-        state = [self.read(item, place + step) for item, step in zip(part[1:], steps, strict=False)]
+        state = [self.read(item, _joined(place, step)) for item, step in zip(part[1:], steps, strict=False)]
         try:
             return reader.give(state)
         except Exception as error:

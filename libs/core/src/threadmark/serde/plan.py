@@ -95,11 +95,19 @@ def only(items: list[Any], cls: type[T]) -> T:
     return items[0]
 
 
+def exactly(items: list[Any], *classes: type) -> list[Any]:
+    """The items of a state, which must be of exactly these types: to convert others would run their methods."""
+    if [*map(type, items)] != [*classes]:
+        raise CorruptDataError(f"the state of a stored value is not {', '.join(cls.__name__ for cls in classes)}")
+    return items
+
+
 class Family(Protocol):
     """A kind of value that many classes have (dataclasses, enums ...), so that the mark names the class.
 
-    `accepts` decides alone whether a class is really of this family, at put and again at load: a name in
-    stored data can select one of the family's classes, and never anything else.
+    `accepts` decides alone whether a class is really of this family, and `check` whether its values can be built
+    without running it. Both are asked at put and again at load: a name in stored data can select one of the classes
+    that values were stored of, and never anything else.
     """
 
     letter: str
@@ -107,6 +115,10 @@ class Family(Protocol):
 
     def accepts(self, cls: type) -> bool:
         """Whether `cls` is of this family."""
+
+    def check(self, cls: type) -> None:  # noqa: ARG002 - families without a doubt take all that they accept
+        """Raise SerializationError where a value of the class could not be built again without running its code."""
+        return None  # noqa: RET501 - so that it is no abstract method
 
     def writer(self, define: Definer) -> Take:
         """How values of the definer's class are taken apart."""

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.classes import Classes, canonical_name, found_under
+from threadmark.serde.classes import Classes, canonical_name
 from threadmark.serde.kinds import (
     arrays,
     containers,
@@ -22,13 +22,16 @@ from threadmark.serde.kinds import (
     text,
     times,
 )
+from threadmark.serde.lookup import found_under
 from threadmark.serde.plan import Definer, Family, Give, Kind, Reader, Shape, Stored, Take
 from threadmark.serde.refusals import refusal
 from threadmark.serde.registry import Registered, Registry
 from threadmark.serde.wire import unpack
 
 _REGISTERED = "="
-_MOST_READERS = 10_000
+_MOST_KEPT = 32 * 1024 * 1024  # bytes that readers may take, roughly:
+_READER_COST = 3000  # so many each,
+_BYTE_COST = 10  # and so many for every byte of the mark
 
 
 class _Writer(NamedTuple):
@@ -92,6 +95,7 @@ class Plans:
         self._families_by_letter = MappingProxyType({family.letter: family for family in self._families})
         self._writers: dict[str, _Writer] = {}
         self._readers: dict[bytes, _Kept] = {}
+        self._readers_cost = 0
 
     def writer(self, cls: type) -> Take:
         """How to write values of exactly this class."""
@@ -114,10 +118,16 @@ class Plans:
         if kept and self._leads_there(kept):
             return kept.reader
         kept = self._new_reader(payload)
-        if len(self._readers) >= _MOST_READERS:
-            self._readers.clear()
-        self._readers[payload] = kept
+        self._keep(payload, kept)
         return kept.reader
+
+    def _keep(self, payload: bytes, kept: _Kept) -> None:
+        cost = _READER_COST + _BYTE_COST * len(payload)
+        if self._readers_cost + cost > _MOST_KEPT:
+            self._readers, self._readers_cost = {}, 0
+        if cost <= _MOST_KEPT:
+            self._readers[payload] = kept
+            self._readers_cost += cost
 
     def _leads_there(self, kept: _Kept) -> bool:
         registered = self._registry.of_name(kept.name)
@@ -130,6 +140,7 @@ class Plans:
         if family is None:
             raise refusal(cls)
         name = registered.name if registered else self._classes.name_of(cls)
+        family.check(cls)
         return family.writer(Definer(cls, family.letter + name))
 
     def _new_reader(self, payload: bytes) -> _Kept:
@@ -156,6 +167,7 @@ class Plans:
         cls = self._classes.find(name)
         if cls in self._kind_writers or not family.accepts(cls):
             raise CorruptDataError(f"{name} was stored as {family.title}, and it is not one")
+        family.check(cls)
         return _Head(cls, family, registered)
 
     def _family(self, cls: type) -> Family | None:

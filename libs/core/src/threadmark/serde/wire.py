@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 
 import msgpack
 
+from threadmark.serde.announced import check_complete
+
 try:
     import ormsgpack
 except ImportError:
@@ -49,6 +51,7 @@ def new_pack(write: Callable[[Any], Any], *, surrogates: bool = False) -> Pack:
 
 def unpack(encoded: bytes, read_array: Callable[[list[Any]], Any], read_extension: Callable[[int, bytes], Any]) -> Any:
     """The value; both functions see every array and every extension as soon as it is complete."""
+    check_complete(encoded)
     return msgpack.unpackb(
         encoded,
         list_hook=read_array,

@@ -5,14 +5,15 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Definer, Give, Shape, Stored, Take, only
+from threadmark.serde.kinds.dtypes import c_types, dtype_from, dtype_parts
+from threadmark.serde.plan import Definer, Family, Give, Shape, Stored, Take, only
 from threadmark.serde.shapes import Shapes
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-class Arrays:
+class Arrays(Family):
     """Arrays. The mark has the dtype and the memory order; objects are stored one by one."""
 
     letter = "Y"
@@ -29,24 +30,24 @@ class Arrays:
         def take(array: "np.ndarray[Any, Any]") -> list[Any]:
             order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
             content = array.ravel(order).tolist() if array.dtype.kind == _OBJECTS else _content(array, order)
-            return [shapes[array.dtype, _types(array.dtype), order], list(array.shape), content]
+            return [shapes[array.dtype, c_types(array.dtype), order], list(array.shape), content]
 
         return take
 
     def reader(self, stored: Stored) -> Give:
         """A copy of the bytes, so that the array owns them."""
-        dtype, order = _dtype_from(stored.details[0]), _order(stored.details[1])
+        dtype, order = dtype_from(stored.details[0]), _order(stored.details[1])
 
         def give(items: list[Any]) -> Any:
             shape, content = items
-            if not all(type(length) is int and length >= 0 for length in shape):
+            if type(shape) is not list or not all(type(length) is int and length >= 0 for length in shape):
                 raise CorruptDataError("the shape of a stored array is not one")
             return _array_from(dtype, order, tuple(shape), content)
 
         return give
 
 
-class MaskedArrays:
+class MaskedArrays(Family):
     """numpy.ma.MaskedArray: the data, the mask, the fill value, and whether the mask is hard."""
 
     letter = "y"
@@ -80,12 +81,31 @@ class MaskedArrays:
 
         def give(items: list[Any]) -> Any:
             data, mask, fill_value, hard = items
-            if not (type(data) is np.ndarray and {type(mask), type(fill_value)} <= {type(None), np.ndarray}):
+            fits = type(data) is np.ndarray and _is_mask(mask, data) and _is_fill_value(fill_value, data)
+            if not fits or type(hard) is not bool:
                 raise CorruptDataError("a stored masked array is not one")
             mask = np.ma.nomask if mask is None else mask
             return stored.cls(data, mask=mask, fill_value=fill_value, hard_mask=hard)
 
         return give
+
+
+def _is_mask(mask: Any, data: "np.ndarray[Any, Any]") -> bool:
+    """Whether it can be the mask of this array as it is: another one would be converted, object by object."""
+    import numpy as np
+
+    if mask is None:
+        return True
+    return type(mask) is np.ndarray and mask.dtype == np.ma.make_mask_descr(data.dtype) and mask.shape == data.shape
+
+
+def _is_fill_value(value: Any, data: "np.ndarray[Any, Any]") -> bool:
+    """Whether it is one item, and none that would have to be converted by methods of its own."""
+    import numpy as np
+
+    if value is None:
+        return True
+    return type(value) is np.ndarray and value.shape == () and (data.dtype.hasobject or not value.dtype.hasobject)
 
 
 def _fill_value(array: Any) -> "np.ndarray[Any, Any] | None":
@@ -97,7 +117,7 @@ def _fill_value(array: Any) -> "np.ndarray[Any, Any] | None":
     return None if is_usual else own
 
 
-class Scalars:
+class Scalars(Family):
     """Single values with a dtype, by their bytes; text and bytes as such, because arrays drop their last NULs."""
 
     letter = "#"
@@ -121,7 +141,7 @@ class Scalars:
             return lambda scalar: [shape, bytes.__getitem__(scalar, slice(None))]
         shapes = _shapes_by_dtype(define)
         if issubclass(cls, np.void):
-            return lambda scalar: [shapes[scalar.dtype, _types(scalar.dtype), "C"], _content(scalar, "C")]
+            return lambda scalar: [shapes[scalar.dtype, c_types(scalar.dtype), "C"], _content(scalar, "C")]
         # The class says which C type it is.
         return lambda scalar: [shapes[scalar.dtype, "", "C"], _content(scalar, "C")]
 
@@ -130,7 +150,7 @@ class Scalars:
         cls = stored.cls
         if stored.details == [None]:
             return _text_reader(cls)
-        dtype, order = _dtype_from(stored.details[0]), _order(stored.details[1])
+        dtype, order = dtype_from(stored.details[0]), _order(stored.details[1])
         if dtype.type is not cls:
             _not_of(cls)
         return lambda items: _array_from(dtype, order, (1,), *items)[0]
@@ -148,7 +168,6 @@ _OBJECTS = "O"
 _WORTH_A_VIEW = 4096
 _LONG_DOUBLES = frozenset("gG")
 _MANTISSA_OF_TEN_BYTES = 63
-_PLAIN_KINDS = frozenset("biufcmMOSUV")
 FAMILIES = (Arrays(), MaskedArrays(), Scalars())
 
 
@@ -160,65 +179,9 @@ def _is_numpys(cls: type, name: str) -> bool:
 def _shapes_by_dtype(define: Definer) -> Shapes[Any]:
     def new_shape(key: "tuple[np.dtype[Any], str, str]") -> Shape:
         dtype, _, order = key
-        return define.shape(_dtype_parts(dtype), order, opaque=dtype.kind != _OBJECTS)
+        return define.shape(dtype_parts(dtype), order, opaque=dtype.kind != _OBJECTS)
 
     return Shapes(new_shape)
-
-
-def _types(dtype: "np.dtype[Any]") -> str:
-    """What equality does not look at: which of the C types of one width it is, here or in the fields, and metadata."""
-    if dtype.metadata:
-        raise SerializationError("a numpy dtype with metadata cannot be stored")
-    if dtype.base is not dtype:
-        return _types(dtype.base)
-    if dtype.names is None:
-        return dtype.char
-    fields: Any = dtype.fields
-    return "".join([_types(fields[name][0]) for name in dtype.names])
-
-
-def _dtype_parts(dtype: "np.dtype[Any]") -> Any:
-    """A dtype as data; its text, where that says everything."""
-    import numpy as np
-
-    if dtype.names is not None:
-        # Titles would be further keys beside the names.
-        known: Any = dtype.fields
-        fields = [[name, _dtype_parts(known[name][0]), known[name][1]] for name in dtype.names]
-        if dtype.hasobject or len(known) > len(dtype.names):
-            raise SerializationError("a structured numpy array with objects or titles cannot be stored")
-        return ["fields", fields, dtype.itemsize, dtype.isalignedstruct]
-    if dtype.subdtype is not None:
-        item, shape = dtype.subdtype
-        return ["items", _dtype_parts(item), list(shape)]
-    if dtype.kind not in _PLAIN_KINDS or np.dtype(dtype.str) != dtype:
-        raise SerializationError(f"an array of numpy dtype {dtype} cannot be stored; convert it to another dtype")
-    # longlong, where long is as wide: another type to numpy, with the same text.
-    return dtype.str if np.dtype(dtype.str).char == dtype.char else ["type", dtype.char, dtype.str]
-
-
-def _dtype_from(parts: Any) -> "np.dtype[Any]":
-    import numpy as np
-
-    if type(parts) is str:
-        return np.dtype(parts)
-    match parts:
-        case ["fields", list(fields), int(size), bool(aligned)]:
-            names, items, offsets = zip(*fields, strict=True) if fields else ((), (), ())
-            formats = [_dtype_from(item) for item in items]
-            if any(format_.hasobject for format_ in formats):
-                raise CorruptDataError("a structured dtype cannot have objects")
-            layout = {"names": list(names), "formats": formats, "offsets": list(offsets), "itemsize": size}
-            found: np.dtype[Any] = np.dtype(layout, align=aligned)  # type: ignore[call-overload]  # a literal is wanted
-            return found
-        case ["items", item, list(shape)]:
-            return np.dtype((_dtype_from(item), tuple(shape)))
-        case ["type", str(character), str(text)]:
-            known = np.dtype(text)
-            named = np.dtype(character).newbyteorder(known.byteorder)
-            # On another platform the type may be of another width.
-            return named if named == known else known
-    raise CorruptDataError("a stored dtype is not one")
 
 
 def _array_from(dtype: "np.dtype[Any]", order: Any, shape: tuple[int, ...], content: Any) -> "np.ndarray[Any, Any]":

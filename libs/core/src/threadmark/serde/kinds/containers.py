@@ -4,14 +4,15 @@ import gc
 import sys
 from array import array
 from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
 from threadmark.serde.attributes import Attributes, checked_state
 from threadmark.serde.classes import Classes
-from threadmark.serde.plan import Kind, only
+from threadmark.serde.lookup import attribute
+from threadmark.serde.plan import Kind, exactly, only
 
 # The width of array's type codes differs between platforms, so the stored width is compared before the bytes are used.
 _ARRAY_CODES = frozenset("bBuhHiIlLqQfd")
@@ -23,8 +24,8 @@ def _take_array(value: "array[Any]") -> tuple[str, int, bytes]:
 
 
 def _give_array(items: list[Any]) -> "array[Any]":
-    code, width, content = items
-    if code not in _ARRAY_CODES or type(content) is not bytes:
+    code, width, content = exactly(items, str, int, bytes)
+    if code not in _ARRAY_CODES:
         raise CorruptDataError("a stored array is not one")
     found: array[Any] = array(code)
     if found.itemsize != width:
@@ -42,12 +43,20 @@ def _little_endian(value: "array[Any]") -> "array[Any]":
 
 
 def _give_range(items: list[Any]) -> range:
-    start, stop, step = items
+    start, stop, step = exactly(items, int, int, int)
     return range(start, stop, step)
 
 
-def _give_deque(items: list[Any]) -> deque[Any]:
+def _give_slice(items: list[Any]) -> slice:
+    start, stop, step = items
+    return slice(start, stop, step)
+
+
+def give_deque(items: list[Any]) -> deque[Any]:
+    """A deque from its greatest length and its members."""
     most, *members = items
+    if most is not None and type(most) is not int:
+        raise CorruptDataError("the maxlen of a stored deque is not a number")
     return deque(members, most)
 
 
@@ -72,6 +81,11 @@ def _with_attributes(letter: str, cls: type, give: Callable[[dict[Any, Any]], An
     return Kind(letter, cls, take, give_with)
 
 
+def _is_mapping(value: object) -> bool:
+    """Whether there are keys; `isinstance` would ask classes that have nothing to do with it."""
+    return attribute(type(value), "keys") is not None
+
+
 def _take_chain(value: ChainMap[Any, Any]) -> list[Any]:
     if _CHAIN.read(value).keys() != {"maps"}:
         raise SerializationError("a ChainMap with attributes of its own cannot be stored")
@@ -79,14 +93,14 @@ def _take_chain(value: ChainMap[Any, Any]) -> list[Any]:
 
 
 def _give_chain(items: list[Any]) -> ChainMap[Any, Any]:
-    if not all(isinstance(each, Mapping) for each in items):
+    if not all(map(_is_mapping, items)):
         raise CorruptDataError("a stored ChainMap has something else among its maps")
     return ChainMap(*items)
 
 
 def _give_proxy(items: list[Any]) -> MappingProxyType[Any, Any]:
     (shown,) = items
-    if not isinstance(shown, Mapping):
+    if not _is_mapping(shown):
         raise CorruptDataError("a stored mappingproxy shows something else than a mapping")
     return MappingProxyType(shown)
 
@@ -109,7 +123,7 @@ KINDS = (
     Kind("s", set, lambda value: value, set),
     Kind("f", frozenset, lambda value: value, frozenset),
     Kind("b", bytearray, lambda value: (bytes(value),), lambda items: bytearray(only(items, bytes))),
-    Kind("q", deque, lambda value: (value.maxlen, *value), _give_deque),
+    Kind("q", deque, lambda value: (value.maxlen, *value), give_deque),
     _with_attributes("o", OrderedDict, OrderedDict),
     _with_attributes("n", Counter, _give_counter),
     Kind("h", ChainMap, _take_chain, _give_chain),
@@ -117,7 +131,7 @@ KINDS = (
     Kind("m", MappingProxyType, gc.get_referents, _give_proxy),
     Kind("N", SimpleNamespace, lambda value: (value.__dict__,), _give_namespace),
     Kind("r", range, lambda value: (value.start, value.stop, value.step), _give_range),
-    Kind("l", slice, lambda value: (value.start, value.stop, value.step), lambda items: slice(*items)),
+    Kind("l", slice, lambda value: (value.start, value.stop, value.step), _give_slice),
     Kind("a", array, _take_array, _give_array),
 )
 

@@ -1,14 +1,15 @@
 """Members of enums, by name: a member keeps its meaning when its value is changed later."""
 
-from enum import Enum, Flag
+from enum import Enum, Flag, IntFlag
 from typing import Any
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Definer, Give, Stored, Take
+from threadmark.serde.lookup import attribute
+from threadmark.serde.plan import Definer, Family, Give, Stored, Take, only
 from threadmark.serde.shapes import Shapes
 
 
-class Enums:
+class Enums(Family):
     """Enum in all its kinds. The mark names the member; a combination of flags is a number."""
 
     letter = "E"
@@ -16,12 +17,13 @@ class Enums:
 
     def accepts(self, cls: type) -> bool:
         """Whether `cls` is an enum with members."""
-        return issubclass(cls, Enum)
+        return issubclass(cls, Enum) and isinstance(attribute(cls, "_member_map_"), dict)
 
     def writer(self, define: Definer) -> Take:
         """The mark says it all, but for a combination's value."""
         cls, members = define.cls, define.cls._member_map_
         shapes = Shapes[str | None](define.shape)
+        refuse_combinations = _refuse_combinations(cls) if issubclass(cls, Flag) else None
 
         def take(member: Enum) -> list[Any]:
             name = member._name_
@@ -29,6 +31,8 @@ class Enums:
                 return [shapes[name]]
             if not isinstance(member, Flag):
                 raise SerializationError(f"this value of {cls.__qualname__} is not one of its members")
+            if refuse_combinations:
+                raise refuse_combinations
             return [shapes[None], member._value_]
 
         return take
@@ -38,6 +42,10 @@ class Enums:
         cls, upgrade = stored.cls, stored.upgrade
         (name,) = stored.details
         if name is None:
+            if not issubclass(cls, Flag):
+                raise CorruptDataError(f"{cls.__qualname__} has no combinations of members")
+            if refused := _refuse_combinations(cls):
+                raise refused
             return lambda items: _combination(cls, items)
         if upgrade is not None and name not in cls._member_map_:
             name = upgrade({"name": name})["name"]
@@ -50,11 +58,34 @@ class Enums:
         return lambda items: member if not items else _too_much()
 
 
-def _combination(cls: type[Enum], items: list[Any]) -> Enum:
-    (value,) = items
-    if not issubclass(cls, Flag) or type(value) is not int:
-        raise CorruptDataError(f"{cls.__qualname__} has no combinations of members")
-    return cls(value)
+def _combination(cls: Any, items: list[Any]) -> Enum:
+    value = only(items, int)
+    member: Enum | None = cls._value2member_map_.get(value)
+    if member is None:
+        # What calling the class comes to in the end, past a `_missing_` of its own and past its metaclass.
+        member = _MAKE_COMBINATION(cls, value)
+    if type(member) is not cls:
+        raise CorruptDataError(f"{cls.__qualname__} has no combination {value}")
+    return member
+
+
+def _refuse_combinations(cls: Any) -> SerializationError | None:
+    """The error for combinations of a class whose own code would run when one is made."""
+    like = Flag if cls._member_type_ is object else IntFlag
+    own = [name for name in _MAKING if attribute(cls, name) is not attribute(like, name)]
+    iterates = getattr(attribute(cls, "_iter_member_"), "__func__", None)
+    if cls._member_type_ in (object, int) and not own and iterates in _ITERATIONS:
+        return None
+    return SerializationError(
+        f"a combination of members of {cls.__qualname__} can be neither stored nor loaded as it is: to make one would "
+        "run code of its class; register it with functions of its own"
+    )
+
+
+# How enum makes a combination, and what of a class it asks on the way.
+_MAKE_COMBINATION: Any = vars(Flag)["_missing_"].__func__
+_MAKING = ("__getattribute__", "__getattr__", "__setattr__", "_numeric_repr_")
+_ITERATIONS = frozenset(vars(Flag)[name].__func__ for name in ("_iter_member_by_value_", "_iter_member_by_def_"))
 
 
 def _too_much() -> Enum:

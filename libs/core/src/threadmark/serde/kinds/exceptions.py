@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from threadmark.errors import CorruptDataError
 from threadmark.serde.attributes import Attributes, checked_state
-from threadmark.serde.plan import Definer, Give, Stored, Take
+from threadmark.serde.plan import Definer, Family, Give, Stored, Take
 from threadmark.serde.refusals import refusal
 
 # Fields that builtin exceptions keep outside of `args` and `__dict__`. AttributeError's `obj` is left out: it
@@ -39,6 +39,9 @@ _FIELDS: dict[type[BaseException], tuple[str, ...]] = {
     AttributeError: ("name",),
 }
 
+# Set as a number, which anything with an `__index__` would be asked for.
+_NUMBERS = frozenset({"characters_written", "start", "end"})
+
 # A class may have properties of its own under these names, or a `__setattr__`: the interpreter's descriptors pass
 # them by. The cause comes before the last, which setting it changes.
 _ARGS: Any = vars(BaseException)["args"]
@@ -57,7 +60,7 @@ PARTS = ["args", "fields", "attributes", "__cause__", "__context__", "__suppress
 """What an error calls the items of a stored exception."""
 
 
-class Exceptions:
+class Exceptions(Family):
     """Every exception, groups included."""
 
     letter = "X"
@@ -67,10 +70,20 @@ class Exceptions:
         """Whether the class is an exception."""
         return issubclass(cls, BaseException)
 
+    def check(self, cls: type) -> None:
+        """Make an instance as the reader will; classes made in C or Rust may have reserved that for themselves."""
+        try:
+            _maker(cls)(["", [Exception()]] if _is_group(cls) else [], {})
+        except TypeError as error:
+            raise refusal(
+                cls,
+                "its instances can only be made by running the class; store its text, or register it: "
+                f'threadmark.serde.register({cls.__name__}, "a-name", encode, decode)',
+            ) from error
+
     def writer(self, define: Definer) -> Take:
         """Arguments, the builtin's fields, attributes, cause, context, whether the context is suppressed."""
         cls = define.cls
-        _check_rebuilding(cls)
         shape, read = define.shape(), Attributes(cls).read_storable
         fields = _group_fields if _is_group(cls) else _fields(cls)
 
@@ -103,18 +116,6 @@ class Exceptions:
         return give
 
 
-def _check_rebuilding(cls: type) -> None:
-    """Make an instance as the reader will; classes made in C or Rust may have reserved that for themselves."""
-    try:
-        _maker(cls)(["", [Exception()]] if _is_group(cls) else [], {})
-    except TypeError as error:
-        raise refusal(
-            cls,
-            "its instances can only be made by running the class; store its text, or register it: "
-            f'threadmark.serde.register({cls.__name__}, "a-name", encode, decode)',
-        ) from error
-
-
 def _is_group(cls: type) -> bool:
     return issubclass(cls, BaseExceptionGroup)
 
@@ -131,6 +132,8 @@ def _new_of(cls: type) -> _Maker:
             raise CorruptDataError("a stored exception is not one")
         error: BaseException = builtin.__new__(cls)
         for name, value in own.items():
+            if name in _NUMBERS and type(value) is not int:
+                raise CorruptDataError(f"the {name} of a stored exception is not a number")
             getattr(builtin, name).__set__(error, value)
         return error
 

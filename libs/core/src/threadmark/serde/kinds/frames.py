@@ -1,13 +1,16 @@
 """pandas: moments, durations, missing values, and frames whose columns have dtypes with an exact form as data."""
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Definer, Give, Stored, Take
+from threadmark.serde.kinds.times import is_zone
+from threadmark.serde.lookup import derives
+from threadmark.serde.plan import Definer, Family, Give, Stored, Take, exactly
 
 
-class PandasValues:
+class PandasValues(Family):
     """Each of these classes has one function that takes a value apart and one that builds it."""
 
     letter = "V"
@@ -29,6 +32,8 @@ class PandasValues:
         return lambda items: give(*items)
 
 
+# A level may be so long although the index is shorter.
+_MOST_UNUSED = 1 << 16
 FAMILY = PandasValues()
 
 
@@ -36,7 +41,7 @@ def _parts(pandas: Any) -> dict[type, Any]:
     indexes = (pandas.Index, pandas.DatetimeIndex, pandas.TimedeltaIndex, pandas.CategoricalIndex)
     return {
         pandas.Timestamp: (_take_timestamp, _give_timestamp),
-        pandas.Timedelta: (lambda value: (value.asm8,), pandas.Timedelta),
+        pandas.Timedelta: (lambda value: (value.asm8,), _give_timedelta),
         type(pandas.NaT): (lambda _: (), lambda: pandas.NaT),
         type(pandas.NA): (lambda _: (), lambda: pandas.NA),
         pandas.RangeIndex: (_take_range, _give_range),
@@ -57,8 +62,16 @@ def _take_timestamp(value: Any) -> tuple[Any, ...]:
 def _give_timestamp(moment: Any, zone: Any = None) -> Any:
     import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
 
+    _check(_is_numpys(moment, "datetime64") and is_zone(zone))
     value = pd.Timestamp(moment)
     return value if zone is None else value.tz_localize("UTC").tz_convert(zone)
+
+
+def _give_timedelta(duration: Any) -> Any:
+    import pandas as pd
+
+    _check(_is_numpys(duration, "timedelta64"))
+    return pd.Timedelta(duration)
 
 
 def _take_range(index: Any) -> tuple[Any, ...]:
@@ -68,17 +81,32 @@ def _take_range(index: Any) -> tuple[Any, ...]:
 def _give_range(start: int, stop: int, step: int, name: Any) -> Any:
     import pandas as pd
 
-    return pd.RangeIndex(start, stop, step, name=name)
+    return pd.RangeIndex(*exactly([start, stop, step], int, int, int), name=name)
 
 
 def _take_multi(index: Any) -> tuple[Any, ...]:
+    if not all(_is_level(level, len(index)) for level in index.levels):
+        raise SerializationError(
+            "a pandas MultiIndex with a range among its levels that is much longer than itself cannot be stored; "
+            "store index.remove_unused_levels()"
+        )
     return (list(index.levels), [codes.copy() for codes in index.codes], list(index.names))
 
 
 def _give_multi(levels: list[Any], codes: list[Any], names: list[Any]) -> Any:
     import pandas as pd
 
+    _check(type(levels) is type(codes) is type(names) is list and all(map(_is_codes, codes)))
+    rows = max(map(len, codes), default=0)
+    _check(all(_is_index(level) and _is_level(level, rows) for level in levels))
     return pd.MultiIndex(levels=levels, codes=codes, names=names)
+
+
+def _is_level(level: Any, rows: int) -> bool:
+    """Whether a level that takes no room where it is stored takes none to speak of in the index either."""
+    import pandas as pd
+
+    return type(level) is not pd.RangeIndex or len(level) <= max(rows, _MOST_UNUSED)
 
 
 def _take_index(index: Any) -> tuple[Any, ...]:
@@ -119,12 +147,12 @@ def _take_frequency(offset: Any) -> str | list[Any] | None:
 def _give_frequency(found: Any) -> Any:
     import pandas as pd
 
-    match found:
-        case str(text):
-            return pd.tseries.frequencies.to_offset(text)
-        case [int(count), bool(normalize), dict(kwds)]:
-            return pd.DateOffset(count, normalize, **kwds)
-    raise CorruptDataError("a stored frequency is not one")
+    if type(found) is str:
+        return pd.tseries.frequencies.to_offset(found)
+    _check(type(found) is list)
+    count, normalize, kwds = exactly(found, int, bool, dict)
+    _check({*map(type, kwds)} <= {str} and {*map(type, kwds.values())} <= {int, float})
+    return pd.DateOffset(count, normalize, **kwds)
 
 
 def _take_series(series: Any) -> tuple[Any, ...]:
@@ -136,6 +164,8 @@ def _give_series(column: Any, index: Any, name: Any, attrs: dict[Any, Any]) -> A
     import pandas as pd
 
     values = _give_column(column)
+    # A single value would be repeated as often as the index says.
+    _check(_is_index(index) and len(values) == len(index) and type(attrs) is dict)
     # The dtype is given because pandas would guess again for objects.
     series: Any = pd.Series(values, index=index, name=name, dtype=values.dtype)
     series.attrs = attrs
@@ -151,6 +181,7 @@ def _take_frame(frame: Any) -> tuple[Any, ...]:
 def _give_frame(columns: list[Any], names: Any, index: Any, attrs: dict[Any, Any]) -> Any:
     import pandas as pd
 
+    _check(type(columns) is list and _is_index(names) and _is_index(index) and type(attrs) is dict)
     series = {place: _give_series(column, index, None, {}) for place, column in enumerate(columns)}
     frame: Any = pd.DataFrame(series, index=index)
     frame.columns = names
@@ -186,19 +217,82 @@ def _take_column(column: Any) -> list[Any]:
 
 
 def _give_column(parts: Any) -> Any:
+    _check(type(parts) is list and bool(parts) and type(parts[0]) is str)
+    kind, *content = parts
+    give = _COLUMNS.get(kind)
+    if give is None:
+        raise CorruptDataError(f"a stored pandas column is of no known kind ({kind!r})")
+    return give(*content)
+
+
+def _give_values(values: Any) -> Any:
+    _check(_is_column(values))
+    return values
+
+
+def _give_texts(uses_na: Any, texts: Any) -> Any:
     import numpy as np
     import pandas as pd
 
-    match parts:
-        case ["numpy", np.ndarray() as values]:
-            return values
-        case ["text", bool(uses_na), list(texts)]:
-            return pd.array(texts, dtype=pd.StringDtype("python", na_value=pd.NA if uses_na else np.nan))
-        case ["category", np.ndarray() as codes, categories, ordered]:
-            return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(categories, ordered=ordered))
-        case ["zoned", np.ndarray() as moments, zone]:
-            return pd.DatetimeIndex(moments).tz_localize("UTC").tz_convert(zone).array
-        case ["masked", np.ndarray() as values, np.ndarray() as missing]:
-            kinds: dict[str, Any] = {"b": pd.arrays.BooleanArray, "f": pd.arrays.FloatingArray}
-            return kinds.get(values.dtype.kind, pd.arrays.IntegerArray)(values, missing)
-    raise CorruptDataError("a stored pandas column is not one")
+    # Anything else would be asked for its text.
+    _check(type(uses_na) is bool and type(texts) is list and {*map(type, texts)} <= {str, type(None)})
+    return pd.array(texts, dtype=pd.StringDtype("python", na_value=pd.NA if uses_na else np.nan))
+
+
+def _give_categories(codes: Any, categories: Any, ordered: Any) -> Any:
+    import pandas as pd
+
+    _check(_is_codes(codes) and _is_index(categories) and (ordered is None or type(ordered) is bool))
+    return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(categories, ordered=ordered))
+
+
+def _give_zoned(moments: Any, zone: Any) -> Any:
+    import pandas as pd
+
+    _check(_is_column(moments) and moments.dtype.kind == "M" and zone is not None and is_zone(zone))
+    return pd.DatetimeIndex(moments).tz_localize("UTC").tz_convert(zone).array
+
+
+def _give_masked(values: Any, missing: Any) -> Any:
+    import pandas as pd
+
+    _check(_is_column(values) and _is_column(missing))
+    kinds: dict[str, Any] = {"b": pd.arrays.BooleanArray, "f": pd.arrays.FloatingArray}
+    return kinds.get(values.dtype.kind, pd.arrays.IntegerArray)(values, missing)
+
+
+_COLUMNS: dict[str, Callable[..., Any]] = {
+    "numpy": _give_values,
+    "text": _give_texts,
+    "category": _give_categories,
+    "zoned": _give_zoned,
+    "masked": _give_masked,
+}
+
+
+def _is_column(values: Any) -> bool:
+    import numpy as np
+
+    return type(values) is np.ndarray and values.ndim == 1
+
+
+def _is_codes(values: Any) -> bool:
+    return _is_column(values) and values.dtype.kind == "i"
+
+
+def _is_index(value: Any) -> bool:
+    import pandas as pd
+
+    return derives(type(value), pd.Index)
+
+
+def _is_numpys(value: Any, name: str) -> bool:
+    import numpy as np
+
+    return type(value) is getattr(np, name)
+
+
+def _check(*fits: bool) -> None:
+    """What pandas is given is what was taken from it; it converts anything else, and opens files for names of zones."""
+    if not all(fits):
+        raise CorruptDataError("a stored pandas value is not one")

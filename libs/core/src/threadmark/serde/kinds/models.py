@@ -1,21 +1,24 @@
 """Pydantic models, stored by state: what `__init__` made of the input, not something to validate again."""
 
 import sys
+from collections.abc import Collection
 from typing import Any
 
-from threadmark.errors import SerializationError
+from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.attributes import Attributes, Fields, checked_names, checked_state, evolve, storable_names
 from threadmark.serde.kinds.records import attribute_reader, attribute_writer
+from threadmark.serde.lookup import derives
 from threadmark.serde.naming import naming
-from threadmark.serde.plan import Definer, Give, Shape, Stored, Take
+from threadmark.serde.plan import Definer, Family, Give, Shape, Stored, Take
 from threadmark.serde.shapes import Shapes
 
 # How a model's dictionary of extra values, or of private attributes, is stored.
 _NONE, _EMPTY, _HERE = 0, 1, 2
+_TOO_MANY_SET = "more fields of a model are noted as set than it has"
 _SLOTS = frozenset({"__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"})
 
 
-class Models:
+class Models(Family):
     """Models of pydantic 2.
 
     The mark lists the names in the model's dictionary, those that were set, how extra values and private
@@ -30,24 +33,27 @@ class Models:
     def accepts(self, cls: type) -> bool:
         """Whether the class is a model."""
         pydantic = sys.modules.get("pydantic.main")
-        return pydantic is not None and issubclass(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
+        return pydantic is not None and derives(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
-    def writer(self, define: Definer) -> Take:
-        """By state."""
-        cls = define.cls
-        fields = frozenset(cls.__pydantic_fields__)
+    def check(self, cls: type) -> None:
+        """Whether there are slots that a model's state does not show."""
         if own := Attributes(cls).slots.keys() - _SLOTS:
             raise SerializationError(
                 f"{cls.__qualname__} cannot be stored as it is: pydantic itself does not copy slots of a model's own "
                 f"({', '.join(sorted(own))}); make them private attributes"
             )
 
+    def writer(self, define: Definer) -> Take:
+        """By state."""
+        cls = define.cls
+        fields = frozenset(cls.__pydantic_fields__)
+
         def new_shape(key: tuple[tuple[str, ...], frozenset[str], int, int]) -> Shape:
             names, fields_set, extra, private = key
             listed = () if fields == frozenset(names) else (sorted(fields),)
             return define.shape(storable_names(names), sorted(storable_names(fields_set)), extra, private, *listed)
 
-        return _writer(Shapes(new_shape))
+        return _writer(Shapes(new_shape), len(fields))
 
     def reader(self, stored: Stored) -> Give:
         """By state."""
@@ -58,6 +64,10 @@ class Models:
         names, fields_set = checked_names(names), frozenset(checked_names(fields_set))
         fields = _model_fields(cls)
         before: frozenset[str] = frozenset(*map(checked_names, listed or [names]))
+        # Every model gets a set of its own, so it must not hold more than the model can account for.
+        unaccounted = _unaccounted(fields_set, names, len(fields.names))
+        if unaccounted > 0 and extra_is != _HERE:
+            raise CorruptDataError(_TOO_MANY_SET)
         slots = vars(BaseModel)
         set_fields_set = slots["__pydantic_fields_set__"].__set__
         set_extra = slots["__pydantic_extra__"].__set__
@@ -79,7 +89,9 @@ class Models:
             if private_is == _HERE:
                 dictionaries[set_private] = checked_state(items.pop())
             if extra_is == _HERE:
-                dictionaries[set_extra] = checked_state(items.pop())
+                dictionaries[set_extra] = extra = checked_state(items.pop())
+                if unaccounted > len(extra):
+                    raise CorruptDataError(_TOO_MANY_SET)
             model = give(items)
             for set_dictionary, content in dictionaries.items():
                 set_dictionary(model, content)
@@ -88,7 +100,12 @@ class Models:
         return give_with_dictionaries if _HERE in (extra_is, private_is) else give
 
 
-def _writer(shapes: Shapes[Any]) -> Take:
+def _unaccounted(fields_set: Collection[str], names: Collection[str], fields: int) -> int:
+    """How many names are noted as set that are neither in the model's dictionary nor fields."""
+    return len(fields_set) - len(names) - fields
+
+
+def _writer(shapes: Shapes[Any], fields: int) -> Take:
     """The writer for models of one class.
 
     It asks each of them for extra values: `model_validate(..., extra="allow")` gives them to classes that have none.
@@ -108,6 +125,8 @@ def _writer(shapes: Shapes[Any]) -> Take:
             return [shape, *state.values()]
         private = model.__pydantic_private__
         names, fields_set = [*state], frozenset(given)
+        if _unaccounted(fields_set, names, fields) > len(extra or ()):
+            raise SerializationError(_TOO_MANY_SET)
         shape = shapes[tuple(names), fields_set, _presence(extra), _presence(private)]
         if bare is not None and private is None:
             latest = (names, fields_set, bare, shape)
@@ -133,7 +152,7 @@ def _model_fields(cls: Any) -> Fields:
     return Fields(frozenset(cls.__pydantic_fields__), defaults)
 
 
-class FirstModels:
+class FirstModels(Family):
     """Models of pydantic 1, which pydantic 2 still carries as `pydantic.v1`.
 
     Which fields were given, and the private ones, are slots: the attributes are all there is.
@@ -145,7 +164,7 @@ class FirstModels:
     def accepts(self, cls: type) -> bool:
         """Whether the class is a model of pydantic 1."""
         pydantic = sys.modules.get("pydantic.v1.main")
-        return pydantic is not None and issubclass(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
+        return pydantic is not None and derives(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
     def writer(self, define: Definer) -> Take:
         """By attributes."""
@@ -162,7 +181,7 @@ def _first_model_fields(cls: Any) -> Fields:
     return Fields(frozenset(names), optional)
 
 
-class Secrets:
+class Secrets(Family):
     """SecretStr and SecretBytes. They hide a value from logs, not from storage: encryption does that."""
 
     letter = "K"

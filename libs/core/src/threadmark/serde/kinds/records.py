@@ -20,8 +20,9 @@ from threadmark.serde.attributes import (
     maker,
     storable_names,
 )
+from threadmark.serde.lookup import attribute, derives
 from threadmark.serde.naming import naming
-from threadmark.serde.plan import Definer, Give, Stored, Take
+from threadmark.serde.plan import Definer, Family, Give, Stored, Take
 from threadmark.serde.shapes import Shapes
 
 
@@ -83,7 +84,7 @@ def _listed(fields: Fields, names: tuple[str, ...]) -> tuple[list[str], ...]:
     return () if fields.names == frozenset(names) else (sorted(fields.names),)
 
 
-class Dataclasses:
+class Dataclasses(Family):
     """Dataclasses, pydantic's included."""
 
     letter = "D"
@@ -91,7 +92,7 @@ class Dataclasses:
 
     def accepts(self, cls: type) -> bool:
         """Whether the class or a base of it is a dataclass; attributes that are no fields are stored too."""
-        return isinstance(getattr(cls, "__dataclass_fields__", None), dict) and maker(cls) is object
+        return isinstance(attribute(cls, "__dataclass_fields__"), dict) and maker(cls) is object
 
     def writer(self, define: Definer) -> Take:
         """By attributes."""
@@ -113,7 +114,7 @@ def _dataclass_fields(cls: Any) -> Fields:
     return Fields(frozenset(names), defaults)
 
 
-class AttrsClasses:
+class AttrsClasses(Family):
     """Classes made by attrs."""
 
     letter = "A"
@@ -121,7 +122,7 @@ class AttrsClasses:
 
     def accepts(self, cls: type) -> bool:
         """Whether attrs made the class."""
-        made = "attr" in sys.modules and isinstance(getattr(cls, "__attrs_attrs__", None), tuple)
+        made = "attr" in sys.modules and isinstance(attribute(cls, "__attrs_attrs__"), tuple)
         return made and maker(cls) is object
 
     def writer(self, define: Definer) -> Take:
@@ -149,7 +150,7 @@ def _attrs_fields(cls: Any) -> Fields:
     return Fields(frozenset(names), defaults)
 
 
-class Structs:
+class Structs(Family):
     """msgspec Structs. msgspec offers no way to make one without its `__post_init__`, so those that have one
     are refused; there is nothing else that could run.
     """
@@ -160,16 +161,19 @@ class Structs:
     def accepts(self, cls: type) -> bool:
         """Whether the class is a Struct."""
         msgspec = sys.modules.get("msgspec")
-        return msgspec is not None and issubclass(cls, msgspec.Struct)
+        return msgspec is not None and derives(cls, msgspec.Struct)
+
+    def check(self, cls: Any) -> None:
+        """Whether making one runs `__post_init__`, or loses attributes."""
+        if attribute(cls, "__post_init__") is not None or cls.__dictoffset__:
+            raise SerializationError(
+                f"{cls.__qualname__} cannot be stored or loaded as it is: a msgspec Struct with __post_init__ or "
+                "dict=True cannot be rebuilt exactly; register it with functions of its own"
+            )
 
     def writer(self, define: Definer) -> Take:
         """By fields; msgspec sets no attribute that is not one."""
         cls = define.cls
-        if hasattr(cls, "__post_init__") or cls.__dictoffset__:
-            raise SerializationError(
-                f"{cls.__qualname__} cannot be stored as it is: a msgspec Struct with __post_init__ or "
-                "dict=True cannot be rebuilt exactly; register it with functions of its own"
-            )
         every: tuple[str, ...] = cls.__struct_fields__
         shape = define.shape(list(every))
         return lambda value: [shape, *[getattr(value, name) for name in every]]
@@ -178,28 +182,39 @@ class Structs:
         """By fields."""
         (names,) = map(checked_names, stored.details)
         cls, fields, named = stored.cls, _struct_fields(stored.cls), naming(names)
-        same = frozenset(names) == fields.names
+        same, make = frozenset(names) == fields.names, _struct_maker()
 
         def give(items: list[Any]) -> Any:
             state = named(items)
-            return cls(**(state if same else evolve(stored, state, names, fields)))
+            return make(cls, **(state if same else evolve(stored, state, names, fields)))
 
         return give
+
+
+def _struct_maker() -> Callable[..., Any]:
+    """What makes a Struct of any class, even where a metaclass of its own would want to be called."""
+    import msgspec
+
+    made: Callable[..., Any] = type(msgspec.Struct).__call__
+    return made
 
 
 def _struct_fields(cls: Any) -> Fields:
     import msgspec
 
-    defaults = {}
-    for field in msgspec.structs.fields(cls):
-        if field.default_factory is not msgspec.NODEFAULT:
-            defaults[field.name] = field.default_factory
-        elif field.default is not msgspec.NODEFAULT:
-            defaults[field.name] = always(field.default)
-    return Fields(frozenset(cls.__struct_fields__), defaults)
+    names: tuple[str, ...] = cls.__struct_fields__
+    # As msgspec has them: those of the last fields. Its own `fields` evaluates what stands in annotations as text.
+    known: tuple[Any, ...] = cls.__struct_defaults__
+    defaults: dict[str, Callable[[], Any]] = {}
+    for name, default in zip(names[len(names) - len(known) :], known, strict=True):
+        if type(default) is msgspec._core.Factory:  # noqa: SLF001 - the one way to tell a factory from a default
+            defaults[name] = default.factory
+        elif default is not msgspec.NODEFAULT:
+            defaults[name] = always(default)
+    return Fields(frozenset(names), defaults)
 
 
-class NamedTuples:
+class NamedTuples(Family):
     """Classes that namedtuple or NamedTuple made, and their subclasses."""
 
     letter = "T"
@@ -207,7 +222,8 @@ class NamedTuples:
 
     def accepts(self, cls: type) -> bool:
         """Whether the class is a tuple with named fields."""
-        return issubclass(cls, tuple) and isinstance(getattr(cls, "_field_defaults", None), dict)
+        named = isinstance(attribute(cls, "_field_defaults"), dict) and isinstance(attribute(cls, "_fields"), tuple)
+        return named and issubclass(cls, tuple)
 
     def writer(self, define: Definer) -> Take:
         """By field names, then an instance's own attributes where a subclass has room for some."""

@@ -52,6 +52,8 @@ def _take_uuid(value: UUID) -> tuple[Any, ...]:
 
 def _give_uuid(items: list[Any]) -> UUID:
     content, *safe = items
+    if type(content) is not bytes or not all(type(each) is int for each in safe):
+        raise CorruptDataError("a stored UUID is not one")
     return UUID(bytes=content, is_safe=SafeUUID(*safe) if safe else SafeUUID.unknown)
 
 

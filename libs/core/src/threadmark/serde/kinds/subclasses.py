@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from threadmark.errors import SerializationError
 from threadmark.serde.attributes import Attributes, checked_state, maker
-from threadmark.serde.kinds.containers import Factories
+from threadmark.serde.kinds.containers import Factories, give_deque
 from threadmark.serde.kinds.scalars import give_complex
 from threadmark.serde.kinds.times import give_datetime, take_datetime
-from threadmark.serde.plan import Definer, Give, Stored, Take, only
+from threadmark.serde.plan import Definer, Family, Give, Stored, Take, exactly, only
 
 _HEAP_TYPE = 1 << 9
 _POINTER = 8
@@ -68,9 +68,9 @@ def _give_ordered(cls: type[OrderedDict[Any, Any]], content: dict[Any, Any]) -> 
 
 
 def _give_deque(cls: type[deque[Any]], content: list[Any]) -> deque[Any]:
-    most, *members = content
+    plain = give_deque(content)
     value = deque.__new__(cls)
-    deque.__init__(value, members, most)
+    deque.__init__(value, plain, plain.maxlen)
     return value
 
 
@@ -95,17 +95,17 @@ _BUILTINS: dict[type, _Builtin] = {
     dict: _Builtin(dict, lambda value: dict(dict.items(value)), _give_dict),
     deque: _Builtin(list, lambda value: [value.maxlen, *deque.__iter__(value)], _give_deque),
     dt.datetime: _Builtin(tuple, take_datetime, lambda cls, content: give_datetime(content, cls)),
-    dt.date: _Builtin(list, _date_parts, lambda cls, content: dt.date.__new__(cls, *content)),
+    dt.date: _Builtin(list, _date_parts, lambda cls, content: dt.date.__new__(cls, *exactly(content, int, int, int))),
     dt.timedelta: _Builtin(
         list,
         lambda value: [value.days, value.seconds, value.microseconds],
-        lambda cls, content: dt.timedelta.__new__(cls, *content),
+        lambda cls, content: dt.timedelta.__new__(cls, *exactly(content, int, int, int)),
     ),
     Decimal: _Builtin(str, Decimal.__str__, _from_new(Decimal)),
 }
 
 
-class Subclasses:
+class Subclasses(Family):
     """Python classes derived from a builtin type; those derived in C hide state that nothing here can see."""
 
     letter = "B"
@@ -140,7 +140,7 @@ class Subclasses:
         return give
 
 
-class DefaultDicts:
+class DefaultDicts(Family):
     """Subclasses of defaultdict, whose factory is a class that the policy allows."""
 
     letter = "F"

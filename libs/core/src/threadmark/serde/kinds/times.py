@@ -1,13 +1,14 @@
 """Dates, times, durations and zones, with what equality does not look at: fold, and the zone's kind."""
 
 import datetime as dt
+import re
 import sys
 import time
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from threadmark.errors import SerializationError
-from threadmark.serde.plan import Definer, Give, Kind, Stored, Take, only
+from threadmark.errors import CorruptDataError, SerializationError
+from threadmark.serde.plan import Definer, Family, Give, Kind, Stored, Take, exactly, only
 
 
 def take_datetime(value: dt.datetime) -> tuple[Any, ...]:
@@ -18,9 +19,14 @@ def take_datetime(value: dt.datetime) -> tuple[Any, ...]:
 
 def give_datetime(items: list[Any], cls: type[dt.datetime] = dt.datetime) -> dt.datetime:
     """A datetime, or one of a subclass; `__new__` is datetime's own."""
-    zone, fold = _zone_and_fold(items[7:])
-    year, month, day, *clock = items[:7]
-    return dt.datetime.__new__(cls, year, month, day, *clock, zone, fold=fold)  # type: ignore[misc]  # clock has 4
+    year, month, day, hour, minute, second, micro, *rest = items
+    # Written out, because most values that have objects have many of these.
+    if not type(year) is type(month) is type(day) is type(hour) is type(minute) is type(second) is type(micro) is int:
+        raise CorruptDataError("the parts of a stored datetime are not integers")
+    if not rest:
+        return dt.datetime.__new__(cls, year, month, day, hour, minute, second, micro)
+    zone, fold = _zone_and_fold(rest)
+    return dt.datetime.__new__(cls, year, month, day, hour, minute, second, micro, zone, fold=fold)
 
 
 def _take_time(value: dt.time) -> tuple[Any, ...]:
@@ -29,8 +35,9 @@ def _take_time(value: dt.time) -> tuple[Any, ...]:
 
 
 def _give_time(items: list[Any]) -> dt.time:
+    hour, minute, second, fraction = exactly(items[:4], int, int, int, int)
     zone, fold = _zone_and_fold(items[4:])
-    return dt.time(*items[:4], zone, fold=fold)  # type: ignore[misc]  # there are 4
+    return dt.time(hour, minute, second, fraction, zone, fold=fold)
 
 
 def _take_zone_and_fold(value: dt.datetime | dt.time) -> tuple[Any, ...]:
@@ -41,7 +48,14 @@ def _take_zone_and_fold(value: dt.datetime | dt.time) -> tuple[Any, ...]:
 
 def _zone_and_fold(rest: list[Any]) -> tuple[Any, int]:
     zone, fold = (rest[0], 0) if len(rest) == 1 else rest or (None, 0)
+    if type(fold) is not int or not is_zone(zone):
+        raise CorruptDataError("the zone of a stored moment is not one")
     return zone, fold
+
+
+def is_zone(zone: object) -> bool:
+    """Whether this is a zone or None: never a name, which some libraries would take for that of a file."""
+    return zone is None or issubclass(type(zone), dt.tzinfo)
 
 
 def _take_timezone(value: Any) -> tuple[Any, ...]:
@@ -55,8 +69,8 @@ def _take_timezone(value: Any) -> tuple[Any, ...]:
 def _give_timezone(items: list[Any]) -> dt.timezone:
     if not items:
         return dt.UTC
-    days, seconds, microseconds, *name = items
-    return dt.timezone(dt.timedelta(days, seconds, microseconds), *name)
+    days, seconds, microseconds = exactly(items[:3], int, int, int)
+    return dt.timezone(dt.timedelta(days, seconds, microseconds), *items[3:])
 
 
 def _take_zone(value: ZoneInfo) -> tuple[str]:
@@ -65,32 +79,41 @@ def _take_zone(value: ZoneInfo) -> tuple[str]:
     return (value.key,)
 
 
+def _give_zone(items: list[Any]) -> ZoneInfo:
+    key = only(items, str)
+    # zoneinfo sees to this, too; but a name that stored data chose should get nowhere near a file system.
+    if not _ZONE_NAME.fullmatch(key) or not {".", ".."}.isdisjoint(key.split("/")):
+        raise CorruptDataError(f"{key!r} is not the name of a time zone")
+    return ZoneInfo(key)
+
+
 def _take_struct_time(value: time.struct_time) -> tuple[Any, ...]:
     return (*value, value.tm_zone, value.tm_gmtoff)
 
 
+_ZONE_NAME = re.compile(r"[^/\\:\0]+(/[^/\\:\0]+)*")
 KINDS = (
     Kind("T", dt.datetime, take_datetime, give_datetime),
     Kind(
         "y",
         dt.date,
         lambda value: (value.year, value.month, value.day),
-        lambda items: dt.date(*items),
+        lambda items: dt.date(*exactly(items, int, int, int)),
     ),
     Kind("k", dt.time, _take_time, _give_time),
     Kind(
         "j",
         dt.timedelta,
         lambda value: (value.days, value.seconds, value.microseconds),
-        lambda items: dt.timedelta(*items),
+        lambda items: dt.timedelta(*exactly(items, int, int, int)),
     ),
     Kind("z", dt.timezone, _take_timezone, _give_timezone),
-    Kind("Z", ZoneInfo, _take_zone, lambda items: ZoneInfo(only(items, str))),
+    Kind("Z", ZoneInfo, _take_zone, _give_zone),
     Kind("g", time.struct_time, _take_struct_time, time.struct_time),
 )
 
 
-class Offsets:
+class Offsets(Family):
     """The zone of a datetime that pydantic read from a text with an offset: as many seconds from UTC."""
 
     letter = "O"

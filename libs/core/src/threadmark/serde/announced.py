@@ -1,0 +1,92 @@
+"""Whether encoded arrays hold as many items as they announce, without making any.
+
+msgpack makes a list as long as its header says before it reads the first item, so a few bytes of headers inside of
+headers would take much memory. There is no hook for them. Honest arrays announce no more items together than there
+are bytes. Mostly a look at what may be headers shows that they do not ask for much more, and only where it does not
+the bytes are read.
+"""
+
+import msgpack
+
+_LONG_ARRAYS = ((b"\xdc", 2), (b"\xdd", 4))
+_MOST_LOOKS = 64
+_FEW = 24
+_LONG = 256 * 1024
+_A_BYTE = 16
+"""So many items a byte may seem to be announced; they would take less than values do that are nothing but objects."""
+
+# Where each sort of header begins; the rest of the byte is a length.
+_MAPS, _ARRAYS, _TEXTS, _OTHERS, _SMALL_NUMBERS = 0x80, 0x90, 0xA0, 0xC0, 0xE0
+# From 0xc0 to 0xdf: how many bytes of a number follow a header, what it counts (bytes, items, pairs), and how many
+# bytes follow in any case.
+_BYTES, _ITEMS, _PAIRS = 0, 1, 2
+_HEADERS = (
+    *((0, _BYTES, 0),) * 4,
+    *((width, _BYTES, 0) for width in (1, 2, 4)),
+    *((width, _BYTES, 1) for width in (1, 2, 4)),
+    *((0, _BYTES, size) for size in (4, 8, 1, 2, 4, 8, 1, 2, 4, 8)),
+    *((0, _BYTES, size) for size in (2, 3, 5, 9, 17)),
+    *((width, _BYTES, 0) for width in (1, 2, 4)),
+    *((width, _ITEMS, 0) for width in (2, 4)),
+    *((width, _PAIRS, 0) for width in (2, 4)),
+)
+
+
+def check_complete(encoded: bytes) -> None:
+    """Raise ValueError where something is announced that does not follow."""
+    if len(encoded) > _LONG and _is_short(encoded):
+        return
+    if not _announces_more(encoded):
+        return
+    unpacker = msgpack.Unpacker(max_buffer_size=len(encoded))
+    unpacker.feed(encoded)
+    try:
+        unpacker.skip()
+    except msgpack.OutOfData:
+        raise ValueError("the bytes end before what they announce") from None
+
+
+def _announces_more(encoded: bytes) -> bool:
+    """Whether long arrays may announce many more items together than there are bytes."""
+    most, looks = len(encoded), _MOST_LOOKS
+    room = most * _A_BYTE
+    for header, width in _LONG_ARRAYS:
+        place = encoded.find(header)
+        while place >= 0:
+            place += 1
+            items = int.from_bytes(encoded[place : place + width], "big")
+            looks -= 1
+            if items <= most:  # msgpack itself refuses more
+                room -= items
+            if room < 0 or not looks:
+                return True
+            place = encoded.find(header, place)
+    return False
+
+
+def _is_short(encoded: bytes) -> bool:
+    """Whether the bytes are a few headers with all that they announce.
+
+    Those of large arrays of numbers are, and their bytes look like anything.
+    """
+    expected, place = 1, 0
+    for _ in range(_FEW):
+        if not expected or place >= len(encoded):
+            break
+        byte = encoded[place]
+        place += 1
+        expected -= 1
+        if byte < _MAPS or byte >= _SMALL_NUMBERS:
+            continue
+        if byte < _ARRAYS:
+            expected += 2 * (byte - _MAPS)
+        elif byte < _TEXTS:
+            expected += byte - _ARRAYS
+        elif byte < _OTHERS:
+            place += byte - _TEXTS
+        else:
+            width, counts, more = _HEADERS[byte - _OTHERS]
+            number = int.from_bytes(encoded[place : place + width], "big")
+            place += width + more + (0 if counts else number)
+            expected += counts * number
+    return not expected and place <= len(encoded)
