@@ -79,8 +79,14 @@ def split_fields(checkpoint: Mapping[str, Any], serde: Serializer) -> tuple[byte
 
 def joined_fields(header: Header, serde: Serializer) -> dict[str, Any]:
     """The checkpoint's fields that `split_fields` was given."""
-    plain: dict[str, Any] = msgpack.unpackb(header.plain, unicode_errors="surrogatepass", strict_map_key=False)
+    plain = plain_fields(header)
     return plain if header.rest is None else {**plain, **serde.loads_typed(header.rest)}
+
+
+def plain_fields(header: Header) -> dict[str, Any]:
+    """Those of the checkpoint's fields that any reader of msgpack understands: mostly all that every engine has."""
+    plain: dict[str, Any] = msgpack.unpackb(header.plain, unicode_errors="surrogatepass", strict_map_key=False)
+    return plain
 
 
 def _packed(value: Any) -> bytes | None:
