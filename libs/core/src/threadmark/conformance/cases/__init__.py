@@ -7,6 +7,7 @@ from types import ModuleType
 
 from threadmark.conformance.backend import World
 from threadmark.conformance.cases import (
+    calls,
     concurrency,
     copies,
     copying,
@@ -20,6 +21,7 @@ from threadmark.conformance.cases import (
     reading,
     removing,
     sharing,
+    surviving,
     text,
     writing,
 )
@@ -56,6 +58,8 @@ _TOPICS = (
     listing,
     removing,
     pruning,
+    surviving,
+    calls,
     copying,
     delta,
     sharing,
