@@ -45,20 +45,25 @@ def old_checkpoint(form: int, versions: dict[str, Any], values: dict[str, Any]) 
 @pytest.mark.parametrize("packed", [True, False], ids=["in the checkpoint", "with the parent's writes"])
 @pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "asyncio"])
 @pytest.mark.parametrize("kept_in", ["memory", "file"])
+@pytest.mark.parametrize("removed", ["nothing", "all but the newest", "the run before"])
 def test_packets_of_an_old_checkpoint_are_still_delivered(
-    form: int, *, packed: bool, blocking: bool, kept_in: str, tmp_path: Path
+    form: int, *, packed: bool, blocking: bool, kept_in: str, removed: str, tmp_path: Path
 ) -> None:
     sends = [Send("item", {"name": name}) for name in ("first", "second")]
     versions: Any = {"__start__": 2, "branch:to:plan": 3}
     with InMemorySaver() if kept_in == "memory" else SqliteSaver(tmp_path / "old.db") as saver:
         before = old_checkpoint(form, versions, {"total": []})
-        parent = saver.put(THREAD, before, {"source": "loop", "step": 0, "parents": {}}, versions)
+        parent = saver.put(THREAD, before, {"source": "loop", "step": 0, "parents": {}, "run_id": "before"}, versions)
         for number, send in enumerate(sends):
             if not packed:
                 saver.put_writes(parent, [(TASKS, send)], f"task {number}", f"~__pregel_pull, {number}")
         after: Any = old_checkpoint(form, {**versions, "total": 3}, {"total": ["planned"]})
         after["pending_sends"] = sends if packed else []
         saver.put(parent, after, {"source": "loop", "step": 1, "parents": {}}, {"total": 3})
+        if removed == "all but the newest":
+            saver.prune(["old"])
+        elif removed == "the run before":
+            saver.delete_for_runs(["before"])
         compiled = graph(saver)
         state = compiled.get_state(THREAD) if blocking else asyncio.run(compiled.aget_state(THREAD))
         assert [task.name for task in state.tasks] == ["item", "item"]

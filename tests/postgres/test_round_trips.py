@@ -114,6 +114,48 @@ def test_the_history_of_a_delta_channel_takes_five_round_trips_however_long_it_i
     asyncio.run(body())
 
 
+@pytest.mark.parametrize("face", FACES)
+def test_a_pruned_thread_and_its_copy_are_read_in_one_round_trip(
+    proxy: Proxy, url: str, face: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        with PostgresSaver(url) as other:
+            await aplay(other, "one", 12, 100)
+            await other.aprune(["one"])
+            await other.acopy_thread("one", "copy")
+            expected = await other.aget_tuple(thread("one"))
+            assert expected is not None
+        async with through(proxy, url) as saver:
+            calls = face(saver)
+            await calls.aget_tuple(thread("unknown"))
+            for name in ("one", "copy"):
+                before = proxy.round_trips
+                found = await calls.aget_tuple(thread(name))
+                assert proxy.round_trips - before == 1
+                assert found.checkpoint == expected.checkpoint
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_prune_takes_few_round_trips_however_many_checkpoints_lose_their_parent(
+    proxy: Proxy, url: str, face: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with through(proxy, url) as saver:
+            calls = face(saver)
+            for number in (2, 20, 200):
+                root = await saver.aput(thread(f"{number}"), *step(0))
+                for _ in range(number):
+                    await saver.aput(root, *step(1))
+                before = proxy.round_trips
+                removed = await calls.aprune([f"{number}"], keep_last=number)
+                assert proxy.round_trips - before <= 11
+                assert removed.checkpoints == 1
+
+    asyncio.run(body())
+
+
 def test_a_thread_that_lost_its_newest_checkpoint_is_still_read(url: str) -> None:
     with PostgresSaver(url) as saver:
         config = thread("one")

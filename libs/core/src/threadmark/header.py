@@ -78,13 +78,19 @@ def split_fields(checkpoint: Mapping[str, Any], encode: Callable[[Any], Encoded]
 
 def joined_fields(header: Header, serde: Serializer) -> dict[str, Any]:
     """The checkpoint's fields that `split_fields` was given."""
+    plain = plain_fields(header)
+    return plain if header.rest is None else {**plain, **serde.loads_typed(header.rest)}
+
+
+def plain_fields(header: Header) -> dict[str, Any]:
+    """Those of the checkpoint's fields that any reader of msgpack understands: mostly all that every engine has."""
     try:
         plain: dict[str, Any] = _unpackb(header.plain, strict_map_key=False)
     except (ValueError, TypeError, MemoryError) as error:
         raise CorruptDataError("its fields cannot be read") from error
     if type(plain) is not dict:
         raise CorruptDataError("its fields cannot be read")
-    return plain if header.rest is None else {**plain, **serde.loads_typed(header.rest)}
+    return plain
 
 
 def _packed(value: Any) -> bytes | None:

@@ -182,7 +182,8 @@ class Checkpointer(BaseCheckpointSaver[Any]):
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep the newest checkpoint of each namespace and what its delta channels are read from, or nothing.
 
-        `saver.prune` can keep more, and says what it removed.
+        The namespace of a subgraph's call goes with the checkpoint that the call was made from. `saver.prune` can keep
+        more, and says what it removed.
         """
         self._saver.prune(thread_ids, strategy=strategy)
 

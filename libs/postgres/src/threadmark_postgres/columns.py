@@ -73,7 +73,7 @@ def checkpoint_columns(rows: Sequence[CheckpointRow], needs: Sequence[bytes]) ->
         Blobs(row.header for row in rows),
         Blobs(row.check for row in rows),
         Numbers(run_of(outline.metadata) for outline in outlines),
-        Texts([_array_of_bytes(needs)] if len(rows) == 1 else [None] * len(rows)),
+        Texts([_array_of_bytes(needs)] if needs else [None] * len(rows)),
     )
 
 

@@ -1,8 +1,7 @@
 """Delta channels: what the ancestors of a checkpoint contributed to a channel that is stored as its changes."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from threadmark.config import Place, place
 from threadmark.errors import located
@@ -11,14 +10,24 @@ from threadmark.program import Operation, Program, Transaction
 from threadmark.saver.arguments import given_channels
 from threadmark.saver.checks import channel_place, write_place
 from threadmark.saver.completeness import prove_absent
-from threadmark.saver.decoding import decode_channel, decode_write
+from threadmark.saver.decoding import decode_channel, decode_metadata, decode_write
 from threadmark.saver.kit import Kit
 from threadmark.saver.opening import Opening, Write, missing_headers, proven_writes
 from threadmark.saver.shelf import Shelf, fill
+from threadmark.serde import Serde, Serializer
+from threadmark.serde.serializer import NONE, PLAIN, TYPED
 from threadmark.store import Key, Outline, WriteRow
-from threadmark.stored import Stored
+from threadmark.stored import Encoded, Stored
 
 _FIRST_REACH = 64
+
+_COUNTERS = "counters_since_delta_snapshot"
+_SNAPSHOT = "_DeltaSnapshot"
+_BEGINNING = 128
+"""In so many bytes the serializer names the class of a value."""
+
+_TRIGGERS = "branch:to:"
+_EMPTIED = frozenset({"__start__", "__pregel_tasks"})
 
 
 class _Walk:
@@ -123,12 +132,33 @@ def _by_checkpoint(thread_id: str, rows: Sequence[WriteRow], channels: Container
     return groups
 
 
-def open_deltas(metadata: Mapping[str, Any], header_versions: Mapping[str, Any], values: Mapping[str, Any]) -> set[str]:
-    """The delta channels of a checkpoint whose value lies in its ancestors' writes.
+def counted_channels(outlines: Iterable[Outline]) -> set[str]:
+    """The delta channels of which LangGraph counted, in some checkpoint's metadata, the steps since the last snapshot.
 
-    LangGraph counts, in metadata, the steps since each delta channel was last stored whole.
+    A step counts all delta channels of its graph, but its releases before 1.2.13 counted nothing where a state was
+    changed by hand.
     """
-    counters = metadata.get("counters_since_delta_snapshot")
-    if not isinstance(counters, Mapping):
-        return set()
-    return {channel for channel in counters if channel in header_versions and channel not in values}
+    counted: set[str] = set()
+    for outline in outlines:
+        if _COUNTERS in outline.metadata:
+            counters = decode_metadata(outline).get(_COUNTERS)
+            counted.update(counters if isinstance(counters, Mapping) else ())
+    return counted
+
+
+def may_be_delta(channel: str) -> bool:
+    """Whether a channel can be one: LangGraph's own are not, which are emptied by every step and so rarely hold any."""
+    return channel not in _EMPTIED and not channel.startswith(_TRIGGERS)
+
+
+def is_snapshot(serde: Serializer, value: Encoded) -> bool:
+    """Whether a value is what LangGraph stores of a delta channel now and then, to keep its history short.
+
+    A value that cannot be read here may be one.
+    """
+    if isinstance(serde, Serde) and value.tag in (NONE, PLAIN, TYPED):
+        return value.tag == TYPED and _SNAPSHOT.encode() in value.data[:_BEGINNING]
+    try:
+        return type(serde.loads_typed(value)).__name__ == _SNAPSHOT
+    except Exception:  # noqa: BLE001 - a serializer of the user's may raise anything
+        return True

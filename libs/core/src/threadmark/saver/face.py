@@ -170,7 +170,8 @@ class Saver:
         """Remove old checkpoints of these threads; what was removed, or with `dry_run` what would be.
 
         The newest checkpoint of every namespace stays (the newest `keep_last`, and whatever is not `older_than`
-        that age), with what its delta channels are read from; strategy "delete" removes everything.
+        that age), with what its delta channels are read from. The namespace of a subgraph's call goes with the
+        checkpoint that it was made from. Strategy "delete" removes everything.
         """
         rule = removing.prune_rule(strategy, keep_last, older_than)
         return run(self._driver, removing.prune(self._kit, thread_ids, rule, dry_run=dry_run))

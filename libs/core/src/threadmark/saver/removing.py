@@ -4,7 +4,7 @@ A thread's segments are shared by its checkpoints, so what a removal frees is fo
 need and sweeping the rest, in the same transaction.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
@@ -16,20 +16,17 @@ from threadmark.model import Pruned
 from threadmark.program import Operation, Program, Transaction
 from threadmark.saver.arguments import check_flag, given_names, given_run
 from threadmark.saver.batches import without_records
+from threadmark.saver.checks import checkpoint_row, prove_checkpoint
 from threadmark.saver.completeness import prove_complete
 from threadmark.saver.decoding import decode_metadata
-from threadmark.saver.delta import open_deltas
 from threadmark.saver.kit import Kit
 from threadmark.saver.listing import all_outlines
-from threadmark.saver.opening import Opening, missing_headers, proven_writes
-from threadmark.saver.shelf import Shelf, fill
-from threadmark.store import CheckpointRow, Key, Outline, Scope, now
+from threadmark.saver.opening import proven_writes
+from threadmark.saver.survivors import Choice, Namespace, survival
+from threadmark.store import Change, Key, Outline, Scope, now
 
 _PAGE = 4096
 _BATCH = 256
-
-Choice = Callable[[Sequence[Outline]], set[Key]]
-"""Which of a thread's checkpoints, newest first, are to go."""
 
 
 class Rule(NamedTuple):
@@ -60,7 +57,7 @@ def sweep(kit: Kit, thread_id: str) -> Operation[None]:
 
     What was replaced is stored by then, so damage found on the way is left to whoever reads it, and to `verify`.
     """
-    program = partial(_remove, kit, thread_id, lambda _: set(), everything=False, dry_run=False)
+    program = partial(_remove, kit, thread_id, _nothing, everything=False, dry_run=False)
     try:
         yield Transaction(program, writes=True, frees=True)
     except CorruptDataError:
@@ -74,7 +71,7 @@ def prune_rule(strategy: str, keep_last: int | None, older_than: timedelta | Non
     if strategy == "delete":
         if keep_last is not None or older_than is not None:
             raise ConfigError("prune with strategy='delete' removes everything: leave out keep_last and older_than")
-        return Rule(everything=True, choose=lambda outlines: {(outline.ns, outline.id) for outline in outlines})
+        return Rule(everything=True, choose=_everything)
     if keep_last is not None and (isinstance(keep_last, bool) or not isinstance(keep_last, int) or keep_last < 1):
         raise ConfigError(
             f"keep_last must be at least 1, not {shown(keep_last)}: use strategy='delete' to keep nothing"
@@ -113,21 +110,13 @@ def _remove(kit: Kit, thread_id: str, choose: Choice, *, everything: bool, dry_r
     # The newest are chosen by what is there: were one hidden, an older one would be kept in its place.
     yield from prove_complete(kit, thread_id, None)
     outlines = yield from all_outlines(kit, thread_id)
-    doomed = choose(outlines)
     writes = yield from kit.store.writes(thread_id, None)
-    survey = _Survey(kit, outlines, doomed)
-    while keys := survey.next_batch():
-        rows = yield from kit.store.rows(thread_id, keys)
-        openings = survey.open(rows)
-        shelf = kit.shelf()
-        yield from fill(shelf, kit.store, thread_id, missing_headers(openings))
-        survey.take(openings, shelf)
+    doomed, needed = yield from survival(kit, thread_id, outlines, writes, choose)
     sizes = yield from kit.store.segment_sizes(thread_id)
-    doomed = survey.doomed
     gone = [row for row in writes if everything or (row.ns, row.checkpoint_id) in doomed]
     kept = () if everything else [row for row in writes if (row.ns, row.checkpoint_id) not in doomed]
     written = {key for write in proven_writes(thread_id, kept) for key in write.value.segment_keys()}
-    swept = sorted(sizes.keys() - survey.marked - written)
+    swept = sorted(sizes.keys() - needed - written)
     pruned = Pruned(len(doomed), len(without_records(gone)), len(swept), sum(sizes[key] for key in swept))
     if dry_run:
         return pruned
@@ -135,67 +124,39 @@ def _remove(kit: Kit, thread_id: str, choose: Choice, *, everything: bool, dry_r
         yield from kit.store.drop(thread_id, now())
     elif doomed or swept:
         yield from kit.store.remove(thread_id, sorted(doomed), swept)
+        yield from _forget_parents(kit, thread_id, outlines, doomed)
     return pruned
 
 
-class _Survey:
-    """Which checkpoints survive, and which segments they need.
-
-    A survivor whose delta channel is stored as changes needs its ancestors up to the last stored value: those are
-    spared too, whatever the choice was.
-    """
-
-    def __init__(self, kit: Kit, outlines: Sequence[Outline], doomed: set[Key]) -> None:
-        self._kit = kit
-        self._outlines = {(outline.ns, outline.id): outline for outline in outlines}
-        self._lacking: dict[Key, set[str]] = {}
-        self._waiting = [key for key in self._outlines if key not in doomed]
-        self.doomed = doomed
-        self.marked: set[bytes] = set()
-
-    def next_batch(self) -> list[Key]:
-        """The survivors to read next; none when every one has been read."""
-        batch = self._waiting[:_BATCH]
-        del self._waiting[:_BATCH]
-        return batch
-
-    def open(self, rows: Sequence[CheckpointRow]) -> list[Opening]:
-        """The rows of survivors, proven."""
-        return [Opening(row, (), self._kit.recall) for row in rows]
-
-    def take(self, openings: Sequence[Opening], shelf: Shelf) -> None:
-        """Mark what these survivors need."""
-        for opening in openings:
-            opening.open_header(shelf)
-            self.marked.update(opening.header_keys())
-            for value in opening.header.values.values():
-                self.marked.update(value.segment_keys())
-            self._spare_ancestors(opening)
-
-    def _spare_ancestors(self, opening: Opening) -> None:
-        outline, header = opening.outline, opening.header
-        key = (outline.ns, outline.id)
-        lacking = open_deltas(decode_metadata(outline), header.versions, header.values)
-        lacking |= {channel for channel in self._lacking.get(key, ()) if channel not in header.values}
-        parent = (outline.ns, outline.parent or "")
-        if not lacking or parent not in self._outlines or lacking <= self._lacking.get(parent, set()):
-            return
-        self._lacking.setdefault(parent, set()).update(lacking)
-        self.doomed = self.doomed - {parent}
-        self._waiting.append(parent)
+def _forget_parents(kit: Kit, thread_id: str, outlines: Sequence[Outline], doomed: set[Key]) -> Program[None]:
+    """Let no checkpoint that stays name a parent that went."""
+    orphaned = [
+        (outline.ns, outline.id)
+        for outline in outlines
+        if (outline.ns, outline.id) not in doomed and (outline.ns, outline.parent) in doomed
+    ]
+    for start in range(0, len(orphaned), _BATCH):
+        rows = yield from kit.store.rows(thread_id, orphaned[start : start + _BATCH])
+        for row in rows:
+            prove_checkpoint(row)
+        parentless = [checkpoint_row(row.outline._replace(parent=None), row.header) for row in rows]
+        yield from kit.store.replace(Change(thread_id, None, now(), {}, parentless, (), None))
 
 
-def _outlived(outlines: Sequence[Outline], kept: int, age: timedelta) -> set[Key]:
-    """All but the newest `kept` of each namespace, of those that are old enough."""
+def _nothing(_: Namespace) -> set[Key]:
+    return set()
+
+
+def _everything(namespace: Namespace) -> set[Key]:
+    return {(outline.ns, outline.id) for outline in namespace.outlines}
+
+
+def _outlived(namespace: Namespace, kept: int, age: timedelta) -> set[Key]:
+    """All but the newest `kept`, or all where it is of a call that is over, of those that are old enough."""
     before = now() - round(age.total_seconds() * 1e6)
-    seen: dict[str, int] = {}
-    doomed = set()
-    for outline in outlines:
-        seen[outline.ns] = seen.get(outline.ns, 0) + 1
-        if seen[outline.ns] > kept and outline.created_at <= before:
-            doomed.add((outline.ns, outline.id))
-    return doomed
+    rest = namespace.outlines[0 if namespace.is_over else kept :]
+    return {(outline.ns, outline.id) for outline in rest if outline.created_at <= before}
 
 
-def _made_by(outlines: Sequence[Outline], wanted: Mapping[str, str]) -> set[Key]:
-    return {(outline.ns, outline.id) for outline in outlines if matches(decode_metadata(outline), wanted)}
+def _made_by(namespace: Namespace, wanted: Mapping[str, str]) -> set[Key]:
+    return {(outline.ns, outline.id) for outline in namespace.outlines if matches(decode_metadata(outline), wanted)}

@@ -8,6 +8,7 @@ from types import ModuleType
 from threadmark.conformance.backend import World
 from threadmark.conformance.cases import (
     arguments,
+    calls,
     concurrency,
     copies,
     copying,
@@ -22,6 +23,7 @@ from threadmark.conformance.cases import (
     reading,
     removing,
     sharing,
+    surviving,
     text,
     writing,
 )
@@ -58,6 +60,8 @@ _TOPICS = (
     listing,
     removing,
     pruning,
+    surviving,
+    calls,
     copying,
     crafting,
     delta,

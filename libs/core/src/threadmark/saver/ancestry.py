@@ -1,0 +1,83 @@
+"""Going from checkpoints to their ancestors: the order to do it in, and their headers, read many at a time."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from threadmark.header import Header
+from threadmark.program import Program
+from threadmark.saver.kit import Kit
+from threadmark.saver.opening import Opening, missing_headers
+from threadmark.saver.shelf import fill
+from threadmark.store import Key, Outline
+
+_FIRST_REACH, _FURTHEST_REACH = 4, 256
+
+
+class Held(NamedTuple):
+    """What a checkpoint's row holds."""
+
+    header: Header
+    segments: frozenset[bytes]
+    """Those of the header and of all values."""
+
+
+def children_first(outlines: Sequence[Outline]) -> dict[Key, Key | None]:
+    """Each checkpoint with its parent, None where that is not among them; every child stands before its parent.
+
+    Ranks mostly say so, but not where a parent came after its child. Of a circle, one link is left out.
+    """
+    parents = {(outline.ns, outline.id): (outline.ns, outline.parent or "") for outline in outlines}
+    order: dict[Key, Key | None] = {}
+    for key in parents:
+        way: dict[Key, None] = {}
+        ancestor = key
+        while ancestor in parents and ancestor not in order and ancestor not in way:
+            way[ancestor] = None
+            ancestor = parents[ancestor]
+        for each in reversed(way):
+            order[each] = parents[each] if parents[each] in order else None
+    return dict(reversed(order.items()))
+
+
+class Headers:
+    """The headers of one thread's checkpoints, each read once and given away."""
+
+    def __init__(self, kit: Kit, thread_id: str, parents: Mapping[Key, Key | None]) -> None:
+        self._kit = kit
+        self._thread_id = thread_id
+        self._parents = parents
+        self._read: dict[Key, Held] = {}
+        self._reach: dict[Key, int] = {}
+
+    def take(self, key: Key) -> Held | None:
+        """What was read of a checkpoint."""
+        return self._read.pop(key, None)
+
+    def read(self, keys: Iterable[Key]) -> Program[None]:
+        """Read these, as far as they are there."""
+        lacking = [key for key in keys if key not in self._read]
+        if not lacking:
+            return
+        rows = yield from self._kit.store.rows(self._thread_id, lacking)
+        openings = [Opening(row, (), self._kit.recall) for row in rows]
+        shelf = self._kit.shelf()
+        yield from fill(shelf, self._kit.store, self._thread_id, missing_headers(openings))
+        for opening in openings:
+            opening.open_header(shelf)
+            segments = {key for value in opening.header.values.values() for key in value.segment_keys()}
+            self._read[opening.outline.ns, opening.outline.id] = Held(
+                opening.header, frozenset(segments.union(opening.header_keys()))
+            )
+
+    def read_on(self, key: Key) -> Program[Held | None]:
+        """Read one and the next of its ancestors, more of them each time that a way leads on; what the one holds."""
+        reach = self._reach.pop(key, _FIRST_REACH)
+        way: list[Key] = []
+        ancestor: Key | None = key
+        while ancestor is not None and len(way) < reach:
+            way.append(ancestor)
+            ancestor = self._parents[ancestor]
+        if ancestor is not None:
+            self._reach[ancestor] = min(4 * reach, _FURTHEST_REACH)
+        yield from self.read(way)
+        return self.take(key)
