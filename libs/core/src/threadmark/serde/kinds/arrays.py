@@ -93,8 +93,18 @@ def _fill_value(array: Any) -> "np.ndarray[Any, Any] | None":
     import numpy as np
 
     own, usual = (np.asarray(each.fill_value) for each in (array, type(array)(array.data)))
-    is_usual = own.dtype == usual.dtype and own.dtype.char == usual.dtype.char and own.tobytes() == usual.tobytes()
-    return None if is_usual else own
+    if _are_one(own, usual):
+        return None
+    if not _are_one(own, np.asarray(type(array)(array.data, fill_value=own).fill_value)):
+        raise SerializationError("a masked array whose fill value numpy does not take as it is cannot be stored")
+    return own
+
+
+def _are_one(value: Any, other: Any) -> bool:
+    """Whether two arrays without dimensions hold one value."""
+    if value.dtype != other.dtype or _types(value.dtype) != _types(other.dtype):
+        return False
+    return bool(value[()] is other[()] if value.dtype.hasobject else _content(value, "C") == _content(other, "C"))
 
 
 class Scalars:
@@ -120,6 +130,8 @@ class Scalars:
                 return lambda scalar: [shape, str.__str__(scalar)]
             return lambda scalar: [shape, bytes.__getitem__(scalar, slice(None))]
         shapes = _shapes_by_dtype(define)
+        if issubclass(cls, np.void) and cls is not np.void:
+            raise SerializationError(f"a numpy {cls.__name__} cannot be stored; store its items, as a tuple")
         if issubclass(cls, np.void):
             return lambda scalar: [shapes[scalar.dtype, _types(scalar.dtype), "C"], _content(scalar, "C")]
         # The class says which C type it is.
@@ -166,15 +178,19 @@ def _shapes_by_dtype(define: Definer) -> Shapes[Any]:
 
 
 def _types(dtype: "np.dtype[Any]") -> str:
-    """What equality does not look at: which of the C types of one width it is, here or in the fields, and metadata."""
+    """What equality does not look at: which of the C types of one width it is, here or in the fields; whether these
+    are aligned; metadata; and which class its items have.
+    """
     if dtype.metadata:
         raise SerializationError("a numpy dtype with metadata cannot be stored")
+    if (dtype.names is not None or dtype.char == "V") and dtype.type.__name__ != "void":
+        raise SerializationError(f"a numpy dtype of {dtype.type.__name__}, with fields, cannot be stored")
     if dtype.base is not dtype:
         return _types(dtype.base)
     if dtype.names is None:
         return dtype.char
     fields: Any = dtype.fields
-    return "".join([_types(fields[name][0]) for name in dtype.names])
+    return "|" * dtype.isalignedstruct + "".join([_types(fields[name][0]) for name in dtype.names])
 
 
 def _dtype_parts(dtype: "np.dtype[Any]") -> Any:
@@ -185,8 +201,10 @@ def _dtype_parts(dtype: "np.dtype[Any]") -> Any:
         # Titles would be further keys beside the names.
         known: Any = dtype.fields
         fields = [[name, _dtype_parts(known[name][0]), known[name][1]] for name in dtype.names]
-        if dtype.hasobject or len(known) > len(dtype.names):
-            raise SerializationError("a structured numpy array with objects or titles cannot be stored")
+        if dtype.hasobject or len(known) > len(dtype.names) or not dtype.itemsize:
+            raise SerializationError(
+                "a structured numpy array with objects or titles, or without bytes, cannot be stored"
+            )
         return ["fields", fields, dtype.itemsize, dtype.isalignedstruct]
     if dtype.subdtype is not None:
         item, shape = dtype.subdtype
@@ -267,7 +285,8 @@ def _used(dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
         field, offset = known[name]
         used[offset : offset + field.itemsize] |= _used(field)
     if dtype.char in _LONG_DOUBLES and np.finfo(np.longdouble).nmant == _MANTISSA_OF_TEN_BYTES:
-        used.reshape(-1, np.dtype(np.longdouble).itemsize)[:, 10:] = False
+        unused = slice(None, -10) if dtype.byteorder == ">" else slice(10, None)
+        used.reshape(-1, np.dtype(np.longdouble).itemsize)[:, unused] = False
     return used
 
 

@@ -7,37 +7,19 @@ stored. A class whose objects no builtin can make is refused at put.
 
 import builtins
 import operator
+import types
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias
 
-from threadmark.errors import CorruptDataError
+from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.attributes import Attributes, checked_state
 from threadmark.serde.plan import Definer, Give, Stored, Take
 from threadmark.serde.refusals import refusal
 
-# Fields that builtin exceptions keep outside of `args` and `__dict__`. AttributeError's `obj` is left out: it
-# is whatever object lacked the attribute, not data of the error.
-_FIELDS: dict[type[BaseException], tuple[str, ...]] = {
-    OSError: ("errno", "strerror", "filename", "filename2"),
-    BlockingIOError: ("characters_written",),
-    ImportError: ("name", "path", "msg"),
-    SyntaxError: (
-        "msg",
-        "filename",
-        "lineno",
-        "offset",
-        "text",
-        "end_lineno",
-        "end_offset",
-        "print_file_and_line",
-    ),
-    StopIteration: ("value",),
-    SystemExit: ("code",),
-    UnicodeError: ("encoding", "object", "start", "end", "reason"),
-    NameError: ("name",),
-    AttributeError: ("name",),
-}
+# Whatever object lacked the attribute is not data of the error.
+_NOT_STORED = frozenset({(AttributeError, "obj")})
+_SHOWN = ("errno", "strerror", "filename", "filename2")
 
 # A class may have properties of its own under these names, or a `__setattr__`: the interpreter's descriptors pass
 # them by. The cause comes before the last, which setting it changes.
@@ -48,6 +30,7 @@ _CAUSES: tuple[Any, ...] = tuple(
 _MESSAGE: Any = vars(BaseExceptionGroup)["message"]
 _EXCEPTIONS: Any = vars(BaseExceptionGroup)["exceptions"]
 _USUAL_PLACE = 1
+_IN_C = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 # The fields of an exception that its arguments do not say; an empty exception with these arguments and fields.
 _Fields: TypeAlias = Callable[[Any, list[Any]], dict[str, Any]]
@@ -71,7 +54,7 @@ class Exceptions:
         """Arguments, the builtin's fields, attributes, cause, context, whether the context is suppressed."""
         cls = define.cls
         _check_rebuilding(cls)
-        shape, read = define.shape(), Attributes(cls).read_storable
+        shape, read = define.shape(), Attributes(cls, _builtin(cls)).read_storable
         fields = _group_fields if _is_group(cls) else _fields(cls)
 
         def take(error: BaseException) -> list[Any]:
@@ -87,7 +70,7 @@ class Exceptions:
     def reader(self, stored: Stored) -> Give:
         """Made by the builtin's `__new__`, filled by the interpreter's descriptors."""
         cls = stored.cls
-        new, write = _maker(cls), Attributes(cls).write
+        new, write = _maker(cls), Attributes(cls, _builtin(cls)).write
 
         def give(items: list[Any]) -> BaseException:
             args, own, state, *causes = items
@@ -124,14 +107,17 @@ def _maker(cls: type) -> _Maker:
 
 
 def _new_of(cls: type) -> _Maker:
-    builtin, names = _builtin(cls), frozenset(_field_names(cls))
+    builtin, members = _builtin(cls), _members(cls)
 
     def new(_: list[Any], own: dict[str, Any]) -> BaseException:
-        if not own.keys() <= names:
-            raise CorruptDataError("a stored exception is not one")
+        if unknown := own.keys() - members.keys():
+            raise CorruptDataError(f"a stored {builtin.__name__} has fields that it does not have here: {unknown}")
         error: BaseException = builtin.__new__(cls)
+        if issubclass(builtin, StopIteration):
+            # The interpreter takes its value unasked where it ends a generator, and would crash if none was ever set.
+            own = {"value": None, **own}
         for name, value in own.items():
-            getattr(builtin, name).__set__(error, value)
+            members[name].__set__(error, value)
         return error
 
     return new
@@ -147,10 +133,29 @@ def _new_group(cls: Any, args: list[Any], own: dict[str, Any]) -> BaseException:
 
 
 def _fields(cls: type) -> _Fields:
-    builtin, names = _builtin(cls), _field_names(cls)
-    return lambda error, _: {
-        name: getattr(builtin, name).__get__(error) for name in names if _is_set(builtin, name, error)
-    }
+    members = _members(cls)
+
+    def fields(error: BaseException, _: list[Any]) -> dict[str, Any]:
+        found = {name: member.__get__(error) for name, member in members.items() if _is_set(member, error)}
+        return found if _SHOWN[0] not in members else found | _shown_as_none(cls, error, found)
+
+    return fields
+
+
+def _shown_as_none(cls: type, error: BaseException, found: dict[str, Any]) -> dict[str, None]:
+    """The fields of an OSError that were set to None. Nothing but its text tells them from those that were not set."""
+    unset = [name for name in _SHOWN if name not in found]
+    code = [name for name in unset if name in _SHOWN[:2]]
+    if not code and "filename" not in unset:
+        return {}
+    args, new, text = _ARGS.__get__(error), _new_of(cls), OSError.__str__(error)
+    for names in ([], code, ["filename"], [*code, "filename"]):
+        nones = dict.fromkeys(names)
+        made = new([], found | nones)
+        _ARGS.__set__(made, args)
+        if OSError.__str__(made) == text:
+            return nones
+    raise SerializationError(f"this {cls.__qualname__} cannot be stored: its text would be another")
 
 
 def _group_fields(error: Any, args: list[Any]) -> dict[str, Any]:
@@ -174,8 +179,15 @@ def _are(argument: Any, exceptions: tuple[BaseException, ...]) -> bool:
     )
 
 
-def _field_names(cls: type) -> list[str]:
-    return [name for owner, own in _FIELDS.items() if issubclass(cls, owner) for name in own]
+def _members(cls: type) -> dict[str, Any]:
+    """What the builtin behind a class keeps outside of `args` and `__dict__`, whatever this Python's builtins have."""
+    owners = _builtin(cls).__mro__
+    return {
+        name: member
+        for owner in reversed(owners[: owners.index(BaseException)])
+        for name, member in vars(owner).items()
+        if isinstance(member, _IN_C) and (owner, name) not in _NOT_STORED
+    }
 
 
 def _builtin(cls: Any) -> Any:
@@ -185,9 +197,9 @@ def _builtin(cls: Any) -> Any:
     return cls
 
 
-def _is_set(builtin: type, name: str, error: BaseException) -> bool:
+def _is_set(member: Any, error: BaseException) -> bool:
     try:
-        return getattr(builtin, name).__get__(error) is not None
+        return member.__get__(error) is not None
     except (AttributeError, TypeError):
         return False
 

@@ -20,8 +20,13 @@ class PandasValues:
 
     def writer(self, define: Definer) -> Take:
         """By the class's function."""
-        shape, (take, _) = define.shape(), _parts(sys.modules["pandas"])[define.cls]
-        return lambda value: [shape, *take(value)]
+        shape, (parts, _) = define.shape(), _parts(sys.modules["pandas"])[define.cls]
+
+        def take(value: Any) -> list[Any]:
+            _refuse_attributes(value)
+            return [shape, *parts(value)]
+
+        return take
 
     def reader(self, stored: Stored) -> Give:
         """By the class's function."""
@@ -30,6 +35,20 @@ class PandasValues:
 
 
 FAMILY = PandasValues()
+
+
+def _refuse_attributes(value: Any) -> None:
+    """Refuse what a user attached, beside `attrs`; what pandas itself keeps there, a copy has or its class names."""
+    found = getattr(value, "__dict__", None)
+    if not found:
+        return
+    # Moments and durations cannot be copied, and keep under private names what they have worked out.
+    usual = vars(value.copy(deep=False)) if hasattr(value, "copy") else {name for name in found if name[:1] == "_"}
+    if own := sorted(name for name in found.keys() - {*usual} if not hasattr(type(value), name)):
+        raise SerializationError(
+            f"a pandas {type(value).__name__} with attributes of its own ({', '.join(own)}) cannot be stored; "
+            "where it has attrs, put them there"
+        )
 
 
 def _parts(pandas: Any) -> dict[type, Any]:
@@ -72,13 +91,14 @@ def _give_range(start: int, stop: int, step: int, name: Any) -> Any:
 
 
 def _take_multi(index: Any) -> tuple[Any, ...]:
-    return (list(index.levels), [codes.copy() for codes in index.codes], list(index.names))
+    order = () if index.sortorder is None else (index.sortorder,)
+    return (list(index.levels), [codes.copy() for codes in index.codes], list(index.names), *order)
 
 
-def _give_multi(levels: list[Any], codes: list[Any], names: list[Any]) -> Any:
+def _give_multi(levels: list[Any], codes: list[Any], names: list[Any], order: int | None = None) -> Any:
     import pandas as pd
 
-    return pd.MultiIndex(levels=levels, codes=codes, names=names)
+    return pd.MultiIndex(levels=levels, codes=codes, names=names, sortorder=order)
 
 
 def _take_index(index: Any) -> tuple[Any, ...]:

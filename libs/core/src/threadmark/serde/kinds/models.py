@@ -47,6 +47,8 @@ class Models:
             listed = () if fields == frozenset(names) else (sorted(fields),)
             return define.shape(storable_names(names), sorted(storable_names(fields_set)), extra, private, *listed)
 
+        if cls.__getattribute__ is not object.__getattribute__:
+            return _careful_writer(Shapes(new_shape))
         return _writer(Shapes(new_shape))
 
     def reader(self, stored: Stored) -> Give:
@@ -116,9 +118,25 @@ def _writer(shapes: Shapes[Any]) -> Take:
     return take
 
 
+def _careful_writer(shapes: Shapes[Any]) -> Take:
+    """The writer for models of a class that answers itself when it is asked for an attribute."""
+    from pydantic import BaseModel
+
+    members = [vars(BaseModel)[name] for name in ("__dict__", *sorted(_SLOTS))]
+
+    def take(model: Any) -> list[Any]:
+        state, extra, fields_set, private = (member.__get__(model) for member in members)
+        shape = shapes[tuple(state), frozenset(fields_set), _presence(extra), _presence(private)]
+        return [shape, *state.values(), *filter(None, (extra, private))]
+
+    return take
+
+
 def _presence(dictionary: dict[str, Any] | None) -> int:
     if dictionary is None:
         return _NONE
+    if type(dictionary) is not dict:
+        raise SerializationError(f"extra values or private attributes in a {type(dictionary).__qualname__}")
     storable_names(dictionary)
     return _HERE if dictionary else _EMPTY
 

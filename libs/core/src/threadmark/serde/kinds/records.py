@@ -7,6 +7,7 @@ validators ran when the value was made; they do not run again.
 import dataclasses
 import sys
 from collections.abc import Callable
+from types import MemberDescriptorType
 from typing import Any
 
 from threadmark.errors import SerializationError
@@ -38,7 +39,7 @@ def attribute_writer(fields: Fields, define: Definer) -> Take:
         state = attributes.read(value)
         return [shapes[tuple(state)], *state.values()]
 
-    if attributes.slots or not attributes.has_dict:
+    if not attributes.are_dict or define.cls.__getattribute__ is not object.__getattribute__:
         return take
     # As one tuple, so that threads see all of it or none; the names as a list, which is made and compared faster.
     latest: tuple[Any, ...] = (None, None)
@@ -47,8 +48,8 @@ def attribute_writer(fields: Fields, define: Definer) -> Take:
         nonlocal latest
         state = value.__dict__
         names, shape = latest
-        if [*state] != names:
-            if not is_state(state):
+        if [*state] != names or type(state) is not dict:
+            if not is_state(state) or type(state) is not dict:
                 return take(value)
             shape = shapes[tuple(state)]
             latest = ([*state], shape)
@@ -76,7 +77,7 @@ def attribute_reader(fields: Fields, stored: Stored) -> Give:
         set_dict(value, named(items))
         return value
 
-    return give_dict if same and attributes.has_dict and not attributes.slots else give
+    return give_dict if same and attributes.are_dict else give
 
 
 def _listed(fields: Fields, names: tuple[str, ...]) -> tuple[list[str], ...]:
@@ -165,14 +166,16 @@ class Structs:
     def writer(self, define: Definer) -> Take:
         """By fields; msgspec sets no attribute that is not one."""
         cls = define.cls
+        every: tuple[str, ...] = cls.__struct_fields__
         if hasattr(cls, "__post_init__") or cls.__dictoffset__:
             raise SerializationError(
                 f"{cls.__qualname__} cannot be stored as it is: a msgspec Struct with __post_init__ or "
                 "dict=True cannot be rebuilt exactly; register it with functions of its own"
             )
-        every: tuple[str, ...] = cls.__struct_fields__
         shape = define.shape(list(every))
-        return lambda value: [shape, *[getattr(value, name) for name in every]]
+        # What a subclass calls the same does not change what its instances hold.
+        members = [_member(cls, name) for name in every]
+        return lambda value: [shape, *[member.__get__(value) for member in members]]
 
     def reader(self, stored: Stored) -> Give:
         """By fields."""
@@ -185,6 +188,12 @@ class Structs:
             return cls(**(state if same else evolve(stored, state, names, fields)))
 
         return give
+
+
+def _member(cls: type, name: str) -> Any:
+    """The descriptor of a Struct's field."""
+    found = (vars(owner).get(name) for owner in cls.__mro__)
+    return next(member for member in found if isinstance(member, MemberDescriptorType))
 
 
 def _struct_fields(cls: Any) -> Fields:
@@ -207,13 +216,16 @@ class NamedTuples:
 
     def accepts(self, cls: type) -> bool:
         """Whether the class is a tuple with named fields."""
-        return issubclass(cls, tuple) and isinstance(getattr(cls, "_field_defaults", None), dict)
+        named = issubclass(cls, tuple) and isinstance(getattr(cls, "_field_defaults", None), dict)
+        return named and maker(cls) is tuple
 
     def writer(self, define: Definer) -> Take:
         """By field names, then an instance's own attributes where a subclass has room for some."""
-        names = list(define.cls._fields)
+        names, name = list(define.cls._fields), define.cls.__qualname__
+        if len({*storable_names(names)}) < len(names):
+            raise SerializationError(f"a {name} cannot be stored: two of its fields have one name")
         shape, with_attributes = define.shape(names), define.shape(names, _WITH_ATTRIBUTES)
-        read, name, full = Attributes(define.cls).read_storable, define.cls.__qualname__, 1 + len(names)
+        read, full = Attributes(define.cls, tuple).read_storable, 1 + len(names)
 
         def take(value: tuple[Any, ...]) -> list[Any]:
             own, items = read(value), [shape, *tuple.__iter__(value)]
@@ -232,7 +244,7 @@ class NamedTuples:
         every: tuple[str, ...] = cls._fields
         known: dict[str, Any] = cls._field_defaults
         fields = Fields(frozenset(every), {name: always(default) for name, default in known.items()})
-        write, named = Attributes(cls).write, naming(names)
+        write, named = Attributes(cls, tuple).write, naming(names)
 
         def give(items: list[Any]) -> Any:
             attributes = checked_state(items.pop(0)) if own else {}

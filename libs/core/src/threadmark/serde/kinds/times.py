@@ -3,6 +3,7 @@
 import datetime as dt
 import sys
 import time
+from pickle import PicklingError
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -49,6 +50,8 @@ def _take_timezone(value: Any) -> tuple[Any, ...]:
         return ()
     # Only these tell a name that was given from the same one that the offset gives by itself.
     offset, *name = value.__getinitargs__()
+    if type(offset) is not dt.timedelta:
+        raise SerializationError(f"a timezone whose offset is a {type(offset).__qualname__} cannot be stored")
     return (offset.days, offset.seconds, offset.microseconds, *name)
 
 
@@ -59,10 +62,20 @@ def _give_timezone(items: list[Any]) -> dt.timezone:
     return dt.timezone(dt.timedelta(days, seconds, microseconds), *name)
 
 
-def _take_zone(value: ZoneInfo) -> tuple[str]:
-    if value.key is None:
-        raise SerializationError("a ZoneInfo without a key (made from a file) cannot be stored")
-    return (value.key,)
+def _take_zone(value: ZoneInfo) -> tuple[str] | tuple[str, bool]:
+    """The key; then False for a zone that was made beside the one that `ZoneInfo(key)` gives everyone."""
+    reduced: Any
+    try:
+        reduced = value.__reduce__()
+    except PicklingError as error:
+        raise SerializationError("a ZoneInfo that was made from a file cannot be stored; store its key") from error
+    key, is_shared = reduced[1]
+    return (key,) if is_shared else (key, False)
+
+
+def _give_zone(items: list[Any]) -> ZoneInfo:
+    key, *is_shared = items
+    return ZoneInfo.no_cache(only([key], str)) if is_shared == [False] else ZoneInfo(only(items, str))
 
 
 def _take_struct_time(value: time.struct_time) -> tuple[Any, ...]:
@@ -85,7 +98,7 @@ KINDS = (
         lambda items: dt.timedelta(*items),
     ),
     Kind("z", dt.timezone, _take_timezone, _give_timezone),
-    Kind("Z", ZoneInfo, _take_zone, lambda items: ZoneInfo(only(items, str))),
+    Kind("Z", ZoneInfo, _take_zone, _give_zone),
     Kind("g", time.struct_time, _take_struct_time, time.struct_time),
 )
 
