@@ -207,7 +207,7 @@ def _shielded(plans: Plans) -> Callable[[Any], Any]:
 
 def held(value: Any) -> Any:
     """What the packer may have in place of a value."""
-    return Held(value) if type(value) in _HELD_BACK else value
+    return Held(value) if type(value) in _ENTERED or type(value) in NEVER_ASKED_ABOUT else value
 
 
-_HELD_BACK = NEVER_ASKED_ABOUT | {list, dict}
+_ENTERED = frozenset({list, dict})

@@ -117,6 +117,8 @@ def unpack_fast(encoded: bytes) -> Any:
 _FAST_MARKS: dict[bytes, Any] = {}
 _MOST_MARKS = 10_000
 _INSTANCES = tuple(map(Instances, _ENVELOPES, ((MARK_CODE, b""), (b"\xc0",))))
+for _instances in _INSTANCES:
+    _instances.count()
 _END_NUMBER = 0x7468726561646D6B
 _END = b"\xcf" + _END_NUMBER.to_bytes(8, "big")
 _ASK_ABOUT = (

@@ -10,6 +10,7 @@ import operator
 import types
 from collections.abc import Callable
 from functools import partial
+from itertools import chain, combinations
 from typing import Any, TypeAlias
 
 from threadmark.errors import CorruptDataError, SerializationError
@@ -145,11 +146,10 @@ def _fields(cls: type) -> _Fields:
 def _shown_as_none(cls: type, error: BaseException, found: dict[str, Any]) -> dict[str, None]:
     """The fields of an OSError that were set to None. Nothing but its text tells them from those that were not set."""
     unset = [name for name in _SHOWN if name not in found]
-    code = [name for name in unset if name in _SHOWN[:2]]
-    if not code and "filename" not in unset:
+    if not unset:
         return {}
     args, new, text = _ARGS.__get__(error), _new_of(cls), OSError.__str__(error)
-    for names in ([], code, ["filename"], [*code, "filename"]):
+    for names in chain.from_iterable(combinations(unset, count) for count in range(len(unset) + 1)):
         nones = dict.fromkeys(names)
         made = new([], found | nones)
         _ARGS.__set__(made, args)
