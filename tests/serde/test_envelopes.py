@@ -100,8 +100,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def settled() -> Serde:
     """A serializer, when nothing is left of what others did with envelopes."""
     gc.collect()
-    for instances in wire._INSTANCES:
-        instances.count()
+    wire._INSTANCES.count()
     return Serde()
 
 
@@ -134,8 +133,7 @@ def test_a_modules_name_for_the_class_is_not_taken_for_an_instance(looks: list[A
     module.Ext, module.Again = ormsgpack.Ext, ormsgpack.Ext  # type: ignore[attr-defined]  # as an import would
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, module.__name__, module)
-        for instances in wire._INSTANCES:
-            instances._wrong_suspicions = 0
+        wire._INSTANCES._wrong_suspicions = 0
         for _ in range(20):
             serde.dumps_typed([1])
         assert len(looks) == 1
@@ -147,8 +145,7 @@ def test_a_modules_name_for_the_class_is_not_taken_for_an_instance(looks: list[A
 
 def test_a_local_name_that_goes_makes_no_room_for_an_instance() -> None:
     serde, name = settled(), [ormsgpack.Ext, ormsgpack.Fragment]
-    for instances in wire._INSTANCES:
-        instances._wrong_suspicions = 0
+    wire._INSTANCES._wrong_suspicions = 0
     serde.dumps_typed([1])
     name.clear()
     for envelope in (ormsgpack.Ext(5, b"x"), ormsgpack.Fragment(b"\x01")):
@@ -159,7 +156,7 @@ def test_a_local_name_that_goes_makes_no_room_for_an_instance() -> None:
 def test_instances_from_before_the_count_are_counted() -> None:
     gc.collect()
     held = [ormsgpack.Ext(5, b"x") for _ in range(3)]
-    instances, known = Instances(ormsgpack.Ext, (5, b"")), len(wire._FAST_MARKS)
+    instances, known = Instances({ormsgpack.Ext: (5, b"")}), len(wire._FAST_MARKS)
     assert instances.may_be_more_than(known + 3)
     instances.count()
     assert instances.may_be_more_than(known + 2)
@@ -170,7 +167,7 @@ def test_instances_from_before_the_count_are_counted() -> None:
 
 def test_where_instances_cannot_be_counted_there_always_seem_to_be_some() -> None:
     """Those of a class made in C before the interpreter started hold no reference to it."""
-    instances = Instances(bytearray, (b"",))
+    instances = Instances({bytearray: (b"",)})
     for _ in range(3):
         instances.count()
         assert instances.may_be_more_than(0)

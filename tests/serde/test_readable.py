@@ -63,6 +63,7 @@ def test_a_path_that_looks_like_one_with_a_drive(path: pathlib.PureWindowsPath) 
         assert sys.version_info < (3, 12), error
 
 
+@pytest.mark.filterwarnings("ignore:The .u. type code:DeprecationWarning")
 @pytest.mark.parametrize("code", typecodes)
 def test_an_array_of_every_type_that_this_python_has(code: str) -> None:
     """Python 3.13 has one more."""

@@ -40,7 +40,11 @@ class Attributes:
 
     def __init__(self, cls: type, base: type = object) -> None:
         self.has_dict = cls.__dictoffset__ != 0
-        self._name, self._dictionary = cls.__qualname__, _dictionary(cls) if self.has_dict else None
+        self._name = cls.__qualname__
+        # The interpreter's own descriptor: a class may answer for itself.
+        dictionary: Any = _dictionary(cls) if self.has_dict else None
+        self._get_dict: Callable[[object], Any] = dictionary and dictionary.__get__
+        self.set_dict: Callable[[object, dict[str, Any]], None] = dictionary.__set__ if dictionary else _no_dictionary
         self.slots: dict[str, Any] = {}
         self._hidden: list[tuple[str, Any]] = []
         _check_layout(cls, base)
@@ -54,18 +58,24 @@ class Attributes:
 
     def read(self, value: object) -> dict[str, Any]:
         """The attributes that are set and belong to the value."""
-        found = {} if self._dictionary is None else dict(plain_dictionary(value, self._dictionary.__get__(value)))
-        if found and not self.slots.keys().isdisjoint(found):
-            self._refuse_two(next(name for name in found if name in self.slots))
+        found: dict[str, Any] = {}
+        if self.has_dict:
+            own = self._get_dict(value)
+            if type(own) is not dict:
+                raise _of_another_dictionary(value, own)
+            if own:
+                found = own.copy()
+                found.pop(_ORIGIN, None)
+                if not self.slots.keys().isdisjoint(found):
+                    raise self._two(next(name for name in found if name in self.slots))
         for name, slot in self.slots.items():
-            # A slot that was never set raises; there is no way to ask first.
-            with contextlib.suppress(AttributeError):
+            # There is no way to ask first, and to suppress the error would take longer than all the rest.
+            try:  # noqa: SIM105
                 found[name] = slot.__get__(value)
-        for name, slot in self._hidden:
-            with contextlib.suppress(AttributeError):
-                slot.__get__(value)
-                self._refuse_two(name)
-        found.pop(_ORIGIN, None)
+            except AttributeError:
+                pass
+        if self._hidden:
+            self._refuse_hidden(value)
         if _CACHED_HASH in found:
             found[_CACHED_HASH] = None
         return found
@@ -77,12 +87,6 @@ class Attributes:
             storable_names(found)
         return found
 
-    def set_dict(self, value: object, state: dict[str, Any]) -> None:
-        """Make these attributes the instance's dictionary."""
-        if self._dictionary is None:
-            raise CorruptDataError(f"{type(value).__qualname__} has no attribute {next(iter(state))!r}")
-        self._dictionary.__set__(value, state)
-
     def write(self, value: object, state: dict[str, Any]) -> None:
         """Set the attributes; what is left of the dictionary becomes the object's own."""
         for name, slot in self.slots.items():
@@ -93,25 +97,29 @@ class Attributes:
         if state:
             self.set_dict(value, state)
 
-    def _refuse_two(self, name: str) -> None:
-        raise SerializationError(
+    def _refuse_hidden(self, value: object) -> None:
+        for name, slot in self._hidden:
+            with contextlib.suppress(AttributeError):
+                slot.__get__(value)
+                raise self._two(name)
+
+    def _two(self, name: str) -> SerializationError:
+        return SerializationError(
             f"a {self._name} with two attributes named {name!r}, one of them in a slot that the other hides, cannot be "
             "stored as it is; rename one, or register the class with functions of its own"
         )
 
 
-def plain_dictionary(value: object, found: Any) -> dict[str, Any]:
-    """An instance's dictionary, which may have been replaced by one with content or methods of its own."""
-    if type(found) is not dict:
-        raise SerializationError(
-            f"a {type(value).__qualname__} whose __dict__ is a {type(found).__qualname__} cannot be stored as it is; "
-            "register the class with functions of its own"
-        )
-    return found
+def _of_another_dictionary(value: object, found: object) -> SerializationError:
+    """What an instance has in it instead may have content or methods of its own."""
+    return SerializationError(
+        f"a {type(value).__qualname__} whose __dict__ is a {type(found).__qualname__} cannot be stored as it is; "
+        "register the class with functions of its own"
+    )
 
 
-def _dictionary(cls: type) -> Any:
-    """What gives and takes an instance's dictionary: the interpreter's own descriptor."""
+def _dictionary(cls: type) -> types.GetSetDescriptorType:
+    """What gives an instance's dictionary, and replaces it."""
     found = next((vars(owner)["__dict__"] for owner in cls.__mro__ if "__dict__" in vars(owner)), None)
     if not isinstance(found, types.GetSetDescriptorType):
         raise SerializationError(
@@ -119,6 +127,10 @@ def _dictionary(cls: type) -> Any:
             "register it with functions of its own"
         )
     return found
+
+
+def _no_dictionary(value: object, state: dict[str, Any]) -> None:
+    raise CorruptDataError(f"{type(value).__qualname__} has no attribute {next(iter(state))!r}")
 
 
 def _slot_owners(cls: type) -> dict[str, list[type]]:

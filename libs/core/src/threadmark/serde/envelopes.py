@@ -1,4 +1,4 @@
-"""Whether there may be objects of a class that no packer asks about: ormsgpack's own envelopes, Ext and Fragment.
+"""Whether there may be objects of classes that no packer asks about: ormsgpack's own envelopes, Ext and Fragment.
 
 ormsgpack writes them unasked: an Ext as the extension that it says, which may be a mark, and a Fragment as the bytes
 that it holds, which may be anything. Looking at every value for them costs more than packing it. But an object of a
@@ -8,6 +8,7 @@ in the process; nearly always there are none but our own marks.
 
 import gc
 import sys
+from collections.abc import Mapping
 from sys import getrefcount
 from types import ModuleType
 from typing import Any
@@ -17,27 +18,29 @@ _SELDOM = 1000
 
 
 class Instances:
-    """Knows how many references to a class are not those of its instances: its own, and those of modules' names.
+    """Knows how many references to some classes are not those of their instances, but their own or modules' names.
 
     Any other reference is suspected to be an instance, and where the interpreter does not count as is expected here,
     all are. A wrong suspicion costs a look at the values, never a wrong answer; one too few could let an instance in,
     so what may come and go (a local name, say) is never counted on.
     """
 
-    def __init__(self, cls: type, arguments: tuple[Any, ...]) -> None:
-        """Watch a class; the arguments make an instance of it. Nothing is known before `count`."""
-        self._class = cls
-        self._arguments = arguments
+    def __init__(self, classes: Mapping[type, tuple[Any, ...]]) -> None:
+        """Watch these classes; the arguments make an instance of each. Nothing is known before `count`."""
+        self._classes = tuple(classes)
+        self._arguments = tuple(classes.values())
         self._own = sys.maxsize
         self._others = 0
         self._wrong_suspicions = 0
 
     def may_be_more_than(self, known: int) -> bool:
         """Whether there may be more instances than those."""
-        # Written out at each place: a name for the class, or a call, would be one more reference.
-        others = getrefcount(self._class) - known
+        others = -known
+        for cls in self._classes:
+            others += getrefcount(cls)
         if others == self._others:
             return False
+        # Where they have become fewer, a module that had a class under a name is gone.
         self._others = min(self._others, others)
         return others > self._others
 
@@ -49,21 +52,30 @@ class Instances:
 
     def count(self) -> None:
         """Find out how many references are not those of instances."""
-        before, sample = getrefcount(self._class), self._class(*self._arguments)
-        found = gc.get_referrers(self._class)
-        references = getrefcount(self._class)
-        instances = [each for each in found if type(each) is self._class]
-        if references <= before or not any(each is sample for each in instances):
+        before = self._references()
+        samples = [cls(*arguments) for cls, arguments in zip(self._classes, self._arguments, strict=True)]
+        # No name may be left for a class: it would be one more reference.
+        found = gc.get_referrers(*self._classes)
+        references = self._references()
+        instances = {id(each) for each in found if type(each) in self._classes}
+        if references < before + len(samples) or not instances.issuperset(map(id, samples)):
             self._others = 0
             return
         of_modules = self._names_in_modules(found)
         self._own = min(self._own, references - len(instances) - of_modules)
         self._others = self._own + of_modules
 
+    def _references(self) -> int:
+        # As in `may_be_more_than`, so that the loop's own name for a class counts in both.
+        found = 0
+        for cls in self._classes:
+            found += getrefcount(cls)
+        return found
+
     def _names_in_modules(self, referrers: list[Any]) -> int:
         namespaces = {id(vars(module)) for module in [*sys.modules.values()] if isinstance(module, ModuleType)}
         return sum(
-            item is self._class
+            any(item is cls for cls in self._classes)
             for each in referrers
             if type(each) is dict and id(each) in namespaces
             for item in each.values()

@@ -16,11 +16,13 @@ try:
     import ormsgpack
 except ImportError:
     _HAS_FAST = False
-    _ENVELOPES: tuple[Any, ...] = ()
+    _ENVELOPES: dict[Any, tuple[Any, ...]] = {}
 else:
     _HAS_FAST = True
     # Fragment is younger than what is required of ormsgpack.
-    _ENVELOPES = tuple(getattr(ormsgpack, name) for name in ("Ext", "Fragment") if hasattr(ormsgpack, name))
+    _ENVELOPES = {ormsgpack.Ext: (0, b"")}
+    if hasattr(ormsgpack, "Fragment"):
+        _ENVELOPES[ormsgpack.Fragment] = (b"\xc0",)
 
 # The one extension type in stored values: it announces a typed array.
 MARK_CODE = 84
@@ -75,18 +77,12 @@ def fast_mark(payload: bytes) -> Any:
 
 def may_hold_envelope() -> bool:
     """Whether `pack_fast` may have been given an envelope of ormsgpack's, which it writes without asking."""
-    known = len(_FAST_MARKS)
-    for instances in _INSTANCES:
-        if instances.may_be_more_than(known):
-            return True
-        known = 0
-    return False
+    return _INSTANCES.may_be_more_than(len(_FAST_MARKS))
 
 
 def no_envelope_found() -> None:
     """What to say where it was not so."""
-    for instances in _INSTANCES:
-        instances.were_not_found()
+    _INSTANCES.were_not_found()
 
 
 def pack_fast(value: Any, write: Callable[[Any], Any]) -> bytes:
@@ -116,9 +112,8 @@ def unpack_fast(encoded: bytes) -> Any:
 
 _FAST_MARKS: dict[bytes, Any] = {}
 _MOST_MARKS = 10_000
-_INSTANCES = tuple(map(Instances, _ENVELOPES, ((MARK_CODE, b""), (b"\xc0",))))
-for _instances in _INSTANCES:
-    _instances.count()
+_INSTANCES = Instances(_ENVELOPES)
+_INSTANCES.count()
 _END_NUMBER = 0x7468726561646D6B
 _END = b"\xcf" + _END_NUMBER.to_bytes(8, "big")
 _ASK_ABOUT = (

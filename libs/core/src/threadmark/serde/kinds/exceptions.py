@@ -135,9 +135,12 @@ def _new_group(cls: Any, args: list[Any], own: dict[str, Any]) -> BaseException:
 
 def _fields(cls: type) -> _Fields:
     members = _members(cls)
+    if not members:
+        return lambda *_: {}
 
     def fields(error: BaseException, _: list[Any]) -> dict[str, Any]:
-        found = {name: member.__get__(error) for name, member in members.items() if _is_set(member, error)}
+        values = {name: _field(member, error) for name, member in members.items()}
+        found = {name: value for name, value in values.items() if value is not None}
         return found if _SHOWN[0] not in members else found | _shown_as_none(cls, error, found)
 
     return fields
@@ -145,10 +148,10 @@ def _fields(cls: type) -> _Fields:
 
 def _shown_as_none(cls: type, error: BaseException, found: dict[str, Any]) -> dict[str, None]:
     """The fields of an OSError that were set to None. Nothing but its text tells them from those that were not set."""
-    unset = [name for name in _SHOWN if name not in found]
-    if not unset:
+    text = OSError.__str__(error)
+    if "None" not in text:
         return {}
-    args, new, text = _ARGS.__get__(error), _new_of(cls), OSError.__str__(error)
+    args, new, unset = _ARGS.__get__(error), _new_of(cls), [name for name in _SHOWN if name not in found]
     for names in chain.from_iterable(combinations(unset, count) for count in range(len(unset) + 1)):
         nones = dict.fromkeys(names)
         made = new([], found | nones)
@@ -197,11 +200,12 @@ def _builtin(cls: Any) -> Any:
     return cls
 
 
-def _is_set(member: Any, error: BaseException) -> bool:
+def _field(member: Any, error: BaseException) -> Any:
+    """A field's value; None as well where it was never set."""
     try:
-        return member.__get__(error) is not None
+        return member.__get__(error)
     except (AttributeError, TypeError):
-        return False
+        return None
 
 
 FAMILY = Exceptions()

@@ -173,8 +173,10 @@ class Structs:
                 "dict=True cannot be rebuilt exactly; register it with functions of its own"
             )
         shape = define.shape(list(every))
-        # What a subclass calls the same does not change what its instances hold.
         members = [_member(cls, name) for name in every]
+        if cls.__getattribute__ is object.__getattribute__ and [getattr(cls, name, None) for name in every] == members:
+            return lambda value: [shape, *[getattr(value, name) for name in every]]
+        # What a subclass calls the same does not change what its instances hold.
         return lambda value: [shape, *[member.__get__(value) for member in members]]
 
     def reader(self, stored: Stored) -> Give:
