@@ -328,7 +328,10 @@ EXACT: dict[str, dict[str, Make]] = {
                 pd.timedelta_range("1h", periods=3, freq="2h"),
             ]
         ),
-        "DataFrame with MultiIndex": lambda: pd.DataFrame({"a": [1, 2], "b": [3, 4]}).set_index(["a", "b"]),
+        "DataFrame with MultiIndex": lambda: [
+            pd.DataFrame({"a": [1, 2], "b": [3, 4]}).set_index(["a", "b"]),
+            pd.MultiIndex([[1, 2], ["x", "y"]], [[0, 1], [1, 0]], names=["a", None], sortorder=0),
+        ],
         "DataFrame without columns": lambda: pd.DataFrame(index=[1, 2]),
     },
     "Exceptions": {

@@ -107,7 +107,7 @@ def _same_series(one: Any, other: Any) -> bool:
 
 def _same_indexes(one: Any, other: Any) -> bool:
     pd.testing.assert_index_equal(one, other, exact=True)
-    return bool(getattr(one, "freq", None) == getattr(other, "freq", None))
+    return all(getattr(one, name, None) == getattr(other, name, None) for name in ("freq", "sortorder"))
 
 
 def _same_exceptions(one: Any, other: Any) -> bool:

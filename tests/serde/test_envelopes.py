@@ -117,6 +117,13 @@ def test_values_are_not_looked_through_where_there_is_no_envelope(looks: list[An
     assert looks == []
 
 
+def test_our_own_marks_are_not_taken_for_envelopes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without ormsgpack, values with marks would all be packed once more, behind shields."""
+    monkeypatch.setattr(wire, "_HAS_FAST", False)
+    monkeypatch.setattr(encoder, "_shielded", lambda _: pytest.fail("shielded"))
+    assert Serde().dumps_typed([s.Point(1), {s.Colour.RED: (2,)}])[0] == "t"
+
+
 def test_an_envelope_elsewhere_costs_a_look_until_it_is_gone(looks: list[Any]) -> None:
     serde, elsewhere = settled(), [ormsgpack.Ext(5, b"x")]
     serde.dumps_typed([1])
