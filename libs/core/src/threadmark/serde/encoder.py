@@ -42,7 +42,11 @@ def encode(value: Any, plans: Plans) -> tuple[bytes, bool]:
     if encoder.failures:
         raise encoder.failures.pop()
     encoder = Encoder(plans, mark)
-    encoded = new_pack(encoder.write, surrogates=True)(value)
+    try:
+        encoded = new_pack(encoder.write, surrogates=True)(value)
+    finally:
+        # An error leads back here through its traceback, and would keep the value until the collector came.
+        encoder.failures.clear()
     if not holds_stowaway([value, *encoder.open_states()]):
         return encoded, bool(encoder.states)
     return new_pack(_shielded(plans), surrogates=True)(held(value)), True
