@@ -23,8 +23,13 @@ class PandasValues(Family):
 
     def writer(self, define: Definer) -> Take:
         """By the class's function."""
-        shape, (take, _) = define.shape(), _parts(sys.modules["pandas"])[define.cls]
-        return lambda value: [shape, *take(value)]
+        shape, (parts, _) = define.shape(), _parts(sys.modules["pandas"])[define.cls]
+
+        def take(value: Any) -> list[Any]:
+            _refuse_attributes(value)
+            return [shape, *parts(value)]
+
+        return take
 
     def reader(self, stored: Stored) -> Give:
         """By the class's function."""
@@ -35,6 +40,20 @@ class PandasValues(Family):
 # A level may be so long although the index is shorter.
 _MOST_UNUSED = 1 << 16
 FAMILY = PandasValues()
+
+
+def _refuse_attributes(value: Any) -> None:
+    """Refuse what a user attached, beside `attrs`; what pandas itself keeps there, a copy has or its class names."""
+    found = getattr(value, "__dict__", None)
+    if not found:
+        return
+    # Moments and durations cannot be copied, and keep under private names what they have worked out.
+    usual = vars(value.copy(deep=False)) if hasattr(value, "copy") else {name for name in found if name[:1] == "_"}
+    if own := sorted(name for name in found.keys() - {*usual} if not hasattr(type(value), name)):
+        raise SerializationError(
+            f"a pandas {type(value).__name__} with attributes of its own ({', '.join(own)}) cannot be stored; "
+            "where it has attrs, put them there"
+        )
 
 
 def _parts(pandas: Any) -> dict[type, Any]:
@@ -90,16 +109,19 @@ def _take_multi(index: Any) -> tuple[Any, ...]:
             "a pandas MultiIndex with a range among its levels that is much longer than itself cannot be stored; "
             "store index.remove_unused_levels()"
         )
-    return (list(index.levels), [codes.copy() for codes in index.codes], list(index.names))
+    order = () if index.sortorder is None else (index.sortorder,)
+    if {*map(type, order)} - {int}:
+        raise SerializationError("a pandas MultiIndex whose sortorder is not an int cannot be stored")
+    return (list(index.levels), [codes.copy() for codes in index.codes], list(index.names), *order)
 
 
-def _give_multi(levels: list[Any], codes: list[Any], names: list[Any]) -> Any:
+def _give_multi(levels: list[Any], codes: list[Any], names: list[Any], order: int | None = None) -> Any:
     import pandas as pd
 
     _check(type(levels) is type(codes) is type(names) is list and all(map(_is_codes, codes)))
     rows = max(map(len, codes), default=0)
-    _check(all(_is_index(level) and _is_level(level, rows) for level in levels))
-    return pd.MultiIndex(levels=levels, codes=codes, names=names)
+    _check(all(_is_index(level) and _is_level(level, rows) for level in levels), order is None or type(order) is int)
+    return pd.MultiIndex(levels=levels, codes=codes, names=names, sortorder=order)
 
 
 def _is_level(level: Any, rows: int) -> bool:

@@ -4,6 +4,7 @@ import datetime as dt
 import re
 import sys
 import time
+from pickle import PicklingError
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -63,6 +64,8 @@ def _take_timezone(value: Any) -> tuple[Any, ...]:
         return ()
     # Only these tell a name that was given from the same one that the offset gives by itself.
     offset, *name = value.__getinitargs__()
+    if type(offset) is not dt.timedelta:
+        raise SerializationError(f"a timezone whose offset is a {type(offset).__qualname__} cannot be stored")
     return (offset.days, offset.seconds, offset.microseconds, *name)
 
 
@@ -73,10 +76,20 @@ def _give_timezone(items: list[Any]) -> dt.timezone:
     return dt.timezone(dt.timedelta(days, seconds, microseconds), *items[3:])
 
 
-def _take_zone(value: ZoneInfo) -> tuple[str]:
-    if value.key is None:
-        raise SerializationError("a ZoneInfo without a key (made from a file) cannot be stored")
-    return (value.key,)
+def _take_zone(value: ZoneInfo) -> tuple[str] | tuple[str, bool]:
+    """The key; then False for a zone that was made beside the one that `ZoneInfo(key)` gives everyone."""
+    reduced: Any
+    try:
+        reduced = value.__reduce__()
+    except PicklingError as error:
+        raise SerializationError("a ZoneInfo that was made from a file cannot be stored; store its key") from error
+    key, is_shared = reduced[1]
+    return (key,) if is_shared else (key, False)
+
+
+def _give_zone(items: list[Any]) -> ZoneInfo:
+    key, *is_shared = items
+    return ZoneInfo.no_cache(only([key], str)) if is_shared == [False] else ZoneInfo(only(items, str))
 
 
 def _give_zone(items: list[Any]) -> ZoneInfo:
