@@ -58,8 +58,8 @@ def dtype_from(parts: Any) -> "np.dtype[Any]":
         case ["fields", list(fields), int(size), bool(aligned)]:
             names, items, offsets = zip(*fields, strict=True) if fields else ((), (), ())
             formats = [dtype_from(item) for item in items]
-            if any(format_.hasobject for format_ in formats):
-                raise CorruptDataError("a structured dtype cannot have objects")
+            if not size or any(format_.hasobject for format_ in formats):
+                raise CorruptDataError("a structured dtype can neither have objects nor be without bytes")
             layout = {"names": list(names), "formats": formats, "offsets": list(offsets), "itemsize": size}
             found: np.dtype[Any] = np.dtype(layout, align=aligned)  # type: ignore[call-overload]  # a literal is wanted
             return found

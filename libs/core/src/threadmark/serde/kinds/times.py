@@ -88,16 +88,11 @@ def _take_zone(value: ZoneInfo) -> tuple[str] | tuple[str, bool]:
 
 
 def _give_zone(items: list[Any]) -> ZoneInfo:
-    key, *is_shared = items
-    return ZoneInfo.no_cache(only([key], str)) if is_shared == [False] else ZoneInfo(only(items, str))
-
-
-def _give_zone(items: list[Any]) -> ZoneInfo:
-    key = only(items, str)
+    key, shared = exactly(items, str, bool) if len(items) > 1 else (only(items, str), True)
     # zoneinfo sees to this, too; but a name that stored data chose should get nowhere near a file system.
     if not _ZONE_NAME.fullmatch(key) or not {".", ".."}.isdisjoint(key.split("/")):
         raise CorruptDataError(f"{key!r} is not the name of a time zone")
-    return ZoneInfo(key)
+    return ZoneInfo(key) if shared else ZoneInfo.no_cache(key)
 
 
 def _take_struct_time(value: time.struct_time) -> tuple[Any, ...]:
