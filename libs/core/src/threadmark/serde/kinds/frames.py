@@ -78,7 +78,7 @@ def _take_timestamp(value: Any) -> tuple[Any, ...]:
 
 
 def _give_timestamp(moment: Any, zone: Any = None) -> Any:
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
 
     check(_is_numpys(moment, "datetime64") and is_zone(zone))
     value = pd.Timestamp(moment)
