@@ -1,7 +1,7 @@
 """The store operations in SQL. A thread has a small number here, so that its long name stands in one row only."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from threadmark.program import Many, Program, Query
 from threadmark.store import (
@@ -19,15 +19,14 @@ from threadmark.store import (
 )
 from threadmark.text import to_column
 from threadmark_sqlite import sql
+from threadmark_sqlite.adding import admitted, insert, old_headers, remove_checkpoints, twice
 from threadmark_sqlite.columns import (
-    checkpoint_columns,
     checkpoint_row,
     from_blob_column,
     from_id_column,
     from_text_column,
     id_column,
     outline,
-    write_columns,
     write_row,
 )
 
@@ -46,7 +45,7 @@ class SqliteStore(Store):
             if not rows:
                 rows = yield Query(sql.FIND_NEWEST_WITHOUT_HEAD, (thread, namespace))
         else:
-            rows = yield Query(sql.FIND, (thread, namespace, *_twice(checkpoint_id)))
+            rows = yield Query(sql.FIND, (thread, namespace, *twice(checkpoint_id)))
         if not rows:
             return None
         head, epoch, *columns = rows[0]
@@ -95,7 +94,7 @@ class SqliteStore(Store):
         if checkpoint_id is None:
             start = yield Query(sql.CHAIN_START_NEWEST, (thread, namespace))
         else:
-            start = yield Query(sql.CHAIN_START, (thread, namespace, *_twice(checkpoint_id)))
+            start = yield Query(sql.CHAIN_START, (thread, namespace, *twice(checkpoint_id)))
         if not start:
             return []
         number, parent, of_thread = start[0]
@@ -110,26 +109,26 @@ class SqliteStore(Store):
         return self.epoch(thread_id)  # a writing transaction has the database to itself
 
     def add(self, change: Change) -> Program[Added]:
-        thread = yield from _admitted(change)
+        thread = yield from admitted(change)
         if isinstance(thread, Added):
             return thread
-        if (yield from _old_headers(thread.number, change.checkpoints)):
+        if (yield from old_headers(thread.number, change.checkpoints)):
             return Added(thread.epoch, exists=True)
-        replaced_writes = yield from _insert(thread, change)
+        replaced_writes = yield from insert(thread, change)
         return Added(thread.epoch, replaced_writes=replaced_writes)
 
     def replace(self, change: Change) -> Program[Added]:
-        thread = yield from _admitted(change)
+        thread = yield from admitted(change)
         if isinstance(thread, Added):
             return thread
-        old = yield from _old_headers(thread.number, change.checkpoints)
-        keys = [(thread.number, to_column(ns), *_twice(checkpoint_id)) for ns, checkpoint_id in old]
-        yield from _remove_checkpoints(to_column(change.thread_id), keys)
+        old = yield from old_headers(thread.number, change.checkpoints)
+        keys = [(thread.number, to_column(ns), *twice(checkpoint_id)) for ns, checkpoint_id in old]
+        yield from remove_checkpoints(to_column(change.thread_id), keys)
         rows = change.checkpoints
         replaced = any(old.get((row.outline.ns, row.outline.id), row.header) != row.header for row in rows)
         if replaced:
             yield Query(sql.NEXT_EPOCH, (thread.number,))
-        replaced_writes = yield from _insert(thread, change)
+        replaced_writes = yield from insert(thread, change)
         return Added(thread.epoch + replaced, replaced=replaced, replaced_writes=replaced_writes)
 
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
@@ -152,7 +151,7 @@ class SqliteStore(Store):
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         ((number, epoch, _, _),) = yield Query(sql.THREAD, (to_column(thread_id),))
         places = [(number, to_column(ns), checkpoint_id) for ns, checkpoint_id in keys]
-        yield from _remove_checkpoints(to_column(thread_id), [(*place, *_twice(key)) for *place, key in places])
+        yield from remove_checkpoints(to_column(thread_id), [(*place, *twice(key)) for *place, key in places])
         yield Many(sql.REMOVE_WRITES, [(*place, id_column(key)) for *place, key in places])
         yield Many(sql.REMOVE_SEGMENT, [(number, key) for key in segments])
         yield Query(sql.NEXT_EPOCH, (number,))
@@ -191,80 +190,6 @@ class SqliteStore(Store):
         ]
 
 
-class _Thread(NamedTuple):
-    number: int
-    epoch: int
-    live: bool
-
-
-def _admitted(change: Change) -> Program[_Thread | Added]:
-    """The thread that a change goes to, made where it is new; what became of the change where it is refused."""
-    thread_id = to_column(change.thread_id)
-    rows = yield Query(sql.THREAD, (thread_id,))
-    if change.epoch is not None and (not rows or rows[0][1] != change.epoch):
-        return Added(rows[0][1] if rows else 0)
-    if not rows:
-        yield Query(sql.ADD_THREAD, (thread_id, change.now, change.now))
-        rows = yield Query(sql.THREAD, (thread_id,))
-    number, epoch, live, deleted_up_to = rows[0]
-    if deleted_up_to is not None and change.continues and change.continues <= from_text_column(deleted_up_to):
-        known = yield Query(sql.HAS_CHECKPOINT, (number, *_twice(change.continues)))
-        if not known:
-            return Added(epoch, too_late=True)
-    return _Thread(number, epoch, bool(live))
-
-
-def _insert(thread: _Thread, change: Change) -> Program[list[WriteRow]]:
-    """Insert the rows of a change; the writes that took the place of others, with the others' values."""
-    if not thread.live:
-        yield Query(sql.REVIVE_THREAD, (thread.number,))
-    if change.segments:
-        yield Many(sql.ADD_SEGMENT, [(thread.number, key, data) for key, data in change.segments.items()])
-    for row in change.checkpoints:
-        yield Query(sql.ADD_CHECKPOINT, checkpoint_columns(thread.number, row))
-        head = (change.thread_id, row.outline.ns, row.outline.rank)
-        yield Query(sql.ADD_TO_HEAD, tuple(map(to_column, head)))
-    return (yield from _insert_writes(thread.number, change.writes)) if change.writes else []
-
-
-def _remove_checkpoints(thread_id: str, keys: Sequence[tuple[Any, ...]]) -> Program[None]:
-    if keys:
-        yield Query(sql.BEFORE_REMOVAL, (thread_id,))
-        yield Many(sql.REMOVE_CHECKPOINT, keys)
-        yield Query(sql.AFTER_REMOVAL, (thread_id,))
-        yield Query(sql.REMOVE_EMPTY_HEADS, (thread_id,))
-
-
-def _old_headers(thread: int, rows: Sequence[CheckpointRow]) -> Program[dict[Key, bytes]]:
-    """The headers of those checkpoints that are there already."""
-    found: dict[Key, bytes] = {}
-    for row in rows:
-        _, ns, checkpoint_id, *_ = row.outline
-        stored = yield Query(sql.STORED_CHECKPOINT, (thread, to_column(ns), *_twice(checkpoint_id)))
-        found.update(((ns, checkpoint_id), from_blob_column(header)) for (header,) in stored)
-    return found
-
-
-def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[list[WriteRow]]:
-    kept = [write_columns(thread, row) for row in rows if row.idx >= 0]
-    replacing = [(row, write_columns(thread, row)) for row in rows if row.idx < 0]
-    if kept:
-        yield Many(sql.ADD_WRITE, kept)
-    replaced: list[WriteRow] = []
-    for row, columns in replacing:
-        stored = yield Query(sql.STORED_WRITE, columns[:5])
-        replaced += [row._replace(value=from_blob_column(value)) for (value,) in stored]
-    if replacing:
-        yield Many(sql.REPLACE_WRITE, [columns for _, columns in replacing])
-    return replaced
-
-
-def _twice(checkpoint_id: str) -> tuple[str, str]:
-    """An id as the two parameters of a condition that looks for it in two columns."""
-    column = to_column(checkpoint_id)
-    return column, column
-
-
 def _by_namespace(keys: Sequence[Key]) -> Iterable[tuple[str, list[str]]]:
     """The ids of checkpoints, by their namespace."""
     ids: dict[str, list[str]] = {}
@@ -297,7 +222,7 @@ def _clauses(scope: Scope, after: Outline | None) -> tuple[list[str], list[Any]]
         params.append(to_column(scope.ns))
     if scope.checkpoint_id is not None:
         clauses.append(sql.PAGE_WITH_ID)
-        params.extend(_twice(scope.checkpoint_id))
+        params.extend(twice(scope.checkpoint_id))
     if scope.before is not None:
         clauses.append(sql.PAGE_BEFORE)
         params.append(to_column(scope.before))
