@@ -26,6 +26,7 @@ from uuid import UUID, SafeUUID
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import ormsgpack
 import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
 import pydantic
 import pydantic.v1
@@ -154,7 +155,7 @@ EXACT: dict[str, dict[str, Make]] = {
             timezone(timedelta(0), "UTC"),
             timezone(timedelta(hours=1), "UTC+01:00"),
         ],
-        "ZoneInfo": lambda: BERLIN,
+        "ZoneInfo": lambda: [BERLIN, ZoneInfo.no_cache("Europe/Berlin")],
         "struct_time": lambda: time.struct_time((2026, 1, 2, 3, 4, 5, 4, 2, 0, "CET", 3600)),
     },
     "Texts with a meaning": {
@@ -201,6 +202,7 @@ EXACT: dict[str, dict[str, Make]] = {
         "dataclass with InitVar, init=False and __post_init__": lambda: s.Counted(3),
         "dataclass with more attributes": lambda: s.attach(s.Point(1), extra=2),
         "dataclass, subclassed without decorator": lambda: s.attach(s.Plain(1), more=[1]),
+        "dataclass over a slotted one, which hides a slot": lambda: [s.MoreRetries(9), s.Standing(9)],
         "dataclass, generic": lambda: s.Generic1[int](1),
         "dataclass that is a list": lambda: s.PointList("label"),
         "NamedTuple": lambda: s.Pair(1),
@@ -263,6 +265,12 @@ EXACT: dict[str, dict[str, Make]] = {
                 *([("a", [("b", "l", 3)], 2)], [("a", [("b", "q", 3)], 2)]),
             )
         ],
+        "array of long doubles, little- and big-endian": lambda: [
+            np.array([1, 2]).astype(dtype) / 3 for dtype in ("g", ">g", "G", ">G")
+        ],
+        "array, structured, aligned or not": lambda: [
+            np.zeros(2, np.dtype([("a", "i8"), ("b", [("c", "i8")])], align=align)) for align in (True, False)
+        ],
         "array of more than a page": lambda: [
             np.arange(2000.0),
             np.zeros((100, 100), "M8[s]"),
@@ -320,7 +328,10 @@ EXACT: dict[str, dict[str, Make]] = {
                 pd.timedelta_range("1h", periods=3, freq="2h"),
             ]
         ),
-        "DataFrame with MultiIndex": lambda: pd.DataFrame({"a": [1, 2], "b": [3, 4]}).set_index(["a", "b"]),
+        "DataFrame with MultiIndex": lambda: [
+            pd.DataFrame({"a": [1, 2], "b": [3, 4]}).set_index(["a", "b"]),
+            pd.MultiIndex([[1, 2], ["x", "y"]], [[0, 1], [1, 0]], names=["a", None], sortorder=0),
+        ],
         "DataFrame without columns": lambda: pd.DataFrame(index=[1, 2]),
     },
     "Exceptions": {
@@ -332,8 +343,18 @@ EXACT: dict[str, dict[str, Make]] = {
             SyntaxError("bad", ("file", 1, 2, "text", 1, 3)),
             ImportError("no", name="m", path="p"),
         ],
+        "OSError whose fields are None or were never set": lambda: [
+            OSError(2, None),
+            OSError(None, None),
+            OSError(),
+            OSError("text"),
+            s.attach(OSError(2, "text"), filename=None),
+            BlockingIOError(11, "busy", 7),
+            s.attach(OSError(), characters_written=3),
+        ],
         "StopIteration, SystemExit, KeyError": lambda: [
             StopIteration(1),
+            StopIteration(),
             SystemExit(3),
             s.MissingKeyError("k"),
         ],
@@ -418,9 +439,21 @@ def _masked_with_notes() -> Any:
     return found
 
 
-def _zone_from_file() -> ZoneInfo:
+def _zone_from_file(key: str | None = None) -> ZoneInfo:
     with importlib.resources.files("tzdata.zoneinfo").joinpath("UTC").open("rb") as file:
-        return ZoneInfo.from_file(file)
+        return ZoneInfo.from_file(file, key)
+
+
+def _chain(maps: Any) -> ChainMap[Any, Any]:
+    chain: ChainMap[Any, Any] = ChainMap()
+    chain.maps = maps
+    return chain
+
+
+def _twice() -> Any:
+    value = s.MoreRetries(9)
+    s.Retries.__dict__["retries"].__set__(value, 4)
+    return value
 
 
 def _debug_pattern() -> re.Pattern[str]:
@@ -467,6 +500,13 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "defaultdict of a function": (lambda: defaultdict(lambda: 1), "or another class of data as its factory"),
     "MappingProxyType of what is refused": (lambda: types.MappingProxyType(UserDict()), "make the class a dataclass"),
     "ChainMap with attributes": (lambda: s.attach(ChainMap({"a": 1}), note=1), "with attributes of its own"),
+    "ChainMap of other than mappings": (lambda: _chain([[1]]), "whose maps are not a list of mappings"),
+    "ChainMap of no maps": (lambda: _chain([]), "whose maps are not a list of mappings"),
+    "ChainMap of a tuple of maps": (lambda: _chain(({},)), "whose maps are not a list of mappings"),
+    "MappingProxyType of other than a mapping": (
+        lambda: types.MappingProxyType[Any, Any]("abc"),  # type: ignore[arg-type]  # Python takes it
+        "a mappingproxy of a str",
+    ),
     "networks with attributes": (
         lambda: s.attach(ipaddress.ip_network("10.0.0.0/8"), note=1),
         "with attributes of its own ('note')",
@@ -475,10 +515,25 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "masked arrays with what numpy hands on": (_masked_with_notes, "with attributes of its own"),
     "ZoneInfo from a file": (
         _zone_from_file,
-        "a ZoneInfo without a key",
+        "a ZoneInfo that was made from a file",
     ),
+    "ZoneInfo from a file, with a key": (
+        lambda: _zone_from_file("Europe/Berlin"),
+        "a ZoneInfo that was made from a file",
+    ),
+    "timezone of a subclass of timedelta": (lambda: timezone(s.Span(hours=1)), "a timezone whose offset is a Span"),
+    "patterns of a subclass of str": (lambda: re.compile(s.Text("a+")), "a pattern of a Text, not of a str"),
     "patterns with re.DEBUG": (_debug_pattern, "loading it would print"),
     "Fraction of more than 65536 bits": (lambda: Fraction(1 << 70_000, 3), "more than 65536 bits"),
+    "Fraction of other than int": (
+        lambda: Fraction(np.int64(1), np.int64(3)),  # type: ignore[call-overload]  # Python takes them
+        "make it of int(...)",
+    ),
+    "numpy records": (lambda: np.zeros(1, [("a", "i4")]).view(np.recarray)[0], "a numpy record cannot be stored"),
+    "numpy arrays of records": (
+        lambda: np.zeros(1, [("a", "i4")]).view(np.recarray).view(np.ndarray),
+        "a numpy dtype of record, with fields, cannot be stored",
+    ),
     "subclasses of numpy arrays": (lambda: np.zeros(1).view(np.recarray), "not a kind of value"),
     "numpy arrays of variable-width text": (
         lambda: np.array(["a"], dtype=np.dtypes.StringDType()),
@@ -487,6 +542,10 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "structured numpy arrays with objects": (
         lambda: np.zeros(1, dtype=[("a", object)]),
         "a structured numpy array with objects or titles",
+    ),
+    "pandas values with attributes": (
+        lambda: s.attach(pd.Series([1]), note=1),
+        "a pandas Series with attributes of its own (note)",
     ),
     "pandas columns of other extension dtypes": (
         lambda: pd.Series(pd.period_range("2026", periods=1, freq="D")),
@@ -508,7 +567,15 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "generic models of pydantic.v1": (lambda: s.FirstBox[int](item=1), "derive a class with a name of its own"),
     "exceptions that only their class can make": (s.unbuildable, "made by running the class; store its text"),
     "msgpack.Timestamp": (lambda: Timestamp(1), "not a kind of value"),
+    "ormsgpack.Ext": (lambda: ormsgpack.Ext(84, b"t"), "only Ext itself can make one"),
+    "ormsgpack.Fragment": (lambda: ormsgpack.Fragment(b"\x01"), "only Fragment itself can make one"),
+    "enums that are not among their class's members": (
+        lambda: s.attach(object.__new__(s.Rights), _name_=None, _value_=8),
+        "is not one of its members",
+    ),
     "models with slots of their own": (s.SlottedModel, "make them private attributes"),
+    "objects with two attributes of one name": (_twice, "two attributes named 'retries'"),
+    "objects with another __dict__": (lambda: s.OpenDict(a=1), "whose __dict__ is a OpenDict"),
     "objects that hide their __dict__": (lambda: s.Hiding(1), "register it with functions of its own"),
     "attributes whose name is no text": (_misnamed, "cannot be stored under the name 7, which is not a str"),
 }

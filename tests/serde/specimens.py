@@ -233,6 +233,38 @@ class Root(RootModel[list[int]]):
     pass
 
 
+@dataclass(slots=True)
+class Retries:
+    retries: int = 1
+
+
+@dataclass
+class MoreRetries(Retries):
+    """Its class attribute hides its base's slot."""
+
+    retries: int = 3
+
+
+class Standing(Retries):
+    """Its property stands for the slot that it hides."""
+
+    @property
+    def retries(self) -> int:
+        return 2 * int(Retries.__dict__["retries"].__get__(self))
+
+    @retries.setter
+    def retries(self, count: int) -> None:
+        Retries.__dict__["retries"].__set__(self, count)
+
+
+class OpenDict(dict[str, Any]):
+    """The well-known dictionary whose keys are its attributes."""
+
+    def __init__(self, **items: Any) -> None:
+        super().__init__(items)
+        self.__dict__ = self
+
+
 class Box(BaseModel, Generic[T]):
     item: T
 

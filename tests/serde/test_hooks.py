@@ -266,8 +266,9 @@ def test_the_name_of_a_zone_opens_no_file(name: str, tmp_path: Any) -> None:
     moments = [ExtType(84, packb(["Ynumpy:ndarray", "<M8[us]", "C"])), [1], bytes(8)]
     named = [ExtType(84, b"Z"), zone]
     clock = [2026, 1, 2, 3, 4, 5, 6]
-    bad: list[Any] = [named]
-    for each in (zone, named):
+    beside = [*named, False]
+    bad: list[Any] = [named, beside]
+    for each in (zone, named, beside):
         bad += [
             [ExtType(84, packb(["Vpandas:Timestamp"])), moment, each],
             [ExtType(84, packb(["Vpandas:DatetimeIndex"])), ["zoned", moments, each], None, None],

@@ -182,7 +182,7 @@ CONFUSED = [
     ],
     *[
         ("r", 0, "a", 1),
-        ("a", "w", 4, b"abcd"),
+        ("a", "z", 4, b"abcd"),
         ("a", "B", 1, HUGE),
         ("p", b"a"),
         ("R", 5, 0),
@@ -193,6 +193,8 @@ CONFUSED = [
         ("8", b"1"),
         ("Z", "../../etc/passwd"),
         ("Z", HUGE),
+        ("Z", "Europe/Berlin", 0),
+        ("Z", "../../etc/passwd", False),
         ("T", 1),
         ("T", 2026, 1, 2, 3, 4, 5, 6, "UTC"),
     ],
@@ -226,6 +228,23 @@ def test_content_of_another_type_is_never_converted(name: str, content: Any) -> 
         content = None
     with pytest.raises(CorruptDataError):
         Serde().loads_typed(crafted(f"Bserde.specimens:{name}", content))
+
+
+def test_a_structured_dtype_without_bytes_is_corrupt() -> None:
+    """None is stored; an array of it could be of any length."""
+    details = (["fields", [], 0, False], "C")
+    with pytest.raises(CorruptDataError):
+        Serde().loads_typed(crafted("Ynumpy:ndarray", [2**40], b"", details=details))
+
+
+@pytest.mark.parametrize("order", [True, 0.0, "0", [0]])
+def test_the_order_of_a_multiindex_is_a_number(order: Any) -> None:
+    levels = [ExtType(84, packb(["Vpandas:RangeIndex"])), 0, 1, 1, None]
+    codes = [ExtType(84, packb(["Ynumpy:ndarray", "|i1", "C"])), [1], b"\0"]
+    serde = Serde()
+    assert serde.loads_typed(crafted("Vpandas:MultiIndex", [levels], [codes], [None], 0)).sortorder == 0
+    with pytest.raises(CorruptDataError):
+        serde.loads_typed(crafted("Vpandas:MultiIndex", [levels], [codes], [None], order))
 
 
 @pytest.mark.parametrize("shape", [[2**62, 2**62], [-1], [3], ["a"], [2**63]])

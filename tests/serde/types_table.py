@@ -38,7 +38,8 @@ where it is hashable.
   not only inside a function. With `Serde(allow=[...])` that lists its classes it is made.
 * What is not part of a value: an exception's traceback and AttributeError's `obj`; `__orig_class__`, which
   typing leaves on instances of generic classes; whether an array was read-only or a view.
-* Not noticed at put: an `ormsgpack.Ext` inside a value, that package's own envelope. Loading the value is an error.
+* An attribute is stored for the place in which it is: a slot or the instance's dictionary. Where a value has something
+  in two places of one name, or in one that cannot be found, it is refused.
 * A pydantic secret is stored as it is; turn on encryption if the database is not trusted with it.
 * A class that has changed: a new field takes its default. Where fields were removed or renamed, say what is
   meant: `threadmark.serde.register(TheClass, upgrade=lambda old: {{"total": old["count"]}})`. A class that

@@ -7,7 +7,16 @@ from threadmark.errors import SerializationError
 from threadmark.serde.buffers import holds_stowaway, may_hold_buffer
 from threadmark.serde.plan import Shape, Take
 from threadmark.serde.plans import Plans
-from threadmark.serde.wire import NEVER_ASKED_ABOUT, NeedsSlowWayError, fast_mark, mark, new_pack, pack_fast
+from threadmark.serde.wire import (
+    NEVER_ASKED_ABOUT,
+    NeedsSlowWayError,
+    fast_mark,
+    mark,
+    may_hold_envelope,
+    new_pack,
+    no_envelope_found,
+    pack_fast,
+)
 
 # Sets are sorted by the encodings of their members, each by a packer of its own inside the running one: this
 # bound keeps the C stack small where every other bound would multiply.
@@ -23,10 +32,21 @@ def encode(value: Any, plans: Plans) -> tuple[bytes, bool]:
     except NeedsSlowWayError:
         pass
     else:
-        if not may_hold_buffer(encoded) or not holds_stowaway([value, *encoder.open_states()]):
+        is_suspicious = may_hold_envelope()
+        if not is_suspicious and not may_hold_buffer(encoded):
             return encoded, bool(encoder.states)
+        if not holds_stowaway([value, *encoder.open_states()]):
+            if is_suspicious:
+                no_envelope_found()
+            return encoded, bool(encoder.states)
+    if encoder.failures:
+        raise encoder.failures.pop()
     encoder = Encoder(plans, mark)
-    encoded = new_pack(encoder.write, surrogates=True)(value)
+    try:
+        encoded = new_pack(encoder.write, surrogates=True)(value)
+    finally:
+        # An error leads back here through its traceback, and would keep the value until the collector came.
+        encoder.failures.clear()
     if not holds_stowaway([value, *encoder.open_states()]):
         return encoded, bool(encoder.states)
     return new_pack(_shielded(plans), surrogates=True)(held(value)), True
@@ -81,15 +101,17 @@ class Encoder:
 
     def __init__(self, plans: Plans, new_mark: Callable[[bytes], Any], order: "_Order | None" = None) -> None:
         self.states: list[list[Any]] = []
+        self.failures: list[BaseException] = []
+        """What `write` raised: ormsgpack says that it raised, and drops it."""
         self._opaque: set[int] = set()
-        writing = _writing(plans, new_mark, order, self.states, self._opaque)
+        writing = _writing(plans, new_mark, order, self.states, self.failures, self._opaque)
         next(writing)
         self.write = writing.send
         """What the packer asks for a value's mark and state, which is all there is to it for the packer."""
 
     def open_states(self) -> list[list[Any]]:
-        """The states that have values of the user's in them."""
-        return [items for items in self.states if id(items[0]) not in self._opaque]
+        """The states that have values of the user's in them, without their marks."""
+        return [items[1:] for items in self.states if id(items[0]) not in self._opaque]
 
 
 def _writing(
@@ -97,6 +119,7 @@ def _writing(
     new_mark: Callable[[bytes], Any],
     order: "_Order | None",
     states: list[list[Any]],
+    failures: list[BaseException],
     opaque: set[int],
 ) -> Generator[list[Any], Any, None]:
     """Sent a value, yields its mark and state.
@@ -115,7 +138,11 @@ def _writing(
         except KeyError:
             take = None
         # Not in the handler: a refusal would be shown as if it came of the other error.
-        items = (take or writers.new(cls))(value)
+        try:
+            items = (take or writers.new(cls))(value)
+        except BaseException as error:
+            failures.append(error)
+            raise
         shape = items[0]
         try:
             items[0] = mark_of[shape]
@@ -184,7 +211,7 @@ def _shielded(plans: Plans) -> Callable[[Any], Any]:
 
 def held(value: Any) -> Any:
     """What the packer may have in place of a value."""
-    return Held(value) if type(value) in _HELD_BACK else value
+    return Held(value) if type(value) in _ENTERED or type(value) in NEVER_ASKED_ABOUT else value
 
 
-_HELD_BACK = NEVER_ASKED_ABOUT | {list, dict}
+_ENTERED = frozenset({list, dict})

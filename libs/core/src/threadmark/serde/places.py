@@ -17,11 +17,13 @@ _LONGEST_PLACE = 200
 
 def where_unstorable(value: Any, plans: Plans) -> SerializationError | PlacedError | None:
     """The error of the first part that has no writer, with its place."""
-    ahead: list[tuple[str, int, Any]] = [("", 0, value)]
+    ahead: list[tuple[str, int, Any, type | None]] = [("", 0, value, None)]
     while ahead:
-        place, depth, part = ahead.pop()
+        place, depth, part, encoded = ahead.pop()
         if depth > DEEPEST:
             problem = f"nested deeper than {DEEPEST} levels, or containing itself; that cannot be stored"
+            if encoded is not None:
+                problem += f"; the function that was registered to encode {encoded.__qualname__} made part of it"
             return SerializationError(problem, _shortened(place))
         try:
             parts = _parts(part, plans)
@@ -29,7 +31,9 @@ def where_unstorable(value: Any, plans: Plans) -> SerializationError | PlacedErr
             return error.at(place) if place else error
         except Exception as error:  # noqa: BLE001 - a registered class's own function may raise anything
             return SerializationError(f"{type(part).__qualname__} cannot be stored: {error}", place)
-        ahead += [(_joined(place, step), depth + 1, inner) for step, inner in reversed(parts)]
+        if plans.encodes(type(part)):
+            encoded = type(part)
+        ahead += [(_joined(place, step), depth + 1, inner, encoded) for step, inner in reversed(parts)]
     return None
 
 

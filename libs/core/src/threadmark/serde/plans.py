@@ -3,6 +3,7 @@
 The order of the families is the order of preference: an enum that is also an int is an enum.
 """
 
+import threading
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ from threadmark.serde.refusals import refusal
 from threadmark.serde.registry import Registered, Registry
 from threadmark.serde.wire import unpack
 
+# Each is a packer in a packer, on the C stack.
+DEEPEST_ENCODES = 64
 _REGISTERED = "="
 _MOST_KEPT = 32 * 1024 * 1024  # bytes that readers may take, roughly:
 _READER_COST = 3000  # so many each,
@@ -103,12 +106,22 @@ class Plans:
             return take
         registered = self._registry.of_class(cls)
         name = registered.name if registered else canonical_name(cls)
+        if self._registry.of_name(name) is not registered:
+            raise SerializationError(
+                f"a {cls.__qualname__} cannot be stored: {name!r} was registered as the name of another class, or of a "
+                f"later {cls.__qualname__}, and that is what would be loaded"
+            )
         kept = self._writers.get(name)
         if kept and kept.cls is cls and kept.registered is registered and (registered or found_under(name) is cls):
             return kept.take
         take = self._new_writer(cls, registered)
         self._writers[name] = _Writer(cls, registered, take)
         return take
+
+    def encodes(self, cls: type) -> bool:
+        """Whether values of this class are taken apart by a function that was registered."""
+        registered = self._registry.of_class(cls)
+        return registered is not None and registered.encode is not None
 
     def reader(self, payload: bytes) -> Reader:
         """How to read the array that a mark announces."""
@@ -135,7 +148,7 @@ class Plans:
 
     def _new_writer(self, cls: type, registered: Registered | None) -> Take:
         if registered and registered.encode:
-            return _encoding(registered.encode, Definer(cls, _REGISTERED + registered.name).shape())
+            return _encoding(registered, Definer(cls, _REGISTERED + registered.name).shape())
         family = self._family(cls)
         if family is None:
             raise refusal(cls)
@@ -205,8 +218,37 @@ def _kind_writer(kind: Kind) -> Take:
     return lambda value: [shape, *take(value)]
 
 
-def _encoding(encode: Callable[[Any], Any], shape: Shape) -> Take:
-    return lambda value: [shape, encode(value)]
+class _Running(threading.local):
+    """How many functions of registered classes are at work in this thread, each called by the one before."""
+
+    depth = 0
+
+
+_RUNNING = _Running()
+
+
+def is_inside_encode() -> bool:
+    """Whether a registered class's function is what has called the serializer."""
+    return _RUNNING.depth > 0
+
+
+def _encoding(registered: Registered, shape: Shape) -> Take:
+    encode: Any = registered.encode
+
+    def take(value: Any) -> list[Any]:
+        if _RUNNING.depth >= DEEPEST_ENCODES:
+            raise SerializationError(
+                f"the function that was registered to encode {registered.cls.__qualname__} ({registered.name!r}) calls "
+                f"the serializer for values that lead to it again, {DEEPEST_ENCODES} times deep; return the parts of a "
+                "value as they are: the serializer encodes them"
+            )
+        _RUNNING.depth += 1
+        try:
+            return [shape, encode(value)]
+        finally:
+            _RUNNING.depth -= 1
+
+    return take
 
 
 def _decoding(decode: Callable[[Any], Any]) -> Give:

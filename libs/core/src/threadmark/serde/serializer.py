@@ -8,7 +8,7 @@ from threadmark.serde.classes import Classes
 from threadmark.serde.decoder import decode, decode_plain
 from threadmark.serde.encoder import encode
 from threadmark.serde.places import where_unstorable
-from threadmark.serde.plans import Plans
+from threadmark.serde.plans import Plans, is_inside_encode
 from threadmark.serde.registry import DEFAULT, Registry
 
 NONE, PLAIN, TYPED = "n", "m", "t"
@@ -68,7 +68,9 @@ class Serde:
         try:
             encoded, typed = encode(obj, self._plans)
         except Exception as error:
-            found = where_unstorable(obj, self._plans)
+            # Whoever called the function that called this looks for the place; to look here too would take twice as
+            # long for each call in a call.
+            found = None if is_inside_encode() else where_unstorable(obj, self._plans)
             if found is None and isinstance(error, PlacedError):
                 raise
             raise found or SerializationError(f"it cannot be stored: {error}") from error

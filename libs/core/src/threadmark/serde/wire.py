@@ -11,21 +11,27 @@ from typing import Any, TypeAlias
 import msgpack
 
 from threadmark.serde.announced import check_complete
+from threadmark.serde.envelopes import Instances
 
 try:
     import ormsgpack
 except ImportError:
     _HAS_FAST = False
+    _ENVELOPES: dict[Any, tuple[Any, ...]] = {}
 else:
     _HAS_FAST = True
+    # Fragment is younger than what is required of ormsgpack.
+    _ENVELOPES = {ormsgpack.Ext: (0, b"")}
+    if hasattr(ormsgpack, "Fragment"):
+        _ENVELOPES[ormsgpack.Fragment] = (b"\xc0",)
 
 # The one extension type in stored values: it announces a typed array.
 MARK_CODE = 84
 
 Pack: TypeAlias = Callable[[Any], bytes]
 
-# What msgpack's packer writes without asking although it would come back as something else.
-NEVER_ASKED_ABOUT: frozenset[type] = frozenset({bytearray, memoryview, msgpack.ExtType, msgpack.Timestamp})
+# What one of the packers writes without asking although it would come back as something else.
+NEVER_ASKED_ABOUT = frozenset({bytearray, memoryview, msgpack.ExtType, msgpack.Timestamp, *_ENVELOPES})
 
 
 class NeedsSlowWayError(Exception):
@@ -62,8 +68,23 @@ def unpack(encoded: bytes, read_array: Callable[[list[Any]], Any], read_extensio
 
 
 def fast_mark(payload: bytes) -> Any:
-    """A mark for `pack_fast`."""
-    return ormsgpack.Ext(MARK_CODE, payload) if _HAS_FAST else None
+    """A mark for `pack_fast`. They are kept, so that it is known how many there are."""
+    found = _FAST_MARKS.get(payload)
+    if found is None and _HAS_FAST:
+        if len(_FAST_MARKS) >= _MOST_MARKS:
+            _FAST_MARKS.clear()
+        found = _FAST_MARKS.setdefault(payload, ormsgpack.Ext(MARK_CODE, payload))
+    return found
+
+
+def may_hold_envelope() -> bool:
+    """Whether `pack_fast` may have been given an envelope of ormsgpack's, which it writes without asking."""
+    return _INSTANCES.may_be_more_than(len(_FAST_MARKS))
+
+
+def no_envelope_found() -> None:
+    """What to say where it was not so."""
+    _INSTANCES.were_not_found()
 
 
 def pack_fast(value: Any, write: Callable[[Any], Any]) -> bytes:
@@ -91,6 +112,10 @@ def unpack_fast(encoded: bytes) -> Any:
     return value
 
 
+_FAST_MARKS: dict[bytes, Any] = {}
+_MOST_MARKS = 10_000
+_INSTANCES = Instances(_ENVELOPES)
+_INSTANCES.count()
 _END_NUMBER = 0x7468726561646D6B
 _END = b"\xcf" + _END_NUMBER.to_bytes(8, "big")
 _ASK_ABOUT = (

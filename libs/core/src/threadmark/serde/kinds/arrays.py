@@ -113,8 +113,18 @@ def _fill_value(array: Any) -> "np.ndarray[Any, Any] | None":
     import numpy as np
 
     own, usual = (np.asarray(each.fill_value) for each in (array, type(array)(array.data)))
-    is_usual = own.dtype == usual.dtype and own.dtype.char == usual.dtype.char and own.tobytes() == usual.tobytes()
-    return None if is_usual else own
+    if _are_one(own, usual):
+        return None
+    if not _are_one(own, np.asarray(type(array)(array.data, fill_value=own).fill_value)):
+        raise SerializationError("a masked array whose fill value numpy does not take as it is cannot be stored")
+    return own
+
+
+def _are_one(value: Any, other: Any) -> bool:
+    """Whether two arrays without dimensions hold one value."""
+    if value.dtype != other.dtype or c_types(value.dtype) != c_types(other.dtype):
+        return False
+    return bool(value[()] is other[()] if value.dtype.hasobject else _content(value, "C") == _content(other, "C"))
 
 
 class Scalars(Family):
@@ -140,6 +150,8 @@ class Scalars(Family):
                 return lambda scalar: [shape, str.__str__(scalar)]
             return lambda scalar: [shape, bytes.__getitem__(scalar, slice(None))]
         shapes = _shapes_by_dtype(define)
+        if issubclass(cls, np.void) and cls is not np.void:
+            raise SerializationError(f"a numpy {cls.__name__} cannot be stored; store its items, as a tuple")
         if issubclass(cls, np.void):
             return lambda scalar: [shapes[scalar.dtype, c_types(scalar.dtype), "C"], _content(scalar, "C")]
         # The class says which C type it is.
@@ -230,7 +242,8 @@ def _used(dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
         field, offset = known[name]
         used[offset : offset + field.itemsize] |= _used(field)
     if dtype.char in _LONG_DOUBLES and np.finfo(np.longdouble).nmant == _MANTISSA_OF_TEN_BYTES:
-        used.reshape(-1, np.dtype(np.longdouble).itemsize)[:, 10:] = False
+        unused = slice(None, -10) if dtype.byteorder == ">" else slice(10, None)
+        used.reshape(-1, np.dtype(np.longdouble).itemsize)[:, unused] = False
     return used
 
 

@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from array import array
+from array import array, typecodes
 from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from types import MappingProxyType, SimpleNamespace
@@ -15,7 +15,7 @@ from threadmark.serde.lookup import attribute
 from threadmark.serde.plan import Kind, exactly, only
 
 # The width of array's type codes differs between platforms, so the stored width is compared before the bytes are used.
-_ARRAY_CODES = frozenset("bBuhHiIlLqQfd")
+_ARRAY_CODES = frozenset(typecodes)
 _CHAIN = Attributes(ChainMap)
 
 
@@ -26,7 +26,7 @@ def _take_array(value: "array[Any]") -> tuple[str, int, bytes]:
 def _give_array(items: list[Any]) -> "array[Any]":
     code, width, content = exactly(items, str, int, bytes)
     if code not in _ARRAY_CODES:
-        raise CorruptDataError("a stored array is not one")
+        raise CorruptDataError(f"a stored array is of a type that this Python does not have ({code[:1]!r})")
     found: array[Any] = array(code)
     if found.itemsize != width:
         raise SerializationError(f"array({code!r}) was stored with {width} bytes an item; here it has {found.itemsize}")
@@ -62,7 +62,7 @@ def give_deque(items: list[Any]) -> deque[Any]:
 
 def _with_attributes(letter: str, cls: type, give: Callable[[dict[Any, Any]], Any]) -> Kind:
     """A kind of dictionary written in Python's way: its instances have room for attributes."""
-    attributes = Attributes(cls)
+    attributes = Attributes(cls, cls)
 
     def take(value: Any) -> tuple[Any, ...]:
         content = dict(value.items())
@@ -87,15 +87,27 @@ def _is_mapping(value: object) -> bool:
 
 
 def _take_chain(value: ChainMap[Any, Any]) -> list[Any]:
-    if _CHAIN.read(value).keys() != {"maps"}:
+    own = _CHAIN.read(value)
+    maps = own.pop("maps", None)
+    if own:
         raise SerializationError("a ChainMap with attributes of its own cannot be stored")
-    return value.maps
+    if type(maps) is not list or not maps or not all(map(_is_mapping, maps)):
+        raise SerializationError("a ChainMap whose maps are not a list of mappings cannot be stored")
+    return maps
 
 
 def _give_chain(items: list[Any]) -> ChainMap[Any, Any]:
     if not all(map(_is_mapping, items)):
         raise CorruptDataError("a stored ChainMap has something else among its maps")
     return ChainMap(*items)
+
+
+def _take_proxy(value: MappingProxyType[Any, Any]) -> list[Any]:
+    # What a proxy shows cannot be asked for, and its own methods are those of what it shows.
+    (shown,) = found = gc.get_referents(value)
+    if not _is_mapping(shown):
+        raise SerializationError(f"a mappingproxy of a {type(shown).__qualname__}, not of a mapping, cannot be stored")
+    return found
 
 
 def _give_proxy(items: list[Any]) -> MappingProxyType[Any, Any]:
@@ -127,8 +139,7 @@ KINDS = (
     _with_attributes("o", OrderedDict, OrderedDict),
     _with_attributes("n", Counter, _give_counter),
     Kind("h", ChainMap, _take_chain, _give_chain),
-    # What a proxy shows cannot be asked for, and its own methods are those of what it shows.
-    Kind("m", MappingProxyType, gc.get_referents, _give_proxy),
+    Kind("m", MappingProxyType, _take_proxy, _give_proxy),
     Kind("N", SimpleNamespace, lambda value: (value.__dict__,), _give_namespace),
     Kind("r", range, lambda value: (value.start, value.stop, value.step), _give_range),
     Kind("l", slice, lambda value: (value.start, value.stop, value.step), _give_slice),

@@ -11,15 +11,19 @@ _PLAIN_KINDS = frozenset("biufcmMOSUV")
 
 
 def c_types(dtype: "np.dtype[Any]") -> str:
-    """What equality does not look at: which of the C types of one width it is, here or in the fields, and metadata."""
+    """What equality does not look at: which of the C types of one width it is, here or in the fields; whether these
+    are aligned; metadata; and which class its items have.
+    """
     if dtype.metadata:
         raise SerializationError("a numpy dtype with metadata cannot be stored")
+    if (dtype.names is not None or dtype.char == "V") and dtype.type.__name__ != "void":
+        raise SerializationError(f"a numpy dtype of {dtype.type.__name__}, with fields, cannot be stored")
     if dtype.base is not dtype:
         return c_types(dtype.base)
     if dtype.names is None:
         return dtype.char
     fields: Any = dtype.fields
-    return "".join([c_types(fields[name][0]) for name in dtype.names])
+    return "|" * dtype.isalignedstruct + "".join([c_types(fields[name][0]) for name in dtype.names])
 
 
 def dtype_parts(dtype: "np.dtype[Any]") -> Any:
@@ -30,8 +34,10 @@ def dtype_parts(dtype: "np.dtype[Any]") -> Any:
         # Titles would be further keys beside the names.
         known: Any = dtype.fields
         fields = [[name, dtype_parts(known[name][0]), known[name][1]] for name in dtype.names]
-        if dtype.hasobject or len(known) > len(dtype.names):
-            raise SerializationError("a structured numpy array with objects or titles cannot be stored")
+        if dtype.hasobject or len(known) > len(dtype.names) or not dtype.itemsize:
+            raise SerializationError(
+                "a structured numpy array with objects or titles, or without bytes, cannot be stored"
+            )
         return ["fields", fields, dtype.itemsize, dtype.isalignedstruct]
     if dtype.subdtype is not None:
         item, shape = dtype.subdtype
@@ -52,8 +58,8 @@ def dtype_from(parts: Any) -> "np.dtype[Any]":
         case ["fields", list(fields), int(size), bool(aligned)]:
             names, items, offsets = zip(*fields, strict=True) if fields else ((), (), ())
             formats = [dtype_from(item) for item in items]
-            if any(format_.hasobject for format_ in formats):
-                raise CorruptDataError("a structured dtype cannot have objects")
+            if not size or any(format_.hasobject for format_ in formats):
+                raise CorruptDataError("a structured dtype can neither have objects nor be without bytes")
             layout = {"names": list(names), "formats": formats, "offsets": list(offsets), "itemsize": size}
             found: np.dtype[Any] = np.dtype(layout, align=aligned)  # type: ignore[call-overload]  # a literal is wanted
             return found

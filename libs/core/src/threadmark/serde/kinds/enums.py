@@ -29,11 +29,17 @@ class Enums(Family):
             name = member._name_
             if members.get(name) is member:
                 return [shapes[name]]
-            if not isinstance(member, Flag):
+            # Combinations are made when they are first asked for, and kept under their numbers.
+            value = member._value_
+            if (
+                type(value) is not int
+                or not isinstance(member, Flag)
+                or cls._value2member_map_.get(value) is not member
+            ):
                 raise SerializationError(f"this value of {cls.__qualname__} is not one of its members")
             if refuse_combinations:
                 raise refuse_combinations
-            return [shapes[None], member._value_]
+            return [shapes[None], value]
 
         return take
 

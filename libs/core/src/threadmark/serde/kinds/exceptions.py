@@ -7,37 +7,20 @@ stored. A class whose objects no builtin can make is refused at put.
 
 import builtins
 import operator
+import types
 from collections.abc import Callable
 from functools import partial
+from itertools import chain, combinations
 from typing import Any, TypeAlias
 
-from threadmark.errors import CorruptDataError
+from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.attributes import Attributes, checked_state
 from threadmark.serde.plan import Definer, Family, Give, Stored, Take
 from threadmark.serde.refusals import refusal
 
-# Fields that builtin exceptions keep outside of `args` and `__dict__`. AttributeError's `obj` is left out: it
-# is whatever object lacked the attribute, not data of the error.
-_FIELDS: dict[type[BaseException], tuple[str, ...]] = {
-    OSError: ("errno", "strerror", "filename", "filename2"),
-    BlockingIOError: ("characters_written",),
-    ImportError: ("name", "path", "msg"),
-    SyntaxError: (
-        "msg",
-        "filename",
-        "lineno",
-        "offset",
-        "text",
-        "end_lineno",
-        "end_offset",
-        "print_file_and_line",
-    ),
-    StopIteration: ("value",),
-    SystemExit: ("code",),
-    UnicodeError: ("encoding", "object", "start", "end", "reason"),
-    NameError: ("name",),
-    AttributeError: ("name",),
-}
+# Whatever object lacked the attribute is not data of the error.
+_NOT_STORED = frozenset({(AttributeError, "obj")})
+_SHOWN = ("errno", "strerror", "filename", "filename2")
 
 # Set as a number, which anything with an `__index__` would be asked for.
 _NUMBERS = frozenset({"characters_written", "start", "end"})
@@ -51,6 +34,7 @@ _CAUSES: tuple[Any, ...] = tuple(
 _MESSAGE: Any = vars(BaseExceptionGroup)["message"]
 _EXCEPTIONS: Any = vars(BaseExceptionGroup)["exceptions"]
 _USUAL_PLACE = 1
+_IN_C = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 # The fields of an exception that its arguments do not say; an empty exception with these arguments and fields.
 _Fields: TypeAlias = Callable[[Any, list[Any]], dict[str, Any]]
@@ -84,7 +68,7 @@ class Exceptions(Family):
     def writer(self, define: Definer) -> Take:
         """Arguments, the builtin's fields, attributes, cause, context, whether the context is suppressed."""
         cls = define.cls
-        shape, read = define.shape(), Attributes(cls).read_storable
+        shape, read = define.shape(), Attributes(cls, _builtin(cls)).read_storable
         fields = _group_fields if _is_group(cls) else _fields(cls)
 
         def take(error: BaseException) -> list[Any]:
@@ -100,7 +84,7 @@ class Exceptions(Family):
     def reader(self, stored: Stored) -> Give:
         """Made by the builtin's `__new__`, filled by the interpreter's descriptors."""
         cls = stored.cls
-        new, write = _maker(cls), Attributes(cls).write
+        new, write = _maker(cls), Attributes(cls, _builtin(cls)).write
 
         def give(items: list[Any]) -> BaseException:
             args, own, state, *causes = items
@@ -125,16 +109,21 @@ def _maker(cls: type) -> _Maker:
 
 
 def _new_of(cls: type) -> _Maker:
-    builtin, names = _builtin(cls), frozenset(_field_names(cls))
+    builtin, members = _builtin(cls), _members(cls)
 
     def new(_: list[Any], own: dict[str, Any]) -> BaseException:
-        if not own.keys() <= names:
-            raise CorruptDataError("a stored exception is not one")
+        if unknown := own.keys() - members.keys():
+            raise CorruptDataError(
+                f"a stored {builtin.__name__} has a field that it does not have here: {min(unknown)}"
+            )
         error: BaseException = builtin.__new__(cls)
+        if issubclass(builtin, StopIteration):
+            # The interpreter takes its value unasked where it ends a generator, and would crash if none was ever set.
+            own = {"value": None, **own}
         for name, value in own.items():
             if name in _NUMBERS and type(value) is not int:
                 raise CorruptDataError(f"the {name} of a stored exception is not a number")
-            getattr(builtin, name).__set__(error, value)
+            members[name].__set__(error, value)
         return error
 
     return new
@@ -150,10 +139,31 @@ def _new_group(cls: Any, args: list[Any], own: dict[str, Any]) -> BaseException:
 
 
 def _fields(cls: type) -> _Fields:
-    builtin, names = _builtin(cls), _field_names(cls)
-    return lambda error, _: {
-        name: getattr(builtin, name).__get__(error) for name in names if _is_set(builtin, name, error)
-    }
+    members = _members(cls)
+    if not members:
+        return lambda *_: {}
+
+    def fields(error: BaseException, _: list[Any]) -> dict[str, Any]:
+        values = {name: _field(member, error) for name, member in members.items()}
+        found = {name: value for name, value in values.items() if value is not None}
+        return found if _SHOWN[0] not in members else found | _shown_as_none(cls, error, found)
+
+    return fields
+
+
+def _shown_as_none(cls: type, error: BaseException, found: dict[str, Any]) -> dict[str, None]:
+    """The fields of an OSError that were set to None. Nothing but its text tells them from those that were not set."""
+    text = OSError.__str__(error)
+    if "None" not in text:
+        return {}
+    args, new, unset = _ARGS.__get__(error), _new_of(cls), [name for name in _SHOWN if name not in found]
+    for names in chain.from_iterable(combinations(unset, count) for count in range(len(unset) + 1)):
+        nones = dict.fromkeys(names)
+        made = new([], found | nones)
+        _ARGS.__set__(made, args)
+        if OSError.__str__(made) == text:
+            return nones
+    raise SerializationError(f"this {cls.__qualname__} cannot be stored: its text would be another")
 
 
 def _group_fields(error: Any, args: list[Any]) -> dict[str, Any]:
@@ -177,8 +187,15 @@ def _are(argument: Any, exceptions: tuple[BaseException, ...]) -> bool:
     )
 
 
-def _field_names(cls: type) -> list[str]:
-    return [name for owner, own in _FIELDS.items() if issubclass(cls, owner) for name in own]
+def _members(cls: type) -> dict[str, Any]:
+    """What the builtin behind a class keeps outside of `args` and `__dict__`, whatever this Python's builtins have."""
+    owners = _builtin(cls).__mro__
+    return {
+        name: member
+        for owner in reversed(owners[: owners.index(BaseException)])
+        for name, member in vars(owner).items()
+        if isinstance(member, _IN_C) and (owner, name) not in _NOT_STORED
+    }
 
 
 def _builtin(cls: Any) -> Any:
@@ -188,11 +205,12 @@ def _builtin(cls: Any) -> Any:
     return cls
 
 
-def _is_set(builtin: type, name: str, error: BaseException) -> bool:
+def _field(member: Any, error: BaseException) -> Any:
+    """A field's value; None as well where it was never set."""
     try:
-        return getattr(builtin, name).__get__(error) is not None
+        return member.__get__(error)
     except (AttributeError, TypeError):
-        return False
+        return None
 
 
 FAMILY = Exceptions()

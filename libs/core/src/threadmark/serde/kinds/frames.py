@@ -1,12 +1,11 @@
 """pandas: moments, durations, missing values, and frames whose columns have dtypes with an exact form as data."""
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
-from threadmark.errors import CorruptDataError, SerializationError
+from threadmark.errors import SerializationError
+from threadmark.serde.kinds.columns import check, give_column, is_codes, is_index, take_column
 from threadmark.serde.kinds.times import is_zone
-from threadmark.serde.lookup import derives
 from threadmark.serde.plan import Definer, Family, Give, Stored, Take, exactly
 
 
@@ -23,8 +22,13 @@ class PandasValues(Family):
 
     def writer(self, define: Definer) -> Take:
         """By the class's function."""
-        shape, (take, _) = define.shape(), _parts(sys.modules["pandas"])[define.cls]
-        return lambda value: [shape, *take(value)]
+        shape, (parts, _) = define.shape(), _parts(sys.modules["pandas"])[define.cls]
+
+        def take(value: Any) -> list[Any]:
+            _refuse_attributes(value)
+            return [shape, *parts(value)]
+
+        return take
 
     def reader(self, stored: Stored) -> Give:
         """By the class's function."""
@@ -35,6 +39,20 @@ class PandasValues(Family):
 # A level may be so long although the index is shorter.
 _MOST_UNUSED = 1 << 16
 FAMILY = PandasValues()
+
+
+def _refuse_attributes(value: Any) -> None:
+    """Refuse what a user attached, beside `attrs`; what pandas itself keeps there, a copy has or its class names."""
+    found = getattr(value, "__dict__", None)
+    if not found:
+        return
+    # Moments and durations cannot be copied, and keep under private names what they have worked out.
+    usual = vars(value.copy(deep=False)) if hasattr(value, "copy") else {name for name in found if name[:1] == "_"}
+    if own := sorted(name for name in found.keys() - {*usual} if not hasattr(type(value), name)):
+        raise SerializationError(
+            f"a pandas {type(value).__name__} with attributes of its own ({', '.join(own)}) cannot be stored; "
+            "where it has attrs, put them there"
+        )
 
 
 def _parts(pandas: Any) -> dict[type, Any]:
@@ -62,7 +80,7 @@ def _take_timestamp(value: Any) -> tuple[Any, ...]:
 def _give_timestamp(moment: Any, zone: Any = None) -> Any:
     import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
 
-    _check(_is_numpys(moment, "datetime64") and is_zone(zone))
+    check(_is_numpys(moment, "datetime64") and is_zone(zone))
     value = pd.Timestamp(moment)
     return value if zone is None else value.tz_localize("UTC").tz_convert(zone)
 
@@ -70,7 +88,7 @@ def _give_timestamp(moment: Any, zone: Any = None) -> Any:
 def _give_timedelta(duration: Any) -> Any:
     import pandas as pd
 
-    _check(_is_numpys(duration, "timedelta64"))
+    check(_is_numpys(duration, "timedelta64"))
     return pd.Timedelta(duration)
 
 
@@ -90,16 +108,19 @@ def _take_multi(index: Any) -> tuple[Any, ...]:
             "a pandas MultiIndex with a range among its levels that is much longer than itself cannot be stored; "
             "store index.remove_unused_levels()"
         )
-    return (list(index.levels), [codes.copy() for codes in index.codes], list(index.names))
+    order = () if index.sortorder is None else (index.sortorder,)
+    if {*map(type, order)} - {int}:
+        raise SerializationError("a pandas MultiIndex whose sortorder is not an int cannot be stored")
+    return (list(index.levels), [codes.copy() for codes in index.codes], list(index.names), *order)
 
 
-def _give_multi(levels: list[Any], codes: list[Any], names: list[Any]) -> Any:
+def _give_multi(levels: list[Any], codes: list[Any], names: list[Any], order: int | None = None) -> Any:
     import pandas as pd
 
-    _check(type(levels) is type(codes) is type(names) is list and all(map(_is_codes, codes)))
+    check(type(levels) is type(codes) is type(names) is list and all(map(is_codes, codes)))
     rows = max(map(len, codes), default=0)
-    _check(all(_is_index(level) and _is_level(level, rows) for level in levels))
-    return pd.MultiIndex(levels=levels, codes=codes, names=names)
+    check(all(is_index(level) and _is_level(level, rows) for level in levels), order is None or type(order) is int)
+    return pd.MultiIndex(levels=levels, codes=codes, names=names, sortorder=order)
 
 
 def _is_level(level: Any, rows: int) -> bool:
@@ -110,13 +131,13 @@ def _is_level(level: Any, rows: int) -> bool:
 
 
 def _take_index(index: Any) -> tuple[Any, ...]:
-    return (_take_column(index.array), index.name, _take_frequency(getattr(index, "freq", None)))
+    return (take_column(index.array), index.name, _take_frequency(getattr(index, "freq", None)))
 
 
 def _give_index(column: Any, name: Any, frequency: Any) -> Any:
     import pandas as pd
 
-    values = _give_column(column)
+    values = give_column(column)
     index = pd.Index(values, dtype=values.dtype, name=name)
     if frequency is not None:
         # Sets the frequency after checking that the moments have it.
@@ -149,23 +170,23 @@ def _give_frequency(found: Any) -> Any:
 
     if type(found) is str:
         return pd.tseries.frequencies.to_offset(found)
-    _check(type(found) is list)
+    check(type(found) is list)
     count, normalize, kwds = exactly(found, int, bool, dict)
-    _check({*map(type, kwds)} <= {str} and {*map(type, kwds.values())} <= {int, float})
+    check({*map(type, kwds)} <= {str} and {*map(type, kwds.values())} <= {int, float})
     return pd.DateOffset(count, normalize, **kwds)
 
 
 def _take_series(series: Any) -> tuple[Any, ...]:
     _refuse_flags(series)
-    return (_take_column(series.array), series.index, series.name, dict(series.attrs))
+    return (take_column(series.array), series.index, series.name, dict(series.attrs))
 
 
 def _give_series(column: Any, index: Any, name: Any, attrs: dict[Any, Any]) -> Any:
     import pandas as pd
 
-    values = _give_column(column)
+    values = give_column(column)
     # A single value would be repeated as often as the index says.
-    _check(_is_index(index) and len(values) == len(index) and type(attrs) is dict)
+    check(is_index(index) and len(values) == len(index) and type(attrs) is dict)
     # The dtype is given because pandas would guess again for objects.
     series: Any = pd.Series(values, index=index, name=name, dtype=values.dtype)
     series.attrs = attrs
@@ -174,14 +195,14 @@ def _give_series(column: Any, index: Any, name: Any, attrs: dict[Any, Any]) -> A
 
 def _take_frame(frame: Any) -> tuple[Any, ...]:
     _refuse_flags(frame)
-    columns = [_take_column(frame.iloc[:, place].array) for place in range(frame.shape[1])]
+    columns = [take_column(frame.iloc[:, place].array) for place in range(frame.shape[1])]
     return (columns, frame.columns, frame.index, dict(frame.attrs))
 
 
 def _give_frame(columns: list[Any], names: Any, index: Any, attrs: dict[Any, Any]) -> Any:
     import pandas as pd
 
-    _check(type(columns) is list and _is_index(names) and _is_index(index) and type(attrs) is dict)
+    check(type(columns) is list and is_index(names) and is_index(index) and type(attrs) is dict)
     series = {place: _give_series(column, index, None, {}) for place, column in enumerate(columns)}
     frame: Any = pd.DataFrame(series, index=index)
     frame.columns = names
@@ -194,105 +215,7 @@ def _refuse_flags(value: Any) -> None:
         raise SerializationError("pandas values that forbid duplicate labels cannot be stored")
 
 
-def _take_column(column: Any) -> list[Any]:
-    """A column's values as numpy arrays or a list, with what its dtype adds; named, because each dtype has its way."""
-    import numpy as np
-    import pandas as pd
-
-    dtype = column.dtype
-    if isinstance(dtype, np.dtype) or type(column) is pd.arrays.NumpyExtensionArray:
-        return ["numpy", np.asarray(column)]
-    if type(dtype) is pd.StringDtype and dtype.storage == "python":
-        texts = [None if missing else text for text, missing in zip(column, column.isna(), strict=True)]
-        return ["text", dtype.na_value is pd.NA, texts]
-    if type(dtype) is pd.CategoricalDtype:
-        return ["category", column.codes.copy(), column.categories, column.ordered]
-    if type(dtype) is pd.DatetimeTZDtype:
-        return ["zoned", np.asarray(column.tz_convert("UTC").tz_localize(None)), column.tz]
-    if isinstance(column, (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)):
-        missing = column.isna()
-        filled = column.to_numpy(dtype=dtype.numpy_dtype, na_value=dtype.numpy_dtype.type(0))
-        return ["masked", filled, missing]
-    raise SerializationError(f"a pandas column of dtype {dtype} cannot be stored; convert it to another dtype")
-
-
-def _give_column(parts: Any) -> Any:
-    _check(type(parts) is list and bool(parts) and type(parts[0]) is str)
-    kind, *content = parts
-    give = _COLUMNS.get(kind)
-    if give is None:
-        raise CorruptDataError(f"a stored pandas column is of no known kind ({kind!r})")
-    return give(*content)
-
-
-def _give_values(values: Any) -> Any:
-    _check(_is_column(values))
-    return values
-
-
-def _give_texts(uses_na: Any, texts: Any) -> Any:
-    import numpy as np
-    import pandas as pd
-
-    # Anything else would be asked for its text.
-    _check(type(uses_na) is bool and type(texts) is list and {*map(type, texts)} <= {str, type(None)})
-    return pd.array(texts, dtype=pd.StringDtype("python", na_value=pd.NA if uses_na else np.nan))
-
-
-def _give_categories(codes: Any, categories: Any, ordered: Any) -> Any:
-    import pandas as pd
-
-    _check(_is_codes(codes) and _is_index(categories) and (ordered is None or type(ordered) is bool))
-    return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(categories, ordered=ordered))
-
-
-def _give_zoned(moments: Any, zone: Any) -> Any:
-    import pandas as pd
-
-    _check(_is_column(moments) and moments.dtype.kind == "M" and zone is not None and is_zone(zone))
-    return pd.DatetimeIndex(moments).tz_localize("UTC").tz_convert(zone).array
-
-
-def _give_masked(values: Any, missing: Any) -> Any:
-    import pandas as pd
-
-    _check(_is_column(values) and _is_column(missing))
-    kinds: dict[str, Any] = {"b": pd.arrays.BooleanArray, "f": pd.arrays.FloatingArray}
-    return kinds.get(values.dtype.kind, pd.arrays.IntegerArray)(values, missing)
-
-
-_COLUMNS: dict[str, Callable[..., Any]] = {
-    "numpy": _give_values,
-    "text": _give_texts,
-    "category": _give_categories,
-    "zoned": _give_zoned,
-    "masked": _give_masked,
-}
-
-
-def _is_column(values: Any) -> bool:
-    import numpy as np
-
-    return type(values) is np.ndarray and values.ndim == 1
-
-
-def _is_codes(values: Any) -> bool:
-    return _is_column(values) and values.dtype.kind == "i"
-
-
-def _is_index(value: Any) -> bool:
-    import pandas as pd
-
-    return derives(type(value), pd.Index)
-
-
 def _is_numpys(value: Any, name: str) -> bool:
     import numpy as np
 
     return type(value) is getattr(np, name)
-
-
-def _check(*fits: bool) -> None:
-    """What pandas is given is what was taken from it; it converts anything else, and opens files for names of zones."""
-    if not all(fits):
-        raise CorruptDataError("a stored pandas value is not one")

@@ -7,7 +7,7 @@ from typing import Any
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.attributes import Attributes, Fields, checked_names, checked_state, evolve, storable_names
 from threadmark.serde.kinds.records import attribute_reader, attribute_writer
-from threadmark.serde.lookup import derives
+from threadmark.serde.lookup import attribute, derives
 from threadmark.serde.naming import naming
 from threadmark.serde.plan import Definer, Family, Give, Shape, Stored, Take
 from threadmark.serde.shapes import Shapes
@@ -53,7 +53,8 @@ class Models(Family):
             listed = () if fields == frozenset(names) else (sorted(fields),)
             return define.shape(storable_names(names), sorted(storable_names(fields_set)), extra, private, *listed)
 
-        return _writer(Shapes(new_shape), len(fields))
+        shapes, asks_itself = Shapes(new_shape), attribute(cls, "__getattribute__") is not object.__getattribute__
+        return (_careful_writer if asks_itself else _writer)(shapes, len(fields))
 
     def reader(self, stored: Stored) -> Give:
         """By state."""
@@ -135,9 +136,27 @@ def _writer(shapes: Shapes[Any], fields: int) -> Take:
     return take
 
 
+def _careful_writer(shapes: Shapes[Any], fields: int) -> Take:
+    """The writer for models of a class that answers itself when it is asked for an attribute."""
+    from pydantic import BaseModel
+
+    members = [vars(BaseModel)[name] for name in ("__dict__", *sorted(_SLOTS))]
+
+    def take(model: Any) -> list[Any]:
+        state, extra, fields_set, private = (member.__get__(model) for member in members)
+        if _unaccounted(fields_set, state, fields) > len(extra or ()):
+            raise SerializationError(_TOO_MANY_SET)
+        shape = shapes[tuple(state), frozenset(fields_set), _presence(extra), _presence(private)]
+        return [shape, *state.values(), *filter(None, (extra, private))]
+
+    return take
+
+
 def _presence(dictionary: dict[str, Any] | None) -> int:
     if dictionary is None:
         return _NONE
+    if type(dictionary) is not dict:
+        raise SerializationError(f"extra values or private attributes in a {type(dictionary).__qualname__}")
     storable_names(dictionary)
     return _HERE if dictionary else _EMPTY
 

@@ -5,8 +5,10 @@ validators ran when the value was made; they do not run again.
 """
 
 import dataclasses
+import operator
 import sys
 from collections.abc import Callable
+from types import MemberDescriptorType
 from typing import Any
 
 from threadmark.errors import SerializationError
@@ -20,7 +22,7 @@ from threadmark.serde.attributes import (
     maker,
     storable_names,
 )
-from threadmark.serde.lookup import attribute, derives
+from threadmark.serde.lookup import ancestry, attribute, derives
 from threadmark.serde.naming import naming
 from threadmark.serde.plan import Definer, Family, Give, Stored, Take
 from threadmark.serde.shapes import Shapes
@@ -39,7 +41,7 @@ def attribute_writer(fields: Fields, define: Definer) -> Take:
         state = attributes.read(value)
         return [shapes[tuple(state)], *state.values()]
 
-    if attributes.slots or not attributes.has_dict:
+    if not attributes.are_dict or attribute(define.cls, "__getattribute__") is not object.__getattribute__:
         return take
     # As one tuple, so that threads see all of it or none; the names as a list, which is made and compared faster.
     latest: tuple[Any, ...] = (None, None)
@@ -48,8 +50,8 @@ def attribute_writer(fields: Fields, define: Definer) -> Take:
         nonlocal latest
         state = value.__dict__
         names, shape = latest
-        if [*state] != names:
-            if not is_state(state):
+        if [*state] != names or type(state) is not dict:
+            if not is_state(state) or type(state) is not dict:
                 return take(value)
             shape = shapes[tuple(state)]
             latest = ([*state], shape)
@@ -77,7 +79,7 @@ def attribute_reader(fields: Fields, stored: Stored) -> Give:
         set_dict(value, named(items))
         return value
 
-    return give_dict if same and attributes.has_dict and not attributes.slots else give
+    return give_dict if same and attributes.are_dict else give
 
 
 def _listed(fields: Fields, names: tuple[str, ...]) -> tuple[list[str], ...]:
@@ -176,7 +178,12 @@ class Structs(Family):
         cls = define.cls
         every: tuple[str, ...] = cls.__struct_fields__
         shape = define.shape(list(every))
-        return lambda value: [shape, *[getattr(value, name) for name in every]]
+        members = [_member(cls, name) for name in every]
+        found = [attribute(cls, name) for name in ("__getattribute__", *every)]
+        if all(map(operator.is_, found, [object.__getattribute__, *members])):
+            return lambda value: [shape, *[getattr(value, name) for name in every]]
+        # What a subclass calls the same does not change what its instances hold.
+        return lambda value: [shape, *[member.__get__(value) for member in members]]
 
     def reader(self, stored: Stored) -> Give:
         """By fields."""
@@ -197,6 +204,12 @@ def _struct_maker() -> Callable[..., Any]:
 
     made: Callable[..., Any] = type(msgspec.Struct).__call__
     return made
+
+
+def _member(cls: type, name: str) -> Any:
+    """The descriptor of a Struct's field."""
+    found = (vars(owner).get(name) for owner in ancestry(cls))
+    return next(member for member in found if isinstance(member, MemberDescriptorType))
 
 
 def _struct_fields(cls: Any) -> Fields:
@@ -223,13 +236,15 @@ class NamedTuples(Family):
     def accepts(self, cls: type) -> bool:
         """Whether the class is a tuple with named fields."""
         named = isinstance(attribute(cls, "_field_defaults"), dict) and isinstance(attribute(cls, "_fields"), tuple)
-        return named and issubclass(cls, tuple)
+        return named and issubclass(cls, tuple) and maker(cls) is tuple
 
     def writer(self, define: Definer) -> Take:
         """By field names, then an instance's own attributes where a subclass has room for some."""
-        names = list(define.cls._fields)
+        names, name = list(define.cls._fields), define.cls.__qualname__
+        if len({*storable_names(names)}) < len(names):
+            raise SerializationError(f"a {name} cannot be stored: two of its fields have one name")
         shape, with_attributes = define.shape(names), define.shape(names, _WITH_ATTRIBUTES)
-        read, name, full = Attributes(define.cls).read_storable, define.cls.__qualname__, 1 + len(names)
+        read, full = Attributes(define.cls, tuple).read_storable, 1 + len(names)
 
         def take(value: tuple[Any, ...]) -> list[Any]:
             own, items = read(value), [shape, *tuple.__iter__(value)]
@@ -248,7 +263,7 @@ class NamedTuples(Family):
         every: tuple[str, ...] = cls._fields
         known: dict[str, Any] = cls._field_defaults
         fields = Fields(frozenset(every), {name: always(default) for name, default in known.items()})
-        write, named = Attributes(cls).write, naming(names)
+        write, named = Attributes(cls, tuple).write, naming(names)
 
         def give(items: list[Any]) -> Any:
             attributes = checked_state(items.pop(0)) if own else {}

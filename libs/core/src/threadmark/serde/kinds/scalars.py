@@ -30,6 +30,10 @@ def give_complex(items: list[Any]) -> complex:
 
 
 def _take_fraction(value: Fraction) -> tuple[int, int]:
+    if not type(value.numerator) is type(value.denominator) is int:
+        raise SerializationError(
+            f"a Fraction of {type(value.numerator).__qualname__}, not of int, cannot be stored; make it of int(...)"
+        )
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > LARGEST_FRACTION_BITS:
         raise SerializationError(f"a Fraction of more than {LARGEST_FRACTION_BITS} bits cannot be stored")
     return (value.numerator, value.denominator)

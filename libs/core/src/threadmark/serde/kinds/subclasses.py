@@ -7,14 +7,20 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from threadmark.errors import SerializationError
-from threadmark.serde.attributes import Attributes, checked_state, maker
+from threadmark.serde.attributes import Attributes, checked_state, is_laid_out, maker
 from threadmark.serde.kinds.containers import Factories, give_deque
 from threadmark.serde.kinds.scalars import give_complex
 from threadmark.serde.kinds.times import give_datetime, take_datetime
 from threadmark.serde.plan import Definer, Family, Give, Stored, Take, exactly, only
 
 _HEAP_TYPE = 1 << 9
-_POINTER = 8
+# A subclass may have attributes of its own under these names.
+_FACTORY: Any = vars(defaultdict)["default_factory"]
+_MOST: Any = vars(deque)["maxlen"]
+_DATE = [vars(dt.date)[name] for name in ("year", "month", "day")]
+_SPAN = [vars(dt.timedelta)[name] for name in ("days", "seconds", "microseconds")]
+_CLOCK = [vars(dt.datetime)[name] for name in ("hour", "minute", "second", "microsecond", "tzinfo")]
+_FOLD: Any = vars(dt.datetime)["fold"]
 
 
 class _Builtin(NamedTuple):
@@ -74,8 +80,18 @@ def _give_deque(cls: type[deque[Any]], content: list[Any]) -> deque[Any]:
     return value
 
 
-def _date_parts(value: dt.date) -> list[int]:
-    return [value.year, value.month, value.day]
+def _parts(members: list[Any]) -> Callable[[Any], list[Any]]:
+    return lambda value: [member.__get__(value) for member in members]
+
+
+def _take_moment(value: dt.datetime) -> tuple[Any, ...]:
+    return take_datetime(_plain_moment(value))
+
+
+def _plain_moment(value: dt.datetime) -> dt.datetime:
+    date, clock = (_parts(members)(value) for members in (_DATE, _CLOCK))
+    plain = dt.datetime(*date, *clock)  # noqa: DTZ001 - the zone is the last of them
+    return plain.replace(fold=_FOLD.__get__(value))
 
 
 # The first of these that a class derives from is its base, so the more special come first.
@@ -83,7 +99,7 @@ _BUILTINS: dict[type, _Builtin] = {
     str: _Builtin(str, str.__str__, _from_new(str)),
     int: _Builtin(int, int.__int__, _from_new(int)),
     float: _Builtin(float, float.__float__, _from_new(float)),
-    complex: _Builtin(list, lambda value: [value.real, value.imag], _give_complex),
+    complex: _Builtin(list, _parts([vars(complex)["real"], vars(complex)["imag"]]), _give_complex),
     bytes: _Builtin(bytes, lambda value: bytes.__getitem__(value, slice(None)), _from_new(bytes)),
     bytearray: _Builtin(bytes, lambda value: bytes(bytearray.__getitem__(value, slice(None))), _give_bytearray),
     tuple: _Builtin(list, lambda value: [*tuple.__iter__(value)], _from_new(tuple)),
@@ -93,13 +109,11 @@ _BUILTINS: dict[type, _Builtin] = {
     OrderedDict: _Builtin(dict, lambda value: dict(OrderedDict.items(value)), _give_ordered),
     Counter: _Builtin(dict, lambda value: dict(dict.items(value)), _give_dict),
     dict: _Builtin(dict, lambda value: dict(dict.items(value)), _give_dict),
-    deque: _Builtin(list, lambda value: [value.maxlen, *deque.__iter__(value)], _give_deque),
-    dt.datetime: _Builtin(tuple, take_datetime, lambda cls, content: give_datetime(content, cls)),
-    dt.date: _Builtin(list, _date_parts, lambda cls, content: dt.date.__new__(cls, *exactly(content, int, int, int))),
+    deque: _Builtin(list, lambda value: [_MOST.__get__(value), *deque.__iter__(value)], _give_deque),
+    dt.datetime: _Builtin(tuple, _take_moment, lambda cls, content: give_datetime(content, cls)),
+    dt.date: _Builtin(list, _parts(_DATE), lambda cls, content: dt.date.__new__(cls, *exactly(content, int, int, int))),
     dt.timedelta: _Builtin(
-        list,
-        lambda value: [value.days, value.seconds, value.microseconds],
-        lambda cls, content: dt.timedelta.__new__(cls, *exactly(content, int, int, int)),
+        list, _parts(_SPAN), lambda cls, content: dt.timedelta.__new__(cls, *exactly(content, int, int, int))
     ),
     Decimal: _Builtin(str, Decimal.__str__, _from_new(Decimal)),
 }
@@ -118,7 +132,7 @@ class Subclasses(Family):
 
     def writer(self, define: Definer) -> Take:
         """The content, then the attributes where there are some."""
-        shape, builtin, read = define.shape(), _builtin(define.cls), Attributes(define.cls).read_storable
+        shape, builtin, read = define.shape(), _builtin(define.cls), _attributes(define.cls).read_storable
 
         def take(value: object) -> list[Any]:
             content, own = builtin.take(value), read(value)
@@ -128,7 +142,7 @@ class Subclasses(Family):
 
     def reader(self, stored: Stored) -> Give:
         """The content by the builtin's own methods."""
-        cls, builtin, write = stored.cls, _builtin(stored.cls), Attributes(stored.cls).write
+        cls, builtin, write = stored.cls, _builtin(stored.cls), _attributes(stored.cls).write
 
         def give(items: list[Any]) -> object:
             content, *own = items
@@ -155,17 +169,17 @@ class DefaultDicts(Family):
 
     def writer(self, define: Definer) -> Take:
         """The factory's name, the content, then the attributes."""
-        shape, read, factories = define.shape(), Attributes(define.cls).read_storable, self._factories
+        shape, read, factories = define.shape(), Attributes(define.cls, defaultdict).read_storable, self._factories
         return lambda value: [
             shape,
-            factories.name(value.default_factory),
+            factories.name(_FACTORY.__get__(value)),
             dict(dict.items(value)),
             read(value),
         ]
 
     def reader(self, stored: Stored) -> Give:
         """The content by defaultdict's own methods."""
-        cls, write, factories = stored.cls, Attributes(stored.cls).write, self._factories
+        cls, write, factories = stored.cls, Attributes(stored.cls, defaultdict).write, self._factories
 
         def give(items: list[Any]) -> defaultdict[Any, Any]:
             factory, content, own = items
@@ -179,10 +193,18 @@ class DefaultDicts(Family):
 
 
 def _builtin(cls: type) -> _Builtin:
+    return _BUILTINS[_surely_based(cls)]
+
+
+def _attributes(cls: type) -> Attributes:
+    return Attributes(cls, _surely_based(cls))
+
+
+def _surely_based(cls: type) -> type:
     base = _builtin_base(cls)
     if base is None:
         raise SerializationError(f"{cls.__qualname__} is not a subclass of a builtin type any more")
-    return _BUILTINS[base]
+    return base
 
 
 def _builtin_base(cls: type) -> type | None:
@@ -192,16 +214,8 @@ def _builtin_base(cls: type) -> type | None:
 def _made_by_class_statements(cls: type, base: type) -> bool:
     """Whether everything between `cls` and `base` came from Python, so that attributes are all there is to it."""
     between = [owner for owner in cls.__mro__ if owner is not base and issubclass(owner, base)]
-    slots = sum(len(_slot_names(owner)) for owner in between)
-    # A class statement adds at most its slots, one pointer for the dictionary, one for weak references.
-    room = base.__basicsize__ + _POINTER * (slots + 2)
     in_python = all(owner.__flags__ & _HEAP_TYPE for owner in between) and maker(cls) is maker(base)
-    return in_python and cls.__basicsize__ <= room
-
-
-def _slot_names(owner: type) -> tuple[str, ...]:
-    slots = vars(owner).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
+    return in_python and is_laid_out(cls, base)
 
 
 FAMILY = Subclasses()

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from functools import cached_property
-from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
+from pathlib import PosixPath, PurePath, PurePosixPath, PureWindowsPath, WindowsPath
 from typing import Any
 
 from threadmark.errors import CorruptDataError, SerializationError
@@ -13,6 +13,28 @@ from threadmark.serde.plan import Kind, only
 def _spelled(letter: str, cls: Any) -> Kind:
     """A kind that its class reads from the text that `str` gives."""
     return Kind(letter, cls, lambda value: (str(value),), lambda items: cls(only(items, str)))
+
+
+def _path(letter: str, cls: type[PurePath]) -> Kind:
+    """A kind of path. Before Python 3.12 some have a text that is read as another: `./b:a` on Windows says `b:a`."""
+    may_be_another = (_ODD_STEPS if issubclass(cls, PurePosixPath) else _ANY).search
+
+    def take(value: PurePath) -> tuple[str]:
+        text = str(value)
+        if may_be_another(text) and _steps(cls(text)) != _steps(value):
+            raise SerializationError(f"this {cls.__name__} cannot be stored: {text!r}, its text, is that of another")
+        return (text,)
+
+    return Kind(letter, cls, take, _spelled(letter, cls).give)
+
+
+# What Posix paths lose when they are read: empty steps, and those of one dot.
+_ODD_STEPS = re.compile(r"//|\./|[/.]\Z")
+_ANY = re.compile("")
+
+
+def _steps(path: PurePath) -> tuple[Any, ...]:
+    return path.drive, path.root, path.parts
 
 
 def _network(letter: str, cls: Any, *samples: str) -> Kind:
@@ -33,6 +55,8 @@ def _network(letter: str, cls: Any, *samples: str) -> Kind:
 def _take_pattern(value: re.Pattern[Any]) -> tuple[Any, int]:
     if value.flags & re.DEBUG:
         raise SerializationError("a pattern with re.DEBUG cannot be stored: loading it would print")
+    if type(value.pattern) not in (str, bytes):
+        raise SerializationError(f"a pattern of a {type(value.pattern).__qualname__}, not of a str, cannot be stored")
     return (value.pattern, value.flags)
 
 
@@ -47,10 +71,10 @@ def _give_pattern(items: list[Any]) -> re.Pattern[Any]:
 _FOURTH = ("0.0.0.0/0", "0.0.0.0/31", "0.0.0.0/32")
 _SIXTH = ("::/0", "::/127", "::/128")
 KINDS = (
-    _spelled("p", PurePosixPath),
-    _spelled("w", PureWindowsPath),
-    _spelled("P", PosixPath),
-    _spelled("W", WindowsPath),
+    _path("p", PurePosixPath),
+    _path("w", PureWindowsPath),
+    _path("P", PosixPath),
+    _path("W", WindowsPath),
     _spelled("4", ipaddress.IPv4Address),
     _network("5", ipaddress.IPv4Interface, *_FOURTH),
     _network("3", ipaddress.IPv4Network, *_FOURTH),

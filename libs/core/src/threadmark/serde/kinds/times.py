@@ -4,6 +4,7 @@ import datetime as dt
 import re
 import sys
 import time
+from pickle import PicklingError
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -63,6 +64,8 @@ def _take_timezone(value: Any) -> tuple[Any, ...]:
         return ()
     # Only these tell a name that was given from the same one that the offset gives by itself.
     offset, *name = value.__getinitargs__()
+    if type(offset) is not dt.timedelta:
+        raise SerializationError(f"a timezone whose offset is a {type(offset).__qualname__} cannot be stored")
     return (offset.days, offset.seconds, offset.microseconds, *name)
 
 
@@ -73,18 +76,23 @@ def _give_timezone(items: list[Any]) -> dt.timezone:
     return dt.timezone(dt.timedelta(days, seconds, microseconds), *items[3:])
 
 
-def _take_zone(value: ZoneInfo) -> tuple[str]:
-    if value.key is None:
-        raise SerializationError("a ZoneInfo without a key (made from a file) cannot be stored")
-    return (value.key,)
+def _take_zone(value: ZoneInfo) -> tuple[str] | tuple[str, bool]:
+    """The key; then False for a zone that was made beside the one that `ZoneInfo(key)` gives everyone."""
+    reduced: Any
+    try:
+        reduced = value.__reduce__()
+    except PicklingError as error:
+        raise SerializationError("a ZoneInfo that was made from a file cannot be stored; store its key") from error
+    key, is_shared = reduced[1]
+    return (key,) if is_shared else (key, False)
 
 
 def _give_zone(items: list[Any]) -> ZoneInfo:
-    key = only(items, str)
+    key, shared = exactly(items, str, bool) if len(items) > 1 else (only(items, str), True)
     # zoneinfo sees to this, too; but a name that stored data chose should get nowhere near a file system.
     if not _ZONE_NAME.fullmatch(key) or not {".", ".."}.isdisjoint(key.split("/")):
         raise CorruptDataError(f"{key!r} is not the name of a time zone")
-    return ZoneInfo(key)
+    return ZoneInfo(key) if shared else ZoneInfo.no_cache(key)
 
 
 def _take_struct_time(value: time.struct_time) -> tuple[Any, ...]:
