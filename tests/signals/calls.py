@@ -15,9 +15,8 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
-from backends import BACKENDS
-from strikes import Interruptions, Moments, Step, Strike
-
+from signals.backends import BACKENDS
+from signals.strikes import Interruptions, Moments, Step, Strike
 from threadmark import Saver
 from threadmark.conformance.engine import at, checkpoint
 
