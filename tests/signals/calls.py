@@ -238,7 +238,7 @@ def main() -> None:
     faulthandler.dump_traceback_later(_DEADLINE, exit=True)
     with BACKENDS[given.backend](given.where) as saver:
         calls = Calls(saver, asynchronous=given.asyncio)
-        interruptions = Interruptions(raised, cancels=given.cancels)
+        interruptions = Interruptions(raised, asynchronous=given.asyncio, cancels=given.cancels)
         trial = Trial(calls, interruptions)
         calls.call("put", at("mark"), checkpoint(checkpoint_id="1"), {}, {})
         others = Others(saver, given.others)

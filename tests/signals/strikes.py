@@ -7,6 +7,7 @@ real one can come, and all n together are all the places where one can. `Moment`
 """
 
 import asyncio
+import inspect
 import random
 import signal
 import sys
@@ -31,8 +32,9 @@ class Strike(Protocol):
 class Interruptions:
     """Runs calls that a signal interrupts, or not: whatever it does, it does not come after the call."""
 
-    def __init__(self, raised: type[BaseException], *, cancels: bool = False) -> None:
+    def __init__(self, raised: type[BaseException], *, asynchronous: bool = False, cancels: bool = False) -> None:
         self._raised = raised
+        self._asynchronous = asynchronous
         self._cancels = cancels
         self._on = False
         self.raised = 0
@@ -51,18 +53,36 @@ class Interruptions:
                 self._on = False
                 strike.end()
         except BaseException as error:  # noqa: BLE001 - judged in the next line
-            if not _comes_of(error, (self._raised, asyncio.CancelledError)):
+            if not _comes_of(error, (self._raised, KeyboardInterrupt, asyncio.CancelledError)):
                 raise
         return returned, result
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if not self._on:
             return
+        if self._asynchronous and not _may_strike(frame):
+            signal.setitimer(signal.ITIMER_REAL, 2e-5)
+            return
         self.raised += 1
-        if self._cancels:  # asyncio.run has taken SIGINT over: it cancels the task that it runs
+        self._on = not self._asynchronous  # one is enough for asyncio: a second one meets its own clean-up
+        if self._cancels:  # asyncio.run has taken SIGINT over, and cancels its task
             signal.raise_signal(signal.SIGINT)
         else:
             raise self._raised
+
+
+def _may_strike(frame: FrameType | None) -> bool:
+    """Whether an event loop survives what is raised here: in a task, and where it waits.
+
+    Elsewhere asyncio itself is left half-way: a callback taken from its list and not called, a loop half-made.
+    """
+    if frame is not None and frame.f_code.co_name == "select":
+        return True
+    while frame is not None:
+        if frame.f_code.co_flags & inspect.CO_COROUTINE:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _comes_of(error: BaseException | None, kinds: tuple[type[BaseException], ...]) -> bool:

@@ -10,7 +10,8 @@ threads are never interrupted.
 import asyncio
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import finalize
 
@@ -106,6 +107,42 @@ def tell(waiting: Waiting, outcome: Any) -> None:
         waiting.get_loop().call_soon_threadsafe(settle, waiting, outcome)
     except RuntimeError:
         pass  # the loop was closed, and nobody waits in it any more
+
+
+def run_on_loop(coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Any:
+    """What the coroutine returns as a task of an event loop, which another thread runs."""
+    answer = Answer()
+    loop.call_soon_threadsafe(_begin_task, coroutine, answer)
+    return answer.result()
+
+
+_tasks: set[asyncio.Task[Any]] = set()
+"""Tasks under way, which event loops hold weakly."""
+
+
+def _begin_task(coroutine: Coroutine[Any, Any, Any], answer: Answer) -> None:
+    task = asyncio.ensure_future(coroutine)
+    _tasks.add(task)
+    task.add_done_callback(partial(_end_task, answer))
+
+
+def _end_task(answer: Answer, task: asyncio.Task[Any]) -> None:
+    _tasks.discard(task)
+    settle(answer, outcome_of(task.result))
+
+
+async def in_spite_of_cancelling(work: Awaitable[Any]) -> Any:
+    """What the work returns; whoever is cancelled or interrupted meanwhile waits for it all the same."""
+    doing = asyncio.ensure_future(work)
+    struck: BaseException | None = None
+    while not doing.done():
+        try:
+            await asyncio.wait([doing])
+        except BaseException as error:  # noqa: BLE001 - raised below
+            struck = error
+    if struck is not None:
+        raise struck
+    return doing.result()
 
 
 class _Job(NamedTuple):
