@@ -11,7 +11,7 @@ import faulthandler
 import json
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -32,16 +32,16 @@ State = list[Any]
 class Calls:
     """One saver's methods by their names, in one of its faces."""
 
-    def __init__(self, saver: Saver, *, asynchronous: bool) -> None:
+    def __init__(self, saver: Saver, run: Callable[[Coroutine[Any, Any, Any]], Any] | None) -> None:
         self._saver = saver
-        self._asynchronous = asynchronous
+        self._run = run
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Any:
         """What the method returns; all of it, if that is a listing."""
-        if not self._asynchronous:
+        if self._run is None:
             result = getattr(self._saver, name)(*arguments, **options)
             return list(result) if name == "list" else result
-        return asyncio.run(self._acall(name, *arguments, **options))
+        return self._run(self._acall(name, *arguments, **options))
 
     async def _acall(self, name: str, *arguments: Any, **options: Any) -> Any:
         result = getattr(self._saver, f"a{name}")(*arguments, **options)
@@ -224,7 +224,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("backend", choices=BACKENDS)
     parser.add_argument("where", help="a path or a URL")
-    parser.add_argument("--asyncio", action="store_true")
+    parser.add_argument("--asyncio", choices=["a loop", "loops"], help="one loop for all calls, or one for each")
     parser.add_argument("--raises", default="KeyboardInterrupt", choices=["KeyboardInterrupt", "SystemExit", "TimeoutError"])
     parser.add_argument("--cancels", action="store_true", help="let asyncio.run have the interrupt")
     parser.add_argument("--others", type=int, default=0)
@@ -236,9 +236,9 @@ def main() -> None:
     given = parser.parse_args()
     raised = {each.__name__: each for each in (KeyboardInterrupt, SystemExit, TimeoutError)}[given.raises]
     faulthandler.dump_traceback_later(_DEADLINE, exit=True)
-    with BACKENDS[given.backend](given.where) as saver:
-        calls = Calls(saver, asynchronous=given.asyncio)
-        interruptions = Interruptions(raised, asynchronous=given.asyncio, cancels=given.cancels)
+    with asyncio.Runner() as runner, BACKENDS[given.backend](given.where, runner) as saver:
+        calls = Calls(saver, given.asyncio and (asyncio.run if given.asyncio == "loops" else runner.run))
+        interruptions = Interruptions(raised, asynchronous=bool(given.asyncio), cancels=given.cancels)
         trial = Trial(calls, interruptions)
         calls.call("put", at("mark"), checkpoint(checkpoint_id="1"), {}, {})
         others = Others(saver, given.others)

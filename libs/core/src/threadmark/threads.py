@@ -179,9 +179,13 @@ class Workers:
         self._crew.give(_Job(work, future))
         return future
 
-    def close(self) -> None:
-        """Finish what was given, then end the threads; more is refused. It may be called again."""
+    def end(self) -> None:
+        """Refuse more; the threads end when they have done what was given."""
         self._crew.end()
+
+    def close(self) -> None:
+        """Like `end`, and wait until the threads have ended. It may be called again."""
+        self.end()
         for thread in list(self._crew.threads):
             thread.join()
 

@@ -61,6 +61,13 @@ class LoopPool:
         try:
             connection = self._idle.pop() if self._idle else await self._connect()
             yield connection
+        except (psycopg.Error, ThreadmarkError, asyncio.CancelledError):
+            raise
+        except BaseException:
+            # A signal's handler may have raised it anywhere in psycopg, whose state nobody knows then.
+            if connection is not None:
+                connection.pgconn.finish()
+            raise
         finally:
             if connection is not None:
                 self._take_back(connection)
@@ -183,10 +190,10 @@ class Company:
         member = _Member(query, loop.create_future())
         waiting = self._waiting.setdefault(query.sql, [])
         waiting.append(member)
-        if len(waiting) == 1:
-            loop.call_soon(self._set_out, query.sql)
-        elif len(waiting) == MOST:
+        if len(waiting) == MOST:
             self._set_out(query.sql)
+        else:  # each asks for it: where an interrupt lost the first one's call, nobody would set out any more
+            loop.call_soon(self._set_out, query.sql)
         try:
             rows = await member.rows
         except asyncio.CancelledError:
