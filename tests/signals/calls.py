@@ -175,9 +175,9 @@ class Others:
             self.errors.append(error)
 
 
-def at_random(trial: Trial, calls: Calls, interruptions: Interruptions, strikes: int, seed: int) -> int:
+def at_random(trial: Trial, calls: Calls, interruptions: Interruptions, strikes: int, moments: Moments) -> int:
     """Interrupt calls at random moments, so many times; how many calls were made."""
-    moments, stories = Moments(seed), [Story(calls, f"thread {number}") for number in range(3)]
+    stories = [Story(calls, f"thread {number}") for number in range(3)]
     states: dict[str, State] = {story.thread: [] for story in stories}
     for number in count():
         if interruptions.raised >= strikes:
@@ -225,7 +225,9 @@ def main() -> None:
     parser.add_argument("backend", choices=BACKENDS)
     parser.add_argument("where", help="a path or a URL")
     parser.add_argument("--asyncio", choices=["a loop", "loops"], help="one loop for all calls, or one for each")
-    parser.add_argument("--raises", default="KeyboardInterrupt", choices=["KeyboardInterrupt", "SystemExit", "TimeoutError"])
+    parser.add_argument(
+        "--raises", default="KeyboardInterrupt", choices=["KeyboardInterrupt", "SystemExit", "TimeoutError"]
+    )
     parser.add_argument("--cancels", action="store_true", help="let asyncio.run have the interrupt")
     parser.add_argument("--others", type=int, default=0)
     parser.add_argument("--strikes", type=int, default=100)
@@ -245,14 +247,15 @@ def main() -> None:
         if given.stride:
             made = step_by_step(trial, calls, given.operations.split(","), given.stride, given.first)
         else:
-            made = at_random(trial, calls, interruptions, given.strikes, given.seed)
+            moments = Moments(given.seed, once=bool(given.asyncio))  # a second one meets asyncio's own clean-up
+            made = at_random(trial, calls, interruptions, given.strikes, moments)
         faulthandler.dump_traceback_later(_DEADLINE, exit=True)
         others.end()
         verified = calls.call("verify")
         assert [problem for problem in verified.problems if problem.kind != "orphan"] == [], verified.problems
-        print(json.dumps({"calls": made, "interrupts": interruptions.raised, "others": others.done}))
+        json.dump({"calls": made, "interrupts": interruptions.raised, "others": others.done}, sys.stdout)
     faulthandler.cancel_dump_traceback_later()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -6,6 +6,7 @@ instruction of a call and leaves it to the interpreter when to notice; so whatev
 real one can come, and all n together are all the places where one can. `Moment` waits for a while, as a user does.
 """
 
+import _thread
 import asyncio
 import inspect
 import random
@@ -15,8 +16,6 @@ import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Protocol
-
-import _thread
 
 
 class Strike(Protocol):
@@ -52,19 +51,18 @@ class Interruptions:
             finally:
                 self._on = False
                 strike.end()
-        except BaseException as error:  # noqa: BLE001 - judged in the next line
+        except BaseException as error:
             if not _comes_of(error, (self._raised, KeyboardInterrupt, asyncio.CancelledError)):
                 raise
         return returned, result
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, _: int, frame: FrameType | None) -> None:
         if not self._on:
             return
         if self._asynchronous and not _may_strike(frame):
             signal.setitimer(signal.ITIMER_REAL, 2e-5)
             return
         self.raised += 1
-        self._on = not self._asynchronous  # one is enough for asyncio: a second one meets its own clean-up
         if self._cancels:  # asyncio.run has taken SIGINT over, and cancels its task
             signal.raise_signal(signal.SIGINT)
         else:
@@ -113,14 +111,16 @@ class Moment:
 class Moments:
     """Random moments within the time that calls of one kind take."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, once: bool) -> None:
         self._random = random.Random(seed)
+        self._once = once
         self._took: dict[str, float] = {}
 
     def next(self, kind: str) -> Moment:
-        """One of them; a quarter strike again and again until the call is over."""
+        """One of them; a quarter strike again and again until the call is over, unless once is enough."""
         delay = self._random.uniform(0, 1.2) * self._took.get(kind, 0.001)
-        return Moment(delay, self._random.uniform(2e-5, 2e-4) if self._random.random() < 0.25 else 0.0)
+        repeats = self._random.random() < 0.25 and not self._once
+        return Moment(delay, self._random.uniform(2e-5, 2e-4) if repeats else 0.0)
 
     def timed(self, kind: str, call: Callable[[], Any]) -> Any:
         """What the call returns; it is remembered how long that took."""
@@ -134,7 +134,7 @@ class Moments:
 class _Arrived:
     """`arrived[number]` marks a signal as arrived, and no handler runs before the caller's next instruction."""
 
-    __getitem__ = _thread.interrupt_main
+    __getitem__: Any = _thread.interrupt_main  # a function that is no method: it is given the number only
 
 
 _arrived = _Arrived()
@@ -155,7 +155,7 @@ class Step:
         """Not any more."""
         sys.settrace(None)
 
-    def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event != "opcode":
             return self._trace

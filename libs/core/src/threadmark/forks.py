@@ -13,7 +13,7 @@ class BeginsAnew(Protocol):
     """Something that has locks, or connections and threads."""
 
     def begin_anew(self) -> None:
-        """In the child of a fork, where no other thread is: make the locks anew, and leave to the parent what is its own."""
+        """In the child of a fork, where no other thread is: make locks anew, leave to the parent what is its own."""
 
 
 _all: WeakSet[BeginsAnew] = WeakSet()

@@ -17,6 +17,7 @@ _GREGORIAN_OFFSET = 0x01B21DD213814000
 UUID_BYTES = 16
 _UUID_LENGTH = 36
 
+
 class _Clock:
     """Ticks of the clock, each later than the one before."""
 

@@ -11,6 +11,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 from weakref import finalize
@@ -103,16 +104,14 @@ def tell(waiting: Waiting, outcome: Any) -> None:
     if isinstance(waiting, Answer):
         settle(waiting, outcome)
         return
-    try:
+    with suppress(RuntimeError):  # the loop was closed, and nobody waits in it any more
         waiting.get_loop().call_soon_threadsafe(settle, waiting, outcome)
-    except RuntimeError:
-        pass  # the loop was closed, and nobody waits in it any more
 
 
-def run_on_loop(coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Any:
-    """What the coroutine returns as a task of an event loop, which another thread runs."""
+def run_on_loop(work: Callable[[], Coroutine[Any, Any, Any]], loop: asyncio.AbstractEventLoop) -> Any:
+    """What the work returns as a task of an event loop, which another thread runs."""
     answer = Answer()
-    loop.call_soon_threadsafe(_begin_task, coroutine, answer)
+    loop.call_soon_threadsafe(_begin_task, work, answer)
     return answer.result()
 
 
@@ -120,8 +119,8 @@ _tasks: set[asyncio.Task[Any]] = set()
 """Tasks under way, which event loops hold weakly."""
 
 
-def _begin_task(coroutine: Coroutine[Any, Any, Any], answer: Answer) -> None:
-    task = asyncio.ensure_future(coroutine)
+def _begin_task(work: Callable[[], Coroutine[Any, Any, Any]], answer: Answer) -> None:
+    task = asyncio.ensure_future(work())
     _tasks.add(task)
     task.add_done_callback(partial(_end_task, answer))
 

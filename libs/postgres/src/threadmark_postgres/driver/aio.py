@@ -16,6 +16,7 @@ from threadmark_postgres.arrays import teach
 from threadmark_postgres.driver.blocking import check_encoding, is_idle
 from threadmark_postgres.driver.exchange import Conversation
 from threadmark_postgres.driver.parting import stopped
+from threadmark_postgres.driver.pipelines import pipeline
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.driver.sharing import MOST, dealt, together
 
@@ -276,7 +277,7 @@ async def _answers(connection: Connection, batch: Any, *, prepare: bool | None) 
     if len(batch) == 1:
         await _send(cursors[0], batch[0], prepare=prepare)
     else:
-        async with connection.pipeline():
+        async with pipeline(connection):
             for cursor, query in zip(cursors, batch, strict=True):
                 await _send(cursor, query, prepare=prepare)
     return [await cursor.fetchall() if cursor.rownumber is not None else [] for cursor in cursors]

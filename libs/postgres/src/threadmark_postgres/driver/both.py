@@ -82,7 +82,7 @@ class PostgresDriver:
                 "the methods that start with 'a' there, or blocking ones on other threads while the loop runs; "
                 "or give a URL to use both everywhere"
             )
-        return run_on_loop(self._in_turn(transaction) if may_be_interrupted() else self.arun(transaction), loop)
+        return run_on_loop(partial(self._in_turn if may_be_interrupted() else self.arun, transaction), loop)
 
     async def _in_turn(self, transaction: Transaction) -> Any:
         """Like `arun`, after what the main thread asked for before: an interrupt may have made it leave that alone."""

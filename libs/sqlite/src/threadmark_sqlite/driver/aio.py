@@ -43,7 +43,7 @@ class AiosqliteDriver:
                 "the methods that start with 'a' there, or blocking ones on other threads while the loop runs; "
                 "or give a path to use both everywhere"
             )
-        return run_on_loop(self._transact(transaction), loop)
+        return run_on_loop(partial(self._transact, transaction), loop)
 
     async def arun(self, transaction: Transaction) -> Any:
         """Run the program in one transaction. Once begun it is finished, even if its task is cancelled."""

@@ -152,4 +152,3 @@ class _Handles:
         while self._idle:
             self._idle.pop().close()
         self.writer.close()
-

@@ -1,7 +1,7 @@
 """A fork waits until nobody is in SQLite.
 
-SQLite keeps in this process's memory what its connections have locked. A child made in the middle of a transaction would
-have the locks, but not the thread that releases them, and would wait for ever.
+SQLite keeps in this process's memory what its connections have locked. A child made in the middle of a transaction
+would have the locks, but not the thread that releases them, and would wait for ever.
 """
 
 import os
@@ -71,7 +71,7 @@ def _after_in_parent() -> None:
 
 
 def _after_in_child() -> None:
-    global _all, _changing  # noqa: PLW0603 - the parent's, and held by a thread that is not here
+    global _all, _changing
     _all, _changing = WeakSet(), threading.Lock()
     _forking.__dict__.clear()
 
