@@ -39,7 +39,7 @@ def sqlite_memory(_: str, __: asyncio.Runner) -> Iterator[Saver]:
 @contextmanager
 def sqlite_given(_: str, __: asyncio.Runner) -> Iterator[Saver]:
     """A connection that was given, to a database in memory."""
-    connection = sqlite3.connect(":memory:")
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
     connection.text_factory = bytes
     with SqliteSaver(connection) as saver:
         yield saver

@@ -50,32 +50,35 @@ def interrupted(backend: str, where: str, *options: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("raises", ["KeyboardInterrupt", "TimeoutError"])
 @pytest.mark.parametrize("backend", BLOCKING)
-def test_the_call_after_an_interrupt_works(backend: str, where: str, raises: str) -> None:
-    figures = interrupted(backend, where, "--raises", raises, "--strikes", "100", "--others", "2")
+def test_the_call_after_an_interrupt_works_and_other_threads_go_on(backend: str, where: str) -> None:
+    figures = interrupted(backend, where, "--strikes", "100", "--others", "2")
     assert figures["interrupts"] >= 100
     assert figures["others"] > 0
 
 
+@pytest.mark.parametrize("backend", ["memory", "sqlite file", "postgres url"])
+def test_the_call_after_a_handler_that_raised_something_else_works(backend: str, where: str) -> None:
+    assert interrupted(backend, where, "--raises", "TimeoutError", "--strikes", "40")["interrupts"] >= 40
+
+
 @pytest.mark.parametrize("backend", [*BLOCKING, "aiosqlite given"])
 def test_the_call_after_a_run_that_ctrl_c_ended_works(backend: str, where: str) -> None:
-    assert interrupted(backend, where, "--asyncio", "loops", "--cancels", "--strikes", "60")["interrupts"] >= 60
+    assert interrupted(backend, where, "--asyncio", "loops", "--cancels", "--strikes", "30")["interrupts"] >= 30
 
 
 @pytest.mark.parametrize("backend", ["postgres url", "postgres asyncio pool", "postgres asyncio connection"])
 def test_the_call_after_a_task_that_ctrl_c_cancelled_works_in_the_same_loop(backend: str, where: str) -> None:
-    assert interrupted(backend, where, "--asyncio", "a loop", "--cancels", "--strikes", "60")["interrupts"] >= 60
+    assert interrupted(backend, where, "--asyncio", "a loop", "--cancels", "--strikes", "30")["interrupts"] >= 30
 
 
-@pytest.mark.parametrize("raises", ["SystemExit", "TimeoutError"])
 @pytest.mark.parametrize("backend", [*IN_THIS_PROCESS, "sqlite file", "aiosqlite given", "postgres url"])
-def test_the_run_after_one_that_a_handler_ended_works(backend: str, where: str, raises: str) -> None:
-    figures = interrupted(backend, where, "--asyncio", "loops", "--raises", raises, "--strikes", "60")
-    assert figures["interrupts"] >= 60
+def test_the_run_after_one_that_a_handler_ended_works(backend: str, where: str) -> None:
+    figures = interrupted(backend, where, "--asyncio", "loops", "--raises", "SystemExit", "--strikes", "30")
+    assert figures["interrupts"] >= 30
 
 
 @pytest.mark.parametrize("backend", [*IN_THIS_PROCESS, "sqlite file"])
 def test_an_interrupt_at_any_instruction_leaves_the_saver_in_order(backend: str, where: str) -> None:
-    figures = interrupted(backend, where, "--stride", "61", "--first", "7")
-    assert figures["interrupts"] > 200
+    figures = interrupted(backend, where, "--stride", "211", "--first", "7")
+    assert figures["interrupts"] > 70

@@ -117,7 +117,8 @@ def transact(connection: sqlite3.Connection, transaction: Transaction) -> Any:
         result = play(transaction.program(), partial(execute, connection))
         connection.execute(sql.COMMIT)
     except BaseException:
-        end_transaction(connection)
+        if connection.in_transaction:  # asked here: to call a function of ours would be a place for an interrupt
+            connection.execute(sql.ROLLBACK)
         raise
     return result
 
