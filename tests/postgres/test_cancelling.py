@@ -4,7 +4,6 @@ import asyncio
 import gc
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,6 +14,7 @@ from psycopg.pq import TransactionStatus
 
 from postgres.steps import aplay, count, step, thread
 from threadmark import Saver
+from threadmark.threads import Workers
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.driver import parting
 
@@ -140,11 +140,11 @@ def test_nobody_waits_for_a_thread_that_has_a_connection_of_a_pool_to_itself(
 def test_what_no_thread_has_begun_is_not_begun_for_a_caller_that_is_gone() -> None:
     done: list[str] = []
     free = threading.Event()
+    workers = Workers(1, "test")
 
     async def body() -> None:
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-        first = asyncio.ensure_future(parting.on_thread(free.wait))
-        second = asyncio.ensure_future(parting.on_thread(lambda: done.append("second")))
+        first = asyncio.ensure_future(parting.on_thread(workers, free.wait))
+        second = asyncio.ensure_future(parting.on_thread(workers, lambda: done.append("second")))
         await asyncio.sleep(0)
         second.cancel()
         await asyncio.sleep(0)
@@ -153,6 +153,7 @@ def test_what_no_thread_has_begun_is_not_begun_for_a_caller_that_is_gone() -> No
         assert await first
 
     asyncio.run(body())
+    workers.close()
     assert done == []
 
 
