@@ -37,8 +37,14 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 def interrupted(backend: str, where: str, *options: str) -> dict[str, Any]:
     """The figures of a process that interrupts calls and looks at what is stored after each."""
+    found: dict[str, Any] = said_by("signals.calls", backend, where, *options)
+    return found
+
+
+def said_by(program: str, *arguments: str) -> Any:
+    """What a program prints as JSON."""
     done = subprocess.run(
-        [sys.executable, "-m", "signals.calls", backend, where, *options],
+        [sys.executable, "-m", program, *arguments],
         cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,
@@ -46,8 +52,7 @@ def interrupted(backend: str, where: str, *options: str) -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("backend", BLOCKING)
@@ -82,3 +87,7 @@ def test_the_run_after_one_that_a_handler_ended_works(backend: str, where: str) 
 def test_an_interrupt_at_any_instruction_leaves_the_saver_in_order(backend: str, where: str) -> None:
     figures = interrupted(backend, where, "--stride", "211", "--first", "7")
     assert figures["interrupts"] > 70
+
+
+def test_an_interrupt_while_a_replaced_file_is_noticed_leaves_the_saver_with_the_new_one(tmp_path: Path) -> None:
+    assert said_by("signals.replacing", str(tmp_path / "threads.db"), "7", "97") > 40
