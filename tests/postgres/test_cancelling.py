@@ -2,9 +2,10 @@
 
 import asyncio
 import gc
+import signal
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import psycopg
@@ -12,7 +13,7 @@ import psycopg_pool
 import pytest
 from psycopg.pq import TransactionStatus
 
-from postgres.steps import aplay, count, step, thread
+from postgres.steps import aplay, count, play, step, thread
 from threadmark import Saver
 from threadmark.threads import Workers
 from threadmark_postgres import PostgresSaver
@@ -268,3 +269,50 @@ def test_a_server_that_stops_nothing_is_not_waited_for_without_end(monkeypatch: 
             assert asked == ["first", "second"]
 
     asyncio.run(body())
+
+
+@contextmanager
+def interrupted_after(seconds: float) -> Iterator[None]:
+    """A KeyboardInterrupt comes in the main thread, and leaves with the block."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_an_interrupt_stops_the_statement_and_leaves_a_connection_as_it_was(
+    url: str, tables: psycopg.Connection, *, autocommit: bool
+) -> None:
+    with psycopg.connect(url, autocommit=autocommit) as connection:
+        saver = PostgresSaver(connection)
+        config = play(saver, "one", 3)
+        with tables.transaction():
+            tables.execute(_BUSY)
+            with interrupted_after(0.3):
+                saver.prune(["one"])
+            assert connection.autocommit is autocommit
+            assert connection.info.transaction_status == TransactionStatus.IDLE
+            assert next(tables.execute(_WAITING))[0] == 0
+        saver.put(config, *step(3))
+        assert len(list(saver.list(thread("one")))) == 4
+
+
+def test_what_an_interrupt_made_the_main_thread_leave_is_over_before_its_next_call(
+    url: str, tables: psycopg.Connection
+) -> None:
+    with PostgresSaver(url) as saver:
+        play(saver, "one", 3)
+        with tables.transaction():
+            tables.execute(_BUSY)
+            with interrupted_after(0.3):
+                saver.delete_thread("one")
+        play(saver, "one", 2)
+        assert count(saver, "one") == 1
+        assert next(tables.execute(_WAITING))[0] == 0

@@ -58,10 +58,10 @@ class PostgresDriver:
         """Run the program in one transaction and return its result."""
         if self._given_async is not None:
             return self._run_on_loop(self._given_async.loop, transaction)
-        work = partial(self._run_in_company, transaction)
         if may_be_interrupted():
+            work = partial(self._run, transaction)
             return for_main_thread(self._main_threads_own, work, waits=self._given is not None)
-        return work()
+        return self._run_in_company(transaction)
 
     async def arun(self, transaction: Transaction) -> Any:
         """Like `run`, for asyncio."""
