@@ -1,33 +1,31 @@
 """A database file: readers have connections of their own and never wait, writers share one connection and commits."""
 
-import asyncio
-import os
 import sqlite3
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
-from weakref import WeakSet
 
 from threadmark.errors import ClosedError, StoreError
+from threadmark.forks import begin_anew_after_fork
 from threadmark.program import Transaction
+from threadmark.threads import Workers, may_be_interrupted
 from threadmark_sqlite.driver.connection import (
     NotThereError,
     Settings,
     connect,
+    end_transaction,
     is_unchanging,
     read_unchanging,
     transact,
     translated,
 )
+from threadmark_sqlite.driver.forking import pause_for_forks
 from threadmark_sqlite.driver.writer import Writer
 
 _READERS = 8
 _LONGEST_PAUSE = 5.0
 """Seconds that a fork waits for what is under way in SQLite."""
-
-_drivers: WeakSet["FileDriver"] = WeakSet()
-_registering = threading.Lock()
 
 _inherited: list["_Handles"] = []
 """Handles that a fork carried into this process. They are kept, because closing them could touch the parent's files."""
@@ -41,8 +39,7 @@ class FileDriver:
         self._opening = threading.Lock()
         self._handles: _Handles | None = None
         self._closed = False
-        with _registering:
-            _drivers.add(self)
+        begin_anew_after_fork(self)
 
     def run(self, transaction: Transaction) -> Any:
         """Run the program in one transaction and return its result."""
@@ -55,30 +52,23 @@ class FileDriver:
         """Like `run`, for asyncio. A write that was begun is finished even if its task is cancelled."""
         handles = self._of_this_process()
         if transaction.writes:
-            return await handles.writer.jobs.asubmit(transaction)
-        return await asyncio.wrap_future(handles.threads.submit(handles.read, transaction))
+            return await handles.writer.submit(transaction)
+        return await handles.threads.asubmit(partial(handles.read, transaction))
 
     def close(self) -> None:
         """Finish what was begun, then close every connection."""
         with self._opening:
             self._closed = True
-            handles, self._handles = self._handles, None
+            handles = self._handles
         if handles is not None:
             handles.close()
+            self._handles = None  # not before: should it be interrupted, the next call goes on
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
-        await asyncio.to_thread(self.close)
-
-    def pause(self) -> None:
-        """Let what is under way in SQLite end, and nothing begin."""
-        if self._handles is not None:
-            self._handles.pause()
-
-    def resume(self) -> None:
-        """Go on after `pause`."""
-        if self._handles is not None:
-            self._handles.resume()
+        closing = Workers(1, "threadmark-sqlite-closing")
+        await closing.asubmit(self.close)
+        closing.close()
 
     def begin_anew(self) -> None:
         """In the child of a fork: leave what is the parent's alone."""
@@ -88,13 +78,14 @@ class FileDriver:
             self._handles = None
 
     def _of_this_process(self) -> "_Handles":
-        if (handles := self._handles) is not None:
+        if (handles := self._handles) is not None and not self._closed:
             return handles
         with self._opening:
             if self._closed:
                 raise ClosedError("this saver was closed; open a new one")
             if self._handles is None:
                 self._handles = _Handles(self._settings)
+                pause_for_forks(self._handles)
             return self._handles
 
 
@@ -103,20 +94,24 @@ class _Handles:
 
     def __init__(self, settings: Settings) -> None:
         self.writer = Writer(settings)
-        self.threads = ThreadPoolExecutor(_READERS, thread_name_prefix="threadmark-sqlite-reader")
+        self.threads = Workers(_READERS, "threadmark-sqlite-reader")
         self._settings = settings
         self._free = threading.Semaphore(_READERS)
+        """Of threads that nothing interrupts: an interrupt could lose what it counts."""
+        self._main_thread = threading.RLock()
+        """Held while the main thread reads; a signal's handler may do so in the middle of it."""
         self._idle: list[sqlite3.Connection] = []
-        self._paused: list[threading.Lock | threading.Semaphore] = []
+        self._paused: list[Any] = []
 
     def read(self, transaction: Transaction) -> Any:
         """Run a program that only reads; it sees one state of the database throughout."""
-        with self._free:
+        with self._main_thread if may_be_interrupted() else self._free:
             try:
                 connection = self._open(makes=transaction.makes)
                 if connection is None:
                     return read_unchanging(self._settings, transaction)
                 try:
+                    end_transaction(connection)
                     return transact(connection, transaction)
                 finally:
                     self._idle.append(connection)
@@ -141,45 +136,19 @@ class _Handles:
     def pause(self) -> None:
         """Wait until nobody is in SQLite, and let nobody in."""
         deadline = time.monotonic() + _LONGEST_PAUSE
-        turns: list[threading.Lock | threading.Semaphore] = [self.writer.turn, *[self._free] * _READERS]
+        turns: list[Any] = [self._main_thread, self.writer.turn, *[self._free] * _READERS]
         for turn in turns:
             if turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 self._paused.append(turn)
 
     def resume(self) -> None:
-        """Let everybody in again."""
+        """Let everybody in again; by the thread that paused."""
         while self._paused:
             self._paused.pop().release()
 
     def close(self) -> None:
         """Close every connection, the writer's last: the last one to close tidies the log up."""
-        self.threads.shutdown()
+        self.threads.close()
         while self._idle:
             self._idle.pop().close()
         self.writer.close()
-
-
-def _pause_all() -> None:
-    """Before a fork.
-
-    SQLite keeps in this process's memory what its connections have locked. A child made in the middle of a
-    transaction would have the locks, but not the thread that releases them, and would wait for ever.
-    """
-    _registering.acquire()
-    for driver in _drivers:
-        driver.pause()
-
-
-def _resume_all() -> None:
-    for driver in _drivers:
-        driver.resume()
-    _registering.release()
-
-
-def _begin_all_anew() -> None:
-    for driver in _drivers:
-        driver.begin_anew()
-    _registering.release()
-
-
-os.register_at_fork(before=_pause_all, after_in_parent=_resume_all, after_in_child=_begin_all_anew)
