@@ -18,6 +18,8 @@ CORE = ROOT / "libs" / "core" / "src" / "threadmark"
 
 LAYERS = (
     "errors",
+    "forks",
+    "threads",
     "versions",
     "ids",
     "text",

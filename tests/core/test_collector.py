@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from signals.strikes import Interruptions, Step
 from threadmark import MemorySaver
+from threadmark.saver import collector
 from threadmark.saver.collector import collecting_later
 from threadmark.serde import Serde
 
@@ -72,6 +74,18 @@ def test_the_child_of_a_fork_collects() -> None:
         return os.waitpid(child, 0)[1]
 
     assert collecting_later(fork, None) == 0
+
+
+def test_an_interrupt_at_any_instruction_leaves_the_collector_on() -> None:
+    interruptions, place, reached = Interruptions(KeyboardInterrupt), 0, True
+    while reached:
+        place += 1
+        step = Step(place)
+        interruptions.during(lambda: collecting_later(lambda given: [given], None), step)
+        reached = step.reached
+        assert gc.isenabled()
+        assert not collector._resting
+    assert interruptions.raised > 3
 
 
 class _Watching(Serde):

@@ -3,6 +3,7 @@
 import random
 import threading
 
+from signals.strikes import Interruptions, Step
 from threadmark.digests import proof
 from threadmark.header import HEADER_TAG, Header
 from threadmark.recall import Known, Recall
@@ -119,3 +120,23 @@ def test_many_threads_use_it_at_once() -> None:
         each.join()
     assert wrong == []
     assert recall.used <= 50_000
+
+
+def test_an_interrupt_at_any_instruction_leaves_what_it_holds_within_its_capacity() -> None:
+    recall, place, reached = Recall(3000), 0, True
+    values = [bytes([number]) * 700 for number in range(9)]
+    interruptions = Interruptions(KeyboardInterrupt)
+
+    def see() -> None:
+        for data in values[:1]:
+            recall.see_value("thread", 1, _stored(data), Source(data, (data,)))
+
+    while reached:
+        place += 1
+        step = Step(place)
+        interruptions.during(see, step)
+        reached = step.reached
+        for data in values[2:5]:
+            recall.see_value("thread", 1, _stored(data), Source(data, (data,)))
+        assert recall.used == sum(entry.cost for entry in recall._entries.values()) <= 3000
+    assert interruptions.raised > 50

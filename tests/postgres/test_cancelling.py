@@ -2,10 +2,10 @@
 
 import asyncio
 import gc
+import signal
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import psycopg
@@ -13,8 +13,9 @@ import psycopg_pool
 import pytest
 from psycopg.pq import TransactionStatus
 
-from postgres.steps import aplay, count, step, thread
+from postgres.steps import aplay, count, play, step, thread
 from threadmark import Saver
+from threadmark.threads import Workers
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.driver import parting
 
@@ -140,11 +141,11 @@ def test_nobody_waits_for_a_thread_that_has_a_connection_of_a_pool_to_itself(
 def test_what_no_thread_has_begun_is_not_begun_for_a_caller_that_is_gone() -> None:
     done: list[str] = []
     free = threading.Event()
+    workers = Workers(1, "test")
 
     async def body() -> None:
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-        first = asyncio.ensure_future(parting.on_thread(free.wait))
-        second = asyncio.ensure_future(parting.on_thread(lambda: done.append("second")))
+        first = asyncio.ensure_future(parting.on_thread(workers, free.wait))
+        second = asyncio.ensure_future(parting.on_thread(workers, lambda: done.append("second")))
         await asyncio.sleep(0)
         second.cancel()
         await asyncio.sleep(0)
@@ -153,6 +154,7 @@ def test_what_no_thread_has_begun_is_not_begun_for_a_caller_that_is_gone() -> No
         assert await first
 
     asyncio.run(body())
+    workers.close()
     assert done == []
 
 
@@ -267,3 +269,50 @@ def test_a_server_that_stops_nothing_is_not_waited_for_without_end(monkeypatch: 
             assert asked == ["first", "second"]
 
     asyncio.run(body())
+
+
+@contextmanager
+def interrupted_after(seconds: float) -> Iterator[None]:
+    """A KeyboardInterrupt comes in the main thread, and leaves with the block."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_an_interrupt_stops_the_statement_and_leaves_a_connection_as_it_was(
+    url: str, tables: psycopg.Connection, *, autocommit: bool
+) -> None:
+    with psycopg.connect(url, autocommit=autocommit) as connection:
+        saver = PostgresSaver(connection)
+        config = play(saver, "one", 3)
+        with tables.transaction():
+            tables.execute(_BUSY)
+            with interrupted_after(0.3):
+                saver.prune(["one"])
+            assert connection.autocommit is autocommit
+            assert connection.info.transaction_status == TransactionStatus.IDLE
+            assert next(tables.execute(_WAITING))[0] == 0
+        saver.put(config, *step(3))
+        assert len(list(saver.list(thread("one")))) == 4
+
+
+def test_what_an_interrupt_made_the_main_thread_leave_is_over_before_its_next_call(
+    url: str, tables: psycopg.Connection
+) -> None:
+    with PostgresSaver(url) as saver:
+        play(saver, "one", 3)
+        with tables.transaction():
+            tables.execute(_BUSY)
+            with interrupted_after(0.3):
+                saver.delete_thread("one")
+        play(saver, "one", 2)
+        assert count(saver, "one") == 1
+        assert next(tables.execute(_WAITING))[0] == 0

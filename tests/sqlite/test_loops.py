@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from children import child, finished
+from signals.strikes import Interruptions, Step
 from threadmark import ClosedError
 from threadmark.conformance.engine import Run, at, checkpoint
 from threadmark_sqlite import SqliteSaver
@@ -224,3 +225,54 @@ def test_close_in_either_face_lets_go_of_the_file(use: Callable[[SqliteSaver], N
     asyncio.run(_steps(saver, "thread"))
     use(saver)
     assert [each.name for each in tmp_path.iterdir()] == ["threads.db"]
+
+
+# What is raised while an object is let go goes nowhere; a warning tells so.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_close_that_was_interrupted_may_be_called_again(tmp_path: Path) -> None:
+    interruptions, place, reached = Interruptions(KeyboardInterrupt), -100, True
+    while reached:
+        place += 101
+        saver = SqliteSaver(tmp_path / f"{place}.db", durability="normal")
+        saver.put(at("other"), checkpoint(), {}, {})
+        asyncio.run(_steps(saver, "thread"))
+        step = Step(place)
+        interruptions.during(saver.close, step)
+        reached = step.reached
+        saver.close()
+        assert [each.name for each in tmp_path.glob(f"{place}.db*")] == [f"{place}.db"]
+        with pytest.raises(ClosedError):
+            saver.get(at("thread"))
+    assert interruptions.raised > 3
+
+
+AIOSQLITE_FORK = """
+import asyncio, faulthandler, os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say about a fork beside threads
+import aiosqlite
+from threadmark import ClosedError
+from threadmark_sqlite import SqliteSaver
+from threadmark.conformance.engine import at, checkpoint
+async def use():
+    return await saver.aget(at("thread"))
+async def main():
+    global saver
+    connection = await aiosqlite.connect(sys.argv[1])
+    saver = SqliteSaver(connection)
+    await saver.aput(at("thread"), checkpoint(), {}, {})
+    if (pid := os.fork()) == 0:
+        faulthandler.dump_traceback_later(25, exit=True)
+        try:
+            await use()
+        except ClosedError as error:
+            os._exit(0 if "fork" in str(error) else 1)
+        os._exit(1)
+    print(os.waitpid(pid, 0)[1])
+    assert await use()
+    await connection.close()
+asyncio.run(main())
+"""
+
+
+def test_after_a_fork_an_aiosqlite_connection_is_refused(tmp_path: Path) -> None:
+    assert finished(child(AIOSQLITE_FORK, tmp_path / "threads.db")).strip() == "0"

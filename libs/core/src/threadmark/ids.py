@@ -4,11 +4,12 @@ LangGraph makes its ids the same way, so both kinds sort among each other. Where
 backends store the 16 bytes of a UUID.
 """
 
-import os
 import re
 import secrets
 import threading
 import time
+
+from threadmark.forks import begin_anew_after_fork
 
 # 100 ns intervals between the start of the Gregorian calendar, where UUID time begins, and that of Unix time.
 _GREGORIAN_OFFSET = 0x01B21DD213814000
@@ -16,17 +17,30 @@ _GREGORIAN_OFFSET = 0x01B21DD213814000
 UUID_BYTES = 16
 _UUID_LENGTH = 36
 
-_lock = threading.Lock()
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
-_last = 0
+
+class _Clock:
+    """Ticks of the clock, each later than the one before."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self.begin_anew()
+        begin_anew_after_fork(self)
+
+    def ticks(self) -> int:
+        with self._lock:
+            self._last = ticks = max(time.time_ns() // 100 + _GREGORIAN_OFFSET, self._last + 1)
+        return ticks
+
+    def begin_anew(self) -> None:
+        self._lock = threading.Lock()
+
+
+_clock = _Clock()
 
 
 def new_id() -> str:
     """A new id, greater than every earlier one of this process, even when the clock was set back."""
-    global _last  # noqa: PLW0603 - "of this process" is the promise, so the last time is the process's
-    with _lock:
-        _last = ticks = max(time.time_ns() // 100 + _GREGORIAN_OFFSET, _last + 1)
-    return uuid6_text(ticks, secrets.randbits(62))
+    return uuid6_text(_clock.ticks(), secrets.randbits(62))
 
 
 def uuid6_text(ticks: int, entropy: int) -> str:

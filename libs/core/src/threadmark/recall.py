@@ -5,12 +5,11 @@ digest, so their bytes cannot be wrong, and whether their segments still exist i
 relies on it, which compares the thread's epoch. Bounded in bytes, shared by both faces and all threads.
 """
 
-import os
 import threading
 from collections import OrderedDict
 from typing import NamedTuple
-from weakref import WeakSet
 
+from threadmark.forks import begin_anew_after_fork
 from threadmark.header import HEADER_TAG, Header
 from threadmark.rope import Source
 from threadmark.stored import Stored
@@ -39,9 +38,6 @@ class _Entry(NamedTuple):
     value: object
 
 
-_all: WeakSet["Recall"] = WeakSet()
-
-
 class Recall:
     """A cache bounded in bytes; the least recently used entries go first."""
 
@@ -50,7 +46,9 @@ class Recall:
         self._used = 0
         self._entries: OrderedDict[tuple[object, ...], _Entry] = OrderedDict()
         self._lock = threading.Lock()
-        _all.add(self)
+        self._whole = True
+        """Whether `_used` is what the entries cost: not while they change, and not after an interrupted change."""
+        begin_anew_after_fork(self)
 
     def epoch(self, thread_id: str) -> int | None:
         """The thread's epoch as last seen."""
@@ -130,8 +128,7 @@ class Recall:
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
-            self._entries.clear()
-            self._used = 0
+            self._clear()
 
     @property
     def used(self) -> int:
@@ -162,23 +159,20 @@ class Recall:
     def _set(self, key: tuple[object, ...], value: object, size: int) -> None:
         cost = size + _ENTRY_OVERHEAD
         with self._lock:
-            self._discard(key)
-            if cost > self._capacity:
-                return
-            self._entries[key] = _Entry(cost, value)
-            self._used += cost
-            while self._used > self._capacity:
-                _, oldest = self._entries.popitem(last=False)
-                self._used -= oldest.cost
+            if not self._whole:
+                self._clear()
+            self._whole = False
+            if (former := self._entries.pop(key, None)) is not None:
+                self._used -= former.cost
+            if cost <= self._capacity:
+                self._entries[key] = _Entry(cost, value)
+                self._used += cost
+                while self._used > self._capacity:
+                    _, oldest = self._entries.popitem(last=False)
+                    self._used -= oldest.cost
+            self._whole = True
 
-    def _discard(self, key: tuple[object, ...]) -> None:
-        if (entry := self._entries.pop(key, None)) is not None:
-            self._used -= entry.cost
-
-
-def _begin_all_anew() -> None:
-    for recall in list(_all):
-        recall.begin_anew()
-
-
-os.register_at_fork(after_in_child=_begin_all_anew)
+    def _clear(self) -> None:
+        self._entries.clear()
+        self._used = 0
+        self._whole = True

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from threadmark.errors import ClosedError
+from threadmark.forks import begin_anew_after_fork
 from threadmark.memory.tables import Tables
 from threadmark.program import Call, Step, Transaction, play
 
@@ -15,6 +16,7 @@ class MemoryDriver:
     def __init__(self) -> None:
         self._tables: Tables | None = Tables()
         self._lock = threading.Lock()
+        begin_anew_after_fork(self)
 
     def run(self, transaction: Transaction) -> Any:
         """Run the program in one transaction and return its result."""
@@ -22,6 +24,7 @@ class MemoryDriver:
             if self._tables is None:
                 raise ClosedError("this saver was closed; open a new one")
             tables = self._tables
+            tables.roll_back()  # what a transaction left that was interrupted, while it was undone or before
             try:
                 result = play(transaction.program(), partial(_execute, tables))
             except BaseException:
@@ -42,6 +45,10 @@ class MemoryDriver:
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
         self.close()
+
+    def begin_anew(self) -> None:
+        """In the child of a fork: another thread may have been in the middle of a transaction, and is not there."""
+        self._lock = threading.Lock()
 
 
 def _execute(tables: Tables, step: Step) -> Any:

@@ -27,28 +27,34 @@ class Thread:
 
 
 class Tables:
-    """All rows, and a journal of what the running transaction changed."""
+    """All rows, and a journal of what the running transaction changed.
+
+    A change is in the journal before it is made, and to undo it twice does no harm. So a transaction may end at any
+    instruction, where a signal's handler raises or where the process is forked; the next one undoes what is left of it.
+    """
 
     def __init__(self) -> None:
         self.threads: dict[str, Thread] = {}
-        self._journal: list[Callable[[], None]] = []
+        self._journal: list[Callable[[], object]] = []
 
     def set(self, table: dict[Any, Any], key: Any, value: Any) -> None:
         """Change or add one row."""
-        before = partial(table.__setitem__, key, table[key]) if key in table else partial(table.__delitem__, key)
+        before = partial(table.__setitem__, key, table[key]) if key in table else partial(table.pop, key, None)
         self._journal.append(before)
         table[key] = value
 
     def unset(self, table: dict[Any, Any], key: Any) -> None:
         """Remove one row, if it is there."""
         if key in table:
-            self._journal.append(partial(table.__setitem__, key, table.pop(key)))
+            self._journal.append(partial(table.__setitem__, key, table[key]))
+            table.pop(key, None)
 
     def commit(self) -> None:
         """Keep what was changed."""
         self._journal.clear()
 
     def roll_back(self) -> None:
-        """Undo what was changed, last first."""
+        """Undo what was changed since the last commit, last first."""
         while self._journal:
-            self._journal.pop()()
+            self._journal[-1]()
+            self._journal.pop()

@@ -27,8 +27,8 @@ def collecting_later(make: Callable[[Any], Any], given: Any) -> Any:
         gc.disable()
         return make(given)
     finally:
+        _resting = False  # first, because a signal's handler may raise as soon as a call has returned
         gc.enable()
-        _resting = False
 
 
 def _end_rest() -> None:
@@ -37,4 +37,5 @@ def _end_rest() -> None:
         gc.enable()
 
 
-os.register_at_fork(after_in_child=_end_rest)
+if hasattr(os, "register_at_fork"):  # some systems have no fork
+    os.register_at_fork(after_in_child=_end_rest)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from threadmark.errors import ConfigError
+from threadmark.forks import begin_anew_after_fork
 from threadmark.serde.plan import Upgrade
 
 T = TypeVar("T")
@@ -30,9 +31,10 @@ class Registry:
     """Registered classes by class and by every name that stored data may give them."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self.begin_anew()
         self._by_class: MappingProxyType[type, Registered] = MappingProxyType({})
         self._by_name: MappingProxyType[str, Registered] = MappingProxyType({})
+        begin_anew_after_fork(self)
 
     def register(
         self,
@@ -72,6 +74,10 @@ class Registry:
                 by_name[each] = entry
             by_class[cls] = entry
             self._by_class, self._by_name = MappingProxyType(by_class), MappingProxyType(by_name)
+
+    def begin_anew(self) -> None:
+        """In the child of a fork: a thread that was registering a class there is not here."""
+        self._lock = Lock()
 
     def of_class(self, cls: type) -> Registered | None:
         """What was registered for exactly this class."""

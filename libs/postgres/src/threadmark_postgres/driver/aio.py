@@ -16,6 +16,7 @@ from threadmark_postgres.arrays import teach
 from threadmark_postgres.driver.blocking import check_encoding, is_idle
 from threadmark_postgres.driver.exchange import Conversation
 from threadmark_postgres.driver.parting import stopped
+from threadmark_postgres.driver.pipelines import pipeline
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.driver.sharing import MOST, dealt, together
 
@@ -61,6 +62,13 @@ class LoopPool:
         try:
             connection = self._idle.pop() if self._idle else await self._connect()
             yield connection
+        except (psycopg.Error, ThreadmarkError, asyncio.CancelledError):
+            raise
+        except BaseException:
+            # A signal's handler may have raised it anywhere in psycopg, whose state nobody knows then.
+            if connection is not None:
+                connection.pgconn.finish()
+            raise
         finally:
             if connection is not None:
                 self._take_back(connection)
@@ -183,10 +191,10 @@ class Company:
         member = _Member(query, loop.create_future())
         waiting = self._waiting.setdefault(query.sql, [])
         waiting.append(member)
-        if len(waiting) == 1:
-            loop.call_soon(self._set_out, query.sql)
-        elif len(waiting) == MOST:
+        if len(waiting) == MOST:
             self._set_out(query.sql)
+        else:  # each asks for it: where an interrupt lost the first one's call, nobody would set out any more
+            loop.call_soon(self._set_out, query.sql)
         try:
             rows = await member.rows
         except asyncio.CancelledError:
@@ -269,7 +277,7 @@ async def _answers(connection: Connection, batch: Any, *, prepare: bool | None) 
     if len(batch) == 1:
         await _send(cursors[0], batch[0], prepare=prepare)
     else:
-        async with connection.pipeline():
+        async with pipeline(connection):
             for cursor, query in zip(cursors, batch, strict=True):
                 await _send(cursor, query, prepare=prepare)
     return [await cursor.fetchall() if cursor.rownumber is not None else [] for cursor in cursors]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import psycopg
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
@@ -277,5 +277,6 @@ def check_encoding(connection: psycopg.Connection[Any] | psycopg.AsyncConnection
 
 
 def is_idle(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
-    """Whether the connection works and has no transaction open."""
-    return connection.pgconn.transaction_status == TransactionStatus.IDLE
+    """Whether the connection works, has no transaction open and no statements under way."""
+    pgconn = connection.pgconn
+    return pgconn.transaction_status == TransactionStatus.IDLE and pgconn.pipeline_status == PipelineStatus.OFF

@@ -6,21 +6,21 @@ import threading
 import time
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import psycopg
 
 from threadmark.errors import ClosedError, ConfigError
+from threadmark.forks import begin_anew_after_fork
 from threadmark.program import Transaction
+from threadmark.threads import Workers, may_be_interrupted, run_on_loop
 from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.exchange import conversation
 from threadmark_postgres.driver.failures import Patience, is_for_all, tell_encoding, telling_who_may
-from threadmark_postgres.driver.parting import in_order, on_thread
+from threadmark_postgres.driver.parting import for_main_thread, in_order, in_use, on_thread
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.driver.sharing import Part
 from threadmark_postgres.migrations import CURRENT, format_of, migrate
-
-_drivers: WeakSet["PostgresDriver"] = WeakSet()
 
 _inherited: list[object] = []
 """Pools that a fork carried into this process. They are kept, because closing them could touch the parent's
@@ -46,24 +46,29 @@ class PostgresDriver:
         self._closed = False
         self._partitions: int | None = None
         self._ready = False
-        _drivers.add(self)
+        self._main_threads_own = Workers(1, "threadmark-postgres-main")
+        """Does what the main thread asks for, in that order, because an interrupt may come there at any instruction."""
+        self._workers = Workers(settings.pool_size, "threadmark-postgres")
+        """Do for tasks what blocks."""
+        self._stopping = Workers(1, "threadmark-postgres-stopping")
+        self._turn_of_main_thread = asyncio.Lock()
+        begin_anew_after_fork(self)
 
     def run(self, transaction: Transaction) -> Any:
         """Run the program in one transaction and return its result."""
         if self._given_async is not None:
             return self._run_on_loop(self._given_async.loop, transaction)
-        if transaction.writes and self._settings.combine and not _may_be_interrupted():
-            with Part(transaction) as part:
-                if part.query and part.ends_with(self._company().rows(part.query)):
-                    return part.result
-        return self._run(transaction)
+        if may_be_interrupted():
+            work = partial(self._run, transaction)
+            return for_main_thread(self._main_threads_own, work, waits=self._given is not None)
+        return self._run_in_company(transaction)
 
     async def arun(self, transaction: Transaction) -> Any:
         """Like `run`, for asyncio."""
         if self._given is not None:
-            if self._given.is_pool:  # which lends the connection to nobody else before the thread gives it back
-                return await asyncio.to_thread(self.run, transaction)
-            return await on_thread(partial(self.run, transaction))
+            # A single connection is at its user's hand, and is not disturbed in what it does for others.
+            stopping = self._stopping if self._given.is_pool else None
+            return await on_thread(self._workers, partial(self._run_in_company, transaction), stopping)
         if self._given_async is not None:
             # The connection is not ours to throw away: whoever is cancelled has it back as it was.
             return await in_order(self._arun_in_company(transaction))
@@ -77,7 +82,12 @@ class PostgresDriver:
                 "the methods that start with 'a' there, or blocking ones on other threads while the loop runs; "
                 "or give a URL to use both everywhere"
             )
-        return asyncio.run_coroutine_threadsafe(self.arun(transaction), loop).result()
+        return run_on_loop(partial(self._in_turn if may_be_interrupted() else self.arun, transaction), loop)
+
+    async def _in_turn(self, transaction: Transaction) -> Any:
+        """Like `arun`, after what the main thread asked for before: an interrupt may have made it leave that alone."""
+        async with self._turn_of_main_thread:
+            return await self.arun(transaction)
 
     def setup(self, partitions: int | None) -> None:
         """Make the tables, or bring them to the current format."""
@@ -91,14 +101,15 @@ class PostgresDriver:
 
     def close(self) -> None:
         """Close every pool, those of other event loops too; what was begun is finished."""
+        for workers in (self._main_threads_own, self._workers, self._stopping):
+            workers.end()
         with self._changing:
             self._closed = True
-            ours = self._process == os.getpid()
             pools: list[blocking.Lender | aio.Lender] = [*self._pools.values(), *([self._pool] if self._pool else [])]
-            self._pools, self._pool = {}, None
         for pool in pools:
-            if ours:
+            if self._process == os.getpid():
                 pool.close()
+        self._pools, self._pool = {}, None  # not before: should it be interrupted, the next call goes on
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
@@ -107,6 +118,13 @@ class PostgresDriver:
     def begin_anew(self) -> None:
         """In the child of a fork, where another thread may have held the lock: it will not give it back."""
         self._changing = threading.Lock()
+
+    def _run_in_company(self, transaction: Transaction) -> Any:
+        if transaction.writes and self._settings.combine:
+            with Part(transaction) as part:
+                if part.query and part.ends_with(self._company().rows(part.query)):
+                    return part.result
+        return self._run(transaction)
 
     async def _arun_in_company(self, transaction: Transaction) -> Any:
         if transaction.writes and self._settings.combine:
@@ -144,7 +162,7 @@ class PostgresDriver:
             await asyncio.sleep(wait)
 
     def _run_once(self, lender: blocking.Lender, transaction: Transaction) -> Any:
-        with lender.lend() as connection:
+        with lender.lend() as connection, in_use(connection):
             if not self._ready and not self._prepare(connection, makes=transaction.makes):
                 return None
             return self._transact(connection, transaction)
@@ -236,20 +254,3 @@ class PostgresDriver:
         _inherited.extend([self._pool, self._pools])
         self._pool, self._pools, self._process = None, {}, os.getpid()
         self._threads, self._tasks = None, WeakKeyDictionary()
-
-
-def _may_be_interrupted() -> bool:
-    """Whether others must not depend on this thread.
-
-    An interrupt (Ctrl-C) is raised in the main thread between any two instructions. Those whom it leads might never be
-    answered.
-    """
-    return threading.current_thread() is threading.main_thread()
-
-
-def _begin_all_anew() -> None:
-    for driver in list(_drivers):
-        driver.begin_anew()
-
-
-os.register_at_fork(after_in_child=_begin_all_anew)

@@ -1,10 +1,16 @@
 """A caller that is cancelled leaves only when what it used is in order: it may be the user's, who goes on with it."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from functools import partial
 from typing import Any
+
+import psycopg
+
+from threadmark.threads import Answer, Workers, in_spite_of_cancelling
 
 _LONGEST = 12.0
 """Seconds. psycopg asks the server to stop a statement and waits for its end; its releases differ in how long."""
@@ -21,25 +27,109 @@ async def in_order(operation: Coroutine[Any, Any, Any]) -> Any:
     return work.result()
 
 
-async def on_thread(work: Callable[[], Any]) -> Any:
-    """What the work returns; a caller that is cancelled waits for its end, because nobody can stop a thread.
+class LeftError(Exception):
+    """Nobody waits for what a connection was about to be used for."""
 
-    Work that no thread has begun by then is not begun any more.
+
+class Errand:
+    """Work that a thread does for a caller, who may be interrupted or cancelled before it is done."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work = work
+        self._changing = threading.Lock()
+        self._wanted = True
+        self._begun = False
+        self._connection: psycopg.Connection[Any] | None = None
+        self._ended = Answer()
+
+    def do(self) -> Any:
+        """What the work returns; it is not begun any more for a caller that has left."""
+        with self._changing:
+            if not self._wanted:
+                return None
+            self._begun = True
+        _of_thread.errand = self
+        try:
+            return self._work()
+        finally:
+            _of_thread.errand = None
+            self._ended.set_result(None)
+
+    def leave(self) -> bool:
+        """Say that nobody waits any more; whether the work is under way."""
+        with self._changing:
+            self._wanted = False
+            return self._begun and not self._ended.done()
+
+    def stop(self) -> None:
+        """Leave, and let the server stop the statement that is under way."""
+        with self._changing:
+            self._wanted = False
+            if self._connection is not None:
+                with suppress(psycopg.Error):
+                    self._connection.cancel_safe(timeout=_LONGEST / 2)
+
+    def wait(self) -> None:
+        """Wait until it has ended, for a time."""
+        self._ended.wait(_LONGEST)
+
+    def uses(self, connection: psycopg.Connection[Any] | None) -> None:
+        """Say which connection it sends its statements on."""
+        with self._changing:
+            if connection is not None and not self._wanted:
+                raise LeftError
+            self._connection = connection
+
+
+_of_thread = threading.local()
+
+
+@contextmanager
+def in_use(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """While the errand of this thread, if it has one, uses a connection."""
+    errand: Errand | None = getattr(_of_thread, "errand", None)
+    if errand is None:
+        yield
+        return
+    errand.uses(connection)
+    try:
+        yield
+    finally:
+        errand.uses(None)
+
+
+def for_main_thread(workers: Workers, work: Callable[[], Any], *, waits: bool) -> Any:
+    """What the work returns, done by another thread; an interrupt stops its statement.
+
+    With `waits`, whoever is interrupted leaves when that has ended, because the connection is at the user's hand.
     """
-    wanted = True
+    errand = Errand(work)
+    try:
+        return workers.run(errand.do)
+    except BaseException:
+        if errand.leave():
+            errand.stop()
+            if waits:
+                errand.wait()
+        raise
 
-    def begun() -> Any:
-        return work() if wanted else None
 
-    doing = asyncio.get_running_loop().run_in_executor(None, copy_context().run, begun)
+async def on_thread(workers: Workers, work: Callable[[], Any], stopping: Workers | None = None) -> Any:
+    """What the work returns, done by another thread; a caller that is cancelled waits for its end.
+
+    With `stopping`, whose threads ask the server to stop it, that is soon. Work that no thread has begun by then is not
+    begun any more.
+    """
+    errand = Errand(partial(copy_context().run, work))
+    doing = workers.asubmit(errand.do)
     try:
         await asyncio.wait([doing])
-    except asyncio.CancelledError:
-        wanted = False
+    except BaseException:
         doing.add_done_callback(_nobody_asks)
-        while not doing.done():
-            with suppress(asyncio.CancelledError):  # it is on its way out
-                await asyncio.wait([doing])
+        if errand.leave():
+            if stopping is not None:
+                stopping.submit(errand.stop)
+            await in_spite_of_cancelling(asyncio.wait([doing]))
         raise
     return doing.result()
 

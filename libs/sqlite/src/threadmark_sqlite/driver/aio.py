@@ -1,6 +1,7 @@
 """A connection that the user opened with aiosqlite, served through its public interface."""
 
 import asyncio
+import os
 import sqlite3
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ import aiosqlite
 
 from threadmark.errors import ClosedError, ConfigError, StoreError
 from threadmark.program import Many, Query, Step, Transaction, aplay
+from threadmark.threads import in_spite_of_cancelling, run_on_loop
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import (
     MEMORY,
@@ -34,12 +36,17 @@ class AiosqliteDriver:
         self._turn = asyncio.Lock()
         self._prepared = False
         self._watch = Watch(settings)
+        self._began = False
+        """Whether the transaction that may be open is ours: to end it may have been interrupted."""
+        self._users_factory: Any = None
+        self._process = os.getpid()
 
     def run(self, transaction: Transaction) -> Any:
         """Let the connection's event loop run the program, while the caller waits on another thread.
 
         On the loop's own thread this would wait for itself for ever, so it is refused there.
         """
+        self._expect_own_process()
         loop = self._loop
         if loop is None or not loop.is_running() or loop is _running_loop():
             raise ConfigError(
@@ -47,10 +54,11 @@ class AiosqliteDriver:
                 "the methods that start with 'a' there, or blocking ones on other threads while the loop runs; "
                 "or give a path to use both everywhere"
             )
-        return asyncio.run_coroutine_threadsafe(self._transact(transaction), loop).result()
+        return run_on_loop(partial(self._transact, transaction), loop)
 
     async def arun(self, transaction: Transaction) -> Any:
         """Run the program in one transaction. Once begun it is finished, even if its task is cancelled."""
+        self._expect_own_process()
         self._bind_to_loop()
         return await asyncio.shield(asyncio.ensure_future(self._transact(transaction)))
 
@@ -62,6 +70,11 @@ class AiosqliteDriver:
         """Like `close`, for asyncio."""
         async with self._turn:
             self.close()
+
+    def _expect_own_process(self) -> None:
+        """The thread that uses the connection is not in the child of a fork, and would be waited for in vain."""
+        if self._process != os.getpid():
+            raise ClosedError("this saver's connection belongs to the process that forked; give a path")
 
     def _bind_to_loop(self) -> None:
         loop = asyncio.get_running_loop()
@@ -79,22 +92,17 @@ class AiosqliteDriver:
             if connection is None:
                 raise ClosedError("this saver was closed; open a new one")
             try:
-                users_factory = connection.text_factory
+                if connection.text_factory is not plain_text:  # left by an interrupt
+                    self._users_factory = connection.text_factory
             except ValueError as error:
                 raise StoreError("the aiosqlite connection given is not open: await it, or give a path") from error
             try:
+                if self._began:
+                    await self._end(connection)
+                elif self._has_transaction():
+                    raise StoreError("the connection given has an open transaction: commit it or roll it back first")
                 connection.text_factory = plain_text
-                async with connection.cursor() as cursor:
-                    cursor.row_factory = None
-                    if not self._prepared and not await self._prepare(cursor, makes=transaction.makes):
-                        return None
-                    self._watch.expect_there()
-                    result = await self._in_transaction(cursor, transaction)
-                    if transaction.frees:
-                        await self._give_space_back(cursor)
-                    if transaction.writes:
-                        self._watch.expect_kept()
-                    return result
+                return await self._run(connection, transaction)
             except ReplacedError as error:
                 raise StoreError(
                     f"{self._settings} was replaced by another file while the connection given had it open: "
@@ -103,7 +111,36 @@ class AiosqliteDriver:
             except sqlite3.Error as error:
                 raise translated(error, self._settings) from error
             finally:
-                connection.text_factory = users_factory
+                connection.text_factory = self._users_factory
+
+    async def _run(self, connection: aiosqlite.Connection, transaction: Transaction) -> Any:
+        try:
+            async with connection.cursor() as cursor:
+                cursor.row_factory = None
+                if not self._prepared and not await self._prepare(cursor, makes=transaction.makes):
+                    return None
+                self._watch.expect_there()
+                result = await self._in_transaction(cursor, transaction)
+                if transaction.frees:
+                    await self._give_space_back(cursor)
+                if transaction.writes:
+                    self._watch.expect_kept()
+                return result
+        except BaseException:
+            await in_spite_of_cancelling(self._end(connection))
+            raise
+
+    async def _end(self, connection: aiosqlite.Connection) -> None:
+        """Roll back what is open, once the connection's thread has done everything that it was asked before.
+
+        That is waited for in any case: a thread that has an answer for an event loop that was closed dies of it.
+        """
+        try:
+            await connection.execute(sql.ROLLBACK if self._began else sql.FILES)
+        except sqlite3.OperationalError:
+            if self._has_transaction():
+                raise
+        self._began = False
 
     async def _prepare(self, cursor: aiosqlite.Cursor, *, makes: bool) -> bool:
         """Set the database up; False where it has no tables and is to get none."""
@@ -126,26 +163,23 @@ class AiosqliteDriver:
         return True
 
     async def _in_transaction(self, cursor: aiosqlite.Cursor, transaction: Transaction) -> Any:
-        if self._has_transaction():
-            raise StoreError("the connection given has an open transaction: commit it or roll it back first")
+        self._began = True
         await cursor.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
-        try:
-            result = await aplay(transaction.program(), partial(_execute, cursor))
-            await cursor.execute(sql.COMMIT)
-        except BaseException:
-            if self._has_transaction():
-                await cursor.execute(sql.ROLLBACK)
-            raise
+        result = await aplay(transaction.program(), partial(_execute, cursor))
+        await cursor.execute(sql.COMMIT)
+        self._began = False
         return result
 
     async def _give_space_back(self, cursor: aiosqlite.Cursor) -> None:
         """Like `give_space_back`, which says why."""
+        self._began = True
         try:
             await cursor.executescript(sql.GIVE_SPACE_BACK)
             await _asked(cursor, sql.EMPTY_LOG)
         except sqlite3.OperationalError:
             if self._has_transaction():
                 await cursor.execute(sql.ROLLBACK)
+        self._began = False
 
     def _has_transaction(self) -> bool:
         return self._connection is not None and self._connection.in_transaction

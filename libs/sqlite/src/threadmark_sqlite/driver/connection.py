@@ -139,15 +139,21 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
 
 def transact(connection: sqlite3.Connection, transaction: Transaction) -> Any:
     """Run a program in a transaction of its own."""
-    connection.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
     try:
+        connection.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
         result = play(transaction.program(), partial(execute, connection))
         connection.execute(sql.COMMIT)
     except BaseException:
-        if connection.in_transaction:
+        if connection.in_transaction:  # asked here: to call a function of ours would be a place for an interrupt
             connection.execute(sql.ROLLBACK)
         raise
     return result
+
+
+def end_transaction(connection: sqlite3.Connection) -> None:
+    """Roll back what is open; it may be where an error or an interrupt struck while another one was dealt with."""
+    if connection.in_transaction:
+        connection.execute(sql.ROLLBACK)
 
 
 def give_space_back(connection: sqlite3.Connection) -> None:
@@ -157,8 +163,7 @@ def give_space_back(connection: sqlite3.Connection) -> None:
         connection.executescript(sql.GIVE_SPACE_BACK)
         connection.execute(sql.EMPTY_LOG).fetchall()
     except sqlite3.OperationalError:
-        if connection.in_transaction:
-            connection.execute(sql.ROLLBACK)
+        end_transaction(connection)
 
 
 def execute(connection: sqlite3.Connection, step: Step) -> Any:

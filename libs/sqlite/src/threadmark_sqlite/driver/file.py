@@ -1,29 +1,30 @@
 """A database file: readers have connections of their own and never wait, writers share one connection and commits."""
 
-import asyncio
-import os
 import sqlite3
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any
-from weakref import WeakSet
 
 from threadmark.errors import ClosedError, StoreError
+from threadmark.forks import begin_anew_after_fork
 from threadmark.program import Program, Query, Transaction
 from threadmark.store import now
+from threadmark.threads import Workers, may_be_interrupted
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import (
     READ_ONLY,
     NotThereError,
     Settings,
     connect,
+    end_transaction,
     for_reading,
     transact,
     translated,
 )
+from threadmark_sqlite.driver.drivers import Drivers
+from threadmark_sqlite.driver.forking import pause_for_forks
 from threadmark_sqlite.driver.unchanging import UnsettledError, is_unchanging, is_whole, read_unchanging
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 from threadmark_sqlite.driver.writer import Writer
@@ -32,8 +33,7 @@ _READERS = 8
 _LONGEST_PAUSE = 5.0
 """Seconds that a fork waits for what is under way in SQLite."""
 
-_drivers: WeakSet["FileDriver"] = WeakSet()
-_registering = threading.Lock()
+_drivers = Drivers()
 
 _inherited: list["_Handles"] = []
 """Handles that a fork carried into this process. They are kept, because closing them could touch the parent's files."""
@@ -49,8 +49,13 @@ class FileDriver:
         self._left: list[_Handles] = []
         """What belonged to files that were replaced."""
         self._closed = False
-        with _registering:
-            _drivers.add(self)
+        begin_anew_after_fork(self)
+        _drivers.add(self)
+
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+        return self._settings.path
 
     def run(self, transaction: Transaction) -> Any:
         """Run the program in one transaction and return its result."""
@@ -62,7 +67,7 @@ class FileDriver:
                     return handles.writer.run(transaction)
                 return handles.read(transaction)
             except ReplacedError:
-                self._go_on_from(handles)
+                self._replace(handles)
 
     async def arun(self, transaction: Transaction) -> Any:
         """Like `run`, for asyncio. A write that was begun is finished even if its task is cancelled."""
@@ -71,24 +76,25 @@ class FileDriver:
             handles = self._of_this_process()
             try:
                 if transaction.writes:
-                    return await handles.writer.jobs.asubmit(transaction)
-                return await asyncio.wrap_future(handles.threads.submit(handles.read, transaction))
+                    return await handles.writer.submit(transaction)
+                return await handles.threads.asubmit(partial(handles.read, transaction))
             except ReplacedError:
-                await asyncio.to_thread(self._go_on_from, handles)
+                await handles.threads.asubmit(partial(self._go_on_from, handles))
 
     def close(self) -> None:
         """Finish what was begun, then close every connection."""
         with self._opening:
             self._closed = True
-            handles, self._handles = self._handles, None
-            left, self._left = self._left, []
-        for each in (*left, handles):
-            if each is not None:
-                each.close()
+            every = [*self._left, *([self._handles] if self._handles is not None else [])]
+        for each in every:
+            each.close()
+        self._handles, self._left = None, []  # not before: should it be interrupted, the next call goes on
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
-        await asyncio.to_thread(self.close)
+        closing = Workers(1, "threadmark-sqlite-closing")
+        await closing.asubmit(self.close)
+        closing.close()
 
     def look_again(self) -> None:
         """Go on with another file now, if there is one at the path, before somebody opens it beside the old log."""
@@ -96,19 +102,9 @@ class FileDriver:
             try:
                 handles.expect_there()
             except ReplacedError:
-                self._go_on_from(handles)
+                self._replace(handles)
             except StoreError:
                 return  # there is no file, or it is refused: whoever asks this driver will be told
-
-    def pause(self) -> None:
-        """Let what is under way in SQLite end, and nothing begin."""
-        if self._handles is not None:
-            self._handles.pause()
-
-    def resume(self) -> None:
-        """Go on after `pause`."""
-        if self._handles is not None:
-            self._handles.resume()
 
     def begin_anew(self) -> None:
         """In the child of a fork: leave what is the parent's alone."""
@@ -124,26 +120,31 @@ class FileDriver:
             raise StoreError(f"{self._settings}{READ_ONLY}")
 
     def _of_this_process(self) -> "_Handles":
-        if (handles := self._handles) is not None:
+        if (handles := self._handles) is not None and not self._closed:
             return handles
-        with _registering:
-            others = [other for other in _drivers if other is not self and other._settings.path == self._settings.path]  # noqa: SLF001 - of our own kind
-        for other in others:
+        for other in _drivers.beside(self):
             other.look_again()
         with self._opening:
             if self._closed:
                 raise ClosedError("this saver was closed; open a new one")
             if self._handles is None:
                 self._handles = _Handles(self._settings)
+                pause_for_forks(self._handles)
             return self._handles
+
+    def _replace(self, handles: "_Handles") -> None:
+        """Go on with another file; on a thread that no interrupt stops half-way."""
+        with suppress(ClosedError):  # whoever goes on asking is told so
+            handles.threads.run(partial(self._go_on_from, handles))
 
     def _go_on_from(self, handles: "_Handles") -> None:
         """Another file is at the path, and has our tables: let that one be used from now on."""
         with self._opening:
-            if self._handles is not handles:
+            if self._closed or self._handles is not handles:
                 return
             handles.leave()
             successor = _Handles(self._settings)
+            pause_for_forks(successor)
             try:
                 successor.take_over()
             except BaseException:
@@ -159,15 +160,18 @@ class _Handles:
     def __init__(self, settings: Settings) -> None:
         self._watch = Watch(settings)
         self.writer = Writer(settings, self._watch)
-        self.threads = ThreadPoolExecutor(_READERS, thread_name_prefix="threadmark-sqlite-reader")
+        self.threads = Workers(_READERS, "threadmark-sqlite-reader")
         self._settings = settings
         self._free = threading.Semaphore(_READERS)
+        """Of threads that nothing interrupts: an interrupt could lose what it counts."""
+        self._main_thread = threading.RLock()
+        """Held while the main thread reads; a signal's handler may do so in the middle of it."""
         self._idle: list[sqlite3.Connection] = []
-        self._paused: list[threading.Lock | threading.Semaphore] = []
+        self._paused: list[Any] = []
 
     def read(self, transaction: Transaction) -> Any:
         """Run a program that only reads; it sees one state of the database throughout."""
-        with self._free:
+        with self._main_thread if may_be_interrupted() else self._free:
             try:
                 self._watch.expect_there()
                 if not self._idle:
@@ -179,6 +183,7 @@ class _Handles:
                 if connection is None:
                     return read_unchanging(self._settings, transaction)
                 try:
+                    end_transaction(connection)
                     return transact(connection, transaction)
                 finally:
                     self._idle.append(connection)
@@ -197,6 +202,8 @@ class _Handles:
         """Have done with a file that another one has replaced."""
         reader = self._idle.pop() if self._idle else None
         try:
+            if reader is not None:
+                end_transaction(reader)
             self.writer.leave(reader)
         finally:
             if reader is not None:
@@ -219,26 +226,27 @@ class _Handles:
             ) from error
         self._idle.append(connection)
         try:
-            transact(connection, Transaction(_end_epochs, writes=True))
+            with self.writer.turn:  # a fork waits for whoever has it
+                transact(connection, Transaction(_end_epochs, writes=True))
         except sqlite3.Error as error:
             raise translated(error, self._settings) from error
 
     def pause(self) -> None:
         """Wait until nobody is in SQLite, and let nobody in."""
         deadline = time.monotonic() + _LONGEST_PAUSE
-        turns: list[threading.Lock | threading.Semaphore] = [self.writer.turn, *[self._free] * _READERS]
+        turns: list[Any] = [self._main_thread, self.writer.turn, *[self._free] * _READERS]
         for turn in turns:
             if turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 self._paused.append(turn)
 
     def resume(self) -> None:
-        """Let everybody in again."""
+        """Let everybody in again; by the thread that paused."""
         while self._paused:
             self._paused.pop().release()
 
     def close(self) -> None:
         """Close every connection, the writer's last: the last one to close tidies the log up."""
-        self.threads.shutdown()
+        self.threads.close()
         self._close_idle()
         self.writer.close()
 
@@ -264,29 +272,3 @@ class _Handles:
 
 def _end_epochs() -> Program[None]:
     yield Query(sql.END_EPOCHS, (now(),))
-
-
-def _pause_all() -> None:
-    """Before a fork.
-
-    SQLite keeps in this process's memory what its connections have locked. A child made in the middle of a
-    transaction would have the locks, but not the thread that releases them, and would wait for ever.
-    """
-    _registering.acquire()
-    for driver in _drivers:
-        driver.pause()
-
-
-def _resume_all() -> None:
-    for driver in _drivers:
-        driver.resume()
-    _registering.release()
-
-
-def _begin_all_anew() -> None:
-    for driver in _drivers:
-        driver.begin_anew()
-    _registering.release()
-
-
-os.register_at_fork(before=_pause_all, after_in_parent=_resume_all, after_in_child=_begin_all_anew)

@@ -9,11 +9,11 @@ import asyncio
 import queue
 import threading
 from collections.abc import Iterable
-from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from threadmark.errors import ClosedError
 from threadmark.program import Transaction
+from threadmark.threads import Answer, Failed, Waiting, settle
 
 _BATCH = 64
 
@@ -22,19 +22,7 @@ class Job(NamedTuple):
     """A transaction, and where its result is waited for."""
 
     transaction: Transaction
-    future: "Future[Any] | asyncio.Future[Any]"
-
-    def begin(self) -> bool:
-        """Whether it is to be done; from now on it cannot be cancelled any more."""
-        if isinstance(self.future, Future):
-            return self.future.set_running_or_notify_cancel()
-        return not self.future.cancelled()
-
-
-class Failed(NamedTuple):
-    """The outcome of a job that came to nothing."""
-
-    error: BaseException
+    waiting: Waiting
 
 
 class Jobs:
@@ -57,21 +45,19 @@ class Jobs:
         if self._closed:
             raise ClosedError("this saver was closed; open a new one")
 
-    def submit(self, transaction: Transaction) -> Future[Any]:
+    def submit(self, transaction: Transaction) -> Answer:
         """The result to come, once it is committed."""
-        future: Future[Any] = Future()
-        self._hand_over([Job(transaction, future)])
-        return future
+        answer = Answer()
+        self._hand_over([Job(transaction, answer)])
+        return answer
 
     def asubmit(self, transaction: Transaction) -> asyncio.Future[Any]:
         """Like `submit`, for asyncio."""
         loop = asyncio.get_running_loop()
-        turn = self._turns.get(loop)
-        if turn is None:
-            turn = self._turns[loop] = []
-            loop.call_soon(self._end_turn, loop)
         future = loop.create_future()
-        turn.append(Job(transaction, future))
+        self._turns.setdefault(loop, []).append(Job(transaction, future))
+        # Each asks for it: where an interrupt lost the first one's call, nobody would be handed over any more.
+        loop.call_soon(self._end_turn, loop)
         return future
 
     def close(self) -> None:
@@ -85,8 +71,11 @@ class Jobs:
         """What is waiting, as soon as anything is; empty once everything is done and no more will come."""
         self._taken = False
         batch = self._queue.get()
+        if not batch:
+            self._queue.put(batch)  # whoever asks again finds the end, too
+            return batch
         self._taken = True
-        while 0 < len(batch) < _BATCH:
+        while len(batch) < _BATCH:
             try:
                 more = self._queue.get_nowait()
             except queue.Empty:
@@ -98,13 +87,16 @@ class Jobs:
         return batch
 
     def _end_turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        turn = self._turns.pop(loop)
-        for start in range(0, len(turn), _BATCH):
-            jobs = turn[start : start + _BATCH]
-            try:
-                self._hand_over(jobs)
-            except ClosedError as error:  # those before are still done
-                _settle_all((job.future, Failed(error)) for job in jobs)
+        turn = self._turns.pop(loop, [])
+        try:
+            while turn:
+                self._hand_over(turn[:_BATCH])
+                del turn[:_BATCH]  # these are done, whatever happens to the others
+        except BaseException as error:
+            for job in turn:
+                settle(job.waiting, Failed(error))
+            if not isinstance(error, ClosedError):
+                raise
 
     def _hand_over(self, jobs: list[Job]) -> None:
         with self._closing:
@@ -114,12 +106,12 @@ class Jobs:
 
 def answer(outcomes: Iterable[tuple[Job, Any]]) -> None:
     """Tell everybody who waits; each event loop is woken once."""
-    loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+    loops: dict[asyncio.AbstractEventLoop, list[tuple[Waiting, Any]]] = {}
     for job, outcome in outcomes:
-        if isinstance(job.future, Future):
-            _settle(job.future, outcome)
+        if isinstance(job.waiting, Answer):
+            settle(job.waiting, outcome)
         else:
-            loops.setdefault(job.future.get_loop(), []).append((job.future, outcome))
+            loops.setdefault(job.waiting.get_loop(), []).append((job.waiting, outcome))
     for loop, settled in loops.items():
         try:
             loop.call_soon_threadsafe(_settle_all, settled)
@@ -127,14 +119,6 @@ def answer(outcomes: Iterable[tuple[Job, Any]]) -> None:
             continue  # the loop was closed, and nobody waits in it any more
 
 
-def _settle_all(outcomes: "Iterable[tuple[Future[Any] | asyncio.Future[Any], Any]]") -> None:
-    for future, outcome in outcomes:
-        if not future.done():
-            _settle(future, outcome)
-
-
-def _settle(future: "Future[Any] | asyncio.Future[Any]", outcome: Any) -> None:
-    if isinstance(outcome, Failed):
-        future.set_exception(outcome.error)
-    else:
-        future.set_result(outcome)
+def _settle_all(outcomes: Iterable[tuple[Waiting, Any]]) -> None:
+    for waiting, outcome in outcomes:
+        settle(waiting, outcome)

@@ -3,8 +3,6 @@
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from threadmark.errors import ClosedError, StoreError
@@ -12,6 +10,7 @@ from threadmark.program import Transaction
 from threadmark_sqlite.driver.connection import (
     NotThereError,
     Settings,
+    end_transaction,
     expect_made,
     give_space_back,
     plain_text,
@@ -35,14 +34,21 @@ class SharedDriver:
     def run(self, transaction: Transaction) -> Any:
         """Run the program in one transaction and return its result."""
         self._expect_own_process()
-        try:
-            with self._lock, self._ready(makes=transaction.makes) as connection:
-                result = transact(connection, transaction)
-                if transaction.frees:
-                    give_space_back(connection)
-                return result
-        except NotThereError:
-            return None
+        with self._lock:
+            connection = self._connection
+            if connection is None:
+                raise ClosedError("this saver was closed; open a new one")
+            try:
+                return self._run(connection, transaction)
+            except NotThereError:
+                return None
+            except sqlite3.ProgrammingError as error:
+                raise StoreError(
+                    f"the connection given cannot be used here ({error}): "
+                    "open it with check_same_thread=False, or give a path"
+                ) from error
+            except sqlite3.Error as error:
+                raise translated(error, self._settings) from error
 
     async def arun(self, transaction: Transaction) -> Any:
         """Like `run`, for asyncio. The database is in memory: there is nothing to wait for."""
@@ -66,29 +72,27 @@ class SharedDriver:
         if self._process != os.getpid():
             raise ClosedError("this saver's database is in the memory of the process that forked; use a file")
 
-    @contextmanager
-    def _ready(self, *, makes: bool) -> Iterator[sqlite3.Connection]:
-        connection = self._connection
-        if connection is None:
-            raise ClosedError("this saver was closed; open a new one")
+    def _run(self, connection: sqlite3.Connection, transaction: Transaction) -> Any:
+        """Like `run`, on the connection, which is left as it was.
+
+        Here a context manager in Python would not do: an interrupt may come where it has changed the connection and
+        the block that changes it back is not reached yet.
+        """
+        if self._owned:
+            end_transaction(connection)
+        elif connection.in_transaction:
+            raise StoreError("the connection given has an open transaction: commit it or roll it back first")
+        users_factory = connection.text_factory
         try:
-            if connection.in_transaction:
-                raise StoreError("the connection given has an open transaction: commit it or roll it back first")
-            users_factory = connection.text_factory
-            try:
-                if not self._prepared:
-                    if not makes:
-                        expect_made(connection, self._settings)
-                    prepare(connection, self._settings)
-                    self._prepared = True
-                connection.text_factory = plain_text
-                yield connection
-            finally:
-                connection.text_factory = users_factory
-        except sqlite3.ProgrammingError as error:
-            raise StoreError(
-                f"the connection given cannot be used here ({error}): "
-                "open it with check_same_thread=False, or give a path"
-            ) from error
-        except sqlite3.Error as error:
-            raise translated(error, self._settings) from error
+            connection.text_factory = plain_text
+            if not self._prepared:
+                if not transaction.makes:
+                    expect_made(connection, self._settings)
+                prepare(connection, self._settings)
+                self._prepared = True
+            result = transact(connection, transaction)
+            if transaction.frees:
+                give_space_back(connection)
+            return result
+        finally:
+            connection.text_factory = users_factory

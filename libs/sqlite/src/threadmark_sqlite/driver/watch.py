@@ -3,7 +3,7 @@
 A file that was deleted, moved away or replaced can still be read and written by whoever has it open, and SQLite tells
 nobody: what is stored then is lost with the last connection. So the device and the inode at the path are compared
 with those of the file that was opened: before every transaction, and again after every commit, before it is answered.
-docs/decisions/0011 says what follows from it, and what cannot be seen.
+docs/decisions/0012 says what follows from it, and what cannot be seen.
 """
 
 import os
@@ -37,7 +37,7 @@ class Watch:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._learning = threading.Lock()
+        self._learning = threading.RLock()  # a signal's handler may open a connection, too
         self._files: Files | None = None
         self._refusal: str | None = None
         """Why nothing is read or stored any more."""
@@ -118,12 +118,11 @@ class Watch:
 
     def close(self, connection: sqlite3.Connection) -> None:
         """Close a connection. The last one to be closed copies the log into the file, unless that was written over."""
-        if self._overwritten:
-            connection.interrupt()  # SQLite looks for it before every page that it copies
-        else:
-            with suppress(StoreError, sqlite3.Error, OSError):
-                if self._files is not None and id_of(self._files.path) != self._files.database:
-                    self.leave(connection)
+        with suppress(StoreError, sqlite3.Error, OSError):
+            if self._overwritten:
+                connection.interrupt()  # SQLite looks for it before every page that it copies
+            elif self._files is not None and id_of(self._files.path) != self._files.database:
+                self.leave(connection)
         connection.close()
 
     def _expect_same(self, before: os.stat_result | None) -> None:

@@ -7,6 +7,7 @@ A blocking caller that finds nobody else writing does its own, on its own thread
 take two changes of threads, which cost as much as the statements.
 """
 
+import asyncio
 import sqlite3
 import threading
 from collections.abc import Sequence
@@ -16,9 +17,17 @@ from typing import Any
 
 from threadmark.errors import StoreError
 from threadmark.program import Transaction, play
+from threadmark.threads import Failed, may_be_interrupted
 from threadmark_sqlite import sql
-from threadmark_sqlite.driver.connection import Settings, connect, execute, give_space_back, translated
-from threadmark_sqlite.driver.jobs import Failed, Jobs, answer
+from threadmark_sqlite.driver.connection import (
+    Settings,
+    connect,
+    end_transaction,
+    execute,
+    give_space_back,
+    translated,
+)
+from threadmark_sqlite.driver.jobs import Jobs, answer
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 
 
@@ -26,21 +35,23 @@ class Writer:
     """The connection that writes, opened when it is first used, and the thread that serves whoever waits."""
 
     def __init__(self, settings: Settings, watch: Watch) -> None:
-        self.jobs = Jobs()
+        self._jobs = Jobs()
         self.turn = threading.Lock()
         """Held by whoever uses the connection."""
         self._settings = settings
         self._watch = watch
         self._connection: sqlite3.Connection | None = None
-        self._thread = threading.Thread(target=self._work, name="threadmark-sqlite-writer", daemon=True)
-        self._thread.start()
+        self._serving = threading.Lock()
+        """Held by the thread that serves."""
+        self._thread: threading.Thread | None = None
 
     def run(self, transaction: Transaction) -> Any:
         """The program's result, once it is committed."""
         if not (self._may_be_done_here() and self.turn.acquire(blocking=False)):
-            return self.jobs.submit(transaction).result()
+            self._let_serve()
+            return self._jobs.submit(transaction).result()
         try:
-            self.jobs.expect_open()
+            self._jobs.expect_open()
             (outcome,) = self._outcomes([transaction])
         finally:
             self.turn.release()
@@ -48,10 +59,18 @@ class Writer:
             raise outcome.error
         return outcome
 
+    def submit(self, transaction: Transaction) -> asyncio.Future[Any]:
+        """The result to come, for a task of the running event loop."""
+        self._let_serve()
+        return self._jobs.asubmit(transaction)
+
     def close(self) -> None:
-        """Finish what was submitted, then stop."""
-        self.jobs.close()
-        self._thread.join()
+        """Finish what was submitted, then stop. It may be called again, should it be interrupted."""
+        self._jobs.close()
+        with self._serving:  # until the thread has ended, if there is one
+            self._work()
+        if self._thread is not None:
+            self._thread.join()
         with self.turn:
             if self._connection is not None:
                 with suppress(ReplacedError, StoreError, sqlite3.Error):
@@ -67,16 +86,25 @@ class Writer:
                 self._connection = None
 
     def _may_be_done_here(self) -> bool:
-        """Whether the caller may write by itself: nobody is ahead of it, and it is not the main thread.
+        """Whether the caller may write by itself: nobody is ahead of it, and no interrupt can stop it half-way."""
+        return self._jobs.idle and not may_be_interrupted()
 
-        An interrupt (Ctrl-C) is raised in the main thread between any two instructions. The turn might never be given
-        back.
-        """
-        return self.jobs.idle and threading.current_thread() is not threading.main_thread()
+    def _let_serve(self) -> None:
+        """Start the thread where there is none; to start one may be interrupted, and one too many ends at once."""
+        if not self._serving.locked():
+            threading.Thread(target=self._serve, name="threadmark-sqlite-writer", daemon=True).start()
+
+    def _serve(self) -> None:
+        if self._serving.acquire(blocking=False):
+            try:
+                self._thread = threading.current_thread()
+                self._work()
+            finally:
+                self._serving.release()
 
     def _work(self) -> None:
-        while jobs := self.jobs.next_batch():
-            batch = [job for job in jobs if job.begin()]
+        while jobs := self._jobs.next_batch():
+            batch = [job for job in jobs if not job.waiting.cancelled()]
             if batch:
                 with self.turn:
                     outcomes = self._outcomes([job.transaction for job in batch])
@@ -88,9 +116,8 @@ class Writer:
             if self._connection is None:
                 self._connection = self._watch.open(lambda expect_same: connect(self._settings, expect_same))
             connection = self._connection
+            end_transaction(connection)
             self._watch.expect_untouched(connection)
-            if connection.in_transaction:  # an error may strike while another is dealt with: a stack may be full
-                connection.execute(sql.ROLLBACK)
             outcomes = self._together(connection, transactions)
             if any(transaction.frees for transaction in transactions):
                 give_space_back(connection)
@@ -109,8 +136,7 @@ class Writer:
             outcomes = [play(transaction.program(), partial(execute, connection)) for transaction in transactions]
             connection.execute(sql.COMMIT)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
-            if connection.in_transaction:
-                connection.execute(sql.ROLLBACK)
+            end_transaction(connection)
             if len(transactions) == 1:
                 return [Failed(self._meant(error))]
         else:

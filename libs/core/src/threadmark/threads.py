@@ -1,0 +1,249 @@
+"""Work that one thread does for another that a signal may interrupt.
+
+Python runs the handlers of signals in the main thread, between any two instructions, and a handler may raise: Ctrl-C's
+raises KeyboardInterrupt. Whatever the standard library writes in Python (Condition, Semaphore, Event, Future, a context
+manager made of a generator) may be left half-way in there, with its lock held for ever. So what the main thread shares
+with others is built of what the interpreter does at a stroke: a lock taken by `with`, a queue, an attribute. Other
+threads are never interrupted.
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+from weakref import finalize
+
+from threadmark.errors import ClosedError
+from threadmark.forks import begin_anew_after_fork
+
+
+def may_be_interrupted() -> bool:
+    """Whether a signal's handler may raise an exception in this thread."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
+class Answer:
+    """What becomes of work that another thread does; one thread waits for it, and may stop waiting at any moment."""
+
+    __slots__ = ("_done", "_error", "_result", "_woken")
+
+    def __init__(self) -> None:
+        self._done = False
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._woken = threading.Lock()
+        self._woken.acquire()
+
+    def done(self) -> bool:
+        """Whether there is a result or an error."""
+        return self._done
+
+    def cancelled(self) -> bool:
+        """Never: what was begun for a thread is finished."""
+        return False
+
+    def set_result(self, result: Any) -> None:
+        """Tell the waiting thread; once."""
+        self._result = result
+        self._done = True
+        self._woken.release()
+
+    def set_exception(self, error: BaseException) -> None:
+        """Tell the waiting thread that the work failed."""
+        self._error = error
+        self.set_result(None)
+
+    def wait(self, timeout: float = -1) -> bool:
+        """Whether it is done, at the latest after so many seconds."""
+        if not self._done:  # asked first, because an earlier wait may have been interrupted when it had just ended
+            self._woken.acquire(timeout=timeout)
+        return self._done
+
+    def result(self) -> Any:
+        """What the work returned, once it is done; what it raised is raised. To be asked once."""
+        self.wait()
+        error, self._error = self._error, None  # its traceback will lead here
+        if error is not None:
+            raise error
+        return self._result
+
+
+Waiting = Answer | asyncio.Future[Any]
+"""Where somebody waits: a thread, or a task of an event loop."""
+
+
+class Failed(NamedTuple):
+    """The outcome of work that came to nothing."""
+
+    error: BaseException
+
+
+def outcome_of(work: Callable[[], Any]) -> Any:
+    """What the work returns, or how it failed."""
+    try:
+        return work()
+    except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
+        return Failed(error)
+
+
+def settle(waiting: Waiting, outcome: Any) -> None:
+    """Let whoever waits have the outcome, on its own thread; nobody may wait any more."""
+    if waiting.done():
+        return
+    if isinstance(outcome, Failed):
+        waiting.set_exception(outcome.error)
+    else:
+        waiting.set_result(outcome)
+
+
+def tell(waiting: Waiting, outcome: Any) -> None:
+    """Like `settle`, from any thread."""
+    if isinstance(waiting, Answer):
+        settle(waiting, outcome)
+        return
+    with suppress(RuntimeError):  # the loop was closed, and nobody waits in it any more
+        waiting.get_loop().call_soon_threadsafe(settle, waiting, outcome)
+
+
+def run_on_loop(work: Callable[[], Coroutine[Any, Any, Any]], loop: asyncio.AbstractEventLoop) -> Any:
+    """What the work returns as a task of an event loop, which another thread runs."""
+    answer = Answer()
+    loop.call_soon_threadsafe(_begin_task, work, answer)
+    return answer.result()
+
+
+_tasks: set[asyncio.Task[Any]] = set()
+"""Tasks under way, which event loops hold weakly."""
+
+
+def _begin_task(work: Callable[[], Coroutine[Any, Any, Any]], answer: Answer) -> None:
+    task = asyncio.ensure_future(work())
+    _tasks.add(task)
+    task.add_done_callback(partial(_end_task, answer))
+
+
+def _end_task(answer: Answer, task: asyncio.Task[Any]) -> None:
+    _tasks.discard(task)
+    settle(answer, outcome_of(task.result))
+
+
+async def in_spite_of_cancelling(work: Awaitable[Any]) -> Any:
+    """What the work returns; whoever is cancelled or interrupted meanwhile waits for it all the same."""
+    doing = asyncio.ensure_future(work)
+    struck: BaseException | None = None
+    while not doing.done():
+        try:
+            await asyncio.wait([doing])
+        except BaseException as error:  # noqa: BLE001 - raised below
+            struck = error
+    if struck is not None:
+        raise struck
+    return doing.result()
+
+
+class _Job(NamedTuple):
+    work: Callable[[], Any]
+    waiting: Waiting
+
+    def do(self) -> None:
+        if not self.waiting.cancelled():
+            tell(self.waiting, outcome_of(self.work))
+
+
+class Workers:
+    """Up to `most` threads that do what they are given, first come, first served. They are started when needed."""
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most = most
+        self._name = name
+        self._begin()
+        begin_anew_after_fork(self)
+
+    def run(self, work: Callable[[], Any]) -> Any:
+        """What the work returns, done by one of them while the caller waits."""
+        return self.submit(work).result()
+
+    def submit(self, work: Callable[[], Any]) -> Answer:
+        """What will become of the work, for a thread that waits."""
+        answer = Answer()
+        self._crew.give(_Job(work, answer))
+        return answer
+
+    def asubmit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Like `submit`, for a task. It is not begun for a task that is cancelled before."""
+        future = asyncio.get_running_loop().create_future()
+        self._crew.give(_Job(work, future))
+        return future
+
+    def end(self) -> None:
+        """Refuse more; the threads end when they have done what was given."""
+        self._crew.end()
+
+    def close(self) -> None:
+        """Like `end`, and wait until the threads have ended. It may be called again."""
+        self.end()
+        for thread in list(self._crew.threads):
+            thread.join()
+
+    def begin_anew(self) -> None:
+        """In the child of a fork, which has none of the threads, and none of those who gave the jobs."""
+        self._end.detach()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._crew = _Crew(self._most, self._name)
+        self._end = finalize(self, self._crew.end)  # the threads do not keep alive who gives them work
+
+
+class _Crew:
+    """The threads, and what they share."""
+
+    def __init__(self, most: int, name: str) -> None:
+        self.threads: list[threading.Thread] = []
+        self._most = most
+        self._name = name
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._changing = threading.Lock()
+        self._free = 0
+        """Threads without work, less the jobs that wait for one.
+
+        An interrupt may leave it too low, and then a thread is started that was not needed; never too high.
+        """
+        self._ended = False
+
+    def give(self, job: _Job) -> None:
+        with self._changing:
+            if self._ended:
+                raise ClosedError("this saver was closed; open a new one")
+            self._free -= 1
+            self._jobs.put(job)
+            lacking = self._free < 0 and len(self.threads) < self._most
+        if lacking:
+            # It counts itself when it runs: to start it may be interrupted, and then the next job starts another.
+            threading.Thread(target=self._work, name=self._name, daemon=True).start()
+
+    def end(self) -> None:
+        with self._changing:
+            if not self._ended:
+                self._jobs.put(None)
+                self._ended = True
+
+    def _work(self) -> None:
+        with self._changing:
+            if len(self.threads) >= self._most:
+                return
+            self.threads.append(threading.current_thread())
+        while self._do_next():
+            pass
+        self._jobs.put(None)  # for the next thread
+
+    def _do_next(self) -> bool:
+        with self._changing:
+            self._free += 1
+        job = self._jobs.get()
+        if job is not None:
+            job.do()
+        return job is not None

@@ -1,0 +1,28 @@
+"""Pipeline mode for asyncio, which a task that is cancelled leaves at any moment."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+
+from threadmark.threads import in_spite_of_cancelling
+
+
+@asynccontextmanager
+async def pipeline(connection: psycopg.AsyncConnection[Any]) -> AsyncIterator[None]:
+    """The connection in pipeline mode.
+
+    psycopg leaves it on where a task is cancelled in the middle of entering it. So another task enters it.
+    """
+    mode = connection.pipeline()
+    entering = asyncio.ensure_future(mode.__aenter__())
+    try:
+        await in_spite_of_cancelling(entering)
+        yield
+    except BaseException as error:
+        if not entering.cancelled() and entering.exception() is None:
+            await mode.__aexit__(type(error), error, error.__traceback__)
+        raise
+    await mode.__aexit__(None, None, None)

@@ -1,0 +1,41 @@
+"""The drivers that this process has: one that opens a file has the others look first whether it is still theirs."""
+
+import threading
+from typing import Protocol
+from weakref import WeakSet
+
+from threadmark.forks import begin_anew_after_fork
+
+
+class LooksAgain(Protocol):
+    """A driver that may have a file open."""
+
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+
+    def look_again(self) -> None:
+        """Go on with another file now, if there is one at the path, before somebody opens it beside the old log."""
+
+
+class Drivers:
+    """Those that are alive."""
+
+    def __init__(self) -> None:
+        self._all: WeakSet[LooksAgain] = WeakSet()
+        self._changing = threading.RLock()  # a signal's handler may make a saver while another one is added
+        begin_anew_after_fork(self)
+
+    def begin_anew(self) -> None:
+        """In the child of a fork, which has the drivers, but nobody who gives the lock back."""
+        self._changing = threading.RLock()
+
+    def add(self, driver: LooksAgain) -> None:
+        """Know a driver for as long as it lives."""
+        with self._changing:
+            self._all.add(driver)
+
+    def beside(self, driver: LooksAgain) -> list[LooksAgain]:
+        """The others that have the same path."""
+        with self._changing:
+            return [other for other in self._all if other is not driver and other.path == driver.path]

@@ -1,0 +1,80 @@
+"""A fork waits until nobody is in SQLite.
+
+SQLite keeps in this process's memory what its connections have locked. A child made in the middle of a transaction
+would have the locks, but not the thread that releases them, and would wait for ever.
+"""
+
+import os
+import threading
+from typing import Protocol
+from weakref import WeakSet
+
+from threadmark.threads import Answer
+
+
+class Pausing(Protocol):
+    """Something that works in SQLite, on several threads."""
+
+    def pause(self) -> None:
+        """Let what is under way in SQLite end, and nothing begin."""
+
+    def resume(self) -> None:
+        """Go on after `pause`; called by the thread that paused."""
+
+
+_all: WeakSet[Pausing] = WeakSet()
+_changing = threading.Lock()
+_forking = threading.local()
+
+
+def pause_for_forks(working: Pausing) -> None:
+    """Pause it whenever this process forks, for as long as it lives; not in the child."""
+    with _changing:
+        _all.add(working)
+
+
+class _Pause:
+    """From before a fork until after it, on a thread of its own: an interrupt could stop the main thread half-way."""
+
+    def __init__(self) -> None:
+        self._begun, self._over, self._ended = Answer(), Answer(), Answer()
+
+    def begin(self) -> None:
+        threading.Thread(target=self._last, name="threadmark-sqlite-fork", daemon=True).start()
+        self._begun.wait()
+
+    def end(self) -> None:
+        self._over.set_result(None)
+        if self._begun.done():  # otherwise the thread will find that it is over, if it ever starts
+            self._ended.wait()
+
+    def _last(self) -> None:
+        with _changing:
+            for working in _all:
+                working.pause()
+            self._begun.set_result(None)
+            self._over.wait()
+            for working in _all:
+                working.resume()
+        self._ended.set_result(None)
+
+
+def _before() -> None:
+    if _all:
+        _forking.pause = _Pause()
+        _forking.pause.begin()
+
+
+def _after_in_parent() -> None:
+    if (pause := _forking.__dict__.pop("pause", None)) is not None:
+        pause.end()
+
+
+def _after_in_child() -> None:
+    global _all, _changing
+    _all, _changing = WeakSet(), threading.Lock()
+    _forking.__dict__.clear()
+
+
+if hasattr(os, "register_at_fork"):  # some systems have no fork
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
