@@ -77,18 +77,16 @@ def test_many_processes_start_at_once(url: str, tables: psycopg.Connection, befo
         assert [count(saver, f"thread {number}") for number in range(_PROCESSES)] == [1] * _PROCESSES
 
 
-def test_the_earlier_release_runs_on_while_a_step_is_applied(url: str) -> None:
+def test_a_release_that_counts_no_checkpoints_cannot_put_any_more(url: str, tables: psycopg.Connection) -> None:
     first_release(url)
-    with PostgresSaver(url) as earlier:
-        earlier._postgres._ready = True  # its release knew no later step
-        play(earlier, "one", 3)
-        with PostgresSaver(url) as later:
-            later.setup()
-            assert count(later, "one") == 2
-            play(earlier, "two", 3)
-            assert count(later, "two") == 2
-        earlier.delete_for_runs(["run-2"])
-        assert (count(earlier, "one"), count(earlier, "two")) == (1, 1)
+    as_it_did = "INSERT INTO threadmark_head (thread_id, ns, rank, needs) VALUES (%s, '', '1', '{}')"
+    tables.execute(as_it_did, ["before"])
+    with PostgresSaver(url) as saver:
+        saver.setup()
+        with pytest.raises(psycopg.errors.NotNullViolation):
+            tables.execute(as_it_did, ["after"])
+        play(saver, "one", 3)
+        assert count(saver, "one") == 2
 
 
 def test_a_later_release_is_refused(url: str, tables: psycopg.Connection) -> None:

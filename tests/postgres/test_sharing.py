@@ -465,6 +465,7 @@ def test_savers_that_begin_a_deleted_thread_anew_never_wait_in_a_circle(url: str
             remover.execute("UPDATE threadmark_thread SET live = false, epoch = epoch + 1, deleted_up_to = ''")
             remover.execute("DELETE FROM threadmark_checkpoint")
             remover.execute("DELETE FROM threadmark_write")
+            remover.execute("DELETE FROM threadmark_head")
             remover.commit()
             for each in work:
                 each.result()

@@ -80,6 +80,9 @@ class SealedStore(Store):
         added = yield from self._store.replace(self._seal_change(change))
         return self._open_added(change.thread_id, added)
 
+    def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
+        return self._store.rewrite(thread_id, [self._seal_row(row) for row in rows])
+
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         return self._store.heads(thread_id, ns)
 

@@ -167,6 +167,12 @@ class Store(Protocol):
     def replace(self, change: Change) -> Program[Added]:
         """Like `add`, and a checkpoint replaces one of the same key. It locks the thread."""
 
+    def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
+        """Write over checkpoints that are there under these ranks, in a thread that is locked.
+
+        Their values are the same as before, so the heads and the epoch stay.
+        """
+
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         """What is recorded of the namespace (None: of all); a namespace without checkpoints has no head."""
 

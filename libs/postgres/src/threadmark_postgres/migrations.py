@@ -1,7 +1,8 @@
 """The database's format, in numbered steps. A released step is never changed, a new one is added.
 
-Steps are applied with their record in one transaction, under a lock that other processes wait for. A step
-only adds what the release before does not mind, so that it may be applied while that release runs.
+Steps are applied with their record in one transaction, under a lock that other processes wait for. A step only adds
+what the release before does not mind, so that it may be applied while that release runs; the third, made before the
+first release, is the exception.
 """
 
 from collections.abc import Iterator
@@ -135,6 +136,8 @@ MIGRATIONS = (
                 rank = excluded.rank,
                 checkpoints = excluded.checkpoints
             """,
+            # A process that still runs an earlier release would not count: its puts are refused from here on.
+            "ALTER TABLE tm.head ALTER COLUMN checkpoints DROP DEFAULT",
         ),
     ),
 )

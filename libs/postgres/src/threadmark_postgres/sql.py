@@ -434,6 +434,16 @@ SET checkpoints = h.checkpoints - (SELECT count(*) FROM removed WHERE removed.ns
 WHERE h.thread_id = $1::text AND h.ns = ANY ($2::text[])
 """
 
+# The thread is locked here, too.
+REWRITE_CHECKPOINTS = """
+UPDATE tm.checkpoint AS c
+SET parent = fresh.parent, metadata = fresh.metadata, header = fresh.header, checksum = fresh.checksum
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::bytea[])
+    AS fresh (ns, rank, parent, metadata, header, checksum)
+WHERE c.thread_id = $1::text AND c.ns = fresh.ns AND c.rank = fresh.rank
+    AND c.ns = ANY ($2::text[]) AND c.rank = ANY ($3::text[])
+"""
+
 NEXT_EPOCH = """
 UPDATE tm.thread
 SET epoch = epoch + 1

@@ -155,6 +155,11 @@ class PostgresStore(Store):
         added = yield from self.add(change._replace(epoch=None))
         return added._replace(replaced=replaced)
 
+    def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
+        """One statement."""
+        _, ns, _, rank, parent, _, metadata, header, check, *_ = checkpoint_columns(rows, ())
+        yield self._query(sql.REWRITE_CHECKPOINTS, to_column(thread_id), ns, rank, parent, metadata, header, check)
+
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         """One statement."""
         rows = yield self._query(sql.SEGMENT_SIZES, to_column(thread_id))

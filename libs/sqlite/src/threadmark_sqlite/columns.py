@@ -70,6 +70,12 @@ def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
     )
 
 
+def rewriting_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
+    """The parameters of `sql.REWRITE_CHECKPOINT`."""
+    _, ns, rank, _, parent, _, metadata, header, check = checkpoint_columns(thread, row)
+    return parent, metadata, header, check, thread, ns, rank
+
+
 def write_row(columns: Any) -> WriteRow:
     """A pending write from the columns of `sql._WRITE`."""
     ns, checkpoint_id, task_id, idx, task_path, channel, value, check = columns

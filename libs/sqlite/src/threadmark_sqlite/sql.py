@@ -300,6 +300,12 @@ FROM threadmark_checkpoint
 WHERE thread = ? AND ns = ? AND ((rank = ? AND id IS NULL) OR id = ?)
 """
 
+REWRITE_CHECKPOINT = """
+UPDATE threadmark_checkpoint
+SET parent = ?, metadata = ?, header = ?, checksum = ?
+WHERE thread = ? AND ns = ? AND rank = ?
+"""
+
 ADD_CHECKPOINT = """
 INSERT INTO threadmark_checkpoint (thread, ns, rank, id, parent, created_at, metadata, header, checksum)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)

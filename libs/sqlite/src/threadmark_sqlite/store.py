@@ -27,6 +27,7 @@ from threadmark_sqlite.columns import (
     from_text_column,
     id_column,
     outline,
+    rewriting_columns,
     write_row,
 )
 
@@ -130,6 +131,10 @@ class SqliteStore(Store):
             yield Query(sql.NEXT_EPOCH, (thread.number,))
         replaced_writes = yield from insert(thread, change)
         return Added(thread.epoch + replaced, replaced=replaced, replaced_writes=replaced_writes)
+
+    def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
+        ((number, *_),) = yield Query(sql.THREAD, (to_column(thread_id),))
+        yield Many(sql.REWRITE_CHECKPOINT, [rewriting_columns(number, row) for row in rows])
 
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         return self._heads(sql.HEADS, sql.HEADS_OF_NAMESPACE, thread_id, ns)

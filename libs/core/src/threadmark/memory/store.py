@@ -115,6 +115,13 @@ class MemoryStore(Store):
         replaced_writes = yield Call(partial(_add_writes, thread=thread, rows=change.writes))
         return Added(thread.epoch, replaced=replaced, replaced_writes=replaced_writes)
 
+    def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
+        def call(tables: Tables) -> None:
+            for row in rows:
+                tables.set(tables.threads[thread_id].checkpoints, (row.outline.ns, row.outline.id), row)
+
+        yield Call(call)
+
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         """Dictionaries do not get damaged: what is recorded is what is there."""
         return self.counted_heads(thread_id, ns)

@@ -23,7 +23,7 @@ from threadmark.saver.kit import Kit
 from threadmark.saver.listing import all_outlines
 from threadmark.saver.opening import proven_writes
 from threadmark.saver.survivors import Choice, Namespace, survival
-from threadmark.store import Change, Key, Outline, Scope, now
+from threadmark.store import Key, Outline, Scope, now
 
 _PAGE = 4096
 _BATCH = 256
@@ -140,7 +140,7 @@ def _forget_parents(kit: Kit, thread_id: str, outlines: Sequence[Outline], doome
         for row in rows:
             prove_checkpoint(row)
         parentless = [checkpoint_row(row.outline._replace(parent=None), row.header) for row in rows]
-        yield from kit.store.replace(Change(thread_id, None, now(), {}, parentless, (), None))
+        yield from kit.store.rewrite(thread_id, parentless)
 
 
 def _nothing(_: Namespace) -> set[Key]:

@@ -97,10 +97,6 @@ def is_for_all(error: psycopg.Error) -> bool:
 
 def translated(error: psycopg.Error, settings: Settings) -> ThreadmarkError:
     """What an error of the database means to the user."""
-    if isinstance(error, errors.ProgramLimitExceeded):
-        return ConfigError(
-            f"a thread_id, namespace or id is too long for an index ({_words(error)}): use up to 2,000 bytes"
-        )
     if isinstance(error, errors.UntranslatableCharacter):
         return StoreError(
             f"{settings}: {_words(error)}; use a database with the encoding UTF8, which holds any text, "
