@@ -82,7 +82,7 @@ def take_heads(keys: Iterable[Key]) -> Query:
     (key,) = keys
     columns = [str(digit) for digit in key]
     return Query(
-        "INSERT INTO threadmark_head (thread_id, ns, rank, needs) VALUES ($1, $2, '', '{}') "
+        "INSERT INTO threadmark_head (thread_id, ns, rank, needs, checkpoints) VALUES ($1, $2, '', '{}', 0) "
         "ON CONFLICT (thread_id, ns) DO UPDATE SET rank = threadmark_head.rank RETURNING 1",
         columns,
     )

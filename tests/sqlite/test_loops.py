@@ -230,9 +230,9 @@ def test_close_in_either_face_lets_go_of_the_file(use: Callable[[SqliteSaver], N
 # What is raised while an object is let go goes nowhere; a warning tells so.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_close_that_was_interrupted_may_be_called_again(tmp_path: Path) -> None:
-    interruptions, place, reached = Interruptions(KeyboardInterrupt), -100, True
+    interruptions, place, reached = Interruptions(KeyboardInterrupt), -12, True
     while reached:
-        place += 101
+        place += 13
         saver = SqliteSaver(tmp_path / f"{place}.db", durability="normal")
         saver.put(at("other"), checkpoint(), {}, {})
         asyncio.run(_steps(saver, "thread"))

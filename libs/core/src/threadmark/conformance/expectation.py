@@ -69,8 +69,12 @@ class Expectation:
         self.keep(lambda kept: kept.thread != thread)
 
     def keep(self, survives: Callable[[Kept], bool]) -> None:
-        """Only these survive."""
-        self._kept = {key: kept for key, kept in self._kept.items() if survives(kept)}
+        """Only these survive, and none of them names a parent that went."""
+        kept_ones = {key: kept for key, kept in self._kept.items() if survives(kept)}
+        self._kept = {
+            key: kept if kept.above and (*key[:2], kept.above.id) in kept_ones else replace(kept, above=None)
+            for key, kept in kept_ones.items()
+        }
 
     def copy_thread(self, source: str, target: str) -> None:
         """A thread was copied to one that had nothing."""

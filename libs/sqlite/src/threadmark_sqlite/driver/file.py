@@ -45,6 +45,7 @@ class FileDriver:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._opening = threading.Lock()
+        self._closing = threading.Lock()
         self._handles: _Handles | None = None
         self._left: list[_Handles] = []
         """What belonged to files that were replaced."""
@@ -83,18 +84,31 @@ class FileDriver:
 
     def close(self) -> None:
         """Finish what was begun, then close every connection."""
-        with self._opening:
-            self._closed = True
-            every = [*self._left, *([self._handles] if self._handles is not None else [])]
-        for each in every:
-            each.close()
-        self._handles, self._left = None, []  # not before: should it be interrupted, the next call goes on
+        if not may_be_interrupted():
+            self._close()
+            return
+        closing = Workers(1, "threadmark-sqlite-closing")
+        try:
+            closing.run(self._close)
+        except RuntimeError:  # Python 3.12 starts no thread when it is about to end
+            self._close()
+        closing.close()
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
         closing = Workers(1, "threadmark-sqlite-closing")
-        await closing.asubmit(self.close)
+        await closing.asubmit(self._close)
         closing.close()
+
+    def _close(self) -> None:
+        """For a thread that no interrupt strikes: it could lose a job, or a connection."""
+        with self._closing:
+            with self._opening:
+                self._closed = True
+                every = [*self._left, *([self._handles] if self._handles is not None else [])]
+                self._handles, self._left = None, []
+            for each in every:
+                each.close()
 
     def look_again(self) -> None:
         """Go on with another file now, if there is one at the path, before somebody opens it beside the old log."""
@@ -109,6 +123,7 @@ class FileDriver:
     def begin_anew(self) -> None:
         """In the child of a fork: leave what is the parent's alone."""
         self._opening = threading.Lock()
+        self._closing = threading.Lock()
         if self._handles is not None:
             _inherited.append(self._handles)
             self._handles = None

@@ -65,7 +65,7 @@ class Writer:
         return self._jobs.asubmit(transaction)
 
     def close(self) -> None:
-        """Finish what was submitted, then stop. It may be called again, should it be interrupted."""
+        """Finish what was submitted, then stop; not on a thread that an interrupt may strike."""
         self._jobs.close()
         with self._serving:  # until the thread has ended, if there is one
             self._work()

@@ -146,13 +146,13 @@ async def a_chain_whose_clock_stepped_back_is_walked_by_parents(world: World) ->
 
 async def a_gap_ends_the_history(world: World) -> None:
     run = Run(world.saver)
-    await run.step({"d": "seed"}, metadata={"run_id": "gone"})
+    gone = await run.step({"d": "seed"})
     del run.values["d"]
     await run.write(("d", 1))
-    await run.step(unsaved=["d"], metadata={"run_id": "kept"})
+    await run.step(unsaved=["d"])
     await run.write(("d", 2))
-    await run.step(unsaved=["d"], metadata={"run_id": "kept"})
-    await world.saver.adelete_for_runs(["gone"])
+    await run.step(unsaved=["d"])
+    await world.in_store(lambda store: store.remove("thread", [("", gone["configurable"]["checkpoint_id"])], ()))
     found = await _history(world.saver, run.config)
     assert found == DeltaChannelHistory(writes=[("task", "d", 2)])
 
