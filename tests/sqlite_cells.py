@@ -10,6 +10,7 @@ _KEYS = {
     "threadmark_segment": ("number",),
     "threadmark_checkpoint": ("number",),
     "threadmark_write": ("thread", "ns", "checkpoint_id", "task_id", "idx"),
+    "threadmark_batch": ("thread", "ns", "checkpoint_id", "task_id", "idx"),
     "threadmark_head": ("thread_id", "ns"),
 }
 TABLES = tuple(_KEYS)

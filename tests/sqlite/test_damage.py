@@ -97,15 +97,14 @@ def test_a_damaged_file_never_gives_a_wrong_value(tmp_path: Path) -> None:
     refused = 0
     for _ in range(FILE_ROUNDS):
         damaged = bytearray(whole)
-        damaged[chance.randrange(100, len(damaged))] ^= 1 << chance.randrange(8)
+        position = chance.randrange(100, len(damaged))
+        damaged[position] ^= 1 << chance.randrange(8)
         path.write_bytes(damaged)
         try:
             with SqliteSaver(path, cache_bytes=0) as saver:
-                listed = [(found.config["configurable"], found) for found in saver.list(None)]
+                refused += check(saver, expected, Damage("bit", NO_DAMAGE.field, position)) > 0
         except (CorruptDataError, StoreError, SchemaError):
-            refused += 1
-            continue
-        assert {tuple(place.values()): found for place, found in listed} == expected
+            refused += 1  # the file as a whole
     assert 0 < refused < FILE_ROUNDS
 
 

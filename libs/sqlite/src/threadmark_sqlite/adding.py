@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from threadmark.program import Many, Program, Query
-from threadmark.store import Added, Change, CheckpointRow, Key, WriteRow
+from threadmark.store import FIRST_RECORD, Added, Change, CheckpointRow, Key, WriteRow
 from threadmark.text import to_column
 from threadmark_sqlite import sql
 from threadmark_sqlite.columns import checkpoint_columns, from_blob_column, from_text_column, write_columns
@@ -68,10 +68,13 @@ def old_headers(thread: int, rows: Sequence[CheckpointRow]) -> Program[dict[Key,
 
 
 def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[list[WriteRow]]:
-    kept = [write_columns(thread, row) for row in rows if row.idx >= 0]
+    kept = [write_columns(thread, row) for row in rows if 0 <= row.idx < FIRST_RECORD]
+    records = [write_columns(thread, row) for row in rows if row.idx >= FIRST_RECORD]
     replacing = [(row, write_columns(thread, row)) for row in rows if row.idx < 0]
     if kept:
         yield Many(sql.ADD_WRITE, kept)
+    if records:
+        yield Many(sql.ADD_RECORD, records)
     replaced: list[WriteRow] = []
     for row, columns in replacing:
         stored = yield Query(sql.STORED_WRITE, columns[:5])

@@ -98,7 +98,7 @@ MIGRATIONS = (
     ),
     Migration(
         2,
-        "heads",
+        "heads, records of batches",
         (
             """
             CREATE TABLE threadmark_head (
@@ -107,6 +107,22 @@ MIGRATIONS = (
                 newest TEXT NOT NULL,
                 checkpoints INTEGER NOT NULL,
                 PRIMARY KEY (thread_id, ns)
+            )
+            WITHOUT ROWID
+            """,
+            # The columns of threadmark_write, in a tree of its own: a damaged page hides neighbours.
+            """
+            CREATE TABLE threadmark_batch (
+                thread INTEGER NOT NULL,
+                ns TEXT NOT NULL,
+                checkpoint_id BLOB NOT NULL,
+                task_id BLOB NOT NULL,
+                idx INTEGER NOT NULL,
+                task_path TEXT NOT NULL,
+                channel TEXT NOT NULL,
+                value BLOB NOT NULL,
+                checksum BLOB NOT NULL,
+                PRIMARY KEY (thread, ns, checkpoint_id, task_id, idx)
             )
             WITHOUT ROWID
             """,

@@ -220,6 +220,10 @@ SELECT 'threadmark_write', count(*)
 FROM threadmark_write
 WHERE thread NOT IN (SELECT number FROM threadmark_thread WHERE live = 1)
 UNION ALL
+SELECT 'threadmark_batch', count(*)
+FROM threadmark_batch
+WHERE thread NOT IN (SELECT number FROM threadmark_thread WHERE live = 1)
+UNION ALL
 SELECT 'threadmark_segment', count(*)
 FROM threadmark_segment
 WHERE thread NOT IN (SELECT number FROM threadmark_thread WHERE live = 1)
@@ -313,32 +317,43 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 _WRITE = "w.ns, w.checkpoint_id, w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum"
 
-WRITES_OF_CHECKPOINT = f"""
+
+def _of_records(statement: str) -> str:
+    """The same statement for the records of batches."""
+    return statement.replace("threadmark_write", "threadmark_batch")
+
+
+def _with_records(statement: str) -> str:
+    return f"{statement}UNION ALL{_of_records(statement)}"
+
+
+WRITES_OF_CHECKPOINT = _with_records(f"""
 SELECT {_WRITE}
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_write AS w ON w.thread = t.number
-WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
-"""
+WHERE t.thread_id = ?1 AND w.ns = ?2 AND w.checkpoint_id = ?3
+""")
 
-WRITES_OF_CHECKPOINTS = f"""
+WRITES_OF_CHECKPOINTS = _with_records(f"""
 SELECT {_WRITE}
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_write AS w ON w.thread = t.number
 WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id IN ({{places}})
-"""
+""")
 
-WRITES_OF_THREAD = f"""
+WRITES_OF_THREAD = _with_records(f"""
 SELECT {_WRITE}
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_write AS w ON w.thread = t.number
-WHERE t.thread_id = ?
-"""
+WHERE t.thread_id = ?1
+""")
 
 _ADD_WRITE = """
 INTO threadmark_write (thread, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 ADD_WRITE = f"INSERT OR IGNORE {_ADD_WRITE}"
+ADD_RECORD = _of_records(ADD_WRITE)
 REPLACE_WRITE = f"INSERT OR REPLACE {_ADD_WRITE}"
 
 STORED_WRITE = """
@@ -351,6 +366,7 @@ REMOVE_WRITES = """
 DELETE FROM threadmark_write
 WHERE thread = ? AND ns = ? AND checkpoint_id = ?
 """
+REMOVE_RECORDS = _of_records(REMOVE_WRITES)
 
 SEGMENTS = """
 SELECT s.key, s.data
@@ -398,5 +414,6 @@ WHERE thread = ?
 EMPTY_THREAD = (
     "DELETE FROM threadmark_checkpoint WHERE thread = ?",
     "DELETE FROM threadmark_write WHERE thread = ?",
+    "DELETE FROM threadmark_batch WHERE thread = ?",
     "DELETE FROM threadmark_segment WHERE thread = ?",
 )

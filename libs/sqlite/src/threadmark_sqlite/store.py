@@ -86,7 +86,8 @@ class SqliteStore(Store):
         found: list[WriteRow] = []
         for ns, ids in _by_namespace(keys):
             for some in _chunks([id_column(one) for one in ids]):
-                rows = yield Query(_with_places(sql.WRITES_OF_CHECKPOINTS, some), (thread, to_column(ns), *some))
+                asked = (thread, to_column(ns), *some)
+                rows = yield Query(_with_places(sql.WRITES_OF_CHECKPOINTS, some), (*asked, *asked))
                 found += [write_row(columns) for columns in rows]
         return found
 
@@ -157,7 +158,9 @@ class SqliteStore(Store):
         ((number, epoch, _, _),) = yield Query(sql.THREAD, (to_column(thread_id),))
         places = [(number, to_column(ns), checkpoint_id) for ns, checkpoint_id in keys]
         yield from remove_checkpoints(to_column(thread_id), [(*place, *twice(key)) for *place, key in places])
-        yield Many(sql.REMOVE_WRITES, [(*place, id_column(key)) for *place, key in places])
+        written_for = [(*place, id_column(key)) for *place, key in places]
+        yield Many(sql.REMOVE_WRITES, written_for)
+        yield Many(sql.REMOVE_RECORDS, written_for)
         yield Many(sql.REMOVE_SEGMENT, [(number, key) for key in segments])
         yield Query(sql.NEXT_EPOCH, (number,))
         return int(epoch) + 1

@@ -12,28 +12,27 @@ import msgpack
 
 from threadmark.errors import CorruptDataError
 from threadmark.saver.checks import prove_write, task_place, write_place, write_row
-from threadmark.store import WriteRow
+from threadmark.store import FIRST_RECORD, WriteRow
 from threadmark.stored import Stored
-
-_FIRST_RECORD = 1 << 30
-"""From this index on a row is a record. The rest of the index is made of what it lists, so that two batches of one
-task that list the same share a record, and others have one each."""
-
 
 _WriteKey = tuple[str, str, str, int]
 
 
 def batch_record(thread_id: str, rows: Sequence[WriteRow]) -> WriteRow:
-    """The record of a batch of one task's writes."""
+    """The record of a batch of one task's writes.
+
+    Its index is made of what it lists, so that two batches of one task that list the same share a record, and others
+    have one each.
+    """
     listed: bytes = msgpack.packb(sorted(row.idx for row in rows))
-    idx = _FIRST_RECORD | (crc32(listed) & (_FIRST_RECORD - 1))
+    idx = FIRST_RECORD | (crc32(listed) & (FIRST_RECORD - 1))
     value = Stored("", listed, b"").to_bytes()
     return write_row(thread_id, rows[0]._replace(idx=idx, task_path="", channel="", value=value))
 
 
 def is_record(row: WriteRow) -> bool:
     """Whether the row is the record of a batch, and no write."""
-    return isinstance(row.idx, int) and row.idx >= _FIRST_RECORD  # a damaged file may hold anything
+    return isinstance(row.idx, int) and row.idx >= FIRST_RECORD  # a damaged file may hold anything
 
 
 def without_records(rows: Iterable[WriteRow]) -> list[WriteRow]:

@@ -6,12 +6,12 @@ of the newest is given the rank with it. Where a checkpoint is not found, or eve
 checkpoints are counted.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from threadmark.config import Place
 from threadmark.errors import CorruptDataError
 from threadmark.program import Program
-from threadmark.saver.checks import is_sound, namespace_place
+from threadmark.saver.checks import checkpoint_place, is_sound, namespace_place
 from threadmark.saver.kit import Kit
 from threadmark.store import CheckpointRow, Found, Head, Outline, Scope
 
@@ -19,12 +19,24 @@ _ADVICE = "`verify` names what is damaged"
 _PAGE = 512
 
 
-def proven_newest(thread_id: str, ns: str, found: Found) -> CheckpointRow:
-    """The newest checkpoint of a namespace; CorruptDataError where another one is recorded as the newest."""
+def proven_row(where: Place, found: Found) -> CheckpointRow:
+    """The row that was asked for; CorruptDataError where it is missing, and another one was found in its place."""
     row = found.row
-    if row is None or row.outline.rank != found.newest:
-        raise CorruptDataError(f"its newest checkpoint is missing: {_ADVICE}", namespace_place(thread_id, ns))
+    if row is None or (where.checkpoint_id is None and row.outline.rank != found.newest):
+        place = namespace_place(where.thread_id, where.ns)
+        raise CorruptDataError(f"its newest checkpoint is missing: {_ADVICE}", place)
+    if row.outline.ns != where.ns or where.checkpoint_id not in (None, row.outline.id):
+        raise CorruptDataError(f"{checkpoint_place(row.outline)} is found in its place: {_ADVICE}", str(where))
     return row
+
+
+def proven_order(page: Sequence[Outline], after: Outline | None) -> Sequence[Outline]:
+    """A page of outlines, newest first; CorruptDataError where one is out of order, and perhaps another one hidden."""
+    for outline in page:
+        if after is not None and _order(outline) >= _order(after):
+            raise CorruptDataError(f"it is found twice, or out of order: {_ADVICE}", checkpoint_place(outline))
+        after = outline
+    return page
 
 
 def prove_complete(kit: Kit, thread_id: str, ns: str | None) -> Program[None]:
@@ -43,9 +55,12 @@ def prove_absent(kit: Kit, where: Place) -> Program[None]:
     page: list[Outline] = []
     more = not problems
     while more:
-        page = yield from kit.store.page(Scope(where.thread_id, where.ns), page[-1] if page else None, _PAGE)
+        after = page[-1] if page else None
+        page = yield from kit.store.page(Scope(where.thread_id, where.ns), after, _PAGE)
+        proven_order(page, after)
         rows = yield from kit.store.rows(where.thread_id, [(outline.ns, outline.id) for outline in page])
-        if len(rows) != len(page) or not all(map(is_sound, rows)):
+        shown = any(outline.id == where.checkpoint_id for outline in page)
+        if shown or {row.outline for row in rows} != set(page) or not all(map(is_sound, rows)):
             problems.append((str(where), "a checkpoint is damaged"))
         more = len(page) == _PAGE and not problems
     for _, problem in problems:
@@ -57,6 +72,10 @@ def missing(kit: Kit, thread_id: str | None, ns: str | None) -> Program[list[tup
     recorded = yield from kit.store.heads(thread_id, ns)
     counted = yield from kit.store.counted_heads(thread_id, ns)
     return list(_differences(recorded, counted))
+
+
+def _order(outline: Outline) -> tuple[str, str, str]:
+    return outline.rank, outline.thread_id, outline.ns
 
 
 def _differences(recorded: Iterable[Head], counted: Iterable[Head]) -> Iterator[tuple[str, str]]:

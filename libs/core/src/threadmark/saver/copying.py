@@ -5,7 +5,9 @@ from functools import partial
 from threadmark.config import as_thread_id
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, Transaction
+from threadmark.saver.batches import proven_batches
 from threadmark.saver.checks import checkpoint_row, prove_checkpoint, rebound_write
+from threadmark.saver.completeness import prove_complete
 from threadmark.saver.kit import Kit
 from threadmark.store import Change, Outline, Scope, now
 
@@ -31,6 +33,7 @@ def _copy(kit: Kit, source: str, target: str) -> Program[None]:
         epochs[thread_id] = yield from kit.store.lock(thread_id)
     if epochs[source] is None:
         return
+    yield from prove_complete(kit, source, None)
     moment = now()
     yield from kit.store.add(Change(target, None, moment, {}, (), (), None))
     yield from kit.store.copy_segments(source, target)
@@ -45,5 +48,6 @@ def _copy(kit: Kit, source: str, target: str) -> Program[None]:
         yield from kit.store.replace(Change(target, None, moment, {}, bound, (), None))
         more = len(page) == _PAGE
     writes = yield from kit.store.writes(source, None)
+    proven_batches(source, writes)
     bound_writes = [rebound_write(source, target, write) for write in writes]
     yield from kit.store.add(Change(target, None, moment, {}, (), bound_writes, None))

@@ -13,7 +13,7 @@ from threadmark.metadata import certain_fragments, checked_filter, from_json, ma
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, Transaction
 from threadmark.saver.checks import checkpoint_place
-from threadmark.saver.completeness import missing, prove_complete
+from threadmark.saver.completeness import missing, prove_complete, proven_order
 from threadmark.saver.decoding import decoded
 from threadmark.saver.kit import Kit
 from threadmark.saver.opening import Loaded, Opening, missing_headers
@@ -87,6 +87,7 @@ class Reader:
         while not self._waiting and not self._searched:
             size = _PAGE if self._asked.wanted or self._left is None else min(_PAGE, self._left)
             page = yield Transaction(partial(self._kit.store.page, self._scope, self._after, size), writes=False)
+            proven_order(page, self._after)
             self._waiting = [outline for outline in page if _matches(outline, self._asked.wanted)]
             if page and self._after is None and not self._asked.wanted and _starts_at_the_newest(self._scope):
                 yield Transaction(partial(_prove_newest, self._kit, page[0]), writes=False)
@@ -152,7 +153,7 @@ def all_outlines(kit: Kit, thread_id: str) -> Program[list[Outline]]:
     more = True
     while more:
         page = yield from kit.store.page(Scope(thread_id), outlines[-1] if outlines else None, _LARGE_PAGE)
-        outlines += page
+        outlines += proven_order(page, outlines[-1] if outlines else None)
         more = len(page) == _LARGE_PAGE
     return outlines
 
@@ -184,8 +185,8 @@ def load_many(
     found: dict[str, dict[Key, Opening | CorruptDataError]] = {}
     for thread, keys in asked.items():
         found[thread] = yield from _of_thread(kit, thread, keys, shelves.setdefault(thread, kit.shelf()))
-        if len(found[thread]) < len(keys):
-            found[thread] |= yield from _hidden(kit, thread, set(keys) - found[thread].keys())
+        if hidden := set(keys) - found[thread].keys():
+            found[thread] |= yield from _hidden(kit, thread, hidden)
     places = [(found[outline.thread_id], (outline.ns, outline.id)) for outline in outlines]
     return [openings[key] for openings, key in places if key in openings]
 

@@ -5,7 +5,7 @@ from functools import partial
 from threadmark.config import Place, place
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, Transaction
-from threadmark.saver.completeness import prove_absent, proven_newest
+from threadmark.saver.completeness import prove_absent, proven_row
 from threadmark.saver.decoding import decoded
 from threadmark.saver.kit import Kit
 from threadmark.saver.opening import Loaded, Opening, Wanted, remember
@@ -29,10 +29,7 @@ def load(kit: Kit, where: Place, wanted: Wanted | None = None, *, early: bool = 
         if where.checkpoint_id is not None and not early:
             yield from prove_absent(kit, where)
         return None
-    row = found.row
-    if row is None or where.checkpoint_id is None:
-        row = proven_newest(where.thread_id, where.ns, found)
-    opening = Opening(row, found.writes, kit.recall)
+    opening = Opening(proven_row(where, found), found.writes, kit.recall)
     shelf = kit.shelf(found.segments)
     yield from fill(shelf, kit.store, where.thread_id, opening.missing_header_keys())
     opening.open_header(shelf)
