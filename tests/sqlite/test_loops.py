@@ -230,17 +230,17 @@ def test_close_in_either_face_lets_go_of_the_file(use: Callable[[SqliteSaver], N
 # What is raised while an object is let go goes nowhere; a warning tells so.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_close_that_was_interrupted_may_be_called_again(tmp_path: Path) -> None:
-    interruptions, place, reached = Interruptions(KeyboardInterrupt), -12, True
+    interruptions, location, reached = Interruptions(KeyboardInterrupt), -12, True
     while reached:
-        place += 13
-        saver = SqliteSaver(tmp_path / f"{place}.db", durability="normal")
+        location += 13
+        saver = SqliteSaver(tmp_path / f"{location}.db", durability="normal")
         saver.put(at("other"), checkpoint(), {}, {})
         asyncio.run(_steps(saver, "thread"))
-        step = Step(place)
+        step = Step(location)
         interruptions.during(saver.close, step)
         reached = step.reached
         saver.close()
-        assert [each.name for each in tmp_path.glob(f"{place}.db*")] == [f"{place}.db"]
+        assert [each.name for each in tmp_path.glob(f"{location}.db*")] == [f"{location}.db"]
         with pytest.raises(ClosedError):
             saver.get(at("thread"))
     assert interruptions.raised > 3

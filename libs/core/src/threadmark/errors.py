@@ -15,17 +15,17 @@ class ConfigError(ThreadmarkError, ValueError):
     """The caller's arguments cannot be meant: a missing thread_id, a negative limit, an unknown URL scheme."""
 
 
-class PlacedError(ThreadmarkError):
+class LocatedError(ThreadmarkError):
     """An error about a stored or given value, which knows the way to it."""
 
-    def __init__(self, problem: str, place: str = "") -> None:
-        super().__init__(f"{place}: {problem}" if place else problem)
+    def __init__(self, problem: str, location: str = "") -> None:
+        super().__init__(f"{location}: {problem}" if location else problem)
         self.problem = problem
-        self.place = place
+        self.location = location
 
     def at(self, outer: str) -> Self:
         """The same error with one more step in front of its place; raise it from its `origin`."""
-        return type(self)(self.problem, f"{outer} -> {self.place}" if self.place else outer)
+        return type(self)(self.problem, f"{outer} -> {self.location}" if self.location else outer)
 
     @property
     def origin(self) -> BaseException:
@@ -36,17 +36,17 @@ class PlacedError(ThreadmarkError):
 class located:  # noqa: N801 - reads as a statement: `with located("channel 'x'"):`
     """A block whose placed errors get one more step in front of their place."""
 
-    __slots__ = ("_place",)
+    __slots__ = ("_location",)
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, location: str) -> None:
+        self._location = location
 
     def __enter__(self) -> None:
         """Nothing to prepare."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, PlacedError):
-            raise error.at(self._place) from error.origin
+        if isinstance(error, LocatedError):
+            raise error.at(self._location) from error.origin
 
 
 def shown(value: object) -> str:
@@ -61,15 +61,15 @@ def shown(value: object) -> str:
 _LONGEST_SHOWN = 100
 
 
-class SerializationError(PlacedError):
+class SerializationError(LocatedError):
     """A value cannot be stored so that it comes back the same; nothing was stored."""
 
 
-class ForbiddenTypeError(PlacedError):
+class ForbiddenTypeError(LocatedError):
     """A value's class is not one that this saver may store or load; the message has the line that allows it."""
 
 
-class CorruptDataError(PlacedError):
+class CorruptDataError(LocatedError):
     """Stored bytes are not what was written; the message names thread, namespace, checkpoint and channel."""
 
 

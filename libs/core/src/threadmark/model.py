@@ -39,7 +39,7 @@ class CheckpointTuple(NamedTuple):
     pending_writes: list[PendingWrite] | None = None
 
 
-class CheckpointPlace(NamedTuple):
+class CheckpointRef(NamedTuple):
     """Where a checkpoint stands, without its state."""
 
     thread_id: str
@@ -79,7 +79,7 @@ class Problem(NamedTuple):
     """
 
     kind: str
-    place: str
+    location: str
     problem: str
 
 

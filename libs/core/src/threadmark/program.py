@@ -6,7 +6,7 @@ transaction: it commits when the program returns and rolls back when it raises.
 
 An *operation* is a generator that yields transactions and is sent their results. Between two of its transactions
 it may compute for as long as it likes: no lock and no connection is held then. Every method of a saver is one
-operation. `run` and `arun` play it for the two faces; no operation knows which of them it serves.
+operation. `run` and `arun` play it for the two APIs; no operation knows which of them it serves.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -24,11 +24,11 @@ class Query(NamedTuple):
 
     sql: str
     params: Sequence[Any] = ()
-    sole: bool = False
+    likely_last: bool = False
     """Whether the program most likely ends with it.
 
     A driver may then run it as a transaction of its own, and start the program anew in a whole transaction should
-    it go on; so a sole statement changes nothing unless the program ends with it. Elsewhere it is like any other.
+    it go on; so such a statement changes nothing unless the program ends with it. Elsewhere it is like any other.
     """
 
 
@@ -54,9 +54,9 @@ class Transaction(NamedTuple):
 
     program: Callable[[], Program[Any]]
     writes: bool
-    frees: bool = False
+    reclaims_space: bool = False
     """Whether it may remove so much that the driver should give space back."""
-    makes: bool = True
+    creates_tables: bool = True
     """Whether a database that has no tables yet, or no file, gets them first; otherwise the result there is None."""
 
 
@@ -64,7 +64,7 @@ Operation = Generator[Transaction, Any, T]
 
 
 class Driver(Protocol):
-    """What runs transactions on a real database, for both faces."""
+    """What runs transactions on a real database, for both APIs."""
 
     def run(self, transaction: Transaction) -> Any:
         """Run the program in one transaction and return its result."""

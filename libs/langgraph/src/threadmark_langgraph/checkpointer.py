@@ -25,7 +25,7 @@ from threadmark_langgraph.shapes import (
     engine_config,
     engine_tuple,
     following_version,
-    place_only,
+    identity_only,
     saver_checkpoint,
     stored_metadata,
     stored_writes,
@@ -40,7 +40,7 @@ def wrap(saver: Saver) -> "Checkpointer":
 class Checkpointer(BaseCheckpointSaver[Any]):
     """A LangGraph checkpointer that keeps everything in a Threadmark saver.
 
-    Both faces work, on whatever threads and event loops the saver serves. Closing it closes the saver.
+    Both APIs work, on whatever threads and event loops the saver serves. Closing it closes the saver.
     """
 
     def __init__(self, saver: Saver, *, serde: SerializerProtocol | None = None) -> None:
@@ -127,8 +127,8 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint as the child of the one that `config` names; the configuration that names it."""
-        place, merged = place_only(config), stored_metadata(config, metadata)
-        stored = self._saver.put(place, saver_checkpoint(checkpoint), merged, new_versions)
+        location, merged = identity_only(config), stored_metadata(config, metadata)
+        stored = self._saver.put(location, saver_checkpoint(checkpoint), merged, new_versions)
         return engine_config(stored)
 
     async def aput(
@@ -139,8 +139,8 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Like `put`, for asyncio."""
-        place, merged = place_only(config), stored_metadata(config, metadata)
-        put = self._saver.aput(place, saver_checkpoint(checkpoint), merged, new_versions)
+        location, merged = identity_only(config), stored_metadata(config, metadata)
+        put = self._saver.aput(location, saver_checkpoint(checkpoint), merged, new_versions)
         return engine_config(await put)
 
     def put_writes(

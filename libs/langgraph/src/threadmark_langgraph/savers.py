@@ -30,7 +30,7 @@ class InMemorySaver(Checkpointer):
     """Keeps everything in this process. It stores encoded bytes as the databases do, and answers alike.
 
     Its asyncio methods ask the blocking ones, which wait for nothing, as LangGraph's do: a subclass that overrides
-    `put` is asked by both faces.
+    `put` is asked by both APIs.
     """
 
     def __init__(self, *, serde: SerializerProtocol | None = None) -> None:

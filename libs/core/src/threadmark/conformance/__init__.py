@@ -2,25 +2,25 @@
 
 A backend is described by one context manager (`Backend`); with pytest the whole suite is then
 
-    @pytest.mark.parametrize("face", FACES)
+    @pytest.mark.parametrize("api", APIS)
     @pytest.mark.parametrize("case", CASES, ids=str)
-    def test_conformance(case, face, tmp_path):
-        run_case(case, my_backend, face, tmp_path)
+    def test_conformance(case, api, tmp_path):
+        run_case(case, my_backend, api, tmp_path)
 
 and beside it `check_crash` (a driver that dies after every step), `check_interleavings` (two operations that meet in
-every order) and `check_model` (random use, compared with dictionaries). All of them serve both faces.
+every order) and `check_model` (random use, compared with dictionaries). All of them serve both APIs.
 """
 
+from threadmark.conformance.apis import APIS
 from threadmark.conformance.backend import Backend, Opener, World, run_case
 from threadmark.conformance.cases import CASES, Case
 from threadmark.conformance.crashes import OPERATIONS, check_crash
-from threadmark.conformance.faces import FACES
 from threadmark.conformance.interleaving import MEETINGS, check_interleavings
 from threadmark.conformance.model import check_model
 
 __all__ = [
+    "APIS",
     "CASES",
-    "FACES",
     "MEETINGS",
     "OPERATIONS",
     "Backend",

@@ -180,10 +180,10 @@ OPERATIONS = {
 """Every operation that writes."""
 
 
-def check_crash(operation: Operation, backend: Backend, face: str, folder: Path) -> None:
+def check_crash(operation: Operation, backend: Backend, api: str, folder: Path) -> None:
     """Let the driver die at every step of an operation, and before every answer."""
     with backend(folder) as open_saver:
-        asyncio.run(in_world(partial(_die_everywhere, operation), open_saver, face))
+        asyncio.run(in_world(partial(_die_everywhere, operation), open_saver, api))
 
 
 async def _die_everywhere(operation: Operation, world: World) -> None:

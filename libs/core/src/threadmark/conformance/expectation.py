@@ -35,7 +35,7 @@ class Kept:
             "versions": self.versions,
             "metadata": repr(self.metadata),
             "writes": [
-                (task, channel, value) for (task, _), (channel, value) in sorted(self.writes.items(), key=_place)
+                (task, channel, value) for (task, _), (channel, value) in sorted(self.writes.items(), key=_location)
             ],
         }
 
@@ -117,5 +117,5 @@ class Expectation:
         return early_id(clock)
 
 
-def _place(item: tuple[tuple[str, int], Any]) -> tuple[str, int]:
+def _location(item: tuple[tuple[str, int], Any]) -> tuple[str, int]:
     return item[0]

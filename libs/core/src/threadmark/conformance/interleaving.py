@@ -134,10 +134,10 @@ MEETINGS = tuple(
 """Which operations meet."""
 
 
-def check_interleavings(meeting: Meeting, backend: Backend, face: str, folder: Path) -> None:
+def check_interleavings(meeting: Meeting, backend: Backend, api: str, folder: Path) -> None:
     """Run a meeting in every order, with savers that remember the thread and with savers that do not."""
     with backend(folder) as open_saver:
-        asyncio.run(in_world(partial(_meet_in_every_order, meeting), open_saver, face))
+        asyncio.run(in_world(partial(_meet_in_every_order, meeting), open_saver, api))
 
 
 async def _meet_in_every_order(meeting: Meeting, world: World) -> None:

@@ -42,14 +42,14 @@ _WRITES = st.lists(st.tuples(st.sampled_from([*_CHANNELS, "__error__", "__resume
 _PICKS = st.integers(0, 1 << 16)
 
 
-def check_model(backend: Backend, face: str, *, examples: int = 25, steps: int = 40) -> None:
+def check_model(backend: Backend, api: str, *, examples: int = 25, steps: int = 40) -> None:
     """Use savers on fresh databases at random, as often as `examples` says."""
 
     class Machine(SaverMachine):
         """The machine on this backend."""
 
         chosen_backend = staticmethod(backend)
-        chosen_face = face
+        chosen_api = api
 
     run_state_machine_as_test(
         Machine,
@@ -68,7 +68,7 @@ class SaverMachine(RuleBasedStateMachine):
     """Savers on one database, some of which remember nothing, and what they should hold."""
 
     chosen_backend: Backend
-    chosen_face: str
+    chosen_api: str
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class SaverMachine(RuleBasedStateMachine):
         folder = Path(self._open.enter_context(tempfile.TemporaryDirectory()))
         opener = self._open.enter_context(self.chosen_backend(folder))
         self._runner = self._open.enter_context(asyncio.Runner())
-        self._world = World(opener, self.chosen_face)
+        self._world = World(opener, self.chosen_api)
         self._savers = [self._world.saver, self._world.another(cache_bytes=cache), self._world.another(cache_bytes=0)]
 
     def teardown(self) -> None:

@@ -102,11 +102,11 @@ def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
 def _singles(chance: random.Random) -> Iterator[OddCall]:
     """Calls with one odd argument: each place once, then each with another value, until there are no more."""
     usual = usual_arguments("thread").items()
-    places = [(method, path, key) for method, arguments in usual for path, key in _places(arguments)]
-    chance.shuffle(places)
-    orders = [chance.sample(list(ODD_VALUES), len(ODD_VALUES)) for _ in places]
+    locations = [(method, path, key) for method, arguments in usual for path, key in _places(arguments)]
+    chance.shuffle(locations)
+    orders = [chance.sample(list(ODD_VALUES), len(ODD_VALUES)) for _ in locations]
     for turn in range(len(ODD_VALUES)):
-        for (method, path, key), order in zip(places, orders, strict=True):
+        for (method, path, key), order in zip(locations, orders, strict=True):
             yield OddCall(method, [(path, key, order[turn])])
 
 

@@ -84,7 +84,7 @@ class Patient:
         if self._turns is None:
             return await self._driver.arun(transaction)
         self._turns.wait_for(self._who)
-        while not self._turns.has(self._who):  # noqa: ASYNC110 - turns are shared with the blocking face's threads
+        while not self._turns.has(self._who):  # noqa: ASYNC110 - turns are shared with the blocking API's threads
             await asyncio.sleep(0)
         try:
             return await self._driver.arun(transaction)

@@ -1,6 +1,6 @@
-"""All semantics of a saver, once for every backend; the blocking and the asyncio face."""
+"""All semantics of a saver, once for every backend; the blocking and the asyncio API."""
 
-from threadmark.saver.face import Saver
-from threadmark.saver.kit import SaverOptions
+from threadmark.saver.context import SaverOptions
+from threadmark.saver.saver import Saver
 
 __all__ = ["Saver", "SaverOptions"]

@@ -1,4 +1,4 @@
-"""What callers give to a saver, checked on its way in: once, here and in `config`, for every backend and both faces.
+"""What callers give to a saver, checked on its way in: once, here and in `config`, for every backend and both APIs.
 
 What passes can be stored and read again, as far as it is not a value; the serializer judges those. Whatever does not
 is a ConfigError that names the argument. These checks stand in the way of every put, so they look at types only.
@@ -9,7 +9,7 @@ from math import isnan
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from threadmark.config import Place
+from threadmark.config import ParsedConfig
 from threadmark.errors import ConfigError
 from threadmark.model import MAPPING, ChannelVersions, Checkpoint
 from threadmark.names import ID_BYTES, MOST_BYTES, NAMESPACE_BYTES, THREAD_ID_BYTES, as_text, check_length
@@ -71,7 +71,7 @@ def given_writes(writes: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     ]
 
 
-def check_place(where: Place) -> None:
+def check_config(where: ParsedConfig) -> None:
     """ConfigError where names are longer than the key of a row may be."""
     thread_id, ns, checkpoint_id = where
     if len(thread_id) <= _SHORT and len(ns) <= _SHORT and len(checkpoint_id or "") <= _SHORT:

@@ -28,7 +28,7 @@ def rebound_write(source: str, target: str, row: WriteRow) -> WriteRow:
 def prove_checkpoint(row: CheckpointRow) -> None:
     """Raise CorruptDataError where the row is not what was written under its key."""
     if not is_sound(row):
-        raise CorruptDataError(f"the checkpoint's row {_problem(row.check)}", checkpoint_place(row.outline))
+        raise CorruptDataError(f"the checkpoint's row {_problem(row.check)}", checkpoint_location(row.outline))
 
 
 def is_sound(row: CheckpointRow) -> bool:
@@ -45,25 +45,25 @@ def prove_write(thread_id: str, row: WriteRow) -> bool:
         return True
     if row.check == row_check(thread_id, *row[:-1]):
         return False
-    raise CorruptDataError(f"the pending write's row {_problem(row.check)}", write_place(thread_id, row))
+    raise CorruptDataError(f"the pending write's row {_problem(row.check)}", write_location(thread_id, row))
 
 
-def checkpoint_place(outline: Outline) -> str:
+def checkpoint_location(outline: Outline) -> str:
     """How an error names a checkpoint."""
     return f"thread {outline.thread_id!r}, namespace {outline.ns!r}, checkpoint {outline.id!r}"
 
 
-def header_place(outline: Outline) -> str:
+def header_location(outline: Outline) -> str:
     """How an error names a checkpoint's header."""
-    return f"{checkpoint_place(outline)}, header"
+    return f"{checkpoint_location(outline)}, header"
 
 
-def channel_place(outline: Outline, channel: str) -> str:
+def channel_location(outline: Outline, channel: str) -> str:
     """How an error names a channel of a checkpoint."""
-    return f"{checkpoint_place(outline)}, channel {channel!r}"
+    return f"{checkpoint_location(outline)}, channel {channel!r}"
 
 
-def write_place(thread_id: str, row: WriteRow) -> str:
+def write_location(thread_id: str, row: WriteRow) -> str:
     """How an error names a pending write."""
     return (
         f"thread {thread_id!r}, namespace {row.ns!r}, checkpoint {row.checkpoint_id!r}, "
@@ -71,7 +71,7 @@ def write_place(thread_id: str, row: WriteRow) -> str:
     )
 
 
-def task_place(thread_id: str, row: WriteRow) -> str:
+def task_location(thread_id: str, row: WriteRow) -> str:
     """How an error names the writes of a task."""
     return (
         f"thread {thread_id!r}, namespace {row.ns!r}, checkpoint {row.checkpoint_id!r}, "
@@ -79,7 +79,7 @@ def task_place(thread_id: str, row: WriteRow) -> str:
     )
 
 
-def namespace_place(thread_id: str, ns: str) -> str:
+def namespace_location(thread_id: str, ns: str) -> str:
     """How an error names a namespace."""
     return f"thread {thread_id!r}, namespace {ns!r}"
 

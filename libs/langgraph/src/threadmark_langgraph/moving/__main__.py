@@ -112,7 +112,7 @@ def langgraph_saver(database: str) -> Iterator[BaseCheckpointSaver[Any]]:
         from langgraph.checkpoint.postgres import PostgresSaver
 
         with failing_as_store(psycopg.Error), PostgresSaver.from_conn_string(database) as saver:
-            if not source_of(saver).exists():
+            if not source_of(saver).has_tables():
                 raise StoreError("the source has no tables with LangGraph's checkpoints: name another database")
             yield saver
     else:

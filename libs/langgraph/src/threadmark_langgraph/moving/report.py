@@ -17,8 +17,8 @@ class Problem(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        place = f"thread {self.outline.thread_id!r}, namespace {self.outline.ns!r}, checkpoint {self.outline.id!r}"
-        return f"{place}: {self.reason}"
+        location = f"thread {self.outline.thread_id!r}, namespace {self.outline.ns!r}, checkpoint {self.outline.id!r}"
+        return f"{location}: {self.reason}"
 
 
 @dataclass

@@ -34,7 +34,7 @@ class Outline(NamedTuple):
 class Source(Protocol):
     """Where checkpoints come from, or go to."""
 
-    def exists(self) -> bool:
+    def has_tables(self) -> bool:
         """Whether the tables are there, as far as it is known. Nothing is made by asking."""
 
     def make(self) -> None:
@@ -46,7 +46,7 @@ class Source(Protocol):
     def paths(self, outline: Outline, found: CheckpointTuple) -> dict[str, str]:
         """The task path of each task whose writes are pending, as far as it is known."""
 
-    def strays(self) -> list[Outline]:
+    def orphan_writes(self) -> list[Outline]:
         """Checkpoints that are not there, though writes of theirs are; as far as it is known."""
 
 
@@ -77,7 +77,7 @@ class _Tables(ABC):
             f"SELECT DISTINCT task_id, task_path FROM {writes} "
             f"WHERE thread_id = {mark} AND checkpoint_ns = {mark} AND checkpoint_id = {mark}"
         )
-        self._strays = (
+        self._orphan_writes = (
             f"SELECT DISTINCT thread_id, checkpoint_ns, checkpoint_id FROM {writes} WHERE NOT EXISTS "
             f"(SELECT 1 FROM checkpoints WHERE checkpoints.thread_id = {writes}.thread_id "
             f"AND checkpoints.checkpoint_ns = {writes}.checkpoint_ns "
@@ -85,22 +85,22 @@ class _Tables(ABC):
         )
 
     @abstractmethod
-    def exists(self) -> bool:
+    def has_tables(self) -> bool:
         """Whether the tables are there."""
 
     def make(self) -> None:
         self._saver.setup()
 
     def outlines(self) -> list[Outline]:
-        return [Outline(*row) for row in self._rows(_CHECKPOINTS)] if self.exists() else []
+        return [Outline(*row) for row in self._rows(_CHECKPOINTS)] if self.has_tables() else []
 
     def paths(self, outline: Outline, found: CheckpointTuple) -> dict[str, str]:
         if not found.pending_writes:
             return {}
         return dict(self._rows(self._paths, outline[:3]))
 
-    def strays(self) -> list[Outline]:
-        rows = self._rows(self._strays) if self.exists() else ()
+    def orphan_writes(self) -> list[Outline]:
+        rows = self._rows(self._orphan_writes) if self.has_tables() else ()
         return [Outline(thread_id, ns, gone, None) for thread_id, ns, gone in rows]
 
     @abstractmethod
@@ -118,7 +118,7 @@ class _SqliteTables(_Tables):
     def __init__(self, saver: Any) -> None:
         super().__init__(saver, "writes", "?")
 
-    def exists(self) -> bool:
+    def has_tables(self) -> bool:
         with closing(self._saver.conn.cursor()) as cursor:
             return cursor.execute(_TABLE).fetchone() is not None
 
@@ -132,7 +132,7 @@ class _PostgresTables(_Tables):
     def __init__(self, saver: Any) -> None:
         super().__init__(saver, "checkpoint_writes", "%s")
 
-    def exists(self) -> bool:
+    def has_tables(self) -> bool:
         return bool(list(self._rows(_RELATION)))
 
     def _cursor(self) -> AbstractContextManager[Any]:
@@ -164,7 +164,7 @@ class _Listed:
     def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
         self._saver = saver
 
-    def exists(self) -> bool:
+    def has_tables(self) -> bool:
         return True
 
     def make(self) -> None:
@@ -176,9 +176,9 @@ class _Listed:
     def paths(self, outline: Outline, found: CheckpointTuple) -> dict[str, str]:  # noqa: ARG002 - as the protocol has it
         tasks = list(dict.fromkeys(task_id for task_id, _, _ in found.pending_writes or ()))
         # Where the order is not that of the tasks' ids it came from their paths: any that keep it will do.
-        return {} if tasks == sorted(tasks) else {task_id: f"{place:08d}" for place, task_id in enumerate(tasks)}
+        return {} if tasks == sorted(tasks) else {task_id: f"{location:08d}" for location, task_id in enumerate(tasks)}
 
-    def strays(self) -> list[Outline]:
+    def orphan_writes(self) -> list[Outline]:
         return []
 
 
@@ -189,20 +189,20 @@ class _Outlined(_Listed):
         super().__init__(saver)
         self._stored = saver.saver
 
-    def exists(self) -> bool:
-        return self._stored.exists()
+    def has_tables(self) -> bool:
+        return self._stored.has_tables()
 
     def outlines(self) -> list[Outline]:
-        return [Outline(*place) for place in self._stored.places()]
+        return [Outline(*location) for location in self._stored.list_checkpoint_refs()]
 
-    def strays(self) -> list[Outline]:
-        return [Outline(*place) for place in self._stored.strays()]
+    def orphan_writes(self) -> list[Outline]:
+        return [Outline(*location) for location in self._stored.orphan_writes()]
 
 
 def _outline(found: CheckpointTuple) -> Outline:
-    place = found.config["configurable"]
+    location = found.config["configurable"]
     parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
-    return Outline(str(place["thread_id"]), place["checkpoint_ns"], place["checkpoint_id"], parent)
+    return Outline(str(location["thread_id"]), location["checkpoint_ns"], location["checkpoint_id"], parent)
 
 
 class _Borrowed(AbstractContextManager[Any]):

@@ -98,8 +98,8 @@ class _Move:
                 self._moved.problems.append(Problem(outline, str(problem)))
             if progress:
                 progress(done, len(outlines))
-        for stray in source.strays():
-            self._moved.problems.append(Problem(stray, "only pending writes of it are there: they were not moved"))
+        for orphan in source.orphan_writes():
+            self._moved.problems.append(Problem(orphan, "only pending writes of it are there: they were not moved"))
         return self._moved
 
     def _move(self, source: Source, outline: Outline) -> None:
@@ -164,7 +164,7 @@ class _Move:
 def _ready(target: BaseCheckpointSaver[Any], *, dry_run: bool) -> BaseCheckpointSaver[Any]:
     """The target with its tables; in a dry run, one in memory for a target without any: a look would make them."""
     there = source_of(target)
-    if not there.exists():
+    if not there.has_tables():
         if dry_run:
             return _in_memory(target)
         there.make()

@@ -12,18 +12,18 @@ from psycopg.rows import tuple_row
 from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
 from threadmark.program import Query, Rows, Transaction
 from threadmark_postgres import sql
-from threadmark_postgres.arrays import teach
+from threadmark_postgres.arrays import register_dumpers
+from threadmark_postgres.driver.batching import MOST, split_rows, together
 from threadmark_postgres.driver.blocking import check_encoding, is_idle
-from threadmark_postgres.driver.exchange import Conversation
-from threadmark_postgres.driver.parting import stopped
+from threadmark_postgres.driver.cancellation import stopped
+from threadmark_postgres.driver.conversation import Conversation
 from threadmark_postgres.driver.pipelines import pipeline
 from threadmark_postgres.driver.settings import Settings
-from threadmark_postgres.driver.sharing import MOST, dealt, together
 
 Connection = psycopg.AsyncConnection[Any]
 
 
-class Lender(Protocol):
+class ConnectionSource(Protocol):
     """Where connections come from. One that comes back in a transaction, or broken, is not lent again."""
 
     def lend(self) -> Any:
@@ -95,7 +95,7 @@ class LoopPool:
 
     async def _connect(self) -> Connection:
         connection: Connection = await psycopg.AsyncConnection.connect(**self._settings.connecting())
-        teach(connection)
+        register_dumpers(connection)
         return connection
 
     def _finish_idle(self) -> None:
@@ -117,7 +117,7 @@ class LoopPool:
             self._watch = None
 
 
-class Given:
+class BorrowedConnection:
     """A connection, or a pool's connections, that the user opened and will close."""
 
     def __init__(self, lend: Callable[[], Any], check: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
@@ -142,7 +142,7 @@ class Given:
             if not is_idle(connection):
                 raise StoreError("the connection given has an open transaction: commit it or roll it back first")
             check_encoding(connection)
-            teach(connection)
+            register_dumpers(connection)
             before = connection.autocommit
             try:
                 if not before:
@@ -177,7 +177,7 @@ class Given:
         self._loop = loop
 
 
-class Company:
+class StatementBatcher:
     """Lets the tasks that add in the same turn of an event loop share a statement."""
 
     def __init__(self, ask: Callable[[Transaction], Awaitable[Rows]]) -> None:
@@ -229,13 +229,13 @@ class Company:
                 if not member.rows.done():
                     member.rows.set_exception(error)
         finally:
-            for place, member in enumerate(members):
+            for location, member in enumerate(members):
                 if not member.rows.done():
-                    member.rows.set_result(answers[place] if answers else [])
+                    member.rows.set_result(answers[location] if answers else [])
 
     async def _answers(self, queries: Sequence[Query]) -> list[Rows]:
         try:
-            return dealt(await self._ask(together(queries)), len(queries))
+            return split_rows(await self._ask(together(queries)), len(queries))
         except ThreadmarkError:
             raise  # of the pool, not of the statement
         except Exception:  # noqa: BLE001 - whose fault it is shows when each program runs by itself
@@ -243,7 +243,7 @@ class Company:
 
 
 class _Member(NamedTuple):
-    """A task in company, and where it waits for its rows; None if nobody else came."""
+    """A task in a batch, and where it waits for its rows; None if nobody else came."""
 
     query: Query
     rows: asyncio.Future[Rows | None]
@@ -257,19 +257,19 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-async def converse(connection: Connection, exchange: Conversation, *, prepare: bool) -> Any:
+async def converse(connection: Connection, conversation: Conversation, *, prepare: bool) -> Any:
     """Carry a conversation on to its end, and leave no transaction open."""
     try:
-        batch = next(exchange)
+        batch = next(conversation)
         while True:
-            batch = exchange.send(await _answers(connection, batch, prepare=None if prepare else False))
+            batch = conversation.send(await _answers(connection, batch, prepare=None if prepare else False))
     except StopIteration as stop:
         return stop.value
     except Exception:
         await _roll_back(connection)
         raise
     finally:  # what a cancelled task leaves open, the lender ends
-        exchange.close()
+        conversation.close()
 
 
 async def _answers(connection: Connection, batch: Any, *, prepare: bool | None) -> list[Rows]:

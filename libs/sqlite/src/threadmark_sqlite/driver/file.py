@@ -20,8 +20,8 @@ from threadmark_sqlite.driver.connection import (
     connect,
     end_transaction,
     for_reading,
+    to_threadmark_error,
     transact,
-    translated,
 )
 from threadmark_sqlite.driver.drivers import Drivers
 from threadmark_sqlite.driver.forking import pause_for_forks
@@ -194,7 +194,7 @@ class _Handles:
                     if settings.read_only and is_whole(settings.path):
                         with suppress(UnsettledError):
                             return read_unchanging(settings, transaction)
-                connection = self._open(makes=transaction.makes)
+                connection = self._open(creates_tables=transaction.creates_tables)
                 if connection is None:
                     return read_unchanging(self._settings, transaction)
                 try:
@@ -207,7 +207,7 @@ class _Handles:
             except UnsettledError as error:
                 raise StoreError(f"{self._settings} was written to each time that it was read: try again") from error
             except sqlite3.Error as error:
-                raise translated(error, self._settings) from error
+                raise to_threadmark_error(error, self._settings) from error
 
     def expect_there(self) -> None:
         """Raise unless the file that is open is at the path."""
@@ -233,7 +233,7 @@ class _Handles:
         if self._settings.read_only:
             return
         try:
-            connection = self._watch.open(partial(connect, self._settings, makes=False), makes=False)
+            connection = self._watch.open(partial(connect, self._settings, creates_tables=False), creates_tables=False)
         except NotThereError as error:
             raise StoreError(
                 f"{self._settings} was replaced while it was open, by a file that is not Threadmark's: "
@@ -244,7 +244,7 @@ class _Handles:
             with self.writer.turn:  # a fork waits for whoever has it
                 transact(connection, Transaction(_end_epochs, writes=True))
         except sqlite3.Error as error:
-            raise translated(error, self._settings) from error
+            raise to_threadmark_error(error, self._settings) from error
 
     def pause(self) -> None:
         """Wait until nobody is in SQLite, and let nobody in."""
@@ -265,7 +265,7 @@ class _Handles:
         self._close_idle()
         self.writer.close()
 
-    def _open(self, *, makes: bool) -> sqlite3.Connection | None:
+    def _open(self, *, creates_tables: bool) -> sqlite3.Connection | None:
         """A connection to read with; None for a file that must be opened anew each time."""
         try:
             return self._idle.pop()
@@ -273,7 +273,10 @@ class _Handles:
             pass
         settings = for_reading(self._settings)
         try:
-            return self._watch.open(partial(connect, settings, makes=makes), makes=makes and not settings.read_only)
+            return self._watch.open(
+                partial(connect, settings, creates_tables=creates_tables),
+                creates_tables=creates_tables and not settings.read_only,
+            )
         except StoreError as error:
             if is_unchanging(self._settings, error):
                 return None

@@ -25,7 +25,7 @@ from threadmark_sqlite.driver.connection import (
     end_transaction,
     execute,
     give_space_back,
-    translated,
+    to_threadmark_error,
 )
 from threadmark_sqlite.driver.jobs import Jobs, answer
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
@@ -119,7 +119,7 @@ class Writer:
             end_transaction(connection)
             self._watch.expect_untouched(connection)
             outcomes = self._together(connection, transactions)
-            if any(transaction.frees for transaction in transactions):
+            if any(transaction.reclaims_space for transaction in transactions):
                 give_space_back(connection)
             self._watch.expect_kept()
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
@@ -148,6 +148,6 @@ class Writer:
     def _meant(self, error: BaseException) -> BaseException:
         if not isinstance(error, sqlite3.Error):
             return error
-        meaning = translated(error, self._settings)
+        meaning = to_threadmark_error(error, self._settings)
         meaning.__cause__ = error
         return meaning

@@ -87,11 +87,11 @@ async def the_empty_thread_id_is_one_like_any_other(world: World) -> None:
     verified, stats = await world.saver.averify(), await world.saver.astats()
     assert (verified.threads, verified.checkpoints, verified.writes) == (2, 2, 1)
     assert (stats.threads, stats.checkpoints, stats.writes) == (2, 2, 1)
-    assert [place.thread_id for place in await world.saver.astrays()] == [""]
+    assert [location.thread_id for location in await world.saver.aorphan_writes()] == [""]
     await world.saver.adelete_thread("")
     assert await world.saver.aget_tuple(config) is None
     assert (await world.saver.averify()).threads == 1
-    assert await world.saver.astrays() == []
+    assert await world.saver.aorphan_writes() == []
 
 
 async def a_checkpoint_must_be_a_dictionary_of_dictionaries(world: World) -> None:
@@ -168,11 +168,11 @@ async def a_name_that_is_too_long_is_refused_on_every_backend(world: World) -> N
     config = await Run(world.saver).step({"a": 1})
     for letter in ("a", "\u00e9", "\x00", "\ud800", "\U0001f600"):
         thread, ns, one = letter * (THREAD_ID_BYTES + 1), letter * (NAMESPACE_BYTES + 1), letter * (ID_BYTES + 1)
-        for place in (at(thread), at("thread", ns), at("thread", "", one)):
-            await _refused(world.saver.aput, place, checkpoint(), {}, {}, match="bytes")
-            step = {"configurable": {"checkpoint_id": "x", **place["configurable"]}}
+        for location in (at(thread), at("thread", ns), at("thread", "", one)):
+            await _refused(world.saver.aput, location, checkpoint(), {}, {}, match="bytes")
+            step = {"configurable": {"checkpoint_id": "x", **location["configurable"]}}
             await _refused(world.saver.aput_writes, step, [("a", 1)], "task", match="bytes")
-            assert await world.saver.aget_tuple(place) is None
+            assert await world.saver.aget_tuple(location) is None
         await _refused(world.saver.aput, config, checkpoint(checkpoint_id=one), {}, {}, match="bytes")
         await _refused(world.saver.aput_writes, config, [("a", 1)], one, match="bytes")
         await _refused(world.saver.acopy_thread, "thread", thread, match="bytes")
@@ -217,7 +217,7 @@ async def writes_may_come_in_anything_that_can_be_gone_through(world: World) -> 
 async def an_empty_batch_of_writes_stores_nothing(world: World) -> None:
     await world.saver.aput_writes(at("thread", "", early_id(1)), [], "task")
     assert (await world.saver.averify()).threads == 0
-    assert await world.saver.astrays() == []
+    assert await world.saver.aorphan_writes() == []
 
 
 async def metadata_is_read_back_however_deep_the_caller_stands(world: World) -> None:

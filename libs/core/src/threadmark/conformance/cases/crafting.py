@@ -62,6 +62,6 @@ async def _refuse(world: World, value: Stored, segments: Mapping[bytes, bytes]) 
         assert len([found async for found in saver.alist(None)]) == 1
     problems = (await saver.averify("crafted")).problems
     assert [problem.kind for problem in problems] == ["damaged", "damaged"]
-    assert "channel 'a'" in problems[0].place
-    assert "task 'task'" in problems[1].place
+    assert "channel 'a'" in problems[0].location
+    assert "task 'task'" in problems[1].location
     await saver.adelete_thread("crafted")

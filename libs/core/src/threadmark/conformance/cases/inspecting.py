@@ -10,7 +10,7 @@ import pytest
 from threadmark.conformance.backend import World
 from threadmark.conformance.engine import Run, at, checkpoint, early_id, got, id_of, listed, pending, values
 from threadmark.errors import CorruptDataError
-from threadmark.model import CheckpointPlace, Stats
+from threadmark.model import CheckpointRef, Stats
 from threadmark.program import Driver, Program, Transaction
 from threadmark.store import Change, Scope, Store, WriteRow
 
@@ -95,14 +95,14 @@ async def places_are_told_of_all_threads_and_namespaces(world: World) -> None:
             run, parent = Run(world.saver, thread, ns), None
             for number in range(3):
                 made = id_of(await run.step({"n": number}))
-                expected.append(CheckpointPlace(thread, ns, made, parent))
+                expected.append(CheckpointRef(thread, ns, made, parent))
                 parent = made
     await Run(world.saver, "deleted").step({"a": 1})
     await world.saver.adelete_thread("deleted")
     for saver in (world.saver, world.another()):
-        assert sorted(await saver.aplaces(), key=str) == sorted(expected, key=str)
-        assert await saver.astrays() == []
-        assert await saver.aexists()
+        assert sorted(await saver.alist_checkpoint_refs(), key=str) == sorted(expected, key=str)
+        assert await saver.aorphan_writes() == []
+        assert await saver.ahas_tables()
 
 
 async def writes_without_a_checkpoint_are_told(world: World) -> None:
@@ -112,10 +112,10 @@ async def writes_without_a_checkpoint_are_told(world: World) -> None:
     for ns in ("child", ""):
         for task in ("first", "second"):
             await world.saver.aput_writes(at("other", ns, early_id(1)), [("a", 1), ("b", 2)], task)
-    expected = [CheckpointPlace("other", ns, early_id(1), None) for ns in ("", "child")]
-    assert await world.another().astrays() == expected
+    expected = [CheckpointRef("other", ns, early_id(1), None) for ns in ("", "child")]
+    assert await world.another().aorphan_writes() == expected
     await world.saver.aput(at("other", ""), checkpoint(checkpoint_id=early_id(1)), {}, {})
-    assert await world.saver.astrays() == expected[1:]
+    assert await world.saver.aorphan_writes() == expected[1:]
 
 
 async def what_nothing_needs_any_more_is_named_and_swept(world: World) -> None:
@@ -190,7 +190,7 @@ async def damage_is_named_and_everything_else_is_counted(world: World) -> None:
     counted, verified = await world.another().astats(), await world.another().averify()
     assert sorted(counted.problems) == sorted(verified.problems)
     assert [problem.kind for problem in counted.problems] == ["damaged", "damaged"]
-    assert all("'damaged'" in problem.place for problem in counted.problems)
+    assert all("'damaged'" in problem.location for problem in counted.problems)
     assert counted[:4] == (2, 8, before.writes + 1, before.segments)
     assert counted.channels["a"].values == before.channels["a"].values - 1
     assert before.bytes_stored < counted.bytes_stored

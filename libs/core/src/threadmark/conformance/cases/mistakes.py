@@ -206,9 +206,9 @@ async def a_closed_saver_says_so(world: World) -> None:
         lambda: saver.acopy_thread("a", "b"),
         lambda: saver.aprune(["thread"]),
         lambda: saver.aget_delta_channel_history(config=config, channels=["a"]),
-        saver.aexists,
-        saver.aplaces,
-        saver.astrays,
+        saver.ahas_tables,
+        saver.alist_checkpoint_refs,
+        saver.aorphan_writes,
     )
     for call in calls:
         with pytest.raises(ClosedError, match="closed"):

@@ -106,12 +106,12 @@ async def writes_of_other_checkpoints_and_namespaces_stay_apart(world: World) ->
 
 async def writes_may_arrive_before_their_checkpoint(world: World) -> None:
     made = checkpoint({"a": 1}, checkpoint_id=early_id(7))
-    place = at("thread", "child", made["id"])
-    await world.another().aput_writes(place, [("a", _LONG), ("__error__", "x")], "task")
-    assert await world.saver.aget_tuple(place) is None
+    location = at("thread", "child", made["id"])
+    await world.another().aput_writes(location, [("a", _LONG), ("__error__", "x")], "task")
+    assert await world.saver.aget_tuple(location) is None
     assert await listed(world.saver, at("thread")) == []
     await world.saver.aput(at("thread", "child"), made, {}, {"a": 1})
-    assert sorted(await pending(world.saver, place)) == [("task", "__error__", "x"), ("task", "a", _LONG)]
+    assert sorted(await pending(world.saver, location)) == [("task", "__error__", "x"), ("task", "a", _LONG)]
 
 
 async def writes_for_a_checkpoint_of_another_process_arrive(world: World) -> None:
