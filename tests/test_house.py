@@ -1,4 +1,4 @@
-"""The house rules that a linter cannot check: layers, sync and async methods, SQL in its place, short modules, documented errors."""
+"""The house rules that a linter cannot check: layers, sync and async methods, where SQL stands, lengths, errors."""
 
 import ast
 import inspect
@@ -211,7 +211,7 @@ def test_every_error_is_documented() -> None:
 
 def test_every_error_is_exported_and_has_one_base() -> None:
     for name, member in vars(errors).items():
-        if _is_error(member) and member.__module__ == errors.__name__ and name != "PlacedError":
+        if _is_error(member) and member.__module__ == errors.__name__ and name != "LocatedError":
             assert name in threadmark.__all__
     assert issubclass(errors.ConfigError, ValueError)
 

@@ -63,7 +63,7 @@ def test_every_reader_of_zstd_reads_a_row_that_was_made_longer() -> None:
     assert reader.read(1_000_000) == bytes(300_000)
 
 
-@pytest.mark.parametrize("place", [5, 6, 8, 9, 1000])
+@pytest.mark.parametrize("location", [5, 6, 8, 9, 1000])
 def test_a_damaged_beginning_is_refused(location: int) -> None:
     row = bytearray(shrink(bytes(300_000)))
     row[location] ^= 1

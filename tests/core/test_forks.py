@@ -151,7 +151,10 @@ class Mine:
 uses = {
     "ids": (lambda: ids._clock._lock, new_id),
     "registry": (lambda: registry.DEFAULT._lock, lambda: registry.register(Mine, "mine")),
-    "encoding_cache": (lambda: saver._context.encoding_cache._lock, lambda: saver.put(at("a"), checkpoint({"a": 1}), {}, {"a": 1})),
+    "encoding_cache": (
+        lambda: saver._context.encoding_cache._lock,
+        lambda: saver.put(at("a"), checkpoint({"a": 1}), {}, {"a": 1}),
+    ),
     "memory": (lambda: saver._driver._lock, lambda: saver.put(at("a"), checkpoint({"a": 1}), {}, {"a": 1})),
     "workers": (lambda: workers._crew._changing, lambda: workers.run(lambda: None)),
 }

@@ -126,7 +126,7 @@ def test_a_short_value_that_changes_in_the_same_places_seldom_needs_a_segment() 
 
 
 @pytest.mark.parametrize(
-    ("lengths", "places", "extent"),
+    ("lengths", "locations", "extent"),
     [
         pytest.param([1000], 1, 60, id="wandering"),
         pytest.param([1600], 6, 80, id="restless"),

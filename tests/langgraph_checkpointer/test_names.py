@@ -40,7 +40,7 @@ async def use_both(saver: Checkpointer) -> None:
     await asyncio.to_thread(use_blocking, saver)
 
 
-@pytest.mark.parametrize("place", [":memory:", "file"])
+@pytest.mark.parametrize("location", [":memory:", "file"])
 def test_names_for_sqlite_give_both_faces(tmp_path: Path, location: str) -> None:
     path = str(tmp_path / "checkpoints.db") if location == "file" else location
 

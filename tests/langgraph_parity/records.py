@@ -8,12 +8,12 @@ from langgraph.types import PregelTask, StateSnapshot
 
 def record(snapshots: Sequence[StateSnapshot]) -> list[dict[str, Any]]:
     """The snapshots in their order, each naming its parent by its place among them."""
-    locations = {_id(snapshot.config): location for location, snapshot in enumerate(snapshots)}
+    indexes = {_id(snapshot.config): index for index, snapshot in enumerate(snapshots)}
     return [
         {
             **one(snapshot),
-            "parent": locations.get(_id(snapshot.parent_config)),
-            "id": locations[_id(snapshot.config)],
+            "parent": indexes.get(_id(snapshot.parent_config)),
+            "id": indexes[_id(snapshot.config)],
         }
         for snapshot in snapshots
     ]

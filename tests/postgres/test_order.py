@@ -105,8 +105,8 @@ def add_writes(keys: Iterable[Key]) -> Query:
 def around(columns: int) -> tuple[list[Key], Key, list[Key]]:
     """Keys before a middle one, the middle one, and keys behind it: an order that forgets a column confuses them."""
     middle = (5,) * columns
-    before = [(*middle[:location], 4, *[9] * (columns - location - 1)) for location in range(columns)]
-    behind = [(*middle[:location], 6, *[1] * (columns - location - 1)) for location in range(columns)]
+    before = [(*middle[:index], 4, *[9] * (columns - index - 1)) for index in range(columns)]
+    behind = [(*middle[:index], 6, *[1] * (columns - index - 1)) for index in range(columns)]
     return [*before, (*middle[:-1], 3)], middle, [*behind, (*middle[:-1], 7)]
 
 
@@ -252,12 +252,12 @@ def write_and_segment() -> Query:
 )
 def test_tables_are_taken_in_order(scene: Scene, add_all: Callable[[], Query], rows: list[tuple[Probe, Key]]) -> None:
     make_threads(scene, [5])
-    for location, (take, key) in enumerate(rows):
+    for index, (take, key) in enumerate(rows):
         with scene.session() as adder, scene.session() as holder:
             run(holder, take([key]))
             waiting = scene.waits(partial(run, adder, add_all()))
             others = [row for row in rows if row != (take, key)]
-            assert [row for row in others if scene.is_held(*row)] == rows[:location]
+            assert [row for row in others if scene.is_held(*row)] == rows[:index]
             holder.rollback()
             waiting.result()
 

@@ -49,7 +49,7 @@ def _packer(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_packer")
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("location", PLACES)
 @pytest.mark.parametrize("envelope", ENVELOPES)
 def test_an_envelope_is_refused_with_its_place(envelope: str, location: str) -> None:
     serde = Serde()

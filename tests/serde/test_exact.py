@@ -39,7 +39,7 @@ def round_trip(value: Any) -> Any:
     return serde.loads_typed((tag, encoded))
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("location", PLACES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_comes_back_the_same_in_every_place(kind: str, location: str) -> None:
     value = PLACES[location](KINDS[kind]())

@@ -31,7 +31,7 @@ PLACES: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "place"), PLACES, ids=[location or "the value" for _, location in PLACES])
+@pytest.mark.parametrize(("value", "location"), PLACES, ids=[location or "the value" for _, location in PLACES])
 def test_the_place_of_what_cannot_be_stored(value: Any, location: str) -> None:
     with pytest.raises(SerializationError) as refused:
         Serde().dumps_typed(value)

@@ -8,9 +8,9 @@ from threadmark.serde.record_builders import record_builders
 
 @pytest.mark.parametrize("count", [0, 1, 2, 10, 63, 64, 65, 500])
 def test_names_and_items_meet_in_their_order(count: int) -> None:
-    names = [f"field {location}" for location in range(count)]
+    names = [f"field {index}" for index in range(count)]
     found = record_builders(names)(list(range(count)))
-    assert list(found.items()) == [(name, location) for location, name in enumerate(names)]
+    assert list(found.items()) == [(name, index) for index, name in enumerate(names)]
 
 
 @pytest.mark.parametrize("count", [0, 1, 10, 64, 65])

@@ -62,7 +62,7 @@ def _exclusive(connection: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize("odd", [_bytes_factory, _row_factory, _dict_factory, _deferred, _exclusive])
-@pytest.mark.parametrize("place", ["memory", "file"])
+@pytest.mark.parametrize("location", ["memory", "file"])
 def test_a_connection_with_settings_of_its_own(
     odd: Callable[[sqlite3.Connection], None], location: str, tmp_path: Path
 ) -> None:
@@ -133,7 +133,7 @@ def test_several_savers_may_share_a_connection_in_turn() -> None:
 
 
 @pytest.mark.parametrize("odd", [None, "row", "text", "isolation"])
-@pytest.mark.parametrize("place", ["memory", "file"])
+@pytest.mark.parametrize("location", ["memory", "file"])
 def test_an_aiosqlite_connection(odd: str | None, location: str, tmp_path: Path) -> None:
     target = ":memory:" if location == "memory" else str(tmp_path / "threads.db")
 

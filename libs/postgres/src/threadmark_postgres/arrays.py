@@ -67,7 +67,7 @@ def register_dumpers(connection: psycopg.Connection[Any] | psycopg.AsyncConnecti
 def _joined(arrays: Sequence[Any]) -> Any:
     kind = type(arrays[0])
     if kind is ChangeNumbers:
-        return ChangeNumbers(location for location, array in enumerate(arrays, 1) for _ in array)
+        return ChangeNumbers(number for number, array in enumerate(arrays, 1) for _ in array)
     return kind(chain.from_iterable(arrays))
 
 

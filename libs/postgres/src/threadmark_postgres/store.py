@@ -50,11 +50,11 @@ class PostgresStore(Store):
 
     def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
         """One statement; for the newest checkpoint it brings every segment along."""
-        location = (to_column(thread_id), to_column(ns))
+        namespace = (to_column(thread_id), to_column(ns))
         if checkpoint_id is None:
-            rows = yield self._query(sql.FIND_NEWEST, *location, likely_last=True)
+            rows = yield self._query(sql.FIND_NEWEST, *namespace, likely_last=True)
         else:
-            rows = yield self._query(sql.FIND, *location, to_column(checkpoint_id))
+            rows = yield self._query(sql.FIND, *namespace, to_column(checkpoint_id))
         found = newest = None
         writes: list[WriteRow] = []
         segments: dict[bytes, bytes] = {}
@@ -72,7 +72,7 @@ class PostgresStore(Store):
         if found is None:
             return None if newest is None else Found(0, None, (), {}, newest)
         epoch, created_at, rank, own_id, parent, metadata, header, check, _ = found
-        row = checkpoint_row(thread_id, (location[1], own_id, rank, parent, created_at, metadata, header, check))
+        row = checkpoint_row(thread_id, (namespace[1], own_id, rank, parent, created_at, metadata, header, check))
         writes = [write._replace(checkpoint_id=row.outline.id) for write in writes]
         return Found(epoch, row, writes, segments, newest)
 
@@ -86,8 +86,8 @@ class PostgresStore(Store):
         clauses: list[str] = [sql.PAGE_OF_ALL]
         params: list[Any] = [limit]
         for clause, values in _clauses(scope, after):
-            locations = range(len(params) + 1, len(params) + 1 + len(values))
-            clauses.append(clause.format(*locations))
+            numbers = range(len(params) + 1, len(params) + 1 + len(values))
+            clauses.append(clause.format(*numbers))
             params += values
         rows = yield self._query(sql.PAGE.format(clauses=" AND ".join(clauses)), *params, likely_last=True)
         return [outline(from_column(thread_id), columns) for thread_id, *columns in rows]
@@ -107,11 +107,11 @@ class PostgresStore(Store):
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         """One recursive statement."""
-        location = (to_column(thread_id), to_column(ns), limit)
+        start = (to_column(thread_id), to_column(ns), limit)
         if checkpoint_id is None:
-            rows = yield self._query(sql.CHAIN_FROM_NEWEST, *location)
+            rows = yield self._query(sql.CHAIN_FROM_NEWEST, *start)
         else:
-            rows = yield self._query(sql.CHAIN, *location, to_column(checkpoint_id))
+            rows = yield self._query(sql.CHAIN, *start, to_column(checkpoint_id))
         return [checkpoint_row(thread_id, columns) for columns in rows]
 
     def epoch(self, thread_id: str) -> Program[int | None]:
@@ -147,8 +147,8 @@ class PostgresStore(Store):
         stored = yield from self.rows(change.thread_id, list(fresh))
         replaced = any(row.header != fresh[row.outline.ns, row.outline.id].header for row in stored)
         if stored:
-            locations = [(row.outline.ns, row.outline.rank) for row in stored]
-            yield self._query(sql.REMOVE_REPLACED, thread, *_arrays(locations))
+            keys = [(row.outline.ns, row.outline.rank) for row in stored]
+            yield self._query(sql.REMOVE_REPLACED, thread, *_arrays(keys))
             yield self._query(sql.SETTLE_HEADS, thread)
         if replaced:
             yield self._query(sql.NEXT_EPOCH, thread)

@@ -216,7 +216,7 @@ def _chunks(keys: Sequence[T]) -> Iterator[Sequence[T]]:
 
 def _with_placeholders(statement: str, keys: Sequence[object]) -> str:
     """A statement that takes so many keys."""
-    return statement.format(locations=", ".join("?" * len(keys)))
+    return statement.format(placeholders=", ".join("?" * len(keys)))
 
 
 def _clauses(scope: Scope, after: Outline | None) -> tuple[list[str], list[Any]]:

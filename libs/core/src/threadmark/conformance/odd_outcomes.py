@@ -74,7 +74,7 @@ class _Side:
         self._unseen.clear()
         items = await listed(self._reader, None)
         threads = {item.config["configurable"]["thread_id"] for item in items}
-        threads |= {location.thread_id for location in await self._reader.aorphan_writes()}
+        threads |= {ref.thread_id for ref in await self._reader.aorphan_writes()}
         for name in sorted(threads):
             await self._saver.adelete_thread(name)
         self._thread = thread

@@ -42,4 +42,4 @@ def orphan_writes(context: SaverContext) -> Operation[list[CheckpointRef]]:
             written.update((thread_id, row.ns, row.checkpoint_id) for row in rows)
     # Looked for last, so that a checkpoint that has just come is none.
     there = {ref[:3] for ref in (yield from list_checkpoint_refs(context))}
-    return [CheckpointRef(*location, None) for location in sorted(written - there)]
+    return [CheckpointRef(*ref, None) for ref in sorted(written - there)]

@@ -230,9 +230,9 @@ def _split_arguments(name: str) -> tuple[str, list[str]]:
     if not rest.endswith("]"):
         raise CorruptDataError("a stored class name is not one")
     arguments, depth, start = [], 0, 0
-    for location, character in enumerate(rest):
+    for index, character in enumerate(rest):
         depth += (character == "[") - (character == "]")
-        if (character == "," and depth == 0) or location == len(rest) - 1:
-            arguments.append(rest[start:location])
-            start = location + 1
+        if (character == "," and depth == 0) or index == len(rest) - 1:
+            arguments.append(rest[start:index])
+            start = index + 1
     return origin, arguments

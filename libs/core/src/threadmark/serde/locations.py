@@ -40,7 +40,7 @@ def where_unstorable(value: Any, dispatch: Dispatch) -> SerializationError | Loc
 def _parts(value: Any, dispatch: Dispatch) -> list[tuple[str, Any]]:
     cls = type(value)
     if cls is list:
-        return [(f"[{location}]", item) for location, item in enumerate(value)]
+        return [(f"[{index}]", item) for index, item in enumerate(value)]
     if cls is dict:
         keys = [("{key}", key) for key in value if type(key) is not str]
         return keys + [(f"[{_key(key)}]", item) for key, item in value.items()]
@@ -60,7 +60,7 @@ def _key(key: object) -> str:
 
 def _steps(payload: bytes, count: int) -> list[str]:
     names = [f".{name}" for name in names_in(payload)]
-    return (names + [f"[{location}]" for location in range(count - len(names))])[:count]
+    return (names + [f"[{index}]" for index in range(count - len(names))])[:count]
 
 
 def _joined(location: str, step: str) -> str:

@@ -38,9 +38,9 @@ def record_builders(names: list[str]) -> Naming:
 
 @cache
 def _written_out(count: int) -> Callable[..., Naming]:
-    names = "".join(f", name{location}" for location in range(count))
-    items = ", ".join(f"item{location}" for location in range(count))
-    entries = ", ".join(f"name{location}: item{location}" for location in range(count))
+    names = "".join(f", name{index}" for index in range(count))
+    items = ", ".join(f"item{index}" for index in range(count))
+    entries = ", ".join(f"name{index}: item{index}" for index in range(count))
     source = f"""
 def with_names(wrong_count{names}):
     def named(items):

@@ -82,7 +82,7 @@ def _slots(content: Content) -> dict[_Slot, Any]:
     count: Counter[tuple[str, str]] = Counter()
     for task_id, channel, value in content.writes:
         if channel == RESUME and task_id != _NO_TASK and isinstance(value, list):
-            slots.update({(task_id, channel, location): answer for location, answer in enumerate(value)})
+            slots.update({(task_id, channel, index): answer for index, answer in enumerate(value)})
         elif channel in WRITES_IDX_MAP:
             slots[task_id, channel, _REPLACED] = value
         else:

@@ -176,7 +176,7 @@ class _Listed:
     def paths(self, outline: Outline, found: CheckpointTuple) -> dict[str, str]:  # noqa: ARG002 - as the protocol has it
         tasks = list(dict.fromkeys(task_id for task_id, _, _ in found.pending_writes or ()))
         # Where the order is not that of the tasks' ids it came from their paths: any that keep it will do.
-        return {} if tasks == sorted(tasks) else {task_id: f"{location:08d}" for location, task_id in enumerate(tasks)}
+        return {} if tasks == sorted(tasks) else {task_id: f"{index:08d}" for index, task_id in enumerate(tasks)}
 
     def orphan_writes(self) -> list[Outline]:
         return []
@@ -193,16 +193,16 @@ class _Outlined(_Listed):
         return self._stored.has_tables()
 
     def outlines(self) -> list[Outline]:
-        return [Outline(*location) for location in self._stored.list_checkpoint_refs()]
+        return [Outline(*ref) for ref in self._stored.list_checkpoint_refs()]
 
     def orphan_writes(self) -> list[Outline]:
-        return [Outline(*location) for location in self._stored.orphan_writes()]
+        return [Outline(*ref) for ref in self._stored.orphan_writes()]
 
 
 def _outline(found: CheckpointTuple) -> Outline:
-    location = found.config["configurable"]
+    identity = found.config["configurable"]
     parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
-    return Outline(str(location["thread_id"]), location["checkpoint_ns"], location["checkpoint_id"], parent)
+    return Outline(str(identity["thread_id"]), identity["checkpoint_ns"], identity["checkpoint_id"], parent)
 
 
 class _Borrowed(AbstractContextManager[Any]):

@@ -229,9 +229,9 @@ class StatementBatcher:
                 if not member.rows.done():
                     member.rows.set_exception(error)
         finally:
-            for location, member in enumerate(members):
+            for index, member in enumerate(members):
                 if not member.rows.done():
-                    member.rows.set_result(answers[location] if answers else [])
+                    member.rows.set_result(answers[index] if answers else [])
 
     async def _answers(self, queries: Sequence[Query]) -> list[Rows]:
         try:

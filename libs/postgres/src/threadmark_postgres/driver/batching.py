@@ -74,6 +74,6 @@ def together(queries: Sequence[Query]) -> Transaction:
 def split_rows(rows: Rows, parts: int) -> list[Rows]:
     """To each part its rows of the answer, numbered as if it had been alone."""
     found: list[Rows] = [[] for _ in range(parts)]
-    for location, *judgement in rows:
-        found[location - 1].append((1, *judgement))
+    for number, *judgement in rows:
+        found[number - 1].append((1, *judgement))
     return found

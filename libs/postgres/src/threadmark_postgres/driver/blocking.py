@@ -197,8 +197,8 @@ class StatementBatcher:
         except Exception:  # noqa: BLE001, S110 - whose fault it is shows when each program runs by itself
             pass
         finally:
-            for location, member in enumerate(members):
-                member.rows, member.refusal = answers[location] if answers else [], refusal
+            for index, member in enumerate(members):
+                member.rows, member.refusal = answers[index] if answers else [], refusal
                 if member is not leader:
                     member.turn.release()
 

@@ -87,7 +87,7 @@ async def the_empty_thread_id_is_one_like_any_other(world: World) -> None:
     verified, stats = await world.saver.averify(), await world.saver.astats()
     assert (verified.threads, verified.checkpoints, verified.writes) == (2, 2, 1)
     assert (stats.threads, stats.checkpoints, stats.writes) == (2, 2, 1)
-    assert [location.thread_id for location in await world.saver.aorphan_writes()] == [""]
+    assert [ref.thread_id for ref in await world.saver.aorphan_writes()] == [""]
     await world.saver.adelete_thread("")
     assert await world.saver.aget_tuple(config) is None
     assert (await world.saver.averify()).threads == 1
@@ -168,11 +168,11 @@ async def a_name_that_is_too_long_is_refused_on_every_backend(world: World) -> N
     config = await Run(world.saver).step({"a": 1})
     for letter in ("a", "\u00e9", "\x00", "\ud800", "\U0001f600"):
         thread, ns, one = letter * (THREAD_ID_BYTES + 1), letter * (NAMESPACE_BYTES + 1), letter * (ID_BYTES + 1)
-        for location in (at(thread), at("thread", ns), at("thread", "", one)):
-            await _refused(world.saver.aput, location, checkpoint(), {}, {}, match="bytes")
-            step = {"configurable": {"checkpoint_id": "x", **location["configurable"]}}
+        for where in (at(thread), at("thread", ns), at("thread", "", one)):
+            await _refused(world.saver.aput, where, checkpoint(), {}, {}, match="bytes")
+            step = {"configurable": {"checkpoint_id": "x", **where["configurable"]}}
             await _refused(world.saver.aput_writes, step, [("a", 1)], "task", match="bytes")
-            assert await world.saver.aget_tuple(location) is None
+            assert await world.saver.aget_tuple(where) is None
         await _refused(world.saver.aput, config, checkpoint(checkpoint_id=one), {}, {}, match="bytes")
         await _refused(world.saver.aput_writes, config, [("a", 1)], one, match="bytes")
         await _refused(world.saver.acopy_thread, "thread", thread, match="bytes")

@@ -33,7 +33,7 @@ _CAUSES: tuple[Any, ...] = tuple(
 )
 _MESSAGE: Any = vars(BaseExceptionGroup)["message"]
 _EXCEPTIONS: Any = vars(BaseExceptionGroup)["exceptions"]
-_USUAL_LOCATION = 1
+_USUAL_INDEX = 1
 _IN_C = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 # The fields of an exception that its arguments do not say; an empty exception with these arguments and fields.
@@ -130,7 +130,7 @@ def _new_of(cls: type) -> _Maker:
 
 
 def _new_group(cls: Any, args: list[Any], own: dict[str, Any]) -> BaseException:
-    message, found = (own["message"], own["exceptions"]) if own else (args[0], _USUAL_LOCATION)
+    message, found = (own["message"], own["exceptions"]) if own else (args[0], _USUAL_INDEX)
     exceptions: Any = args[found] if type(found) is int else found
     if type(exceptions) not in (list, tuple):
         raise CorruptDataError("the exceptions of a stored group are not a list of them")
@@ -173,10 +173,10 @@ def _group_fields(error: Any, args: list[Any]) -> dict[str, Any]:
     are not written twice at each level.
     """
     message, exceptions = _MESSAGE.__get__(error), _EXCEPTIONS.__get__(error)
-    location = next((location for location, argument in enumerate(args) if _are(argument, exceptions)), None)
-    if location == _USUAL_LOCATION and args[0] is message:
+    index = next((index for index, argument in enumerate(args) if _are(argument, exceptions)), None)
+    if index == _USUAL_INDEX and args[0] is message:
         return {}
-    return {"message": message, "exceptions": exceptions if location is None else location}
+    return {"message": message, "exceptions": exceptions if index is None else index}
 
 
 def _are(argument: Any, exceptions: tuple[BaseException, ...]) -> bool:

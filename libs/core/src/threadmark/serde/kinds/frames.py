@@ -195,7 +195,7 @@ def _give_series(column: Any, index: Any, name: Any, attrs: dict[Any, Any]) -> A
 
 def _take_frame(frame: Any) -> tuple[Any, ...]:
     _refuse_flags(frame)
-    columns = [take_column(frame.iloc[:, location].array) for location in range(frame.shape[1])]
+    columns = [take_column(frame.iloc[:, position].array) for position in range(frame.shape[1])]
     return (columns, frame.columns, frame.index, dict(frame.attrs))
 
 
@@ -203,7 +203,7 @@ def _give_frame(columns: list[Any], names: Any, index: Any, attrs: dict[Any, Any
     import pandas as pd
 
     check(type(columns) is list and is_index(names) and is_index(index) and type(attrs) is dict)
-    series = {location: _give_series(column, index, None, {}) for location, column in enumerate(columns)}
+    series = {position: _give_series(column, index, None, {}) for position, column in enumerate(columns)}
     frame: Any = pd.DataFrame(series, index=index)
     frame.columns = names
     frame.attrs = attrs
