@@ -164,7 +164,7 @@ def weigh(folder: Path) -> None:
     connection.close()
     with SqliteSaver(ours / "chat.db") as saver:
         chat(saver)
-    sizes = [sum(file.stat().st_size for file in folder.iterdir()) for each in (theirs, ours)]
+    sizes = [sum(file.stat().st_size for file in each.iterdir()) for each in (theirs, ours)]
     table = Table("saver", "bytes", "", box=None)
     for label, size in zip(("LangGraph's SqliteSaver", "Threadmark's SqliteSaver"), sizes, strict=True):
         table.add_row(label, f"{size:,}", "[cyan]" + "█" * max(1, round(50 * size / max(sizes))) + "[/]")

@@ -131,10 +131,6 @@ def _states(graph: Any) -> dict[str, Any]:
 
 
 def _assert_only_parents_that_are_there(saver: Checkpointer) -> None:
-    refs = {
-        (ref.ns, ref.id, ref.parent)
-        for ref in saver.saver.list_checkpoint_refs()
-        if ref.thread_id == "thread"
-    }
+    refs = {(ref.ns, ref.id, ref.parent) for ref in saver.saver.list_checkpoint_refs() if ref.thread_id == "thread"}
     there = {(ns, checkpoint_id) for ns, checkpoint_id, _ in refs}
     assert {(ns, parent) for ns, _, parent in refs if parent} <= there

@@ -11,12 +11,12 @@ import pytest
 
 from serde import specimens as s
 from serde.sameness import same
-from threadmark.serde import Serde, plan, shapes
+from threadmark.serde import Serde, kinds_api, shapes
 
 ENCODE_ALL = """
 import hashlib
 from serde.catalogue import EXACT
-from threadmark.serde import Serde, plan, shapes
+from threadmark.serde import Serde, kinds_api, shapes
 for group, kinds in EXACT.items():
     for name, make in kinds.items():
         tag, encoded = Serde().dumps_typed([make(), {make.__class__: 1}.__len__()])
