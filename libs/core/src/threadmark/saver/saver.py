@@ -1,4 +1,4 @@
-"""The saver: every operation for blocking callers and for asyncio. All thinking is done in the operations."""
+"""The Saver class: every operation as a sync and an async method. The logic is in the modules of the operations."""
 
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -43,18 +43,18 @@ class Saver:
         return self._context.serde
 
     def with_serde(self, serde: Serializer) -> Self:
-        """A saver with another serializer on the same connections and cache; the two are closed together."""
+        """Return a saver that uses another serializer on the same connections and cache. Closing one closes both."""
         other = copy.copy(self)
         other._context = self._context._replace(serde=checked_serde(serde))  # noqa: SLF001 - of our own copy
         return other
 
     @property
     def config_specs(self) -> list[Any]:
-        """Fields that a run's configuration may have for this saver: none beside those every saver reads."""
+        """Extra fields that a run's configuration may have for this saver. There are none."""
         return []
 
     def get(self, config: Config) -> Checkpoint | None:
-        """The checkpoint that `config` names, or the newest of its namespace."""
+        """Return the checkpoint that `config` names, or the newest of its namespace; None if there is none."""
         found = self.get_tuple(config)
         return found.checkpoint if found else None
 
@@ -64,7 +64,7 @@ class Saver:
         return found.checkpoint if found else None
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
-        """Like `get`, with metadata, parent and pending writes."""
+        """Like `get`, but return the checkpoint with its metadata, parent and pending writes."""
         return run(self._driver, reading.get_tuple(self._context, config))
 
     async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
@@ -79,11 +79,11 @@ class Saver:
         before: Config | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """Checkpoints, newest first: of one thread, of one namespace of it, or with None of all threads.
+        """Yield checkpoints, newest first, of a thread, of one of its namespaces, or of all threads (`config` None).
 
-        `filter` compares top-level metadata keys, `before` leaves only older checkpoints. Nothing is held between
-        two items. A checkpoint that is damaged, or whose classes may not be loaded, is an error where it stands; in a
-        listing of all threads the others come first, and the error at the end.
+        `filter` compares top-level metadata keys, `before` leaves only older checkpoints. No lock or connection is held
+        between two items. A checkpoint that is damaged, or whose classes may not be loaded, raises when its turn comes.
+        A listing of all threads first yields all others, and raises at the end.
         """
         return self._pages(listing.listing(config, filter, before, limit))
 
@@ -105,9 +105,10 @@ class Saver:
         metadata: Mapping[str, Any],
         new_versions: ChannelVersions,
     ) -> dict[str, Any]:
-        """Store a checkpoint as the child of the one that `config` names; the configuration that names it.
+        """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint.
 
-        Names, of channels too, are text, and come back as plain text; docs/errors.md has what every argument may be.
+        Names, those of channels included, are text and come back as plain `str`. See docs/errors.md for what every
+        argument may be.
         """
         return run(self._driver, writing.put(self._context, config, checkpoint, metadata, new_versions))
 
@@ -122,7 +123,7 @@ class Saver:
         return await arun(self._driver, writing.put(self._context, config, checkpoint, metadata, new_versions))
 
     def put_writes(self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
-        """Store what a task wrote, before the step is over: all of it or nothing.
+        """Store what a task wrote before its step is over, all of it or nothing.
 
         Each write is a pair of a channel and a value.
         """
@@ -135,7 +136,7 @@ class Saver:
         return await arun(self._driver, writing.put_writes(self._context, config, writes, task_id, task_path))
 
     def delete_thread(self, thread_id: str) -> None:
-        """Remove a thread whole. What a run that is still going stores for it later is refused."""
+        """Remove a thread and everything in it. Runs that are still going can no longer store anything for it."""
         return run(self._driver, removing.delete_thread(self._context, thread_id))
 
     async def adelete_thread(self, thread_id: str) -> None:
@@ -143,7 +144,7 @@ class Saver:
         return await arun(self._driver, removing.delete_thread(self._context, thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove the checkpoints that these runs made, except those that a surviving delta channel is read from."""
+        """Remove the checkpoints that these runs made, except those that other checkpoints need to be read."""
         return run(self._driver, removing.delete_for_runs(self._context, run_ids))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
@@ -151,7 +152,7 @@ class Saver:
         return await arun(self._driver, removing.delete_for_runs(self._context, run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Let the target thread hold everything that the source thread holds."""
+        """Copy every checkpoint and pending write of the source thread to the target thread."""
         return run(self._driver, copying.copy_thread(self._context, source_thread_id, target_thread_id))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
@@ -167,11 +168,11 @@ class Saver:
         older_than: timedelta | None = None,
         dry_run: bool = False,
     ) -> Pruned:
-        """Remove old checkpoints of these threads; what was removed, or with `dry_run` what would be.
+        """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run` what would be.
 
-        The newest checkpoint of every namespace stays (the newest `keep_last`, and whatever is not `older_than`
-        that age), with what its delta channels are read from. The namespace of a subgraph's call goes with the
-        checkpoint that it was made from. Strategy "delete" removes everything.
+        The newest checkpoint of every namespace is kept, or the newest `keep_last`, and all that are younger than
+        `older_than`. Checkpoints that a kept one needs to be read are kept as well. The namespace of a subgraph's call
+        is removed together with the checkpoint that made the call. Strategy "delete" removes everything.
         """
         rule = removing.prune_rule(strategy, keep_last, older_than)
         return run(self._driver, removing.prune(self._context, thread_ids, rule, dry_run=dry_run))
@@ -192,7 +193,7 @@ class Saver:
     def get_delta_channel_history(
         self, *, config: Config, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """For each channel what the ancestors wrote since its last stored value, oldest first, and that value."""
+        """Return, for each channel, its last stored value and what the ancestors wrote since then, oldest first."""
         return run(self._driver, delta.get_delta_channel_history(self._context, config, channels))
 
     async def aget_delta_channel_history(
@@ -202,7 +203,7 @@ class Saver:
         return await arun(self._driver, delta.get_delta_channel_history(self._context, config, channels))
 
     def verify(self, thread_id: str | None = None) -> Verified:
-        """Read everything stored (of one thread) and report what is damaged, unreadable or orphaned, with its place."""
+        """Read everything stored, or everything of one thread, and report what is damaged, unreadable or orphaned."""
         return run(self._driver, inspecting.verify(self._context, thread_id))
 
     async def averify(self, thread_id: str | None = None) -> Verified:
@@ -210,9 +211,9 @@ class Saver:
         return await arun(self._driver, inspecting.verify(self._context, thread_id))
 
     def stats(self, thread_id: str | None = None) -> Stats:
-        """How much is stored (of one thread), and how much it would be with every value stored whole.
+        """Return how much is stored, and how much it would be if every value were stored whole.
 
-        What is damaged is named beside the figures of everything else.
+        With `thread_id`, of that thread only. Damaged data is reported beside the figures of everything else.
         """
         return run(self._driver, inspecting.stats(self._context, thread_id))
 
@@ -221,7 +222,7 @@ class Saver:
         return await arun(self._driver, inspecting.stats(self._context, thread_id))
 
     def has_tables(self) -> bool:
-        """Whether the database is there, with its tables. Asking makes nothing; any other use would."""
+        """Return whether the database has its tables. Unlike every other method, this does not create them."""
         return run(self._driver, surveying.has_tables(self._context))
 
     async def ahas_tables(self) -> bool:
@@ -229,7 +230,7 @@ class Saver:
         return await arun(self._driver, surveying.has_tables(self._context))
 
     def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
-        """Where every checkpoint stands, one that cannot be read included, newest first; nothing is made by asking."""
+        """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
         return run(self._driver, surveying.list_checkpoint_refs(self._context))
 
     async def alist_checkpoint_refs(self) -> Sequence[CheckpointRef]:
@@ -237,7 +238,7 @@ class Saver:
         return await arun(self._driver, surveying.list_checkpoint_refs(self._context))
 
     def orphan_writes(self) -> Sequence[CheckpointRef]:
-        """Where pending writes stand whose checkpoint is not there; nothing is made by asking."""
+        """Return references to the missing checkpoints of pending writes. Creates no tables."""
         return run(self._driver, surveying.orphan_writes(self._context))
 
     async def aorphan_writes(self) -> Sequence[CheckpointRef]:
@@ -245,7 +246,7 @@ class Saver:
         return await arun(self._driver, surveying.orphan_writes(self._context))
 
     def reencrypt(self, thread_id: str | None = None) -> int:
-        """Seal everything stored (of one thread) with the newest key; how many rows were sealed anew."""
+        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again."""
         return run(self._driver, resealing.reencrypt(self._context, thread_id))
 
     async def areencrypt(self, thread_id: str | None = None) -> int:
@@ -253,11 +254,11 @@ class Saver:
         return await arun(self._driver, resealing.reencrypt(self._context, thread_id))
 
     def get_next_version(self, current: Version | None, channel: None = None) -> Version:  # noqa: ARG002 - the contract's
-        """The version after `current`, of the same kind; integers from 1 for a new channel."""
+        """Return the version after `current`, of the same type. A new channel starts with the integer 1."""
         return next_version(current)
 
     def close(self) -> None:
-        """Give back everything the saver holds; later calls raise ClosedError."""
+        """Close all connections. Later calls raise ClosedError."""
         self._driver.close()
         self._context.encoding_cache.clear()
 
