@@ -44,7 +44,7 @@ class ParsedConfig(NamedTuple):
 
 
 def parse_config(config: Config) -> ParsedConfig:
-    """The place that `config` names; a missing namespace is the root namespace."""
+    """Parse a run's configuration. A missing namespace is the root namespace."""
     configurable = _configurable(config)
     return ParsedConfig(_thread_id(configurable), _namespace(configurable) or "", _checkpoint_id(configurable))
 

@@ -39,7 +39,7 @@ class _Entry(NamedTuple):
 
 
 class EncodingCache:
-    """A cache bounded in bytes; the least recently used entries go first."""
+    """A cache bounded in bytes. The least recently used entries are evicted first."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -88,7 +88,7 @@ class EncodingCache:
         return found[1] if isinstance(found, tuple) and found[0] == epoch else None
 
     def see_value(self, thread_id: str, epoch: int, stored: Stored, source: Source) -> None:
-        """Remember a value that was read or stored; literals need no remembering."""
+        """Remember a value that was read or stored, unless it is a literal."""
         if stored.digest:
             # A part of a manifest takes about 100 bytes of memory, and in the packed form ten or so: a slice five, a
             # whole segment 14, a literal a little more than its length.
@@ -114,7 +114,7 @@ class EncodingCache:
         return self._sources(("recent", thread_id), epoch)
 
     def add_waste(self, thread_id: str, size: int) -> int:
-        """Count bytes of the thread's segments that nothing may need any more; how many that makes since the last 0."""
+        """Count bytes of segments that may be unused by now. Returns the total since it was last reset to 0."""
         before = self._get(("waste", thread_id))
         waste = size + before if size and isinstance(before, int) else size
         self._set(("waste", thread_id), waste, len(thread_id))
@@ -132,7 +132,7 @@ class EncodingCache:
 
     @property
     def used(self) -> int:
-        """Bytes accounted for; never more than the capacity."""
+        """The bytes in use, never more than the capacity."""
         return self._used
 
     def _sources(self, key: tuple[object, ...], epoch: int | None) -> list[Source]:

@@ -24,12 +24,12 @@ class LocatedError(ThreadmarkError):
         self.location = location
 
     def at(self, outer: str) -> Self:
-        """The same error with one more step in front of its place; raise it from its `origin`."""
+        """Return the same error with one more step in front of its location. Raise it from its `origin`."""
         return type(self)(self.problem, f"{outer} -> {self.location}" if self.location else outer)
 
     @property
     def origin(self) -> BaseException:
-        """What it came from, such as an error of the user's own serializer; itself, where it came from nothing."""
+        """The error that caused this one, such as one of the user's serializer, or this error itself."""
         return self.__cause__ or self
 
 
@@ -62,15 +62,15 @@ _LONGEST_SHOWN = 100
 
 
 class SerializationError(LocatedError):
-    """A value cannot be stored so that it comes back the same; nothing was stored."""
+    """A value cannot be stored so that it comes back the same. Nothing was stored."""
 
 
 class ForbiddenTypeError(LocatedError):
-    """A value's class is not one that this saver may store or load; the message has the line that allows it."""
+    """This saver may not store or load a value's class. The message has the line of code that allows it."""
 
 
 class CorruptDataError(LocatedError):
-    """Stored bytes are not what was written; the message names thread, namespace, checkpoint and channel."""
+    """Stored bytes are not what was written. The message names thread, namespace, checkpoint and channel."""
 
 
 class SchemaError(ThreadmarkError):
@@ -78,8 +78,8 @@ class SchemaError(ThreadmarkError):
 
 
 class StoreError(ThreadmarkError):
-    """The database failed (locked, full, unreachable); the driver's own error is the cause."""
+    """The database failed (locked, full, unreachable). The driver's own error is the cause."""
 
 
 class ClosedError(ThreadmarkError):
-    """The saver was closed, or belongs to another process; open a new one."""
+    """The saver was closed, or belongs to another process. Open a new one."""

@@ -36,7 +36,7 @@ def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
 
 
 def to_json(metadata: Mapping[str, Any]) -> str:
-    """Compact JSON text from which `from_json` gives equal metadata; a SerializationError where there is none."""
+    """Convert metadata to JSON that `from_json` reads back equal. Raises SerializationError if that is impossible."""
     plain = _plain(dict(metadata), "metadata")
     try:
         # Surrogates stand as they are (`text.to_column` is for those): two of them that JSON escapes are one letter.
@@ -62,7 +62,7 @@ def matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def checked_filter(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A filter that can be compared with stored JSON; a ConfigError names the key that cannot."""
+    """Check that a filter can be compared with stored JSON. Raises ConfigError that names the key that cannot."""
     if wanted is None:
         return {}
     if not isinstance(wanted, MAPPING):
@@ -87,7 +87,7 @@ def certain_fragments(wanted: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(value: Any, location: str, levels: int = DEEPEST) -> Any:
-    """The same value, of exactly the types that JSON gives back; tuples become lists, as LangGraph's savers do."""
+    """Return the value with exactly the types that JSON gives back. Tuples become lists, as in LangGraph's savers."""
     kind = type(value)
     if kind in _SCALARS:
         return value

@@ -20,12 +20,12 @@ Rows = list[Row]
 
 
 class Query(NamedTuple):
-    """One statement; its rows are sent back (none for a statement that returns none)."""
+    """One statement. Its rows are sent back, an empty list if it returns none."""
 
     sql: str
     params: Sequence[Any] = ()
     likely_last: bool = False
-    """Whether the program most likely ends with it.
+    """Whether the program most likely ends with this statement.
 
     A driver may then run it as a transaction of its own, and start the program anew in a whole transaction should
     it go on; so such a statement changes nothing unless the program ends with it. Elsewhere it is like any other.
@@ -33,14 +33,14 @@ class Query(NamedTuple):
 
 
 class Many(NamedTuple):
-    """One statement for each item of `params`; an empty list is sent back."""
+    """One statement, executed for each item of `params`. An empty list is sent back."""
 
     sql: str
     params: Sequence[Sequence[Any]]
 
 
 class Call(NamedTuple):
-    """A function of the memory backend's tables; what it returns is sent back."""
+    """A function that is called with the memory backend's tables. Its result is sent back."""
 
     function: Callable[[Any], Any]
 
@@ -55,9 +55,9 @@ class Transaction(NamedTuple):
     program: Callable[[], Program[Any]]
     writes: bool
     reclaims_space: bool = False
-    """Whether it may remove so much that the driver should give space back."""
+    """Whether it may delete so much that the driver should reclaim disk space afterwards."""
     creates_tables: bool = True
-    """Whether a database that has no tables yet, or no file, gets them first; otherwise the result there is None."""
+    """Whether to create missing tables (and a missing file) first. If not, the result without tables is None."""
 
 
 Operation = Generator[Transaction, Any, T]
@@ -73,7 +73,7 @@ class Driver(Protocol):
         """Like `run`, for asyncio."""
 
     def close(self) -> None:
-        """Give back what the driver holds; further calls raise ClosedError."""
+        """Close all connections. Further calls raise ClosedError."""
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
@@ -90,7 +90,7 @@ async def arun(driver: Driver, operation: Operation[T]) -> T:
 
 
 def play(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Any]) -> T:
-    """Answer what a program or an operation yields until it returns; an error of an answer is thrown into it."""
+    """Answer everything that a generator yields until it returns. Errors of `answer` are thrown into it."""
     try:
         asked = next(generator)
         while True:

@@ -220,7 +220,7 @@ class SealedStore(Store):
         return {key: self._open(data, _where("segment", thread_id, key)) for key, data in sealed.items()}
 
     def _open(self, sealed: bytes, where: bytes) -> bytes:
-        """The body; of one that does not open nothing, which no check passes: the reader then names the place."""
+        """Decrypt a body. Returns b"" if that fails; no check accepts that, so the reader reports where it is."""
         try:
             return self._keyring.open(sealed, where)
         except CorruptDataError:

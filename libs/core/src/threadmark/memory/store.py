@@ -236,7 +236,7 @@ def _add_segments(tables: Tables, thread: Thread, segments: Iterable[tuple[bytes
 
 
 def _add_checkpoints(tables: Tables, thread: Thread, rows: Iterable[CheckpointRow]) -> bool:
-    """Add checkpoints; whether one replaced another header, which ends the epoch."""
+    """Add checkpoints. Returns whether a different header was replaced, which ends the epoch."""
     tables.set(thread.state, "live", value=True)
     replaced = False
     for row in rows:
@@ -249,7 +249,7 @@ def _add_checkpoints(tables: Tables, thread: Thread, rows: Iterable[CheckpointRo
 
 
 def _add_writes(tables: Tables, thread: Thread, rows: Iterable[WriteRow]) -> list[WriteRow]:
-    """Add writes; those that took the place of others, with the others' values."""
+    """Add writes. Returns those that replaced others, with the values of the replaced ones."""
     replaced = []
     for row in rows:
         key = row.ns, row.checkpoint_id, row.task_id, row.idx

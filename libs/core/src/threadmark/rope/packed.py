@@ -41,7 +41,7 @@ _WIDEST = 63  # bits in the largest number that a reader accepts
 
 
 def pack(manifest: Manifest) -> bytes:
-    """The stored form of a manifest; equal manifests pack to equal bytes."""
+    """Return the stored form of a manifest. Equal manifests give equal bytes."""
     sizes = {part[0]: part[1] for part in manifest if isinstance(part, Slice)}
     packed = bytearray([len(sizes)])
     packed += b"".join([*sizes, *map(_varint_of, sizes.values())])
@@ -80,7 +80,7 @@ class Layout(NamedTuple):
 
 
 def keys_in(packed: bytes) -> tuple[bytes, ...]:
-    """The segments that a packed manifest names, in order of first appearance; IndexError where it is cut short."""
+    """Return the segments that a packed manifest names, in that order. Raises IndexError if it is cut short."""
     count = packed[0]
     if count > MOST_SEGMENTS:
         raise CorruptDataError(f"a manifest lists {count} segments, where {MOST_SEGMENTS} are the most")
@@ -124,7 +124,7 @@ def unpack(packed: bytes) -> Manifest:
 
 
 def join(manifest: Layout, segments: Mapping[bytes, bytes]) -> bytes:
-    """The bytes of the value; CorruptDataError where a segment is missing or not as long as the manifest says."""
+    """Return the bytes of the value. Raises CorruptDataError if a segment is missing or has the wrong length."""
     held = []
     for key, size in zip(manifest.keys, manifest.sizes, strict=True):
         segment = segments.get(key)

@@ -1,4 +1,4 @@
-"""All semantics of a saver, once for every backend; the blocking and the asyncio API."""
+"""The semantics of a saver, written once for every backend, and its sync and async API."""
 
 from threadmark.saver.context import SaverOptions
 from threadmark.saver.saver import Saver

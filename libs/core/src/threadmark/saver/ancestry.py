@@ -70,7 +70,7 @@ class Headers:
             )
 
     def read_on(self, key: Key) -> Program[Held | None]:
-        """Read one and the next of its ancestors, more of them each time that a way leads on; what the one holds."""
+        """Read a checkpoint and its next ancestors, more of them each time. Returns what the checkpoint holds."""
         reach = self._reach.pop(key, _FIRST_REACH)
         way: list[Key] = []
         ancestor: Key | None = key

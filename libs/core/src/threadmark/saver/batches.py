@@ -41,7 +41,7 @@ def without_records(rows: Iterable[WriteRow]) -> list[WriteRow]:
 
 
 def proven_batches(thread_id: str, rows: Sequence[WriteRow]) -> list[WriteRow]:
-    """The writes among all rows of some checkpoints, proven, and none missing; else CorruptDataError."""
+    """Verify all write rows of some checkpoints. Returns the writes; raises CorruptDataError if one is missing."""
     writes: list[WriteRow] = []
     recorded: list[WriteRow] = []
     listed: dict[_WriteKey, WriteRow] = {}

@@ -5,7 +5,7 @@ from threadmark.errors import CorruptDataError
 from threadmark.store import CheckpointRow, Outline, WriteRow
 
 _RECORDED = 2
-"""Stands first in the check of a write whose batch has a record; no thread's name is a number."""
+"""Comes first in the check of a write whose batch has a record. A thread's name is no number, so it cannot be one."""
 
 
 def checkpoint_row(outline: Outline, header: bytes) -> CheckpointRow:
@@ -14,12 +14,12 @@ def checkpoint_row(outline: Outline, header: bytes) -> CheckpointRow:
 
 
 def write_row(thread_id: str, row: WriteRow) -> WriteRow:
-    """The row of a pending write, with its check; its batch has a record (`saver/batches.py`)."""
+    """Return the row of a pending write with its check. Its batch has a record (`saver/batches.py`)."""
     return row._replace(check=row_check(_RECORDED, thread_id, *row[:-1]))
 
 
 def rebound_write(source: str, target: str, row: WriteRow) -> WriteRow:
-    """The row of a write, proven in one thread and bound to another; CorruptDataError where it is damaged."""
+    """Verify a write's row and return it for another thread. Raises CorruptDataError if it is damaged."""
     if prove_write(source, row):
         return write_row(target, row)
     return row._replace(check=row_check(target, *row[:-1]))

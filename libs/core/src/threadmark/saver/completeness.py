@@ -20,7 +20,7 @@ _PAGE = 512
 
 
 def proven_row(where: ParsedConfig, found: Found) -> CheckpointRow:
-    """The row that was asked for; CorruptDataError where it is missing, and another one was found in its place."""
+    """Return the row that was asked for. Raises CorruptDataError if it is missing or another one was found instead."""
     row = found.row
     if row is None or (where.checkpoint_id is None and row.outline.rank != found.newest):
         location = namespace_location(where.thread_id, where.ns)
@@ -31,7 +31,7 @@ def proven_row(where: ParsedConfig, found: Found) -> CheckpointRow:
 
 
 def proven_order(page: Sequence[Outline], after: Outline | None) -> Sequence[Outline]:
-    """A page of outlines, newest first; CorruptDataError where one is out of order, and perhaps another one hidden."""
+    """Return a page of outlines. Raises CorruptDataError if one is out of order, which may hide another."""
     for outline in page:
         if after is not None and _order(outline) >= _order(after):
             raise CorruptDataError(f"it is found twice, or out of order: {_ADVICE}", checkpoint_location(outline))

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from threadmark.sealing import Keyring  # needs an optional extra
 
 CACHE_BYTES = 64 * 1024 * 1024
-"""How much a saver remembers of recent encodings, unless told otherwise."""
+"""The default capacity of the encoding cache."""
 
 
 class SaverOptions(TypedDict, total=False):
-    """What a saver of any backend may be told."""
+    """The options of a saver, whatever its backend."""
 
     serde: Serializer | None
-    """What turns values into bytes; None is `threadmark.Serde()`."""
+    """The serializer of values. The default is `threadmark.Serde()`."""
     cache_bytes: int
     """How much to remember of recent encodings, so that a put need not read its parent."""
     max_expansion_bytes: int
@@ -33,7 +33,7 @@ class SaverOptions(TypedDict, total=False):
     keyring: "Keyring | None"
     """With one, every row is sealed (AES-256-GCM), and rows that it does not open are refused."""
     seal_metadata: bool
-    """Whether metadata is sealed, too (it is, unless told otherwise); a filter then reads that of all checkpoints."""
+    """Whether metadata is encrypted as well (default: True). A filter then reads the metadata of all checkpoints."""
 
 
 class SaverContext(NamedTuple):
@@ -43,7 +43,7 @@ class SaverContext(NamedTuple):
     serde: Serializer
     encoding_cache: EncodingCache
     segment_key: Callable[[bytes], bytes] = segment_key
-    """What names a segment; keyed where rows are sealed, so that a name tells nothing of the bytes."""
+    """Derives the key of a segment from its bytes. Uses a secret if rows are encrypted."""
     expansion: int = EXPANSION_BYTES
     """How many bytes more than they account for the stored bytes of a checkpoint may ask for."""
 
@@ -53,7 +53,7 @@ class SaverContext(NamedTuple):
 
 
 def checked_serde(serde: Serializer) -> Serializer:
-    """The serializer; ConfigError where it lacks one of the methods."""
+    """Return the serializer. Raises ConfigError if it lacks a method."""
     if not isinstance(serde, Serializer):
         raise ConfigError(f"a serializer has dumps_typed and loads_typed, and a {type(serde).__name__} has not both")
     return serde

@@ -15,7 +15,7 @@ _PAGE = 256
 
 
 def copy_thread(context: SaverContext, source: str, target: str) -> Operation[None]:
-    """Let `target` hold everything that `source` holds; what both hold under one key is taken from `source`."""
+    """Copy everything in `source` to `target`. What exists in both under one key is taken from `source`."""
     source, target = as_thread_id(source), as_thread_id(target)
     check_length(target, THREAD_ID_BYTES, "target_thread_id")
     if source != target:

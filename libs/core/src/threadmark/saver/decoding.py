@@ -41,7 +41,7 @@ def decoded(loaded: LoadedCheckpoint, serde: Serializer) -> CheckpointTuple:
 def decode_channel(
     outline: Outline, channel: str, value: Stored, data: Mapping[bytes, bytes], serde: Serializer
 ) -> Any:
-    """A channel's value as its user sees it; errors name the place."""
+    """Decode a channel's value. Errors name the channel."""
     try:
         return _loads(serde, value, data)
     except LocatedError as error:
@@ -49,7 +49,7 @@ def decode_channel(
 
 
 def decode_write(thread_id: str, write: Write, data: Mapping[bytes, bytes], serde: Serializer) -> tuple[str, str, Any]:
-    """A pending write as its user sees it; errors name the place."""
+    """Decode a pending write. Errors name its task and channel."""
     row = write.row
     try:
         return row.task_id, row.channel, _loads(serde, write.value, data)
@@ -70,7 +70,7 @@ def _fields(outline: Outline, header: Header, serde: Serializer) -> Checkpoint:
 
 
 def decode_metadata(outline: Outline) -> Metadata:
-    """A checkpoint's metadata; errors name the place."""
+    """Decode a checkpoint's metadata. Errors name the checkpoint."""
     try:
         return from_json(outline.metadata)
     except LocatedError as error:

@@ -13,7 +13,7 @@ from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
 _SOURCES = 24
 
 _MUCH = 1024
-"""So many new bytes are worth a search in everything that is remembered; it costs more than storing a few."""
+"""With this many new bytes, it pays to search everything that is remembered."""
 
 
 class Deduplicator:
@@ -49,7 +49,7 @@ class Deduplicator:
         return stored
 
     def sources(self, stored: Stored | None) -> list[Source]:
-        """The bytes of a stored value, to compare another with; none for a literal or what is not remembered."""
+        """Return the bytes of a stored value, to compare with. Empty for literals and values not in the cache."""
         found = self._source(stored.digest) if stored is not None and stored.digest else None
         return [found] if found else []
 

@@ -40,7 +40,7 @@ class _Walk:
         self._seen: set[Key] = set()
 
     def visit(self, loader: CheckpointLoader) -> bool:
-        """Take one ancestor in; False where the walk is over (everything found, or a checkpoint seen before)."""
+        """Add one ancestor. Returns False if the walk is over: all seeds are found, or this one was seen before."""
         outline = loader.outline
         key = (outline.ns, outline.id)
         if key in self._seen:
@@ -116,7 +116,7 @@ def _history(
 def _data(
     thread_id: str, walk: _Walk, writes: Mapping[Key, Sequence[Write]], segment_cache: SegmentCache
 ) -> dict[bytes, bytes]:
-    """The bytes of the seeds and of the writes, by digest; errors name the place."""
+    """Return the bytes of the seeds and of the writes, by digest. Errors name the channel."""
     owned = [(stored, channel_location(outline, channel)) for channel, (stored, outline) in walk.seeds.items()]
     owned += [(write.value, write_location(thread_id, write.row)) for group in writes.values() for write in group]
     data: dict[bytes, bytes] = {}

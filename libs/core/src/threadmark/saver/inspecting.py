@@ -82,7 +82,7 @@ def some_threads(context: SaverContext, thread_id: str | None, after: str) -> Op
 
 
 def _verify_thread(context: SaverContext, thread_id: str) -> Operation[Verified]:
-    """One thread, a few checkpoints a transaction; begun again where rows were deleted meanwhile."""
+    """Verify one thread, a few checkpoints in each transaction. Starts again if rows were deleted meanwhile."""
     for _ in range(_ATTEMPTS):
         contents = yield Transaction(partial(_contents, context, thread_id), writes=False)
         problems = [Problem("damaged", *one) for one in contents.missing]
@@ -156,7 +156,7 @@ def _problems_of_writes(
 
 
 def _orphans(thread_id: str, contents: _Contents, needed: set[bytes], *, whole: bool) -> Iterator[Problem]:
-    """Segments that nothing refers to; beside damaged rows nobody can tell."""
+    """Report segments that nothing refers to, unless damaged rows might refer to them."""
     orphans = contents.sizes.keys() - needed
     if orphans and whole:
         size = sum(contents.sizes[key] for key in orphans)

@@ -34,7 +34,7 @@ class Listing(NamedTuple):
 
     scope: Scope
     before: str | None
-    """A checkpoint id; its rank is looked up where the listing is of one thread."""
+    """A checkpoint id. In a listing of one thread, it is replaced by the checkpoint's rank."""
     wanted: Mapping[str, Any]
     limit: int | None
 
@@ -196,7 +196,7 @@ def load_many(
 def _hidden(
     context: SaverContext, thread: str, keys: Collection[Key]
 ) -> Program[dict[Key, CheckpointLoader | CorruptDataError]]:
-    """Errors for checkpoints that are not found by their keys, though a page still shows them; others were deleted."""
+    """Return errors for checkpoints that a page lists but that are not found by their keys. Others were deleted."""
     outlines = yield from all_outlines(context, thread)
     return {
         key: CorruptDataError("its row is not found by its key", checkpoint_location(outline))
@@ -206,7 +206,7 @@ def _hidden(
 
 
 def whole(item: CheckpointLoader | CorruptDataError) -> LoadedCheckpoint:
-    """A checkpoint of a batch with the bytes of its values; the error, where it is damaged."""
+    """Return a checkpoint of a batch with the bytes of its values, or raise the error that says how it is damaged."""
     if isinstance(item, CorruptDataError):
         raise item
     return item.loaded()
@@ -215,7 +215,7 @@ def whole(item: CheckpointLoader | CorruptDataError) -> LoadedCheckpoint:
 def loaders(
     context: SaverContext, rows: Sequence[CheckpointRow], writes: Mapping[Key, Sequence[WriteRow]]
 ) -> dict[Key, CheckpointLoader | CorruptDataError]:
-    """Checkpoints that are about to be read; the errors of those whose rows are damaged."""
+    """Return a loader for each checkpoint, or the error of a damaged row."""
     found: dict[Key, CheckpointLoader | CorruptDataError] = {}
     for row in rows:
         key = (row.outline.ns, row.outline.id)
@@ -224,7 +224,7 @@ def loaders(
 
 
 def open_headers(found: dict[Key, CheckpointLoader | CorruptDataError], segment_cache: SegmentCache) -> None:
-    """Read their headers; where one is damaged, its error takes the checkpoint's place."""
+    """Read the headers. The loader of a damaged one is replaced by its error."""
     for key, loader in found.items():
         if isinstance(loader, CheckpointLoader):
             found[key] = _attempt(partial(_opened, loader, segment_cache))

@@ -32,7 +32,7 @@ class Write(NamedTuple):
 
 
 class LoadedCheckpoint(NamedTuple):
-    """A checkpoint with the bytes of its values, all of them proven; decoding is left to the one who wants it."""
+    """A checkpoint with the verified bytes of its values, not decoded yet."""
 
     epoch: int
     outline: Outline
@@ -122,7 +122,7 @@ class CheckpointLoader:
         return {key for value in self._missing for key in value.segment_keys()}
 
     def loaded(self, epoch: int = NO_EPOCH) -> LoadedCheckpoint:
-        """The whole, as it was read in this epoch of the thread; only what is to be remembered needs one."""
+        """Return the loaded checkpoint. `epoch` is needed only if it is to be remembered."""
         data = dict(self._data)
         self._segment_cache.allowance.renew()
         for value, owner in self._missing.items():
@@ -162,7 +162,7 @@ def missing_headers(loaders: Iterable[CheckpointLoader]) -> set[bytes]:
 
 
 def proven_writes(thread_id: str, rows: Sequence[WriteRow]) -> list[Write]:
-    """Proven writes in the order in which a step applies them; `rows` are all rows of their checkpoints."""
+    """Verify all write rows of some checkpoints. Returns the writes in the order in which a step applies them."""
     # Proven before they are sorted: what is damaged may not even compare.
     proven = sorted(proven_batches(thread_id, rows), key=attrgetter("task_path", "task_id", "idx"))
     return [opened_write(thread_id, row) for row in proven]

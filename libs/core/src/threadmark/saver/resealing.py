@@ -10,7 +10,7 @@ from threadmark.sealed import SealedStore
 
 
 def reencrypt(context: SaverContext, thread_id: str | None) -> Operation[int]:
-    """Thread by thread, each in one transaction; how many rows were sealed anew."""
+    """Encrypt rows again with the newest key, one transaction for each thread. Returns how many rows changed."""
     store = context.store
     if not isinstance(store, SealedStore):
         raise ConfigError("this saver has no keyring: give it one that has the keys of the stored rows")

@@ -42,7 +42,7 @@ class SegmentCache:
         }
 
     def data(self, value: Stored, channel: str | None = None) -> bytes:
-        """A value's bytes, proven; CorruptDataError where they are damaged."""
+        """Return a value's verified bytes. Raises CorruptDataError if they are damaged."""
         if not value.digest:
             return value.packed
         known = self._near.get(channel) if channel is not None else None

@@ -42,7 +42,7 @@ _WORTH_COMPARING = 1024
 """A pending write shorter than this is stored as it is: mostly it is new, and comparing costs more than storing."""
 
 _MUCH_WASTE = 64 * 1024
-"""From so many bytes on that replaced writes have left behind, a thread is swept."""
+"""When replaced writes have left this many unused bytes in a thread, its unused segments are removed."""
 
 _WORTH_READING = 2048
 """From this many bytes on, a cold saver reads what the thread holds before it stores pending writes."""
@@ -55,7 +55,7 @@ def put(
     metadata: Mapping[str, Any],
     new_versions: ChannelVersions,
 ) -> Operation[dict[str, Any]]:
-    """Store a checkpoint as the child of the one that `config` names; the configuration that names it."""
+    """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
     continues = parse_config(config)
     check_config(continues)
     draft = _Draft(context.serde, given_checkpoint(checkpoint, new_versions))
@@ -89,7 +89,7 @@ def put(
 def put_writes(
     context: SaverContext, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
 ) -> Operation[None]:
-    """Store what a task wrote, all or nothing."""
+    """Store what a task wrote, all of it or nothing."""
     where = parse_config(config)
     if where.checkpoint_id is None:
         raise ConfigError("put_writes needs the checkpoint_id of the step that the task belongs to")
@@ -132,7 +132,7 @@ def put_writes(
 
 
 def _alike(deduplicator: Deduplicator, where: ParsedConfig, channel: str, current: Known | None) -> list[Source]:
-    """What a pending write most likely repeats: what the channel holds, and the last write before it.
+    """Return what a pending write probably repeats: the channel's value, and the write before it.
 
     Packets to the same node are often alike; to compare with more than one costs more than it gains.
     """
@@ -179,7 +179,7 @@ class _Draft:
     def header(
         self, deduplicator: Deduplicator, parent: Known | None, written: Callable[[str], Sequence[Source]]
     ) -> Header:
-        """The header, every value in its stored form; `written` tells what tasks wrote to a channel."""
+        """Return the header with every value in its stored form. `written` gives what tasks wrote to a channel."""
         held = parent.header if parent else _NOTHING
         values: dict[str, Stored] = {}
         for channel, value in self._values.items():
@@ -256,7 +256,7 @@ def _clear_away(
 
 
 def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> Operation[Added | None]:
-    """What became of a change; None where it relied on another epoch and must be made anew."""
+    """Apply a change. Returns None if the epoch it relied on is over, so that it must be prepared again."""
     added = yield Transaction(partial(context.store.add, change), writes=True)
     if added.exists:
         added = yield Transaction(partial(context.store.replace, change), writes=True)
