@@ -361,7 +361,7 @@ def test_a_file_that_is_not_ours_is_left_alone(what: str, api: type[Sync], path:
         stranger.replace(path)
         for call in (lambda: one.put("thread", 2, config), lambda: one.numbers("thread")):
             with pytest.raises(
-                ThreadmarkError, match="damaged or is no SQLite" if what == "text" else "not Threadmark's"
+                ThreadmarkError, match="damaged or is not a SQLite" if what == "text" else "not Threadmark's"
             ):
                 call()
         assert path.read_bytes() == content

@@ -12,7 +12,7 @@ class ThreadmarkError(Exception):
 
 
 class ConfigError(ThreadmarkError, ValueError):
-    """The caller's arguments cannot be meant: a missing thread_id, a negative limit, an unknown URL scheme."""
+    """Invalid arguments: a missing thread_id, a negative limit, an unknown URL scheme."""
 
 
 class LocatedError(ThreadmarkError):

@@ -17,7 +17,7 @@ MOST_BYTES = 6
 
 
 def as_text(name: object, what: str) -> str:
-    """Return a name as a plain `str`. Raises ConfigError if it is no string."""
+    """Return a name as a plain `str`. Raises ConfigError if it is not a string."""
     if type(name) is str:
         return name
     if isinstance(name, str):

@@ -92,7 +92,7 @@ def _driver(database: Any, settings: Settings) -> PostgresDriver:
             conninfo_to_dict(database)
         except psycopg.ProgrammingError as error:
             raise ConfigError(
-                f"this is no Postgres connection string ({error}): write 'postgresql://user@host:5432/database'"
+                f"this is not a Postgres connection string ({error}): write 'postgresql://user@host:5432/database'"
             ) from error
         return PostgresDriver(settings._replace(conninfo=database))
     if isinstance(database, psycopg.Connection):
@@ -109,7 +109,7 @@ def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
     if isinstance(pool, kinds[1:]):
         return PostgresDriver(settings, given_async=aio.BorrowedConnection(pool.connection, pool.check))
     raise ConfigError(
-        f"a {type(pool).__name__} is no Postgres database: give a URL, a psycopg connection or a psycopg_pool pool"
+        f"expected a URL, a psycopg connection or a psycopg_pool pool, got {type(pool).__name__}"
     )
 
 

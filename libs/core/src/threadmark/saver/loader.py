@@ -21,7 +21,7 @@ Wanted = Callable[[str], bool]
 """Whether the value of this channel is to be read."""
 
 NO_EPOCH = 0
-"""What no thread's epoch ever is."""
+"""Sentinel; never a real epoch."""
 
 
 class Write(NamedTuple):

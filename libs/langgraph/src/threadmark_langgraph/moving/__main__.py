@@ -81,7 +81,7 @@ def existing(database: str) -> str:
     except sqlite3.Error as error:
         raise argparse.ArgumentTypeError(f"{path!r} cannot be read: {error}") from error
     if not holds:
-        raise argparse.ArgumentTypeError(f"{path!r} is no SQLite database with LangGraph's checkpoints")
+        raise argparse.ArgumentTypeError(f"{path!r} is not a SQLite database with LangGraph's checkpoints")
     return path
 
 

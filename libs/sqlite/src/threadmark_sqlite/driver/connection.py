@@ -189,7 +189,7 @@ def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError
     primary = code & 0xFF if isinstance(code, int) else None
     # SQLite quotes damaged text in some messages, and sqlite3 cannot read that.
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError):
-        return CorruptDataError(f"the file is damaged or is no SQLite database ({error})", str(settings))
+        return CorruptDataError(f"the file is damaged or is not a SQLite database ({error})", str(settings))
     meaning = _MEANINGS[primary].format(timeout=settings.timeout) if primary in _MEANINGS else f": {error}"
     return StoreError(f"{settings}{meaning}")
 

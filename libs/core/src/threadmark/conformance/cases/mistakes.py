@@ -1,4 +1,4 @@
-"""What cannot be meant is refused with an error that says so, and leaves nothing behind."""
+"""Invalid arguments are refused with an error that says so, and leave nothing behind."""
 
 import math
 import threading
