@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from backends import BACKENDS
-from threadmark.conformance import (
+from threadmark_conformance import (
     APIS,
     CASES,
     MEETINGS,
@@ -15,7 +15,7 @@ from threadmark.conformance import (
     check_interleavings,
     run_case,
 )
-from threadmark.conformance.interleaving import Meeting
+from threadmark_conformance.interleaving import Meeting
 
 pytestmark = [pytest.mark.parametrize("backend", BACKENDS), pytest.mark.parametrize("api", APIS)]
 

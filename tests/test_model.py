@@ -3,7 +3,7 @@
 import pytest
 
 from backends import BACKENDS
-from threadmark.conformance import APIS, check_model
+from threadmark_conformance import APIS, check_model
 
 # A database in memory costs little, so it is used at length; the file shows that nothing depends on memory.
 EXAMPLES = {"memory": 60, "sqlite file": 15, "sqlite memory": 30}

@@ -12,7 +12,7 @@ _BUSY = """
 import faulthandler, os, sys, threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say about a fork beside threads
 from threadmark import MemorySaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 """
 
 _AT_EVERY_STEP = (

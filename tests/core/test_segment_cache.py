@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from threadmark import CheckpointTuple, CorruptDataError, MemorySaver, digests
-from threadmark.conformance.engine import checkpoint
 from threadmark.digests import proof
 from threadmark.memory.tables import Thread
 from threadmark.program import Program
@@ -16,6 +15,7 @@ from threadmark.saver import listing
 from threadmark.saver.segment_cache import SegmentCache
 from threadmark.store import CheckpointRow, Key
 from threadmark.stored import Stored
+from threadmark_conformance.engine import checkpoint
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 STEPS = 12

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from threadmark import ConfigError, MemorySaver, SerializationError
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 
 
 class Json:

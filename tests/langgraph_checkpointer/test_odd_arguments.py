@@ -9,8 +9,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 from langgraph.checkpoint.serde.types import ERROR, TASKS
 
 from threadmark import ConfigError, MemorySaver, ThreadmarkError
-from threadmark.conformance.engine import at, checkpoint, early_id
-from threadmark.conformance.odd_calls import OddCall, odd_calls
+from threadmark_conformance.engine import at, checkpoint, early_id
+from threadmark_conformance.odd_calls import OddCall, odd_calls
 from threadmark_langgraph import Checkpointer, InMemorySaver, wrap
 
 THREAD: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}

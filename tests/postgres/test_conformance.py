@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from postgres.backends import BACKENDS
-from threadmark.conformance import (
+from threadmark_conformance import (
     CASES,
     MEETINGS,
     OPERATIONS,
@@ -15,7 +15,7 @@ from threadmark.conformance import (
     check_model,
     run_case,
 )
-from threadmark.conformance.interleaving import Meeting
+from threadmark_conformance.interleaving import Meeting
 
 _OWN = [("url", "asyncio"), ("url", "blocking")]
 _WAYS = [

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from signals.backends import BACKENDS
 from signals.strikes import Interruptions, Moments, Step, Strike
 from threadmark import Saver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 
 _DEADLINE = 30.0
 """Seconds for a call, the ones that look included; more than that is a call that hangs."""

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from signals.strikes import Interruptions, Step
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
 
 _DEADLINE = 30.0

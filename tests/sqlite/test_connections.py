@@ -11,7 +11,7 @@ import aiosqlite
 import pytest
 
 from threadmark import ConfigError, SchemaError, StoreError, ThreadmarkError
-from threadmark.conformance.engine import Run, at, checkpoint, early_id
+from threadmark_conformance.engine import Run, at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
 
 ODD = "na\x00me \ud800'\"%s"

@@ -15,7 +15,7 @@ import threadmark_sqlite.driver.connection as opening
 from children import child, finished
 from sqlite_file import looking_at
 from threadmark import CorruptDataError, SchemaError, StoreError
-from threadmark.conformance.engine import Run, at, checkpoint
+from threadmark_conformance.engine import Run, at, checkpoint
 from threadmark_sqlite import SqliteSaver, migrations
 
 
@@ -130,7 +130,7 @@ READ = """
 import os, sys
 from threadmark import StoreError
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 if os.geteuid() == 0:
     os.setuid(65534)  # a superuser may write to any file
 with SqliteSaver(sys.argv[1]) as saver:

@@ -12,7 +12,7 @@ import pytest
 from children import child, finished
 from signals.strikes import Interruptions, Step
 from threadmark import ClosedError
-from threadmark.conformance.engine import Run, at, checkpoint
+from threadmark_conformance.engine import Run, at, checkpoint
 from threadmark_sqlite import SqliteSaver
 
 
@@ -141,7 +141,7 @@ import os, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say about a fork beside threads
 from threadmark import ClosedError
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 saver = SqliteSaver(sys.argv[1])
 config = saver.put(at("thread"), checkpoint({"a": "parent"}), {}, {"a": 1})
 listing = saver.list(None)
@@ -178,7 +178,7 @@ BUSY_FORK = """
 import faulthandler, os, sys, threading, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 saver = SqliteSaver(sys.argv[1], durability="normal")
 saver.put(at("main"), checkpoint({"a": 1}), {}, {"a": 1})
 done = threading.Event()
@@ -252,7 +252,7 @@ warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say ab
 import aiosqlite
 from threadmark import ClosedError
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 async def use():
     return await saver.aget(at("thread"))
 async def main():

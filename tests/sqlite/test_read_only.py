@@ -17,8 +17,8 @@ import pytest
 from children import child, finished
 from sqlite_file import looking_at
 from threadmark import ConfigError, StoreError, ThreadmarkError
-from threadmark.conformance.engine import at, checkpoint
 from threadmark.program import Program, Query, Transaction
+from threadmark_conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
 
 SURVIVORS = {"a": 1}
@@ -342,7 +342,7 @@ PROTECTED = """
 import os, sys
 from threadmark import StoreError
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 if os.geteuid() == 0:
     os.setuid(65534)  # a superuser may write to any file
 with SqliteSaver(sys.argv[1]) as saver:

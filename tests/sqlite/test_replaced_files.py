@@ -23,7 +23,7 @@ import threadmark_sqlite.driver.connection as opening
 from children import child, finished, line_from, tell
 from sqlite_file import looking_at
 from threadmark import StoreError, ThreadmarkError
-from threadmark.conformance.engine import at, checkpoint, early_id
+from threadmark_conformance.engine import at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
 
 LONG = "a long value that is stored as a segment of its own, "
@@ -394,7 +394,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from threadmark import StoreError
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 path, name = sys.argv[1:]
 with SqliteSaver(path, durability="normal") as saver, ThreadPoolExecutor(1) as pool:
     config, number = pool.submit(saver.put, at(name), checkpoint(), {"n": [name, 0]}, {}).result(), 0

@@ -108,9 +108,7 @@ def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
         return PostgresDriver(settings, given=blocking.BorrowedConnection(pool.connection, pool.check))
     if isinstance(pool, kinds[1:]):
         return PostgresDriver(settings, given_async=aio.BorrowedConnection(pool.connection, pool.check))
-    raise ConfigError(
-        f"expected a URL, a psycopg connection or a psycopg_pool pool, got {type(pool).__name__}"
-    )
+    raise ConfigError(f"expected a URL, a psycopg connection or a psycopg_pool pool, got {type(pool).__name__}")
 
 
 def _pool_classes() -> tuple[type[Any], ...]:
