@@ -414,7 +414,7 @@ def test_class_that_may_not_be_loaded_is_reported_and_moves_when_it_may(tmp_path
         source.serde = JsonPlusSerializer(allowed_msgpack_modules=[])
         store(source, PLACE, checkpoint({"here": Position(1, 2)}))
         (problem,) = migrate(source, target).problems
-        assert "peer.states.Position" in str(problem)
+        assert "langgraph_parity.states.Position" in str(problem)
         assert target.get_tuple(PLACE) is None
         assert migrate(source, target, allow=[Position]).problems == []
         found = target.get(PLACE)
@@ -559,7 +559,7 @@ def test_move_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
         asyncio.run(travel.pydantic_state(API, source))
         there = contents(source)
     monkeypatch.chdir(tmp_path)
-    assert run_command(monkeypatch, "theirs.db", "sqlite:///ours.db", "--allow", "peer.states:Order") == 0
+    assert run_command(monkeypatch, "theirs.db", "sqlite:///ours.db", "--allow", "langgraph_parity.states:Order") == 0
     assert f"{len(there)} checkpoints" in capsys.readouterr().out
     with SqliteSaver("ours.db") as target:
         assert contents(target) == there
@@ -620,7 +620,7 @@ def test_command_refuses_a_server_that_is_not_there_or_has_no_checkpoints(
     [
         ("ours.db", "write 'sqlite:///ours.db'"),
         ("sqlite:///missing/ours.db", "check that its folder exists"),
-        ("sqlite:///text.txt", "no SQLite database"),
+        ("sqlite:///text.txt", "not a SQLite database"),
         ("mysql://host/name", "no backend for 'mysql'"),
     ],
 )
@@ -647,11 +647,11 @@ def test_command_refuses_a_target_that_cannot_be(
 @pytest.mark.parametrize(
     ("named", "problem"),
     [
-        ("peer.stats:Order", "the module 'peer.stats' cannot be imported"),
-        ("peer.states:Ordr", "no class 'Ordr': did you mean peer.states:Order?"),
-        ("peer.states:dataclass", "no class 'dataclass'"),
-        ("peer.states", "'peer.states' names no class: write module:Class"),
-        ("peer.states:", "names no class"),
+        ("langgraph_parity.stats:Order", "the module 'langgraph_parity.stats' cannot be imported"),
+        ("langgraph_parity.states:Ordr", "no class 'Ordr': did you mean langgraph_parity.states:Order?"),
+        ("langgraph_parity.states:dataclass", "no class 'dataclass'"),
+        ("langgraph_parity.states", "'langgraph_parity.states' names no class: write module:Class"),
+        ("langgraph_parity.states:", "names no class"),
         (":Order", "names no class"),
         (".states:Order", "cannot be imported"),
         ("broken:Order", "'broken' cannot be imported (ZeroDivisionError: "),

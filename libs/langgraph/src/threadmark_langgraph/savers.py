@@ -121,7 +121,7 @@ class SqliteSaver(Checkpointer):
 
 
 class AsyncSqliteSaver(Checkpointer):
-    """`SqliteSaver` under LangGraph's asyncio name; `conn` may also be an aiosqlite connection."""
+    """`SqliteSaver` under LangGraph's asyncio name. `conn` may also be an aiosqlite connection."""
 
     def __init__(
         self,

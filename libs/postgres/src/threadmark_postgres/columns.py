@@ -60,7 +60,7 @@ def checkpoint_row(thread_id: str, columns: Sequence[Any]) -> CheckpointRow:
 
 
 def checkpoint_columns(rows: Sequence[CheckpointRow], needs: Sequence[bytes]) -> Columns:
-    """The rows as arrays, one for each column of `sql.ADD_CHECKPOINTS`; `needs` are the segments of the only one."""
+    """Return one array for each column of `sql.ADD_CHECKPOINTS`. `needs` are the segments of a single row."""
     outlines = [row.outline for row in rows]
     return (
         ChangeNumbers([1] * len(rows)),

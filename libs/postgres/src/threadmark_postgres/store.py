@@ -49,7 +49,7 @@ class PostgresStore(Store):
         self._schema = schema
 
     def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
-        """One statement; for the newest checkpoint it brings every segment along."""
+        """One statement, which includes every segment of the newest checkpoint."""
         namespace = (to_column(thread_id), to_column(ns))
         if checkpoint_id is None:
             rows = yield self._query(sql.FIND_NEWEST, *namespace, likely_last=True)
@@ -125,7 +125,7 @@ class PostgresStore(Store):
         return next((epoch for epoch, live in rows if live), None)
 
     def add(self, change: Change) -> Program[Added]:
-        """One statement; more only where a deleted thread begins anew, or somebody else was quicker."""
+        """One statement. More only if a deleted thread begins again, or another writer was faster."""
         waits = chain([sql.AWAIT_REMOVAL], repeat(sql.AWAIT_REVIVAL))
         for _ in range(_ATTEMPTS):
             added = yield from self._add_once(change, waits)
@@ -190,7 +190,7 @@ class PostgresStore(Store):
         return [(f"table threadmark_{kind}", f"{count} rows belong to no thread") for kind, count in rows]
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
-        """Lock the thread, bury it, empty it; then forget those buried long ago."""
+        """Lock the thread, mark it deleted, and empty it. Then remove the marks of threads deleted long ago."""
         thread = to_column(thread_id)
         rows = yield self._query(sql.LOCK, thread)
         if not rows:
@@ -212,7 +212,7 @@ class PostgresStore(Store):
         return Query(in_schema(statement, self._schema), params, likely_last)
 
     def _add_once(self, change: Change, waits: Iterator[str]) -> Program[Added | None]:
-        """What became of the change; None where it must be tried again, after a wait where somebody has the thread."""
+        """Return the outcome of the change, or None if it must be tried again, perhaps after waiting for the thread."""
         thread = to_column(change.thread_id)
         added = Added(0)
         for query in self._adding(change):

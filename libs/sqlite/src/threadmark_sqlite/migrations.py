@@ -141,7 +141,7 @@ CURRENT = MIGRATIONS[-1].number
 
 
 def is_made(location: str) -> Program[bool]:
-    """Whether the tables are there, of whatever release; SchemaError where the file is not ours."""
+    """Return whether the tables exist, in any format. Raises SchemaError if the file is not Threadmark's."""
     ((application_id,),) = yield Query(sql.GET_APPLICATION_ID)
     if application_id not in (0, sql.APPLICATION_ID):
         raise SchemaError(
@@ -151,7 +151,7 @@ def is_made(location: str) -> Program[bool]:
 
 
 def is_current(location: str) -> Program[bool]:
-    """Whether nothing is to be done; SchemaError where the file is not ours, or of a later release."""
+    """Return whether the format is current. Raises SchemaError if the file is not ours or of a later release."""
     made = yield from is_made(location)
     ((number,),) = yield Query(sql.GET_FORMAT)
     if made and number > CURRENT:
@@ -162,7 +162,7 @@ def is_current(location: str) -> Program[bool]:
 
 
 def migrate(location: str) -> Program[None]:
-    """Bring the database to the current format; run it in a writing transaction, which keeps other processes out."""
+    """Bring the database to the current format. Run it in a write transaction, which keeps other processes out."""
     if (yield from is_current(location)):
         return
     ((exists,),) = yield Query(sql.HAS_MIGRATIONS)

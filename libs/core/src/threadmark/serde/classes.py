@@ -59,7 +59,7 @@ class Classes:
         self._models: dict[str, type] = {}  # where parametrized models were found last
 
     def name_of(self, cls: type) -> str:
-        """The name to store `cls` under; raises where the same policy would not find it again."""
+        """Return the name to store `cls` under. Raises if the same policy would not find it again."""
         check_quiet(cls)
         name = canonical_name(cls)
         self._check_allowed(name, cls)

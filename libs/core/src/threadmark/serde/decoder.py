@@ -20,7 +20,7 @@ def decode_plain(encoded: bytes, dispatch: Dispatch) -> Any:
 
 
 def decode(encoded: bytes, dispatch: Dispatch) -> Any:
-    """The value, or an error; nothing half-built is ever handed out."""
+    """Decode a value. Nothing half-built is ever returned."""
     known: dict[bytes, Reader] = {}
     marks = 0
 

@@ -54,7 +54,7 @@ class Reader:
 
 
 class Kind(NamedTuple):
-    """A kind of value that exactly one class has; its letter is its whole mark."""
+    """A kind of value of exactly one class. Its letter is its whole mark."""
 
     letter: str
     cls: type

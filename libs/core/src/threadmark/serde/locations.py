@@ -86,7 +86,7 @@ class _Mark:
 
 
 def where_unreadable(encoded: bytes, dispatch: Dispatch) -> str:
-    """The place of the first part that its reader rejects; empty where the bytes themselves are broken."""
+    """Return the location of the first part that its reader rejects, or "" if the bytes themselves are broken."""
     try:
         _Reading(dispatch).read(unpack(encoded, _Marked, _Mark), "")
     except _FoundError as found:

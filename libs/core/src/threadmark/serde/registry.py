@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Registered(NamedTuple):
-    """One registered class; without `encode` and `decode` its own family stores it."""
+    """One registered class. Without `encode` and `decode`, the family of its kind stores it."""
 
     cls: type
     name: str

@@ -51,7 +51,7 @@ class Serde:
         self._plans = Dispatch(registry, classes)
 
     def allowing(self, classes: Iterable[type | str]) -> "Serde":
-        """A serializer that allows these classes too; this one, where no list limits it or all are listed."""
+        """Return a serializer that also allows these classes, or this one if it already does."""
         wanted = frozenset(classes)
         if self._allow is None or wanted <= self._allow:
             return self
@@ -62,7 +62,7 @@ class Serde:
         )
 
     def dumps_typed(self, obj: Any, /) -> tuple[str, bytes]:
-        """The value as a tag and bytes; equal values give equal bytes in every process."""
+        """Encode a value as a tag and bytes. Equal values give equal bytes in every process."""
         if obj is None:
             return NONE, b""
         try:

@@ -97,7 +97,7 @@ def _order(slots: dict[_Slot, Any], others: dict[_Slot, Any]) -> list[_Slot]:
 
 
 def _sorted(metadata: Any) -> str:
-    """Metadata as text; the order of its keys is not kept by databases that understand JSON."""
+    """Return metadata as text with sorted keys, because databases that parse JSON do not keep their order."""
     return json.dumps(metadata, sort_keys=True)
 
 

@@ -27,7 +27,7 @@ class Moved:
 
     threads: int = 0
     checkpoints: int = 0
-    """How many were stored, or with a dry run would be; each was read back and found equal."""
+    """How many were stored, or would be in a dry run. Each was read back and found equal."""
     writes: int = 0
     """How many pending writes, those added to checkpoints that were there among them."""
     already_there: int = 0

@@ -26,7 +26,7 @@ class Outline(NamedTuple):
     parent: str | None
 
     def config(self, checkpoint_id: str | None) -> RunnableConfig:
-        """The configuration of a checkpoint in the same namespace; None names no checkpoint."""
+        """Return the config of a checkpoint in the same namespace. None names no checkpoint."""
         configurable = {"thread_id": self.thread_id, "checkpoint_ns": self.ns}
         return {"configurable": configurable | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})}
 
@@ -47,7 +47,7 @@ class Source(Protocol):
         """The task path of each task whose writes are pending, as far as it is known."""
 
     def orphan_writes(self) -> list[Outline]:
-        """Checkpoints that are not there, though writes of theirs are; as far as it is known."""
+        """Return the missing checkpoints of pending writes, as far as they are known."""
 
 
 def read(saver: BaseCheckpointSaver[Any], outline: Outline) -> CheckpointTuple | None:

@@ -123,7 +123,7 @@ class _Move:
     def _store(
         self, outline: Outline, content: Content, new: ChannelVersions, paths: dict[str, str], *, whole: bool
     ) -> None:
-        """Store a checkpoint, or only its writes; what comes back is compared."""
+        """Store a checkpoint, or only its writes, and compare what is read back."""
         to = self._to
         if self._dry_run:
             # All of it is new there.

@@ -52,7 +52,7 @@ class LoopPool:
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[Connection]:
-        """A connection; the caller waits while all are in use."""
+        """Lend a connection, after waiting if all are in use."""
         if self._watch is None:
             # A loop closes its asynchronous generators before it ends, and tells nobody else.
             self._watch = self._until_shutdown()
@@ -186,7 +186,7 @@ class StatementBatcher:
         self._answering: dict[asyncio.Task[None], Sequence[_Member]] = {}
 
     async def rows(self, query: Query) -> Rows:
-        """This caller's rows of the common answer; none where its program has to run by itself."""
+        """Return this caller's rows of the shared answer, or none if its program has to run alone."""
         loop = asyncio.get_running_loop()
         member = _Member(query, loop.create_future())
         waiting = self._waiting.setdefault(query.sql, [])
@@ -215,7 +215,7 @@ class StatementBatcher:
             task.add_done_callback(self._answering.pop)
 
     async def _leave(self, member: "_Member") -> None:
-        """The last who waited for a statement stops it; nobody waits for one that goes on for others."""
+        """Stop a statement when its last waiter leaves."""
         for task, members in list(self._answering.items()):
             if any(other is member for other in members) and all(other.rows.cancelled() for other in members):
                 await stopped(task)
@@ -243,7 +243,7 @@ class StatementBatcher:
 
 
 class _Member(NamedTuple):
-    """A task in a batch, and where it waits for its rows; None if nobody else came."""
+    """A task in a batch, and the future for its rows (None if it is alone)."""
 
     query: Query
     rows: asyncio.Future[Rows | None]

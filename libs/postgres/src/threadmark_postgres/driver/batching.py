@@ -38,7 +38,7 @@ class BatchMember:
             self.query = first
 
     def ends_with(self, rows: Rows) -> bool:
-        """Whether these rows are all that the program asks for; then it has a `result`."""
+        """Return whether the program ends with these rows. If so, it has a `result`."""
         if not rows:
             return False
         try:
@@ -56,7 +56,7 @@ class BatchMember:
 
 
 def together(queries: Sequence[Query]) -> Transaction:
-    """One statement in place of several that differ in their parameters; `split_rows` splits the result."""
+    """Combine queries that differ only in their parameters. `split_rows` splits the result."""
     batch_params = [cast("BatchParams", query.params) for query in queries]  # `BatchMember.query` gives no others
     statement = (
         queries[0].sql

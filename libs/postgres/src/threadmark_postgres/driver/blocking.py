@@ -50,7 +50,7 @@ class Pool:
 
     @contextmanager
     def lend(self) -> Iterator[Connection]:
-        """A connection; the caller waits while all are in use."""
+        """Lend a connection, after waiting if all are in use."""
         if not self._free.acquire(timeout=max(self._settings.timeout, 0)):
             raise StoreError(
                 f"all {self._settings.pool_size} connections have been in use "
@@ -155,7 +155,7 @@ class StatementBatcher:
         self._leading: Counter[str] = Counter()
 
     def rows(self, query: Query) -> Rows:
-        """This caller's rows of the common answer; none where its program has to run by itself."""
+        """Return this caller's rows of the shared answer, or none if its program has to run alone."""
         member = _Member(query)
         try:
             self._come(member)

@@ -17,7 +17,7 @@ _LONGEST = 12.0
 
 
 async def in_order(operation: Coroutine[Any, Any, Any]) -> Any:
-    """What the operation returns; a caller that is cancelled stops it and waits until it has given everything back."""
+    """Run an operation. A cancelled caller stops it and waits until it has released everything."""
     work = asyncio.ensure_future(operation)
     try:
         await asyncio.wait([work])
@@ -43,7 +43,7 @@ class Errand:
         self._ended = Answer()
 
     def do(self) -> Any:
-        """What the work returns; it is not begun any more for a caller that has left."""
+        """Return what the work returns. It is not begun if the caller has left."""
         with self._changing:
             if not self._wanted:
                 return None
@@ -56,7 +56,7 @@ class Errand:
             self._ended.set_result(None)
 
     def leave(self) -> bool:
-        """Say that nobody waits any more; whether the work is under way."""
+        """Record that nobody waits any more. Returns whether the work is under way."""
         with self._changing:
             self._wanted = False
             return self._begun and not self._ended.done()

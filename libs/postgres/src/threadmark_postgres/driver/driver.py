@@ -103,7 +103,7 @@ class PostgresDriver:
         await self.arun(self._checking())
 
     def close(self) -> None:
-        """Close every pool, those of other event loops too; what was begun is finished."""
+        """Close every pool, those of other event loops as well. What was begun is finished."""
         for workers in (self._main_threads_own, self._workers, self._stopping):
             workers.end()
         with self._changing:
@@ -186,7 +186,7 @@ class PostgresDriver:
         return await aio.converse(connection, conversation(transaction), prepare=self._settings.prepare)
 
     def _prepare(self, connection: blocking.Connection, *, creates_tables: bool) -> bool:
-        """Set the database up; False where it has no tables and is to get none."""
+        """Set up the database. Returns False if it has no tables and must not get any."""
         found = self._transact(connection, self._checking())
         if not (found or creates_tables):
             return False

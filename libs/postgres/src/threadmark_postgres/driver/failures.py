@@ -66,7 +66,7 @@ class Patience:
         return max(self._until - time.monotonic(), 0.0)
 
     def next_wait(self, error: psycopg.Error) -> float:
-        """Seconds to wait before the next attempt; what the error means to the user is raised where none may help."""
+        """Return the seconds to wait before the next attempt. Raises the error if another attempt cannot help."""
         if not passes(error):
             raise to_threadmark_error(error, self._settings) from error
         if self.left <= 0:

@@ -63,7 +63,7 @@ class AiosqliteDriver:
         return await asyncio.shield(asyncio.ensure_future(self._transact(transaction)))
 
     def close(self) -> None:
-        """Let the connection go; closing it is the user's affair."""
+        """Release the connection. It belongs to the user, so it stays open."""
         self._connection = None
 
     async def aclose(self) -> None:
@@ -143,7 +143,7 @@ class AiosqliteDriver:
         self._began = False
 
     async def _prepare(self, cursor: aiosqlite.Cursor, *, creates_tables: bool) -> bool:
-        """Set the database up; False where it has no tables and is to get none."""
+        """Set up the database. Returns False if it has no tables and must not get any."""
         self._settings = self._settings._replace(path=path_in(await _asked(cursor, sql.FILES)) or self._settings.path)
         if not creates_tables and not await aplay(is_made(str(self._settings)), partial(_execute, cursor)):
             return False

@@ -151,7 +151,7 @@ def transact(connection: sqlite3.Connection, transaction: Transaction) -> Any:
 
 
 def end_transaction(connection: sqlite3.Connection) -> None:
-    """Roll back what is open; it may be where an error or an interrupt struck while another one was dealt with."""
+    """Roll back an open transaction. One may be left by an error or interrupt during another one's handling."""
     if connection.in_transaction:
         connection.execute(sql.ROLLBACK)
 
@@ -167,7 +167,7 @@ def give_space_back(connection: sqlite3.Connection) -> None:
 
 
 def execute(connection: sqlite3.Connection, step: Step) -> Any:
-    """Run one step; its rows."""
+    """Execute one step. Returns its rows."""
     try:
         if isinstance(step, Query):
             return _cursor(connection).execute(step.sql, step.params).fetchall()

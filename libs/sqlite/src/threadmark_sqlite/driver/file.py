@@ -148,7 +148,7 @@ class FileDriver:
             return self._handles
 
     def _replace(self, handles: "_Handles") -> None:
-        """Go on with another file; on a thread that no interrupt stops half-way."""
+        """Continue with another file. Runs in a thread that no interrupt stops half-way."""
         with suppress(ClosedError):  # whoever goes on asking is told so
             handles.threads.run(partial(self._go_on_from, handles))
 
@@ -180,12 +180,12 @@ class _Handles:
         self._free = threading.Semaphore(_READERS)
         """Of threads that nothing interrupts: an interrupt could lose what it counts."""
         self._main_thread = threading.RLock()
-        """Held while the main thread reads; a signal's handler may do so in the middle of it."""
+        """Held while the main thread reads. Reentrant, because a signal's handler may read in the middle of it."""
         self._idle: list[sqlite3.Connection] = []
         self._paused: list[Any] = []
 
     def read(self, transaction: Transaction) -> Any:
-        """Run a program that only reads; it sees one state of the database throughout."""
+        """Run a program that only reads, on one snapshot of the database."""
         with self._main_thread if may_be_interrupted() else self._free:
             try:
                 self._watch.expect_there()
@@ -255,7 +255,7 @@ class _Handles:
                 self._paused.append(turn)
 
     def resume(self) -> None:
-        """Let everybody in again; by the thread that paused."""
+        """Undo `pause`. Called by the thread that paused."""
         while self._paused:
             self._paused.pop().release()
 
@@ -266,7 +266,7 @@ class _Handles:
         self.writer.close()
 
     def _open(self, *, creates_tables: bool) -> sqlite3.Connection | None:
-        """A connection to read with; None for a file that must be opened anew each time."""
+        """Return a connection for reading, or None for a file that must be opened again for each transaction."""
         try:
             return self._idle.pop()
         except IndexError:

@@ -80,7 +80,7 @@ _TICK = 0.03
 
 
 def _seen(settings: Settings) -> tuple[int, ...] | None:
-    """What differs once anybody has written to the file; None where that could not be seen as yet."""
+    """Return a stamp that changes when the file is written, or None if a write could not be noticed yet."""
     try:
         look = Path(settings.path).stat()
     except OSError:

@@ -65,7 +65,7 @@ class Writer:
         return self._jobs.asubmit(transaction)
 
     def close(self) -> None:
-        """Finish what was submitted, then stop; not on a thread that an interrupt may strike."""
+        """Finish what was submitted, then stop. Must not run in a thread that an interrupt may strike."""
         self._jobs.close()
         with self._serving:  # until the thread has ended, if there is one
             self._work()
@@ -90,7 +90,7 @@ class Writer:
         return self._jobs.idle and not may_be_interrupted()
 
     def _let_serve(self) -> None:
-        """Start the thread where there is none; to start one may be interrupted, and one too many ends at once."""
+        """Start the thread if it does not run. Starting may be interrupted; a second thread would end at once."""
         if not self._serving.locked():
             threading.Thread(target=self._serve, name="threadmark-sqlite-writer", daemon=True).start()
 
@@ -127,7 +127,7 @@ class Writer:
         return outcomes
 
     def _together(self, connection: sqlite3.Connection, transactions: Sequence[Transaction]) -> list[Any]:
-        """The outcomes of transactions that share a commit; of as many as can, where one of them fails."""
+        """Run transactions in one commit. If one fails, the others are committed without it. Returns the outcomes."""
         try:
             connection.execute(sql.BEGIN_WRITE)
         except sqlite3.Error as error:  # somebody else has the lock, and all have waited for it long enough
