@@ -290,7 +290,7 @@ def test_asking_whether_a_database_is_there_says_why_it_cannot_be(tmp_path: Path
     (tmp_path / "text.txt").write_text("no database" * 100)
     for path, problem in (
         (tmp_path / "missing" / "threads.db", "folder"),
-        (tmp_path / "text.txt", "no SQLite database"),
+        (tmp_path / "text.txt", "not a SQLite database"),
         (tmp_path, "cannot be opened"),
     ):
         with SqliteSaver(path) as saver, pytest.raises(ThreadmarkError, match=problem):

@@ -111,7 +111,7 @@ def test_the_file_says_whose_it_is(tmp_path: Path) -> None:
 def test_a_file_that_is_no_database_is_said_to_be_damaged(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("these are notes, not a database. " * 200)
-    with SqliteSaver(path) as saver, pytest.raises(CorruptDataError, match="no SQLite database"):
+    with SqliteSaver(path) as saver, pytest.raises(CorruptDataError, match="not a SQLite database"):
         saver.get(at("thread"))
 
 
