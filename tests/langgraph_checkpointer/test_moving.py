@@ -31,6 +31,7 @@ from langgraph_parity.states import Position
 from threadmark import MemorySaver, Serde, new_id
 from threadmark_langgraph import InMemorySaver, PostgresSaver, SqliteSaver, export, migrate
 from threadmark_langgraph.moving import __main__ as command
+from threadmark_langgraph.moving.sources import config_of
 
 API = Blocking()
 SCENARIOS = [
@@ -190,9 +191,7 @@ def test_writes_whose_checkpoint_is_not_there_are_reported(theirs: Callable[[Pat
             for task in ("first", "second"):
                 saver.put_writes({"configurable": gone}, [("m", 1), ("n", 2)], task)
             moved = move(saver, target if saver is source else source)
-            assert [problem.outline.config(problem.outline.id) for problem in moved.problems] == [
-                {"configurable": gone}
-            ]
+            assert [config_of(problem.ref, problem.ref.id) for problem in moved.problems] == [{"configurable": gone}]
             assert "pending writes" in str(moved)
 
 
@@ -448,7 +447,7 @@ def test_damaged_checkpoint_is_reported_and_the_others_move(tmp_path: Path) -> N
             damage.execute("UPDATE checkpoints SET checkpoint = x'c1' WHERE checkpoint_id = ?", (newest,))
         damage.close()
         moved = migrate(source, target)
-        assert [problem.outline.id for problem in moved.problems] == [newest]
+        assert [problem.ref.id for problem in moved.problems] == [newest]
         assert "cannot be read" in str(moved)
         assert moved.checkpoints == len(list(target.list(None))) > 0
 
@@ -494,7 +493,7 @@ def test_damaged_checkpoint_is_reported_and_the_others_go_back(theirs: Callable[
     with SqliteSaver(tmp_path / "ours.db") as source, theirs(tmp_path) as target:
         for dry_run in (True, False):
             moved = export(source, target, dry_run=dry_run)
-            assert [problem.outline.thread_id for problem in moved.problems] == ["damaged"]
+            assert [problem.ref.thread_id for problem in moved.problems] == ["damaged"]
             assert moved.checkpoints == 2
         assert channels(target, configs["first"]) == stored["first"]["channel_values"]
         assert channels(target, configs["last"]) == stored["last"]["channel_values"]
@@ -531,7 +530,7 @@ def test_checkpoint_that_is_there_and_differs_is_left_alone_on_the_way_back_too(
     store(source, config, {**checkpoint({"rows": np.array([1, 2])}), "channel_versions": {"rows": 1}})
     store(target, PLACE, {**stored, "channel_values": {"rows": np.array([3, 4])}})
     moved = export(source, target)
-    assert [problem.outline.id for problem in moved.problems] == [stored["id"]]
+    assert [problem.ref.id for problem in moved.problems] == [stored["id"]]
     assert channels(target, config)["rows"].tolist() == [3, 4]
     assert channels(target, PLACE)["rows"].tolist() == [1, 2]
 

@@ -39,6 +39,16 @@ class Outline(NamedTuple):
     metadata: str
     """JSON text."""
 
+    @property
+    def key(self) -> Key:
+        """What names it in its thread."""
+        return self.ns, self.id
+
+    @property
+    def order(self) -> tuple[str, str, str]:
+        """What listings are sorted by, descending."""
+        return self.rank, self.thread_id, self.ns
+
 
 class CheckpointRow(NamedTuple):
     """A checkpoint as it is stored."""

@@ -143,9 +143,9 @@ class PostgresStore(Store):
         if change.epoch not in (None, epoch):
             return Added(epoch)
         thread = to_column(change.thread_id)
-        fresh = {(row.outline.ns, row.outline.id): row for row in change.checkpoints}
+        fresh = {row.outline.key: row for row in change.checkpoints}
         stored = yield from self.rows(change.thread_id, list(fresh))
-        replaced = any(row.header != fresh[row.outline.ns, row.outline.id].header for row in stored)
+        replaced = any(row.header != fresh[row.outline.key].header for row in stored)
         if stored:
             keys = [(row.outline.ns, row.outline.rank) for row in stored]
             yield self._query(sql.REMOVE_REPLACED, thread, *_arrays(keys))

@@ -127,7 +127,7 @@ class SqliteStore(Store):
         keys = [(thread.number, to_column(ns), *twice(checkpoint_id)) for ns, checkpoint_id in old]
         yield from remove_checkpoints(to_column(change.thread_id), keys)
         rows = change.checkpoints
-        replaced = any(old.get((row.outline.ns, row.outline.id), row.header) != row.header for row in rows)
+        replaced = any(old.get(row.outline.key, row.header) != row.header for row in rows)
         if replaced:
             yield Query(sql.NEXT_EPOCH, (thread.number,))
         replaced_writes = yield from insert(thread, change)

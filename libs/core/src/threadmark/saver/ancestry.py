@@ -26,7 +26,7 @@ def children_first(outlines: Sequence[Outline]) -> dict[Key, Key | None]:
 
     Ranks mostly say so, but not where a parent came after its child. Of a circle, one link is left out.
     """
-    parents = {(outline.ns, outline.id): (outline.ns, outline.parent or "") for outline in outlines}
+    parents = {outline.key: (outline.ns, outline.parent or "") for outline in outlines}
     order: dict[Key, Key | None] = {}
     for key in parents:
         way: dict[Key, None] = {}
@@ -65,9 +65,7 @@ class Headers:
         for loader in loaders:
             loader.open_header(segment_cache)
             segments = {key for value in loader.header.values.values() for key in value.segment_keys()}
-            self._read[loader.outline.ns, loader.outline.id] = Held(
-                loader.header, frozenset(segments.union(loader.header_keys()))
-            )
+            self._read[loader.outline.key] = Held(loader.header, frozenset(segments.union(loader.header_keys())))
 
     def read_on(self, key: Key) -> Program[Held | None]:
         """Read a checkpoint and its next ancestors, more of them each time. Returns what the checkpoint holds."""

@@ -6,14 +6,15 @@ of the newest is given the rank with it. Where a checkpoint is not found, or eve
 checkpoints are counted.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from threadmark.config import ParsedConfig
 from threadmark.errors import CorruptDataError
 from threadmark.program import Program
 from threadmark.saver.checks import checkpoint_location, is_sound, namespace_location
 from threadmark.saver.context import SaverContext
-from threadmark.store import CheckpointRow, Found, Head, Outline, Scope
+from threadmark.saver.paging import Pages
+from threadmark.store import CheckpointRow, Found, Head, Scope
 
 _ADVICE = "`verify` names what is damaged"
 _PAGE = 512
@@ -30,15 +31,6 @@ def proven_row(where: ParsedConfig, found: Found) -> CheckpointRow:
     return row
 
 
-def proven_order(page: Sequence[Outline], after: Outline | None) -> Sequence[Outline]:
-    """Return a page of outlines. Raises CorruptDataError if one is out of order, which may hide another."""
-    for outline in page:
-        if after is not None and _order(outline) >= _order(after):
-            raise CorruptDataError(f"it is found twice, or out of order: {_ADVICE}", checkpoint_location(outline))
-        after = outline
-    return page
-
-
 def prove_complete(context: SaverContext, thread_id: str, ns: str | None) -> Program[None]:
     """Raise CorruptDataError where checkpoints of the namespace (of the thread for None) are missing."""
     problems = yield from missing(context, thread_id, ns)
@@ -52,17 +44,13 @@ def prove_absent(context: SaverContext, where: ParsedConfig) -> Program[None]:
     This reads every checkpoint of the namespace: one whose key has changed there is still counted.
     """
     problems = yield from missing(context, where.thread_id, where.ns)
-    page: list[Outline] = []
-    more = not problems
-    while more:
-        after = page[-1] if page else None
-        page = yield from context.store.page(Scope(where.thread_id, where.ns), after, _PAGE)
-        proven_order(page, after)
-        rows = yield from context.store.rows(where.thread_id, [(outline.ns, outline.id) for outline in page])
+    pages = Pages(Scope(where.thread_id, where.ns), _PAGE)
+    while pages.more and not problems:
+        page = pages.read((yield from context.store.page(*pages.request)))
+        rows = yield from context.store.rows(where.thread_id, [outline.key for outline in page])
         shown = any(outline.id == where.checkpoint_id for outline in page)
         if shown or {row.outline for row in rows} != set(page) or not all(map(is_sound, rows)):
             problems.append((str(where), "a checkpoint is damaged"))
-        more = len(page) == _PAGE and not problems
     for _, problem in problems:
         raise CorruptDataError(f"it is not found, and in its namespace {problem}: {_ADVICE}", str(where))
 
@@ -72,10 +60,6 @@ def missing(context: SaverContext, thread_id: str | None, ns: str | None) -> Pro
     recorded = yield from context.store.heads(thread_id, ns)
     counted = yield from context.store.counted_heads(thread_id, ns)
     return list(_differences(recorded, counted))
-
-
-def _order(outline: Outline) -> tuple[str, str, str]:
-    return outline.rank, outline.thread_id, outline.ns
 
 
 def _differences(recorded: Iterable[Head], counted: Iterable[Head]) -> Iterator[tuple[str, str]]:

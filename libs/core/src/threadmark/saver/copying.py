@@ -9,7 +9,8 @@ from threadmark.saver.batches import proven_batches
 from threadmark.saver.checks import checkpoint_row, prove_checkpoint, rebound_write
 from threadmark.saver.completeness import prove_complete
 from threadmark.saver.context import SaverContext
-from threadmark.store import Change, Outline, Scope, now
+from threadmark.saver.paging import Pages
+from threadmark.store import Change, Scope, now
 
 _PAGE = 256
 
@@ -37,16 +38,14 @@ def _copy(context: SaverContext, source: str, target: str) -> Program[None]:
     moment = now()
     yield from context.store.add(Change(target, None, moment, {}, (), (), None))
     yield from context.store.copy_segments(source, target)
-    page: list[Outline] = []
-    more = True
-    while more:
-        page = yield from context.store.page(Scope(source), page[-1] if page else None, _PAGE)
-        rows = yield from context.store.rows(source, [(outline.ns, outline.id) for outline in page])
+    pages = Pages(Scope(source), _PAGE)
+    while pages.more:
+        page = pages.read((yield from context.store.page(*pages.request)))
+        rows = yield from context.store.rows(source, [outline.key for outline in page])
         for row in rows:
             prove_checkpoint(row)
         bound = [checkpoint_row(row.outline._replace(thread_id=target), row.header) for row in rows]
         yield from context.store.replace(Change(target, None, moment, {}, bound, (), None))
-        more = len(page) == _PAGE
     writes = yield from context.store.writes(source, None)
     proven_batches(source, writes)
     bound_writes = [rebound_write(source, target, write) for write in writes]

@@ -42,7 +42,7 @@ class _Walk:
     def visit(self, loader: CheckpointLoader) -> bool:
         """Add one ancestor. Returns False if the walk is over: all seeds are found, or this one was seen before."""
         outline = loader.outline
-        key = (outline.ns, outline.id)
+        key = outline.key
         if key in self._seen:
             return False
         self._seen.add(key)

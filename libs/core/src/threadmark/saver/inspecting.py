@@ -15,10 +15,11 @@ from threadmark.saver.checks import prove_write, task_location
 from threadmark.saver.completeness import missing
 from threadmark.saver.context import SaverContext
 from threadmark.saver.decoding import decode_write, decoded
-from threadmark.saver.listing import all_outlines, good, load_many, loaders, open_headers, thread_ids, whole
+from threadmark.saver.listing import good, load_many, loaders, open_headers, thread_ids, whole
 from threadmark.saver.loader import CheckpointLoader, missing_headers, opened_write, proven_writes
+from threadmark.saver.paging import Pages
 from threadmark.saver.segment_cache import fill
-from threadmark.store import CheckpointRow, Key, Outline, WriteRow
+from threadmark.store import CheckpointRow, Key, Outline, Scope, WriteRow
 from threadmark.stored import Allowance, Stored
 
 _PAGE = 4096
@@ -35,7 +36,7 @@ class _Contents(NamedTuple):
     """Records of batches included."""
     sizes: dict[bytes, int]
     missing: Sequence[tuple[str, str]]
-    """The namespaces that lack checkpoints."""
+    """What says that checkpoints are missing, as (location, problem)."""
 
 
 class _OrphanWrites(NamedTuple):
@@ -103,11 +104,19 @@ def _verify_thread(context: SaverContext, thread_id: str) -> Operation[Verified]
 
 def _contents(context: SaverContext, thread_id: str) -> Program[_Contents]:
     epoch = yield from context.store.epoch(thread_id)
-    outlines = yield from all_outlines(context, thread_id)
+    lacking = yield from missing(context, thread_id, None)
+    outlines: dict[Key, Outline] = {}
+    pages = Pages(Scope(thread_id), _PAGE)
+    while pages.more:
+        page = yield from context.store.page(*pages.request)
+        outlines.update((outline.key, outline) for outline in page)
+        try:
+            pages.read(page)
+        except CorruptDataError as error:
+            lacking.append((error.location, error.problem))
     writes = yield from context.store.writes(thread_id, None)
     sizes = yield from context.store.segment_sizes(thread_id)
-    lacking = yield from missing(context, thread_id, None)
-    return _Contents(epoch, outlines, writes, sizes, lacking)
+    return _Contents(epoch, list(outlines.values()), writes, sizes, lacking)
 
 
 def _problems_of(
@@ -127,7 +136,7 @@ def _problems_of(
 
 def _orphan_writes(context: SaverContext, thread_id: str, contents: _Contents) -> Program[list[_OrphanWrites]]:
     """The rows of writes whose checkpoint is not there (they may come first), by checkpoint, and their segments."""
-    there = {(outline.ns, outline.id) for outline in contents.outlines}
+    there = {outline.key for outline in contents.outlines}
     groups: dict[Key, list[WriteRow]] = {}
     for row in contents.writes:
         if row[:2] not in there:
@@ -179,7 +188,7 @@ def _count(context: SaverContext, thread_id: str) -> Program[Stats]:
     contents = yield from _contents(context, thread_id)
     tally = _Tally(thread_id, contents)
     for batch in _batches(contents.outlines):
-        rows = yield from context.store.rows(thread_id, [(outline.ns, outline.id) for outline in batch])
+        rows = yield from context.store.rows(thread_id, [outline.key for outline in batch])
         found = loaders(context, rows, {})
         segment_cache = context.segment_cache()
         yield from fill(segment_cache, context.store, thread_id, missing_headers(good(found)))

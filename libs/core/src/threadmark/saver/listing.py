@@ -13,10 +13,11 @@ from threadmark.metadata import certain_fragments, checked_filter, from_json, ma
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, Transaction
 from threadmark.saver.checks import checkpoint_location
-from threadmark.saver.completeness import missing, prove_complete, proven_order
+from threadmark.saver.completeness import missing, prove_complete
 from threadmark.saver.context import SaverContext
 from threadmark.saver.decoding import decoded
 from threadmark.saver.loader import CheckpointLoader, LoadedCheckpoint, missing_headers
+from threadmark.saver.paging import Pages
 from threadmark.saver.segment_cache import SegmentCache, fill
 from threadmark.store import CheckpointRow, Key, Outline, Scope, WriteRow
 
@@ -62,11 +63,9 @@ class Reader:
     def __init__(self, context: SaverContext, asked: Listing) -> None:
         self._context = context
         self._asked = asked
-        self._scope: Scope | None = None
-        self._after: Outline | None = None
+        self._pages: Pages | None = None
         self._left = asked.limit
         self._waiting: list[Outline] = []
-        self._searched = False
         self._size = _FEW if asked.limit is None else _BATCH
         self._segment_caches: dict[str, SegmentCache] = {}
         self._left_out: list[LocatedError] = []
@@ -75,27 +74,18 @@ class Reader:
     @property
     def more(self) -> bool:
         """Whether there may be another batch."""
-        return self._left != 0 and bool(self._waiting or not self._searched)
+        return self._left != 0 and bool(self._waiting or self._pages is None or self._pages.more)
 
     def next_batch(self) -> Operation[list[CheckpointLoader | CorruptDataError]]:
         """The next few checkpoints, or the errors that say how they are damaged. Those of the batch before are over.
 
         Their values are put together one by one, as they are asked for.
         """
-        if self._scope is None:
-            self._scope = yield from self._placed()
-        while not self._waiting and not self._searched:
+        if self._pages is None:
             size = _PAGE if self._asked.wanted or self._left is None else min(_PAGE, self._left)
-            page = yield Transaction(partial(self._context.store.page, self._scope, self._after, size), writes=False)
-            proven_order(page, self._after)
-            self._waiting = [outline for outline in page if _matches(outline, self._asked.wanted)]
-            if page and self._after is None and not self._asked.wanted and _starts_at_the_newest(self._scope):
-                yield Transaction(partial(_prove_newest, self._context, page[0]), writes=False)
-            self._searched = len(page) < size
-            self._after = page[-1] if page else None
-            if self._searched:
-                program = partial(missing, self._context, self._scope.thread_id, self._scope.ns)
-                self._missing = yield Transaction(program, writes=False)
+            self._pages = Pages((yield from self._placed()), size)
+        while not self._waiting and self._pages.more:
+            self._waiting = yield from self._next_page(self._pages)
         size = self._size if self._left is None else min(self._size, self._left)
         batch, self._waiting = self._waiting[:size], self._waiting[size:]
         if not batch:
@@ -104,6 +94,17 @@ class Reader:
         if self._left is not None:
             self._left -= len(found)
         return list(found)
+
+    def _next_page(self, pages: Pages) -> Operation[list[Outline]]:
+        """Read one page. Returns what matches the filter."""
+        scope, after, _ = pages.request
+        page = pages.read((yield Transaction(partial(self._context.store.page, *pages.request), writes=False)))
+        if page and after is None and not self._asked.wanted and _starts_at_the_newest(scope):
+            yield Transaction(partial(_prove_newest, self._context, page[0]), writes=False)
+        if not pages.more:
+            program = partial(missing, self._context, scope.thread_id, scope.ns)
+            self._missing = yield Transaction(program, writes=False)
+        return [outline for outline in page if _matches(outline, self._asked.wanted)]
 
     def readable(self, batch: Sequence[CheckpointLoader | CorruptDataError]) -> Iterator[CheckpointTuple]:
         """The checkpoints of a batch as their user sees them, each decoded when it is asked for."""
@@ -150,11 +151,9 @@ def _prove_newest(context: SaverContext, first: Outline) -> Program[None]:
 def all_outlines(context: SaverContext, thread_id: str) -> Program[list[Outline]]:
     """Every checkpoint of a thread, newest first."""
     outlines: list[Outline] = []
-    more = True
-    while more:
-        page = yield from context.store.page(Scope(thread_id), outlines[-1] if outlines else None, _LARGE_PAGE)
-        outlines += proven_order(page, outlines[-1] if outlines else None)
-        more = len(page) == _LARGE_PAGE
+    pages = Pages(Scope(thread_id), _LARGE_PAGE)
+    while pages.more:
+        outlines += pages.read((yield from context.store.page(*pages.request)))
     return outlines
 
 
@@ -179,7 +178,7 @@ def load_many(
     """
     asked: dict[str, list[Key]] = {}
     for outline in outlines:
-        asked.setdefault(outline.thread_id, []).append((outline.ns, outline.id))
+        asked.setdefault(outline.thread_id, []).append(outline.key)
     for thread in segment_caches.keys() - asked.keys():
         del segment_caches[thread]
     found: dict[str, dict[Key, CheckpointLoader | CorruptDataError]] = {}
@@ -189,7 +188,7 @@ def load_many(
         )
         if hidden := set(keys) - found[thread].keys():
             found[thread] |= yield from _hidden(context, thread, hidden)
-    locations = [(found[outline.thread_id], (outline.ns, outline.id)) for outline in outlines]
+    locations = [(found[outline.thread_id], outline.key) for outline in outlines]
     return [loaders[key] for loaders, key in locations if key in loaders]
 
 
@@ -201,7 +200,7 @@ def _hidden(
     return {
         key: CorruptDataError("its row is not found by its key", checkpoint_location(outline))
         for outline in outlines
-        if (key := (outline.ns, outline.id)) in keys
+        if (key := outline.key) in keys
     }
 
 
@@ -218,7 +217,7 @@ def loaders(
     """Return a loader for each checkpoint, or the error of a damaged row."""
     found: dict[Key, CheckpointLoader | CorruptDataError] = {}
     for row in rows:
-        key = (row.outline.ns, row.outline.id)
+        key = row.outline.key
         found[key] = _attempt(partial(CheckpointLoader, row, writes.get(key, ()), context.encoding_cache))
     return found
 

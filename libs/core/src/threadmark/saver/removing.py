@@ -22,6 +22,7 @@ from threadmark.saver.context import SaverContext
 from threadmark.saver.decoding import decode_metadata
 from threadmark.saver.listing import all_outlines
 from threadmark.saver.loader import proven_writes
+from threadmark.saver.paging import Pages
 from threadmark.saver.survivors import Choice, Namespace, survival
 from threadmark.store import Key, Outline, Scope, now
 
@@ -88,14 +89,10 @@ def delete_for_runs(context: SaverContext, run_ids: Sequence[str]) -> Operation[
     for run_id in given_names(run_ids, "run_ids", given_run):
         wanted = {"run_id": run_id}
         threads: dict[str, None] = {}
-        after = None
-        more = True
-        while more:
-            scope = Scope(fragments=certain_fragments(wanted))
-            page = yield Transaction(partial(context.store.page, scope, after, _PAGE), writes=False)
+        pages = Pages(Scope(fragments=certain_fragments(wanted)), _PAGE)
+        while pages.more:
+            page = pages.read((yield Transaction(partial(context.store.page, *pages.request), writes=False)))
             threads |= dict.fromkeys(row.thread_id for row in page if matches(decode_metadata(row), wanted))
-            more = len(page) == _PAGE
-            after = page[-1] if page else None
         choose = partial(_made_by, wanted=wanted)
         for thread_id in sorted(threads):
             program = partial(_remove, context, thread_id, choose, everything=False, dry_run=False)
@@ -135,9 +132,7 @@ def _forget_parents(
 ) -> Program[None]:
     """Let no checkpoint that stays name a parent that went."""
     orphaned = [
-        (outline.ns, outline.id)
-        for outline in outlines
-        if (outline.ns, outline.id) not in doomed and (outline.ns, outline.parent) in doomed
+        outline.key for outline in outlines if outline.key not in doomed and (outline.ns, outline.parent) in doomed
     ]
     for start in range(0, len(orphaned), _BATCH):
         rows = yield from context.store.rows(thread_id, orphaned[start : start + _BATCH])
@@ -152,15 +147,15 @@ def _nothing(_: Namespace) -> set[Key]:
 
 
 def _everything(namespace: Namespace) -> set[Key]:
-    return {(outline.ns, outline.id) for outline in namespace.outlines}
+    return {outline.key for outline in namespace.outlines}
 
 
 def _outlived(namespace: Namespace, kept: int, age: timedelta) -> set[Key]:
     """All but the newest `kept`, or all where it is of a call that is over, of those that are old enough."""
     before = now() - round(age.total_seconds() * 1e6)
     rest = namespace.outlines[0 if namespace.is_over else kept :]
-    return {(outline.ns, outline.id) for outline in rest if outline.created_at <= before}
+    return {outline.key for outline in rest if outline.created_at <= before}
 
 
 def _made_by(namespace: Namespace, wanted: Mapping[str, str]) -> set[Key]:
-    return {(outline.ns, outline.id) for outline in namespace.outlines if matches(decode_metadata(outline), wanted)}
+    return {outline.key for outline in namespace.outlines if matches(decode_metadata(outline), wanted)}

@@ -6,7 +6,8 @@ from threadmark.model import CheckpointRef
 from threadmark.program import Operation, Transaction
 from threadmark.saver.context import SaverContext
 from threadmark.saver.listing import thread_ids
-from threadmark.store import Outline, Scope
+from threadmark.saver.paging import Pages
+from threadmark.store import Scope
 
 _PAGE = 4096
 
@@ -20,12 +21,11 @@ def has_tables(context: SaverContext) -> Operation[bool]:
 def list_checkpoint_refs(context: SaverContext) -> Operation[list[CheckpointRef]]:
     """The places of all checkpoints."""
     found: list[CheckpointRef] = []
-    last: Outline | None = None
-    more = True
-    while more:
-        page = yield Transaction(partial(context.store.page, Scope(), last, _PAGE), writes=False, creates_tables=False)
-        found += [CheckpointRef(each.thread_id, each.ns, each.id, each.parent) for each in page or ()]
-        more, last = bool(page) and len(page) == _PAGE, page[-1] if page else None
+    pages = Pages(Scope(), _PAGE)
+    while pages.more:
+        program = partial(context.store.page, *pages.request)
+        page = pages.read((yield Transaction(program, writes=False, creates_tables=False)))
+        found += [CheckpointRef(each.thread_id, each.ns, each.id, each.parent) for each in page]
     return found
 
 

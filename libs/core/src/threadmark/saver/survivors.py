@@ -86,7 +86,7 @@ class _Survey:
     ) -> None:
         self._context = context
         self._thread_id = thread_id
-        self._outlines = {(outline.ns, outline.id): outline for outline in outlines}
+        self._outlines = {outline.key: outline for outline in outlines}
         self._counted = counted_channels(outlines)
         self._written: dict[Key, set[str]] = {}
         for row in writes:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from threadmark_langgraph.moving.sources import Outline
+from threadmark import CheckpointRef
 
 Progress = Callable[[int, int], None]
 """Called with the number of checkpoints done, and of all."""
@@ -13,11 +13,11 @@ Progress = Callable[[int, int], None]
 class Problem(NamedTuple):
     """A checkpoint that was not moved, and why."""
 
-    outline: Outline
+    ref: CheckpointRef
     reason: str
 
     def __str__(self) -> str:
-        location = f"thread {self.outline.thread_id!r}, namespace {self.outline.ns!r}, checkpoint {self.outline.id!r}"
+        location = f"thread {self.ref.thread_id!r}, namespace {self.ref.ns!r}, checkpoint {self.ref.id!r}"
         return f"{location}: {self.reason}"
 
 
