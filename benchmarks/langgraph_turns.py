@@ -195,16 +195,16 @@ def _size(admin: psycopg.Connection[Any], database: str) -> int:
 
 
 def compare(where: str, workload: Workload, once: Callable[..., Any], rounds: int) -> None:
-    """Both savers in alternation, on each face; one line of the report each."""
+    """Both savers in alternation, on each API; one line of the report each."""
     for blocking in (True, False):
         found: dict[str, list[Measured]] = {"theirs": [], "ours": []}
         for _ in range(rounds):
             for name, runs in found.items():
                 runs.append(asyncio.run(once(workload, name, blocking=blocking)))
         theirs, ours = (Measured(min(run.seconds for run in runs), runs[0].bytes) for runs in found.values())
-        face = "sync" if blocking else "async"
+        api = "sync" if blocking else "async"
         print(
-            f"{workload.name:8} {workload.turns:4} turns  {where:9} {face:6}"
+            f"{workload.name:8} {workload.turns:4} turns  {where:9} {api:6}"
             f" time {theirs.seconds:6.2f} s / {ours.seconds:6.2f} s = {theirs.seconds / ours.seconds:4.2f}"
             f"   bytes {theirs.bytes:>12,} / {ours.bytes:>10,} = {theirs.bytes / ours.bytes:5.1f}"
         )

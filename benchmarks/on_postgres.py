@@ -51,7 +51,7 @@ WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname NOT LI
 
 
 class Savers(NamedTuple):
-    """The two that are compared; blocking for the one, and for asyncio for the other face."""
+    """The two that are compared; blocking for the one, and for asyncio for the other API."""
 
     peer: Any
     ours: Any

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import msgpack
 
 from threadmark.compression import shrink
-from threadmark.rope import Source, join, layout, pack, segment_keys, weave
+from threadmark.rope import Source, deduplicate, join, layout, pack, segment_keys
 from threadmark.rope.match import Budget, Gap, matches
 
 SEGMENT_ROW = 60
@@ -35,20 +35,20 @@ class Thread:
         """Store a value of the thread; the answer is a source for those to come."""
         data: bytes = msgpack.packb(value)
         self.last = value, data, [source for source in sources if source]
-        woven = weave(data, self.last[2])
-        packed = pack(woven.manifest)
-        for key, segment in woven.fresh.items():
+        deduplicated = deduplicate(data, self.last[2])
+        packed = pack(deduplicated.manifest)
+        for key, segment in deduplicated.fresh.items():
             if key not in self.segments:
                 self.segments[key] = segment
                 self.plain += len(segment) + SEGMENT_ROW
                 self.compressed += len(shrink(segment)) + SEGMENT_ROW
         self.manifests += len(packed) + VALUE_ROW
         self.whole += len(data) + VALUE_ROW
-        self.most_segments = max(self.most_segments, len(segment_keys(woven.manifest)))
-        self.most_parts = max(self.most_parts, len(woven.manifest))
+        self.most_segments = max(self.most_segments, len(segment_keys(deduplicated.manifest)))
+        self.most_parts = max(self.most_parts, len(deduplicated.manifest))
         if join(layout(packed), self.segments) != data:
             raise SystemExit("what was stored is not what was put")
-        return Source(data, woven.manifest)
+        return Source(data, deduplicated.manifest)
 
     def times(self) -> tuple[float, float]:
         """Comparing and storing the last value again, as multiples of encoding it."""
@@ -56,7 +56,7 @@ class Thread:
         whole, first = Gap(0, len(data)), sources[0].data
         encoding = best_of(lambda: msgpack.packb(value))
         comparing = best_of(lambda: matches(data, whole, first, Budget(1 << 30)))
-        storing = best_of(lambda: pack(weave(data, sources).manifest))
+        storing = best_of(lambda: pack(deduplicate(data, sources).manifest))
         return comparing / encoding, storing / encoding
 
     def start_counting(self) -> None:

@@ -60,7 +60,7 @@ def outcome(value: Any, are_same: Callable[[Any, Any], bool]) -> str:
     try:
         stored = serde.dumps_typed({"k": [value]})
     except SerializationError as error:
-        if not error.place.startswith("['k'][0]"):
+        if not error.location.startswith("['k'][0]"):
             raise
         return "refused with its place"
     found = serde.loads_typed(stored)

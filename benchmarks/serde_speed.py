@@ -148,10 +148,10 @@ def best(actions: list[Callable[[], Any]]) -> list[float]:
     """The shortest time of each action, in microseconds; the actions take turns."""
     shortest = [float("inf")] * len(actions)
     for _ in range(ROUNDS):
-        for place, action in enumerate(actions):
+        for location, action in enumerate(actions):
             start = time.perf_counter()
             action()
-            shortest[place] = min(shortest[place], (time.perf_counter() - start) * 1e6)
+            shortest[location] = min(shortest[location], (time.perf_counter() - start) * 1e6)
     return shortest
 
 

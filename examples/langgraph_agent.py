@@ -47,7 +47,7 @@ class State(TypedDict):
 
 def model(state: State) -> dict[str, Any]:
     """Ask a tool about each city that was named; once there are results, answer with them."""
-    asked = max(place for place, message in enumerate(state["messages"]) if message.type == "human")
+    asked = max(index for index, message in enumerate(state["messages"]) if message.type == "human")
     question, results = state["messages"][asked], state["messages"][asked + 1 :]
     if results:
         found = [str(message.content) for message in results if message.type == "tool"]
@@ -157,14 +157,14 @@ def weigh(folder: Path) -> None:
     """The same chat with LangGraph's saver and with ours."""
     chapter(f"The same chat of {TURNS} turns, in bytes")
     theirs, ours = folder / "theirs", folder / "ours"
-    for place in (theirs, ours):
-        place.mkdir()
+    for each in (theirs, ours):
+        each.mkdir()
     connection = sqlite3.connect(theirs / "chat.db", check_same_thread=False)
     chat(LangGraphsSqliteSaver(connection))
     connection.close()
     with SqliteSaver(ours / "chat.db") as saver:
         chat(saver)
-    sizes = [sum(file.stat().st_size for file in place.iterdir()) for place in (theirs, ours)]
+    sizes = [sum(file.stat().st_size for file in each.iterdir()) for each in (theirs, ours)]
     table = Table("saver", "bytes", "", box=None)
     for label, size in zip(("LangGraph's SqliteSaver", "Threadmark's SqliteSaver"), sizes, strict=True):
         table.add_row(label, f"{size:,}", "[cyan]" + "█" * max(1, round(50 * size / max(sizes))) + "[/]")

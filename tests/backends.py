@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from threadmark import Saver
-from threadmark.conformance import Backend, Opener
 from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.sealing import Keyring
+from threadmark_conformance import Backend, Opener
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.store import SqliteStore
 

@@ -137,8 +137,8 @@ def _is_short(found: object, right: object) -> bool:
     return found is None
 
 
-def _config(*place: str) -> dict[str, Any]:
-    return {"configurable": dict(zip(("thread_id", "checkpoint_ns", "checkpoint_id"), place, strict=False))}
+def _config(*location: str) -> dict[str, Any]:
+    return {"configurable": dict(zip(("thread_id", "checkpoint_ns", "checkpoint_id"), location, strict=False))}
 
 
 def check_listing(saver: Saver, expected: Expected, damage: Damage) -> None:
@@ -148,7 +148,7 @@ def check_listing(saver: Saver, expected: Expected, damage: Damage) -> None:
         for found in saver.list(None):
             listed[_key(found)] = found
     except CorruptDataError as error:
-        assert error.place, damage
+        assert error.location, damage
     for key, found in listed.items():
         assert found == expected.get(key), damage
     unhit = {key for key in expected if key[0] != damage.field.thread_id}
@@ -158,7 +158,7 @@ def check_listing(saver: Saver, expected: Expected, damage: Damage) -> None:
 def check_counts(saver: Saver, sums: Stats) -> int:
     """`stats` counts what can be read, of sums that were right, and names the rest; how many it named."""
     counted = saver.stats()
-    assert all(problem.kind == "damaged" and "thread" in problem.place for problem in counted.problems)
+    assert all(problem.kind == "damaged" and "thread" in problem.location for problem in counted.problems)
     for channel, figures in counted.channels.items():
         assert figures.values <= sums.channels[channel].values
         assert figures.bytes_whole <= sums.channels[channel].bytes_whole
@@ -166,8 +166,8 @@ def check_counts(saver: Saver, sums: Stats) -> int:
 
 
 def _key(found: CheckpointTuple) -> Key:
-    place = found.config["configurable"]
-    return place["thread_id"], place["checkpoint_ns"], place["checkpoint_id"]
+    location = found.config["configurable"]
+    return location["thread_id"], location["checkpoint_ns"], location["checkpoint_id"]
 
 
 def _flip(chance: random.Random, field: Field, _: Sequence[Field]) -> bytes | int:

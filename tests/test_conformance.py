@@ -1,13 +1,13 @@
-"""Every backend, in both faces, behaves as the suite says."""
+"""Every backend, with both APIs, behaves as the suite says."""
 
 from pathlib import Path
 
 import pytest
 
 from backends import BACKENDS
-from threadmark.conformance import (
+from threadmark_conformance import (
+    APIS,
     CASES,
-    FACES,
     MEETINGS,
     OPERATIONS,
     Case,
@@ -15,21 +15,21 @@ from threadmark.conformance import (
     check_interleavings,
     run_case,
 )
-from threadmark.conformance.interleaving import Meeting
+from threadmark_conformance.interleaving import Meeting
 
-pytestmark = [pytest.mark.parametrize("backend", BACKENDS), pytest.mark.parametrize("face", FACES)]
+pytestmark = [pytest.mark.parametrize("backend", BACKENDS), pytest.mark.parametrize("api", APIS)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_behaviour(case: Case, backend: str, face: str, tmp_path: Path) -> None:
-    run_case(case, BACKENDS[backend], face, tmp_path)
+def test_behaviour(case: Case, backend: str, api: str, tmp_path: Path) -> None:
+    run_case(case, BACKENDS[backend], api, tmp_path)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_death_at_any_step(operation: str, backend: str, face: str, tmp_path: Path) -> None:
-    check_crash(OPERATIONS[operation], BACKENDS[backend], face, tmp_path)
+def test_death_at_any_step(operation: str, backend: str, api: str, tmp_path: Path) -> None:
+    check_crash(OPERATIONS[operation], BACKENDS[backend], api, tmp_path)
 
 
 @pytest.mark.parametrize("meeting", MEETINGS, ids=str)
-def test_meeting_in_any_order(meeting: Meeting, backend: str, face: str, tmp_path: Path) -> None:
-    check_interleavings(meeting, BACKENDS[backend], face, tmp_path)
+def test_meeting_in_any_order(meeting: Meeting, backend: str, api: str, tmp_path: Path) -> None:
+    check_interleavings(meeting, BACKENDS[backend], api, tmp_path)

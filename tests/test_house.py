@@ -1,4 +1,4 @@
-"""The house rules that a linter cannot check: layers, twins, SQL in its place, short modules, documented errors."""
+"""The house rules that a linter cannot check: layers, sync and async methods, where SQL stands, lengths, errors."""
 
 import ast
 import inspect
@@ -10,7 +10,7 @@ import pytest
 
 import threadmark
 from threadmark import Saver, ThreadmarkError, errors
-from threadmark.conformance.faces import Blocking
+from threadmark_conformance.apis import Blocking
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted(path for path in ROOT.glob("libs/*/src/**/*.py"))
@@ -33,7 +33,7 @@ LAYERS = (
     "rope",
     "stored",
     "header",
-    "recall",
+    "encoding_cache",
     "program",
     "store",
     "sealing",
@@ -41,7 +41,6 @@ LAYERS = (
     "saver",
     "memory",
     "urls",
-    "conformance",
 )
 """The parts of core; each may import those before it."""
 
@@ -64,10 +63,11 @@ FOREIGN_SQL = {"libs/langgraph/src/threadmark_langgraph/moving/sources.py"}
 
 PACKAGE_OF = {"core": "threadmark", **{name: f"threadmark_{name}" for name in ("sqlite", "postgres")}}
 BACKENDS = {package for package in PACKAGE_OF.values() if package != "threadmark"}
+SUITE = "threadmark_conformance"
 
-TWINS = sorted(name for name in vars(Saver) if name.startswith("a") and hasattr(Saver, name[1:]))
-ONE_FACED = {"get_next_version", "with_serde"}
-"""Public methods that do no I/O, and so need no twin."""
+ASYNC_METHODS = sorted(name for name in vars(Saver) if name.startswith("a") and hasattr(Saver, name[1:]))
+ONLY_SYNC = {"get_next_version", "with_serde"}
+"""Public methods that do no I/O, and so need no asyncio version."""
 
 
 def _name(path: Path) -> str:
@@ -132,7 +132,8 @@ def test_backends_know_core_and_not_each_other(path: Path) -> None:
     for module in _imports(path):
         package = module.partition(".")[0]
         assert not (package in BACKENDS and package != own and own in BACKENDS), f"{_name(path)} imports {module}"
-        assert _part(module) != "conformance", f"{_name(path)} imports the suite, which needs pytest"
+        assert package != SUITE or own == SUITE, f"{_name(path)} imports the suite, which needs pytest"
+        assert not (own == SUITE and package in BACKENDS), f"{_name(path)}: the suite is any backend's: {module}"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
@@ -171,13 +172,13 @@ def test_names_come_from_the_domain(name: str) -> None:
 
 def test_every_public_method_has_its_twin() -> None:
     public = {name for name, member in vars(Saver).items() if inspect.isfunction(member) and not name.startswith("_")}
-    twins = set(TWINS)
-    assert public - twins - {name[1:] for name in twins} == ONE_FACED
+    async_methods = set(ASYNC_METHODS)
+    assert public - async_methods - {name[1:] for name in async_methods} == ONLY_SYNC
     contract = "get get_tuple list put put_writes delete_thread delete_for_runs copy_thread prune"
-    assert {f"a{name}" for name in [*contract.split(), "get_delta_channel_history", "close"]} <= twins
+    assert {f"a{name}" for name in [*contract.split(), "get_delta_channel_history", "close"]} <= async_methods
 
 
-@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.parametrize("name", ASYNC_METHODS)
 def test_twins_have_one_signature(name: str) -> None:
     blocking, asyncio = (inspect.signature(getattr(Saver, each)) for each in (name[1:], name))
     # Parameters compare by name, kind, default and annotation.
@@ -187,14 +188,14 @@ def test_twins_have_one_signature(name: str) -> None:
     assert str(asyncio.return_annotation) == expected
 
 
-@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.parametrize("name", ASYNC_METHODS)
 def test_an_asyncio_twin_refers_to_the_other(name: str) -> None:
     found = inspect.getdoc(getattr(Saver, name)) or ""
     assert found.startswith(f"Like `{name[1:]}`, for asyncio.")
 
 
 def test_the_suite_adapts_every_twin_to_the_blocking_face() -> None:
-    assert sorted(name for name in vars(Blocking) if not name.startswith("_")) == TWINS
+    assert sorted(name for name in vars(Blocking) if not name.startswith("_")) == ASYNC_METHODS
 
 
 def test_every_error_is_documented() -> None:
@@ -211,7 +212,7 @@ def test_every_error_is_documented() -> None:
 
 def test_every_error_is_exported_and_has_one_base() -> None:
     for name, member in vars(errors).items():
-        if _is_error(member) and member.__module__ == errors.__name__ and name != "PlacedError":
+        if _is_error(member) and member.__module__ == errors.__name__ and name != "LocatedError":
             assert name in threadmark.__all__
     assert issubclass(errors.ConfigError, ValueError)
 

@@ -13,19 +13,21 @@ LENGTHS = st.sampled_from([0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIE
 
 @given(LENGTHS, LENGTHS, st.integers(0, 3 * PIECE), st.binary(max_size=3))
 def test_a_resembling_value_changes_the_work_and_not_the_proof(
-    length: int, other: int, place: int, edit: bytes
+    length: int, other: int, location: int, edit: bytes
 ) -> None:
     near = SOME[:other]
-    data = (SOME[:place] + edit + SOME[place:])[:length]
+    data = (SOME[:location] + edit + SOME[location:])[:length]
     assert proof(data, proof(near)) == proof(data)
     assert len(proof(data).digest) == VALUE_DIGEST_SIZE
 
 
 @given(LENGTHS, st.integers(0, 3 * PIECE), st.integers(1, 255))
-def test_a_changed_byte_changes_the_digest_beside_the_value_that_it_changed(length: int, place: int, bit: int) -> None:
+def test_a_changed_byte_changes_the_digest_beside_the_value_that_it_changed(
+    length: int, location: int, bit: int
+) -> None:
     data = SOME[: length + 1]
     changed = bytearray(data)
-    changed[place % len(data)] ^= bit
+    changed[location % len(data)] ^= bit
     assert proof(bytes(changed), proof(data)).digest != proof(data).digest
 
 

@@ -12,7 +12,7 @@ from threadmark.compression import MOST_COMPRESSED, expand, shrink
 from threadmark.digests import proof
 from threadmark.errors import CorruptDataError
 from threadmark.memory import MemorySaver
-from threadmark.rope import MOST_REPEATED, Slice, Source, pack, segment_key, weave
+from threadmark.rope import MOST_REPEATED, Slice, Source, deduplicate, pack, segment_key
 from threadmark.stored import EXPANSION_BYTES, Allowance, Stored
 
 NOTHING = 0
@@ -35,11 +35,11 @@ def test_what_is_put_needs_no_allowance(values: list[bytes], beside: int) -> Non
     sources: list[Source] = []
     for data in values:
         keys = [*segments][:beside]
-        woven = weave(data, sources[-3:], beside=keys)
-        segments |= {key: shrink(segment) for key, segment in woven.fresh.items()}
-        stored = Stored("m", pack(woven.manifest), proof(data).digest)
+        deduplicated = deduplicate(data, sources[-3:], beside=keys)
+        segments |= {key: shrink(segment) for key, segment in deduplicated.fresh.items()}
+        stored = Stored("m", pack(deduplicated.manifest), proof(data).digest)
         assert stored.data(segments, Allowance(NOTHING)) == data
-        sources.append(Source(data, woven.manifest))
+        sources.append(Source(data, deduplicated.manifest))
 
 
 @settings(deadline=None)
@@ -63,10 +63,10 @@ def test_every_reader_of_zstd_reads_a_row_that_was_made_longer() -> None:
     assert reader.read(1_000_000) == bytes(300_000)
 
 
-@pytest.mark.parametrize("place", [5, 6, 8, 9, 1000])
-def test_a_damaged_beginning_is_refused(place: int) -> None:
+@pytest.mark.parametrize("location", [5, 6, 8, 9, 1000])
+def test_a_damaged_beginning_is_refused(location: int) -> None:
     row = bytearray(shrink(bytes(300_000)))
-    row[place] ^= 1
+    row[location] ^= 1
     with pytest.raises(CorruptDataError):
         expand(bytes(row), 300_000)
 

@@ -12,7 +12,7 @@ _BUSY = """
 import faulthandler, os, sys, threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say about a fork beside threads
 from threadmark import MemorySaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 """
 
 _AT_EVERY_STEP = (
@@ -151,7 +151,10 @@ class Mine:
 uses = {
     "ids": (lambda: ids._clock._lock, new_id),
     "registry": (lambda: registry.DEFAULT._lock, lambda: registry.register(Mine, "mine")),
-    "recall": (lambda: saver._kit.recall._lock, lambda: saver.put(at("a"), checkpoint({"a": 1}), {}, {"a": 1})),
+    "encoding_cache": (
+        lambda: saver._context.encoding_cache._lock,
+        lambda: saver.put(at("a"), checkpoint({"a": 1}), {}, {"a": 1}),
+    ),
     "memory": (lambda: saver._driver._lock, lambda: saver.put(at("a"), checkpoint({"a": 1}), {}, {"a": 1})),
     "workers": (lambda: workers._crew._changing, lambda: workers.run(lambda: None)),
 }
@@ -180,4 +183,4 @@ workers.close()
 
 def test_no_lock_of_another_thread_is_waited_for_in_the_child() -> None:
     lines = finished(child(_LOCKS)).splitlines()
-    assert lines == [f"{name} 0" for name in ("ids", "registry", "recall", "memory", "workers")]
+    assert lines == [f"{name} 0" for name in ("ids", "registry", "encoding_cache", "memory", "workers")]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.checkpoint.base.id import uuid6
 
-from threadmark.conformance.engine import early_id
 from threadmark.ids import new_id, packed_uuid, rank_after, uuid_text
+from threadmark_conformance.engine import early_id
 
 _UUID = "018f2c3e-7b5a-7c11-9d3f-2a6b4c8d0e1f"
 IDS = st.one_of(st.integers(0, 1 << 20).map(early_id), st.text(max_size=5), st.text("ab\x02.01f", max_size=8))

@@ -43,7 +43,7 @@ def _asyncio(driver: Scripted, operation: Operation[Any]) -> Any:
     return asyncio.run(arun(driver, operation))
 
 
-FACES = pytest.mark.parametrize("drive", [_blocking, _asyncio])
+APIS = pytest.mark.parametrize("drive", [_blocking, _asyncio])
 Drive = Callable[[Scripted, Operation[Any]], Any]
 
 
@@ -55,7 +55,7 @@ ONE = Transaction(_nothing, writes=False)
 TWO = Transaction(_nothing, writes=True)
 
 
-@FACES
+@APIS
 def test_an_operation_is_sent_what_its_transactions_return(drive: Drive) -> None:
     def operation() -> Operation[list[Any]]:
         first = yield ONE
@@ -67,7 +67,7 @@ def test_an_operation_is_sent_what_its_transactions_return(drive: Drive) -> None
     assert driver.asked == [ONE, TWO]
 
 
-@FACES
+@APIS
 def test_an_operation_without_transactions_returns(drive: Drive) -> None:
     def operation() -> Operation[int]:
         yield from ()
@@ -78,7 +78,7 @@ def test_an_operation_without_transactions_returns(drive: Drive) -> None:
     assert driver.asked == []
 
 
-@FACES
+@APIS
 def test_an_error_is_thrown_into_the_operation(drive: Drive) -> None:
     def operation() -> Operation[str]:
         try:
@@ -91,7 +91,7 @@ def test_an_error_is_thrown_into_the_operation(drive: Drive) -> None:
     assert drive(Scripted(StoreError("lost"), "again"), operation()) == "after the error: again"
 
 
-@FACES
+@APIS
 def test_an_error_that_nobody_expects_passes_through(drive: Drive) -> None:
     ended = []
 
@@ -106,7 +106,7 @@ def test_an_error_that_nobody_expects_passes_through(drive: Drive) -> None:
     assert ended == [True]
 
 
-@FACES
+@APIS
 def test_an_interruption_ends_the_operation(drive: Drive) -> None:
     ended = []
 

@@ -90,8 +90,8 @@ def test_a_block_is_found_in_the_middle_of_a_longer_source() -> None:
 
 def test_an_edited_part_of_a_much_longer_source_is_found_wherever_it_stands() -> None:
     source = random.Random(5).randbytes(400_000)
-    for place in (0, 100_000, 390_000):
-        part = source[place : place + 10_000]
+    for location in (0, 100_000, 390_000):
+        part = source[location : location + 10_000]
         for edit in (100, 5000, 9900):
             assert shared(part[:edit] + b"new" + part[edit + 7 :], source) > 9_850
 

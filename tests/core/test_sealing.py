@@ -49,8 +49,8 @@ def test_a_row_opens_with_its_key_only() -> None:
 
 def test_no_byte_of_a_row_can_be_changed() -> None:
     sealed = ring("old", old=OLD, olf=OLD).seal(b"plain", WHERE)
-    for place in range(len(sealed)):
-        changed = sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :]
+    for location in range(len(sealed)):
+        changed = sealed[:location] + bytes([sealed[location] ^ 1]) + sealed[location + 1 :]
         with pytest.raises(CorruptDataError):
             ring("old", old=OLD, olf=OLD).open(changed, WHERE)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from threadmark import ConfigError, MemorySaver, SerializationError
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 
 
 class Json:
@@ -54,7 +54,7 @@ def test_what_it_cannot_read_ends_a_listing_of_all_threads_only_at_the_end() -> 
     with pytest.raises(SerializationError, match="left out 1 unreadable") as caught:
         read_all()
     assert read == [3, 1]
-    assert "second" in caught.value.place
+    assert "second" in caught.value.location
     with pytest.raises(SerializationError, match="cannot read that"):
         list(saver.list(at("second")))
 

@@ -12,7 +12,7 @@ from threadmark.digests import proof, row_check
 from threadmark.errors import ConfigError, CorruptDataError, SerializationError
 from threadmark.header import Header, joined_fields, split_fields
 from threadmark.memory import MemorySaver
-from threadmark.rope import pack, weave
+from threadmark.rope import deduplicate, pack
 from threadmark.saver.writing import encode
 from threadmark.serde import Serde
 from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
@@ -22,9 +22,9 @@ LITERALS = st.binary(max_size=LITERAL_LIMIT)
 
 
 def _large(data: bytes) -> tuple[Stored, dict[bytes, bytes]]:
-    woven = weave(data, [])
-    return Stored("m", pack(woven.manifest), proof(data).digest), {
-        key: b"\x00" + part for key, part in woven.fresh.items()
+    deduplicated = deduplicate(data, [])
+    return Stored("m", pack(deduplicated.manifest), proof(data).digest), {
+        key: b"\x00" + part for key, part in deduplicated.fresh.items()
     }
 
 
@@ -53,11 +53,11 @@ def test_a_missing_segment_is_damage() -> None:
 
 
 @given(st.binary(min_size=200, max_size=300), st.integers(0, 1 << 16), st.integers(1, 255))
-def test_a_changed_segment_is_damage(data: bytes, place: int, change: int) -> None:
+def test_a_changed_segment_is_damage(data: bytes, location: int, change: int) -> None:
     stored, segments = _large(data)
     key = next(iter(segments))
     body = bytearray(segments[key])
-    body[place % len(body)] ^= change
+    body[location % len(body)] ^= change
     with pytest.raises(CorruptDataError):
         stored.data({**segments, key: bytes(body)})
 

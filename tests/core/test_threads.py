@@ -15,10 +15,10 @@ from threadmark.threads import Answer, Workers, in_spite_of_cancelling, run_on_l
 
 def every_step(call: Callable[[], object], look: Callable[[], None]) -> None:
     """Interrupt a call at every instruction, and look at what is left each time."""
-    interruptions, place, reached = Interruptions(KeyboardInterrupt), 0, True
+    interruptions, location, reached = Interruptions(KeyboardInterrupt), 0, True
     while reached:
-        place += 1
-        step = Step(place)
+        location += 1
+        step = Step(location)
         interruptions.during(call, step)
         reached = step.reached
         look()

@@ -12,8 +12,8 @@ import psycopg_pool
 from postgres.bouncer import shared_bouncer
 from postgres.cluster import shared
 from threadmark import Saver
-from threadmark.conformance import Opener
 from threadmark.sealing import Keyring
+from threadmark_conformance import Opener
 from threadmark_postgres import PostgresSaver
 
 _TABLES = ("thread", "segment", "checkpoint", "head", "write")

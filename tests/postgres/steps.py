@@ -54,7 +54,7 @@ def count(saver: Saver, name: str) -> int | None:
 
 
 class Blocking:
-    """The methods of the blocking face, awaitable, so that one test serves both."""
+    """The methods of the blocking API, awaitable, so that one test serves both."""
 
     def __init__(self, saver: Saver) -> None:
         self._saver = saver
@@ -68,9 +68,9 @@ class Blocking:
         return call
 
 
-def asyncio_face(saver: Saver) -> Any:
-    """The asyncio face as it is."""
+def asyncio_api(saver: Saver) -> Any:
+    """The asyncio API as it is."""
     return saver
 
 
-FACES: list[Callable[[Saver], Any]] = [Blocking, asyncio_face]
+APIS: list[Callable[[Saver], Any]] = [Blocking, asyncio_api]

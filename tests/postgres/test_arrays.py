@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from threadmark.text import to_column
-from threadmark_postgres.arrays import Blobs, Numbers, Texts, teach
+from threadmark_postgres.arrays import Blobs, Numbers, Texts, register_dumpers
 
 _TEXTS = st.text(st.characters(codec=None, exclude_categories=[])).map(to_column)
 _KINDS: list[tuple[type[Any], str, st.SearchStrategy[Any]]] = [
@@ -29,7 +29,7 @@ def answered(tables: psycopg.Connection, items: Sequence[Any], declared: str) ->
 def test_an_array_comes_back(
     tables: psycopg.Connection, kind: type[Any], declared: str, items: st.SearchStrategy[Any]
 ) -> None:
-    teach(tables)
+    register_dumpers(tables)
 
     @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.lists(st.none() | items, max_size=5))
@@ -41,5 +41,5 @@ def test_an_array_comes_back(
 
 def test_text_is_written_in_the_encoding_of_the_connection(url: str) -> None:
     with psycopg.connect(url, client_encoding="latin1") as connection:
-        teach(connection)
+        register_dumpers(connection)
         assert answered(connection, Texts(["Größe"]), "text[]") == ["Größe"]

@@ -17,7 +17,7 @@ from postgres.steps import aplay, count, play, step, thread
 from threadmark import Saver
 from threadmark.threads import Workers
 from threadmark_postgres import PostgresSaver
-from threadmark_postgres.driver import parting
+from threadmark_postgres.driver import cancellation
 
 Call = Callable[[Saver, Any], Awaitable[Any]]
 
@@ -144,8 +144,8 @@ def test_what_no_thread_has_begun_is_not_begun_for_a_caller_that_is_gone() -> No
     workers = Workers(1, "test")
 
     async def body() -> None:
-        first = asyncio.ensure_future(parting.on_thread(workers, free.wait))
-        second = asyncio.ensure_future(parting.on_thread(workers, lambda: done.append("second")))
+        first = asyncio.ensure_future(cancellation.on_thread(workers, free.wait))
+        second = asyncio.ensure_future(cancellation.on_thread(workers, lambda: done.append("second")))
         await asyncio.sleep(0)
         second.cancel()
         await asyncio.sleep(0)
@@ -250,7 +250,7 @@ def test_a_loop_that_ends_leaves_a_connection_in_order(url: str, tables: psycopg
 
 
 def test_a_server_that_stops_nothing_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parting, "_LONGEST", 0.01)
+    monkeypatch.setattr(cancellation, "_LONGEST", 0.01)
     asked: list[str] = []
 
     async def stubborn() -> None:
@@ -263,7 +263,7 @@ def test_a_server_that_stops_nothing_is_not_waited_for_without_end(monkeypatch: 
 
     async def body() -> None:
         async with nothing_unheard():
-            task = asyncio.create_task(parting.in_order(stubborn()))
+            task = asyncio.create_task(cancellation.in_order(stubborn()))
             await asyncio.sleep(0)
             await cancelled([task])
             assert asked == ["first", "second"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from postgres.backends import BACKENDS
-from threadmark.conformance import (
+from threadmark_conformance import (
     CASES,
     MEETINGS,
     OPERATIONS,
@@ -15,7 +15,7 @@ from threadmark.conformance import (
     check_model,
     run_case,
 )
-from threadmark.conformance.interleaving import Meeting
+from threadmark_conformance.interleaving import Meeting
 
 _OWN = [("url", "asyncio"), ("url", "blocking")]
 _WAYS = [
@@ -31,24 +31,24 @@ _WAYS = [
 ]
 
 
-@pytest.mark.parametrize(("backend", "face"), _WAYS)
+@pytest.mark.parametrize(("backend", "api"), _WAYS)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_behaviour(case: Case, backend: str, face: str, tmp_path: Path) -> None:
-    run_case(case, BACKENDS[backend], face, tmp_path)
+def test_behaviour(case: Case, backend: str, api: str, tmp_path: Path) -> None:
+    run_case(case, BACKENDS[backend], api, tmp_path)
 
 
-@pytest.mark.parametrize(("backend", "face"), _OWN)
+@pytest.mark.parametrize(("backend", "api"), _OWN)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_death_at_any_step(operation: str, backend: str, face: str, tmp_path: Path) -> None:
-    check_crash(OPERATIONS[operation], BACKENDS[backend], face, tmp_path)
+def test_death_at_any_step(operation: str, backend: str, api: str, tmp_path: Path) -> None:
+    check_crash(OPERATIONS[operation], BACKENDS[backend], api, tmp_path)
 
 
-@pytest.mark.parametrize(("backend", "face"), _OWN)
+@pytest.mark.parametrize(("backend", "api"), _OWN)
 @pytest.mark.parametrize("meeting", MEETINGS, ids=str)
-def test_meeting_in_any_order(meeting: Meeting, backend: str, face: str, tmp_path: Path) -> None:
-    check_interleavings(meeting, BACKENDS[backend], face, tmp_path)
+def test_meeting_in_any_order(meeting: Meeting, backend: str, api: str, tmp_path: Path) -> None:
+    check_interleavings(meeting, BACKENDS[backend], api, tmp_path)
 
 
-@pytest.mark.parametrize(("backend", "face"), _OWN)
-def test_random_use(backend: str, face: str) -> None:
-    check_model(BACKENDS[backend], face, examples=8)
+@pytest.mark.parametrize(("backend", "api"), _OWN)
+def test_random_use(backend: str, api: str) -> None:
+    check_model(BACKENDS[backend], api, examples=8)

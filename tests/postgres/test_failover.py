@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from postgres.cluster import Cluster
-from postgres.steps import FACES, play, step, thread
+from postgres.steps import APIS, play, step, thread
 from threadmark import StoreError
 from threadmark_postgres import PostgresSaver
 
@@ -55,8 +55,8 @@ def test_a_server_in_recovery_is_read_and_refuses_to_be_written() -> None:
         with PostgresSaver(primary.url) as saver:
             config = play(saver, "thread", 3)
         with PostgresSaver(standby.url, timeout=0.2) as saver:
-            for face in FACES:
-                asyncio.run(_read_only(face(saver), config))
+            for api in APIS:
+                asyncio.run(_read_only(api(saver), config))
 
 
 async def _read_only(saver: Any, config: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from psycopg_pool import ConnectionPool
 
 from postgres.cluster import Cluster
 from postgres.proxy import Proxy
-from postgres.steps import FACES, aplay, count, play, step, thread
+from postgres.steps import APIS, aplay, count, play, step, thread
 from threadmark import Saver, StoreError
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.driver.failures import passes
@@ -23,13 +23,13 @@ _END_SESSIONS = """
 """
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("api", APIS)
 def test_sessions_that_the_server_ended_are_replaced(
-    url: str, tables: psycopg.Connection, face: Callable[[Saver], Any]
+    url: str, tables: psycopg.Connection, api: Callable[[Saver], Any]
 ) -> None:
     async def body() -> None:
         async with PostgresSaver(url) as saver:
-            calls = face(saver)
+            calls = api(saver)
             config = await aplay(calls, "one", 2)
             for number in range(2, 6):
                 assert tables.execute(_END_SESSIONS).fetchall()
@@ -68,13 +68,13 @@ def test_nothing_acknowledged_is_lost_while_sessions_end_under_load(url: str, ta
         assert found == set(stored)
 
 
-@pytest.mark.parametrize("face", FACES)
-def test_connections_cut_without_a_word_are_replaced(cluster: Cluster, url: str, face: Callable[[Saver], Any]) -> None:
+@pytest.mark.parametrize("api", APIS)
+def test_connections_cut_without_a_word_are_replaced(cluster: Cluster, url: str, api: Callable[[Saver], Any]) -> None:
     async def body() -> None:
         with Proxy(cluster.port) as proxy:
             through = url.replace(f":{cluster.port}/", f":{proxy.port}/")
             async with PostgresSaver(through) as saver:
-                calls = face(saver)
+                calls = api(saver)
                 config = await aplay(calls, "one", 2)
                 proxy.cut()
                 await calls.aput(config, *step(2))
@@ -85,12 +85,12 @@ def test_connections_cut_without_a_word_are_replaced(cluster: Cluster, url: str,
     asyncio.run(body())
 
 
-@pytest.mark.parametrize("face", FACES)
-def test_a_server_that_is_away_is_an_error_and_one_that_is_back_is_used(face: Callable[[Saver], Any]) -> None:
+@pytest.mark.parametrize("api", APIS)
+def test_a_server_that_is_away_is_an_error_and_one_that_is_back_is_used(api: Callable[[Saver], Any]) -> None:
     async def body() -> None:
         with Cluster(durable=True) as own:
             async with PostgresSaver(own.url, timeout=0.3) as saver:
-                calls = face(saver)
+                calls = api(saver)
                 config = await aplay(calls, "one", 3)
                 own.stop()
                 with pytest.raises(StoreError, match=r"port=.*could not be used for 0.3 s"):

@@ -148,7 +148,7 @@ def test_a_look_at_a_pool_goes_on_when_it_is_not_waited_for_any_longer(longest: 
 
     if longest == math.inf:
         known.set()
-    blocking.Given(nullcontext, check).forget_idle(longest)
+    blocking.BorrowedConnection(nullcontext, check).forget_idle(longest)
     assert over.is_set() is known.is_set()
     known.set()
     assert over.wait(60)
@@ -163,7 +163,7 @@ def test_a_look_at_an_asyncio_pool_goes_on_when_it_is_not_waited_for_any_longer(
             await asyncio.wait_for(known.wait(), 60)
             over.set()
 
-        given = aio.Given(nullcontext, check)
+        given = aio.BorrowedConnection(nullcontext, check)
         if longest == math.inf:
             known.set()
         await given.forget_idle(longest)

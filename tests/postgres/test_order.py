@@ -15,12 +15,12 @@ import psycopg
 import pytest
 
 from postgres.steps import play
-from postgres.test_sharing import until
+from postgres.test_batching import until
 from threadmark.program import Query
 from threadmark.store import Change, CheckpointRow, Outline, WriteRow, now
 from threadmark_postgres import PostgresSaver
-from threadmark_postgres.arrays import teach
-from threadmark_postgres.driver.sharing import together
+from threadmark_postgres.arrays import register_dumpers
+from threadmark_postgres.driver.batching import together
 from threadmark_postgres.store import PostgresStore
 
 Key = tuple[int, ...]
@@ -105,8 +105,8 @@ def add_writes(keys: Iterable[Key]) -> Query:
 def around(columns: int) -> tuple[list[Key], Key, list[Key]]:
     """Keys before a middle one, the middle one, and keys behind it: an order that forgets a column confuses them."""
     middle = (5,) * columns
-    before = [(*middle[:place], 4, *[9] * (columns - place - 1)) for place in range(columns)]
-    behind = [(*middle[:place], 6, *[1] * (columns - place - 1)) for place in range(columns)]
+    before = [(*middle[:index], 4, *[9] * (columns - index - 1)) for index in range(columns)]
+    behind = [(*middle[:index], 6, *[1] * (columns - index - 1)) for index in range(columns)]
     return [*before, (*middle[:-1], 3)], middle, [*behind, (*middle[:-1], 7)]
 
 
@@ -128,7 +128,7 @@ class Scene:
         """A connection whose transactions are like those of a saver, and end with it."""
         with psycopg.connect(self._url) as connection:
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-            teach(connection)
+            register_dumpers(connection)
             yield connection
             connection.rollback()
 
@@ -252,12 +252,12 @@ def write_and_segment() -> Query:
 )
 def test_tables_are_taken_in_order(scene: Scene, add_all: Callable[[], Query], rows: list[tuple[Probe, Key]]) -> None:
     make_threads(scene, [5])
-    for place, (take, key) in enumerate(rows):
+    for index, (take, key) in enumerate(rows):
         with scene.session() as adder, scene.session() as holder:
             run(holder, take([key]))
             waiting = scene.waits(partial(run, adder, add_all()))
             others = [row for row in rows if row != (take, key)]
-            assert [row for row in others if scene.is_held(*row)] == rows[:place]
+            assert [row for row in others if scene.is_held(*row)] == rows[:index]
             holder.rollback()
             waiting.result()
 

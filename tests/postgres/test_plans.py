@@ -10,7 +10,7 @@ import pytest
 from postgres.steps import play, step, thread
 from threadmark.program import Query
 from threadmark_postgres import PostgresSaver
-from threadmark_postgres.arrays import teach
+from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver import blocking
 
 _PART = re.compile(r" on threadmark_[a-z]+_(\d+)")
@@ -44,7 +44,7 @@ def test_a_put_and_a_get_look_into_one_part_of_each_table(url: str, sent: list[Q
         assert cold.get_tuple(first)
         assert list(cold.list(thread("thread"), limit=2))
     with psycopg.connect(url) as connection:
-        teach(connection)
+        register_dumpers(connection)
         for query in sent:
             assert len(_parts(connection, query)) <= 1, query.sql
         assert {part for query in sent for part in _parts(connection, query)} != set()

@@ -14,8 +14,8 @@ from threadmark import StoreError
 from threadmark.program import Program, Query, Transaction
 from threadmark_postgres.columns import from_id_column, id_column, run_of
 from threadmark_postgres.driver import Settings
-from threadmark_postgres.driver.exchange import Conversation, conversation
-from threadmark_postgres.driver.failures import Patience, passes, translated
+from threadmark_postgres.driver.conversation import Conversation, conversation
+from threadmark_postgres.driver.failures import Patience, passes, to_threadmark_error
 from threadmark_postgres.schema import in_schema
 
 _OF_PSYCOPG = ("autocommit", "prepare_threshold")
@@ -65,29 +65,29 @@ def transaction(*steps: Query, writes: bool = True) -> Transaction:
     return Transaction(program, writes=writes)
 
 
-def sent(exchange: Conversation) -> tuple[list[Sequence[str]], Any]:
+def sent(conversation: Conversation) -> tuple[list[Sequence[str]], Any]:
     """The statements of each round trip, and the result."""
     trips: list[Sequence[str]] = []
     try:
-        batch = next(exchange)
+        batch = next(conversation)
         while True:
             trips.append([query.sql.split()[0] for query in batch])
-            batch = exchange.send([[] for _ in batch])
+            batch = conversation.send([[] for _ in batch])
     except StopIteration as stop:
         return trips, stop.value
 
 
 def test_a_sole_statement_is_a_transaction_of_its_own() -> None:
-    assert sent(conversation(transaction(Query("ONE", sole=True)))) == ([["ONE"]], "result")
+    assert sent(conversation(transaction(Query("ONE", likely_last=True)))) == ([["ONE"]], "result")
 
 
 def test_a_program_that_goes_on_is_started_anew_in_a_transaction() -> None:
-    trips, _ = sent(conversation(transaction(Query("ONE", sole=True), Query("TWO"))))
+    trips, _ = sent(conversation(transaction(Query("ONE", likely_last=True), Query("TWO"))))
     assert trips == [["ONE"], ["BEGIN", "ONE"], ["TWO"], ["COMMIT"]]
 
 
 def test_the_first_statement_travels_with_begin() -> None:
-    trips, _ = sent(conversation(transaction(Query("ONE"), Query("TWO", sole=True))))
+    trips, _ = sent(conversation(transaction(Query("ONE"), Query("TWO", likely_last=True))))
     assert trips == [["BEGIN", "ONE"], ["TWO"], ["COMMIT"]]
 
 
@@ -122,7 +122,7 @@ def test_what_passes_is_tried_again(sqlstate: str) -> None:
 @pytest.mark.parametrize("sqlstate", ["42501", "57014", "53100", "42P01", "23502", "54000", "22P05"])
 def test_what_does_not_pass_is_told_at_once(sqlstate: str) -> None:
     assert not passes(error(sqlstate))
-    with pytest.raises(type(translated(error(sqlstate), SETTINGS)), match="somebody said so"):
+    with pytest.raises(type(to_threadmark_error(error(sqlstate), SETTINGS)), match="somebody said so"):
         Patience(SETTINGS._replace(timeout=3600)).next_wait(error(sqlstate))
 
 
@@ -136,6 +136,6 @@ def test_waits_grow_and_end() -> None:
 
 
 def test_errors_do_not_tell_passwords() -> None:
-    message = str(translated(error("42P01"), SETTINGS))
+    message = str(to_threadmark_error(error("42P01"), SETTINGS))
     assert "host=somewhere" in message
     assert "password" not in message

@@ -8,7 +8,7 @@ import pytest
 
 from postgres.cluster import Cluster
 from postgres.proxy import Proxy
-from postgres.steps import FACES, aplay, step, thread
+from postgres.steps import APIS, aplay, step, thread
 from threadmark import Saver
 from threadmark_postgres import PostgresSaver
 
@@ -24,14 +24,14 @@ def through(proxy: Proxy, url: str, **options: Any) -> PostgresSaver:
     return PostgresSaver(f"{host.rpartition(':')[0]}:{proxy.port}{slash}{database}?sslmode=disable", **options)
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("prepare", [True, False])
 def test_a_step_of_a_run_takes_one_round_trip_for_each_call(
-    proxy: Proxy, url: str, face: Callable[[Saver], Any], *, prepare: bool
+    proxy: Proxy, url: str, api: Callable[[Saver], Any], *, prepare: bool
 ) -> None:
     async def body() -> None:
         async with through(proxy, url, prepare=prepare) as saver:
-            calls = face(saver)
+            calls = api(saver)
             config = await aplay(calls, "one", 12, 100)
             before = proxy.round_trips
             config = await calls.aput(config, *step(12, 100))
@@ -45,11 +45,11 @@ def test_a_step_of_a_run_takes_one_round_trip_for_each_call(
     asyncio.run(body())
 
 
-@pytest.mark.parametrize("face", FACES)
-def test_a_new_thread_starts_with_one_round_trip(proxy: Proxy, url: str, face: Callable[[Saver], Any]) -> None:
+@pytest.mark.parametrize("api", APIS)
+def test_a_new_thread_starts_with_one_round_trip(proxy: Proxy, url: str, api: Callable[[Saver], Any]) -> None:
     async def body() -> None:
         async with through(proxy, url) as saver:
-            calls = face(saver)
+            calls = api(saver)
             await calls.aget_tuple(thread("unknown"))
             before = proxy.round_trips
             await calls.aput(thread("new"), *step(3))
@@ -58,16 +58,16 @@ def test_a_new_thread_starts_with_one_round_trip(proxy: Proxy, url: str, face: C
     asyncio.run(body())
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("api", APIS)
 def test_the_newest_checkpoint_takes_one_round_trip_when_nothing_is_remembered(
-    proxy: Proxy, url: str, face: Callable[[Saver], Any]
+    proxy: Proxy, url: str, api: Callable[[Saver], Any]
 ) -> None:
     async def body() -> None:
         with PostgresSaver(url) as other:
             await aplay(other, "one", 12, 100)
             expected = await other.aget_tuple(thread("one"))
         async with through(proxy, url) as saver:
-            calls = face(saver)
+            calls = api(saver)
             await calls.aget_tuple(thread("unknown"))
             before = proxy.round_trips
             found = await calls.aget_tuple(thread("one"))
@@ -91,9 +91,9 @@ def test_an_older_checkpoint_takes_three_round_trips(proxy: Proxy, url: str) -> 
         assert found.checkpoint["channel_values"]["count"] == 5
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("api", APIS)
 def test_the_history_of_a_delta_channel_takes_five_round_trips_however_long_it_is(
-    proxy: Proxy, url: str, face: Callable[[Saver], Any]
+    proxy: Proxy, url: str, api: Callable[[Saver], Any]
 ) -> None:
     async def body() -> None:
         async with through(proxy, url) as warm, through(proxy, url) as cold:
@@ -101,10 +101,10 @@ def test_the_history_of_a_delta_channel_takes_five_round_trips_however_long_it_i
             for number in range(1, 30):
                 checkpoint, metadata, versions = step(number, 100)
                 del checkpoint["channel_values"]["messages"], versions["messages"]
-                config = await face(warm).aput(config, checkpoint, metadata, versions)
+                config = await api(warm).aput(config, checkpoint, metadata, versions)
                 await warm.aput_writes(config, [("deltas", f"written {number} " * 200)], f"task-{number}")
             for saver, trips in ((warm, 4), (cold, 5)):  # the one that stored them remembers the headers
-                calls = face(saver)
+                calls = api(saver)
                 await calls.aget_tuple(thread("unknown"))
                 before = proxy.round_trips
                 history = await calls.aget_delta_channel_history(config=config, channels=["deltas"])
@@ -114,9 +114,9 @@ def test_the_history_of_a_delta_channel_takes_five_round_trips_however_long_it_i
     asyncio.run(body())
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("api", APIS)
 def test_a_pruned_thread_and_its_copy_are_read_in_one_round_trip(
-    proxy: Proxy, url: str, face: Callable[[Saver], Any]
+    proxy: Proxy, url: str, api: Callable[[Saver], Any]
 ) -> None:
     async def body() -> None:
         with PostgresSaver(url) as other:
@@ -126,7 +126,7 @@ def test_a_pruned_thread_and_its_copy_are_read_in_one_round_trip(
             expected = await other.aget_tuple(thread("one"))
             assert expected is not None
         async with through(proxy, url) as saver:
-            calls = face(saver)
+            calls = api(saver)
             await calls.aget_tuple(thread("unknown"))
             for name in ("one", "copy"):
                 before = proxy.round_trips
@@ -137,13 +137,13 @@ def test_a_pruned_thread_and_its_copy_are_read_in_one_round_trip(
     asyncio.run(body())
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("api", APIS)
 def test_a_prune_takes_few_round_trips_however_many_checkpoints_lose_their_parent(
-    proxy: Proxy, url: str, face: Callable[[Saver], Any]
+    proxy: Proxy, url: str, api: Callable[[Saver], Any]
 ) -> None:
     async def body() -> None:
         async with through(proxy, url) as saver:
-            calls = face(saver)
+            calls = api(saver)
             for number in (2, 20, 200):
                 root = await saver.aput(thread(f"{number}"), *step(0))
                 for _ in range(number):

@@ -13,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 
 import threadmark
 from postgres.cluster import Cluster
-from postgres.steps import FACES, aplay, count, play, step, thread
+from postgres.steps import APIS, aplay, count, play, step, thread
 from threadmark import ConfigError, SchemaError, StoreError
 from threadmark_postgres import PostgresSaver, ddl, migrations
 
@@ -118,13 +118,13 @@ def test_a_role_that_may_only_change_rows_works_on_a_prepared_schema(url: str, t
         tables.execute("DROP ROLE writer")
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("api", APIS)
 def test_the_printed_script_brings_an_earlier_release_to_the_current_format(
-    url: str, tables: psycopg.Connection, face: Callable[[threadmark.Saver], Any]
+    url: str, tables: psycopg.Connection, api: Callable[[threadmark.Saver], Any]
 ) -> None:
     async def body() -> None:
         async with PostgresSaver(make_conninfo(url, user="writer"), schema="agents") as saver:
-            calls = face(saver)
+            calls = api(saver)
             with pytest.raises(StoreError, match=r"ddl\('agents', since=1\)"):
                 await calls.aput(thread("one"), *step(0))
             tables.execute(ddl("agents", since=1).encode())
@@ -208,21 +208,21 @@ def test_a_pool_size_that_cannot_be_is_refused(pool_size: Any) -> None:
         PostgresSaver("postgresql://nowhere", pool_size=pool_size)
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("schema", [None, "agents"])
 def test_asking_whether_a_database_is_there_makes_nothing(
-    url: str, tables: psycopg.Connection, schema: str | None, face: Callable[[threadmark.Saver], Any]
+    url: str, tables: psycopg.Connection, schema: str | None, api: Callable[[threadmark.Saver], Any]
 ) -> None:
     async def body() -> None:
         async with PostgresSaver(url, schema=schema) as saver:
-            calls = face(saver)
-            assert not await calls.aexists()
-            assert (await calls.aplaces(), await calls.astrays()) == ([], [])
+            calls = api(saver)
+            assert not await calls.ahas_tables()
+            assert (await calls.alist_checkpoint_refs(), await calls.aorphan_writes()) == ([], [])
             assert made() == (0, 0)
             end = await aplay(calls, "one", 1)
-            assert await calls.aexists()
-            (place,) = await calls.aplaces()
-            assert place.id == end["configurable"]["checkpoint_id"]
+            assert await calls.ahas_tables()
+            (location,) = await calls.alist_checkpoint_refs()
+            assert location.id == end["configurable"]["checkpoint_id"]
 
     def made() -> Any:
         relations = "(SELECT count(*) FROM pg_class WHERE relname LIKE 'threadmark%')"
@@ -232,7 +232,7 @@ def test_asking_whether_a_database_is_there_makes_nothing(
     asyncio.run(body())
     assert made() > (0, 0)
     with PostgresSaver(url, schema=schema) as saver:
-        assert saver.exists()
+        assert saver.has_tables()
 
 
 @pytest.mark.parametrize("schema", ['quo"ted', "per%scent", "$1", "tm.thread", "Größe", 31 * "ö" + "o"])

@@ -11,12 +11,12 @@ import pytest
 
 from serde import specimens as s
 from serde.sameness import same
-from threadmark.serde import Serde, plan, shapes
+from threadmark.serde import Serde, kinds_api, shapes
 
 ENCODE_ALL = """
 import hashlib
 from serde.catalogue import EXACT
-from threadmark.serde import Serde, plan, shapes
+from threadmark.serde import Serde, kinds_api, shapes
 for group, kinds in EXACT.items():
     for name, make in kinds.items():
         tag, encoded = Serde().dumps_typed([make(), {make.__class__: 1}.__len__()])
@@ -102,8 +102,8 @@ def test_the_bytes_do_not_depend_on_which_shapes_are_remembered(monkeypatch: pyt
 
 
 def test_marks_with_one_reference_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "reference_to", lambda payload: payload if len(payload) == 1 else b"zz")
-    monkeypatch.setattr("threadmark.serde.decoder.reference_to", plan.reference_to)
+    monkeypatch.setattr(kinds_api, "reference_to", lambda payload: payload if len(payload) == 1 else b"zz")
+    monkeypatch.setattr("threadmark.serde.decoder.reference_to", kinds_api.reference_to)
     objects = [s.Point(1), s.Pair(2), s.Point(3), s.Pair(4), s.Colour.RED, s.Point(5)]
     serde = Serde()
     stored = serde.dumps_typed(objects)

@@ -49,15 +49,15 @@ def _packer(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_packer")
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("location", PLACES)
 @pytest.mark.parametrize("envelope", ENVELOPES)
-def test_an_envelope_is_refused_with_its_place(envelope: str, place: str) -> None:
+def test_an_envelope_is_refused_with_its_place(envelope: str, location: str) -> None:
     serde = Serde()
-    wrap, where = PLACES[place]
+    wrap, where = PLACES[location]
     serde.dumps_typed([s.Point(1)])
     with pytest.raises(SerializationError) as refused:
         serde.dumps_typed(wrap(ENVELOPES[envelope]()))
-    assert refused.value.place == where
+    assert refused.value.location == where
     assert "cannot be stored" in str(refused.value)
 
 

@@ -39,10 +39,10 @@ def round_trip(value: Any) -> Any:
     return serde.loads_typed((tag, encoded))
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("location", PLACES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_comes_back_the_same_in_every_place(kind: str, place: str) -> None:
-    value = PLACES[place](KINDS[kind]())
+def test_every_kind_comes_back_the_same_in_every_place(kind: str, location: str) -> None:
+    value = PLACES[location](KINDS[kind]())
     assert same(value, round_trip(value))
 
 
@@ -61,15 +61,15 @@ def test_a_kind_that_can_be_a_key_comes_back_as_one(kind: str) -> None:
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_cannot_come_back_is_refused_at_put(kind: str) -> None:
     make, words = REFUSED[kind]
-    for place in PLACES.values():
+    for location in PLACES.values():
         with pytest.raises(SerializationError) as refused:
-            Serde().dumps_typed(place(make()))
+            Serde().dumps_typed(location(make()))
         assert words in str(refused.value)
 
 
 def test_both_packers_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what is stored does not depend on which packages are installed."""
-    values = [place(make()) for make in KINDS.values() for place in PLACES.values()]
+    values = [location(make()) for make in KINDS.values() for location in PLACES.values()]
     monkeypatch.setattr(wire, "_HAS_FAST", True)
     fast = [Serde().dumps_typed(value) for value in values]
     monkeypatch.setattr(wire, "_HAS_FAST", False)

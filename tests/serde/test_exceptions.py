@@ -94,9 +94,9 @@ def test_nothing_of_a_groups_class_runs() -> None:
 
 
 def test_a_groups_exceptions_are_its_arguments_still() -> None:
-    for group, place in [(ExceptionGroup("g", [ValueError(1)]), 1), (s.ExitGroup([ValueError(1)], 3), 0)]:
+    for group, location in [(ExceptionGroup("g", [ValueError(1)]), 1), (s.ExitGroup([ValueError(1)], 3), 0)]:
         found = round_trip(group)
-        assert found.args[place][0] is found.exceptions[0]
+        assert found.args[location][0] is found.exceptions[0]
 
 
 def test_groups_in_groups_are_not_written_again_at_each_level() -> None:

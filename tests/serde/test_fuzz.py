@@ -24,14 +24,14 @@ def read(tag: str, encoded: bytes) -> None:
 
 def damaged(encoded: bytes, rng: random.Random) -> Iterator[bytes]:
     """One damage of each kind."""
-    place = rng.randrange(len(encoded) + 1)
-    yield encoded[:place]
+    location = rng.randrange(len(encoded) + 1)
+    yield encoded[:location]
     yield encoded + rng.randbytes(3)
-    yield encoded[:place] + rng.randbytes(1) + encoded[place:]
-    yield encoded[:place] + encoded[place + 1 :]
-    yield encoded[:place] + rng.randbytes(1) + encoded[place + 1 :]
+    yield encoded[:location] + rng.randbytes(1) + encoded[location:]
+    yield encoded[:location] + encoded[location + 1 :]
+    yield encoded[:location] + rng.randbytes(1) + encoded[location + 1 :]
     other = rng.choice(STORED)[1]
-    yield encoded[:place] + other[rng.randrange(len(other) + 1) :]
+    yield encoded[:location] + other[rng.randrange(len(other) + 1) :]
 
 
 @pytest.mark.filterwarnings("ignore")

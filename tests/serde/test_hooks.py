@@ -130,10 +130,10 @@ def _instances() -> list[Any]:
 def _with_one_replaced(tree: Any, other: Any) -> Iterator[Any]:
     """The same tree with each of its parts replaced by another, one at a time; marks stay."""
     if isinstance(tree, list):
-        for place, part in enumerate(tree):
+        for location, part in enumerate(tree):
             if not isinstance(part, ExtType):
                 yield from (
-                    [*tree[:place], new, *tree[place + 1 :]] for new in (other, *_with_one_replaced(part, other))
+                    [*tree[:location], new, *tree[location + 1 :]] for new in (other, *_with_one_replaced(part, other))
                 )
     elif isinstance(tree, dict):
         for key, part in tree.items():
@@ -298,10 +298,10 @@ def test_zones_that_there_are_come_back() -> None:
 
 def test_every_kind_is_among_those_that_are_tried() -> None:
     """A kind that is added needs a specimen here too."""
-    from threadmark.serde.plans import Plans
+    from threadmark.serde.dispatch import Dispatch
     from threadmark.serde.registry import Registry
 
-    plans: Any = Plans(Registry(), Serde()._plans._classes)
+    plans: Any = Dispatch(Registry(), Serde()._plans._classes)
     letters = {letter.decode() for letter in plans._kind_readers}
     tried = {mark.data.decode() for tree in TREES.values() for mark in _marks(tree) if len(mark.data) == 1}
     assert letters - tried <= {"W"}  # there are no WindowsPaths here

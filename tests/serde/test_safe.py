@@ -278,8 +278,8 @@ def test_bytes_that_are_not_a_value_are_corrupt(blob: bytes, tag: str) -> None:
 
 
 def test_a_mark_in_another_place_is_corrupt() -> None:
-    stray = ExtType(84, b"t")
-    for value in (stray, [1, stray], {"a": stray}, {"a": [1, [stray, 1], stray]}):
+    orphan = ExtType(84, b"t")
+    for value in (orphan, [1, orphan], {"a": orphan}, {"a": [1, [orphan, 1], orphan]}):
         with pytest.raises(CorruptDataError):
             Serde().loads_typed(("t", packb(value)))
 

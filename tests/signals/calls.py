@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from signals.backends import BACKENDS
 from signals.strikes import Interruptions, Moments, Step, Strike
 from threadmark import Saver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 
 _DEADLINE = 30.0
 """Seconds for a call, the ones that look included; more than that is a call that hangs."""
@@ -30,7 +30,7 @@ State = list[Any]
 
 
 class Calls:
-    """One saver's methods by their names, in one of its faces."""
+    """One saver's methods by their names, by one of its APIs."""
 
     def __init__(self, saver: Saver, run: Callable[[Coroutine[Any, Any, Any]], Any] | None) -> None:
         self._saver = saver
@@ -200,7 +200,7 @@ def step_by_step(trial: Trial, calls: Calls, names: Sequence[str], stride: int, 
     story, made = Story(calls, "thread"), 0
     before: State = []
     for name in names:
-        place = first
+        location = first
         while True:
             while len(before) < 5:
                 (put,) = [each for each in story.operations(before) if each.name == "put"]
@@ -210,12 +210,12 @@ def step_by_step(trial: Trial, calls: Calls, names: Sequence[str], stride: int, 
                 calls.call("prune", [story.thread], keep_last=5)
                 before = calls.state(story.thread)
             (operation,) = [each for each in story.operations(before) if each.name == name]
-            strike = Step(place)
+            strike = Step(location)
             before = trial.interrupt(story, before, operation, strike)
             made += 1
             if not strike.reached:
                 break
-            place += stride
+            location += stride
     return made
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from signals.strikes import Interruptions, Step
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
 
 _DEADLINE = 30.0
@@ -29,12 +29,12 @@ def main(path: Path, first: int, stride: int) -> int:
     shutil.copyfile(path, backup)
     with SqliteSaver(path, durability="normal") as saver:
         for call in (lambda: saver.get(at("thread")), lambda: saver.put(at("thread", "", "1"), made, {}, {})):
-            place, reached = first, True
+            location, reached = first, True
             while reached:
                 faulthandler.dump_traceback_later(_DEADLINE, exit=True)
                 saver.put(at("left"), known, {}, {})
                 replace(path, backup)
-                strike = Step(place)
+                strike = Step(location)
                 returned, _ = interruptions.during(call, strike)
                 saver.put(at("next"), known, {}, {})
                 assert saver.get(at("left")) is None
@@ -42,7 +42,7 @@ def main(path: Path, first: int, stride: int) -> int:
                 found = saver.get(at("thread"))
                 assert found == made or (found == known and not (returned and "put" in call.__code__.co_names))
                 assert saver.verify().problems == []
-                place, reached = place + stride, strike.reached
+                location, reached = location + stride, strike.reached
     faulthandler.cancel_dump_traceback_later()
     return interruptions.raised
 

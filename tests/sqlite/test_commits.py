@@ -15,8 +15,8 @@ import pytest
 
 from sqlite_file import looking_at
 from threadmark import ClosedError, ConfigError, StoreError
-from threadmark.conformance.engine import Run, at, checkpoint, early_id
 from threadmark.program import Program, Query, Transaction
+from threadmark_conformance.engine import Run, at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.driver import connection as opening
 from threadmark_sqlite.driver import writer

@@ -11,7 +11,7 @@ import aiosqlite
 import pytest
 
 from threadmark import ConfigError, SchemaError, StoreError, ThreadmarkError
-from threadmark.conformance.engine import Run, at, checkpoint, early_id
+from threadmark_conformance.engine import Run, at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
 
 ODD = "na\x00me \ud800'\"%s"
@@ -62,11 +62,11 @@ def _exclusive(connection: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize("odd", [_bytes_factory, _row_factory, _dict_factory, _deferred, _exclusive])
-@pytest.mark.parametrize("place", ["memory", "file"])
+@pytest.mark.parametrize("location", ["memory", "file"])
 def test_a_connection_with_settings_of_its_own(
-    odd: Callable[[sqlite3.Connection], None], place: str, tmp_path: Path
+    odd: Callable[[sqlite3.Connection], None], location: str, tmp_path: Path
 ) -> None:
-    target = ":memory:" if place == "memory" else tmp_path / "threads.db"
+    target = ":memory:" if location == "memory" else tmp_path / "threads.db"
     with closing(sqlite3.connect(target, check_same_thread=False)) as connection:
         odd(connection)
         before = connection.row_factory, connection.text_factory, connection.isolation_level
@@ -133,9 +133,9 @@ def test_several_savers_may_share_a_connection_in_turn() -> None:
 
 
 @pytest.mark.parametrize("odd", [None, "row", "text", "isolation"])
-@pytest.mark.parametrize("place", ["memory", "file"])
-def test_an_aiosqlite_connection(odd: str | None, place: str, tmp_path: Path) -> None:
-    target = ":memory:" if place == "memory" else str(tmp_path / "threads.db")
+@pytest.mark.parametrize("location", ["memory", "file"])
+def test_an_aiosqlite_connection(odd: str | None, location: str, tmp_path: Path) -> None:
+    target = ":memory:" if location == "memory" else str(tmp_path / "threads.db")
 
     async def main() -> None:
         async with aiosqlite.connect(target) as connection:
@@ -240,13 +240,13 @@ def test_durability_is_full_or_normal(tmp_path: Path) -> None:
 
 
 def _nothing_is_there(saver: SqliteSaver) -> None:
-    assert not saver.exists()
-    assert (list(saver.places()), list(saver.strays())) == ([], [])
+    assert not saver.has_tables()
+    assert (list(saver.list_checkpoint_refs()), list(saver.orphan_writes())) == ([], [])
 
 
 async def _nothing_is_there_async(saver: SqliteSaver) -> None:
-    assert not await saver.aexists()
-    assert (list(await saver.aplaces()), list(await saver.astrays())) == ([], [])
+    assert not await saver.ahas_tables()
+    assert (list(await saver.alist_checkpoint_refs()), list(await saver.aorphan_writes())) == ([], [])
 
 
 @pytest.mark.parametrize("before", [None, "", "CREATE TABLE theirs (x)"], ids=["no file", "empty", "theirs"])
@@ -262,9 +262,9 @@ def test_asking_whether_a_database_is_there_makes_nothing(before: str | None, tm
         assert (path.read_bytes() if path.exists() else None) == content
         assert [each.name for each in tmp_path.iterdir()] == ["threads.db"] * path.exists()
         _use(saver)
-        assert saver.exists()
+        assert saver.has_tables()
     with SqliteSaver(path) as saver:
-        assert saver.exists()
+        assert saver.has_tables()
 
 
 def test_asking_makes_nothing_on_a_connection_of_the_user() -> None:
@@ -276,13 +276,13 @@ def test_asking_makes_nothing_on_a_connection_of_the_user() -> None:
             await _nothing_is_there_async(saver)
             assert list(await connection.execute_fetchall(tables)) == [(0,)]
             await _use_async(saver)
-            assert await saver.aexists()
+            assert await saver.ahas_tables()
 
     with closing(sqlite3.connect(":memory:")) as connection, SqliteSaver(connection) as saver:
         _nothing_is_there(saver)
         assert connection.execute(tables).fetchone() == (0,)
         _use(saver)
-        assert saver.exists()
+        assert saver.has_tables()
     asyncio.run(main())
 
 
@@ -290,12 +290,12 @@ def test_asking_whether_a_database_is_there_says_why_it_cannot_be(tmp_path: Path
     (tmp_path / "text.txt").write_text("no database" * 100)
     for path, problem in (
         (tmp_path / "missing" / "threads.db", "folder"),
-        (tmp_path / "text.txt", "no SQLite database"),
+        (tmp_path / "text.txt", "not a SQLite database"),
         (tmp_path, "cannot be opened"),
     ):
         with SqliteSaver(path) as saver, pytest.raises(ThreadmarkError, match=problem):
-            saver.exists()
+            saver.has_tables()
     with closing(sqlite3.connect(tmp_path / "theirs.db")) as connection:
         connection.execute("PRAGMA application_id = 7")
     with SqliteSaver(tmp_path / "theirs.db") as saver, pytest.raises(SchemaError, match="another application"):
-        saver.exists()
+        saver.has_tables()

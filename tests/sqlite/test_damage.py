@@ -83,7 +83,7 @@ def test_damaged_metadata_is_told_with_its_place(
     for operation in (lambda: saver.delete_for_runs(["r"]), lambda: saver.prune([thread_id])):
         with pytest.raises(CorruptDataError) as caught:
             operation()
-        assert "thread" in str(caught.value.place)
+        assert "thread" in str(caught.value.location)
     database.deserialize(whole)
 
 

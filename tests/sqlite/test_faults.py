@@ -15,7 +15,7 @@ import threadmark_sqlite.driver.connection as opening
 from children import child, finished
 from sqlite_file import looking_at
 from threadmark import CorruptDataError, SchemaError, StoreError
-from threadmark.conformance.engine import Run, at, checkpoint
+from threadmark_conformance.engine import Run, at, checkpoint
 from threadmark_sqlite import SqliteSaver, migrations
 
 
@@ -111,7 +111,7 @@ def test_the_file_says_whose_it_is(tmp_path: Path) -> None:
 def test_a_file_that_is_no_database_is_said_to_be_damaged(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("these are notes, not a database. " * 200)
-    with SqliteSaver(path) as saver, pytest.raises(CorruptDataError, match="no SQLite database"):
+    with SqliteSaver(path) as saver, pytest.raises(CorruptDataError, match="not a SQLite database"):
         saver.get(at("thread"))
 
 
@@ -130,7 +130,7 @@ READ = """
 import os, sys
 from threadmark import StoreError
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 if os.geteuid() == 0:
     os.setuid(65534)  # a superuser may write to any file
 with SqliteSaver(sys.argv[1]) as saver:

@@ -12,7 +12,7 @@ import pytest
 from children import child, finished
 from signals.strikes import Interruptions, Step
 from threadmark import ClosedError
-from threadmark.conformance.engine import Run, at, checkpoint
+from threadmark_conformance.engine import Run, at, checkpoint
 from threadmark_sqlite import SqliteSaver
 
 
@@ -141,7 +141,7 @@ import os, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say about a fork beside threads
 from threadmark import ClosedError
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 saver = SqliteSaver(sys.argv[1])
 config = saver.put(at("thread"), checkpoint({"a": "parent"}), {}, {"a": 1})
 listing = saver.list(None)
@@ -178,7 +178,7 @@ BUSY_FORK = """
 import faulthandler, os, sys, threading, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 saver = SqliteSaver(sys.argv[1], durability="normal")
 saver.put(at("main"), checkpoint({"a": 1}), {}, {"a": 1})
 done = threading.Event()
@@ -230,17 +230,17 @@ def test_close_in_either_face_lets_go_of_the_file(use: Callable[[SqliteSaver], N
 # What is raised while an object is let go goes nowhere; a warning tells so.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_close_that_was_interrupted_may_be_called_again(tmp_path: Path) -> None:
-    interruptions, place, reached = Interruptions(KeyboardInterrupt), -12, True
+    interruptions, location, reached = Interruptions(KeyboardInterrupt), -12, True
     while reached:
-        place += 13
-        saver = SqliteSaver(tmp_path / f"{place}.db", durability="normal")
+        location += 13
+        saver = SqliteSaver(tmp_path / f"{location}.db", durability="normal")
         saver.put(at("other"), checkpoint(), {}, {})
         asyncio.run(_steps(saver, "thread"))
-        step = Step(place)
+        step = Step(location)
         interruptions.during(saver.close, step)
         reached = step.reached
         saver.close()
-        assert [each.name for each in tmp_path.glob(f"{place}.db*")] == [f"{place}.db"]
+        assert [each.name for each in tmp_path.glob(f"{location}.db*")] == [f"{location}.db"]
         with pytest.raises(ClosedError):
             saver.get(at("thread"))
     assert interruptions.raised > 3
@@ -252,7 +252,7 @@ warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say ab
 import aiosqlite
 from threadmark import ClosedError
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 async def use():
     return await saver.aget(at("thread"))
 async def main():

@@ -9,14 +9,14 @@ import pytest
 
 from children import child, finished, line_from, tell
 from sqlite_file import looking_at
-from threadmark.conformance.engine import at
+from threadmark_conformance.engine import at
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.migrations import CURRENT
 
 START = """
 import sys
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 name = sys.argv[1]
 print("ready", flush=True)
 for line in sys.stdin:
@@ -28,7 +28,7 @@ for line in sys.stdin:
 WRITE = """
 import sys
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 path, name = sys.argv[1:]
 with SqliteSaver(path, durability="normal") as saver:
     print("ready", flush=True)
@@ -43,7 +43,7 @@ with SqliteSaver(path, durability="normal") as saver:
 ACKNOWLEDGE = """
 import sys, os
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint, early_id
+from threadmark_conformance.engine import at, checkpoint, early_id
 path = sys.argv[1]
 saver = SqliteSaver(path)
 config, number = at("thread"), 0

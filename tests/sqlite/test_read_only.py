@@ -17,8 +17,8 @@ import pytest
 from children import child, finished
 from sqlite_file import looking_at
 from threadmark import ConfigError, StoreError, ThreadmarkError
-from threadmark.conformance.engine import at, checkpoint
 from threadmark.program import Program, Query, Transaction
+from threadmark_conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
 
 SURVIVORS = {"a": 1}
@@ -91,8 +91,8 @@ def _read_everything(saver: SqliteSaver) -> None:
     assert item is not None
     assert (item.checkpoint["channel_values"], item.pending_writes) == (SURVIVORS, [("task", "a", 2)])
     assert len(list(saver.list(None))) == 1
-    assert saver.exists()
-    assert len(list(saver.places())) == 1
+    assert saver.has_tables()
+    assert len(list(saver.list_checkpoint_refs())) == 1
     assert saver.verify().problems == []
     assert saver.stats().checkpoints == 1
     assert saver.prune(["thread"], strategy="delete", dry_run=True).checkpoints == 1
@@ -125,7 +125,7 @@ async def _aread(saver: SqliteSaver) -> None:
     assert item is not None
     assert (item.checkpoint["channel_values"], item.pending_writes) == (SURVIVORS, [("task", "a", 2)])
     assert [each.metadata["run_id"] async for each in saver.alist(None)] == ["run"]
-    assert await saver.aexists()
+    assert await saver.ahas_tables()
 
 
 READ_ONLY = r"agents #1\.db' is read-only: nothing can be stored in it; give the saver a path, or a connection"
@@ -231,7 +231,7 @@ def test_a_database_without_tables_gets_none(content: str, way: Way, tmp_path: P
     os.utime(path, (1_000_000, 1_000_000))
     before = _state(path)
     with way(path) as database, SqliteSaver(database) as saver:
-        assert not saver.exists()
+        assert not saver.has_tables()
         for call in (lambda: saver.get(at("thread")), lambda: saver.put(at("thread"), checkpoint(), {}, {})):
             with pytest.raises(StoreError, match="is read-only"):
                 call()
@@ -240,7 +240,7 @@ def test_a_database_without_tables_gets_none(content: str, way: Way, tmp_path: P
 
 def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     with SqliteSaver(_read_only_url(tmp_path / "none.db")) as saver:
-        assert not saver.exists()
+        assert not saver.has_tables()
         for call in (lambda: saver.get(at("thread")), lambda: saver.put(at("thread"), checkpoint(), {}, {})):
             with pytest.raises(StoreError, match=r"not there|read-only"):
                 call()
@@ -283,7 +283,7 @@ def test_an_aiosqlite_connection_that_may_only_read_gets_no_tables(how: str, jou
             if how == "query_only":
                 await connection.execute("PRAGMA query_only = ON")
             saver = SqliteSaver(connection)
-            assert not await saver.aexists()
+            assert not await saver.ahas_tables()
             for call in (saver.aget(at("thread")), saver.aput(at("thread"), checkpoint(), {}, {})):
                 with pytest.raises(StoreError, match="is read-only"):
                     await call
@@ -342,7 +342,7 @@ PROTECTED = """
 import os, sys
 from threadmark import StoreError
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 if os.geteuid() == 0:
     os.setuid(65534)  # a superuser may write to any file
 with SqliteSaver(sys.argv[1]) as saver:

@@ -23,7 +23,7 @@ import threadmark_sqlite.driver.connection as opening
 from children import child, finished, line_from, tell
 from sqlite_file import looking_at
 from threadmark import StoreError, ThreadmarkError
-from threadmark.conformance.engine import at, checkpoint, early_id
+from threadmark_conformance.engine import at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
 
 LONG = "a long value that is stored as a segment of its own, "
@@ -70,7 +70,7 @@ def _put(thread: str, number: int, parent: Any) -> tuple[Any, ...]:
 
 
 @pytest.fixture(params=[Sync, Async])
-def face(request: pytest.FixtureRequest) -> Any:
+def api(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
@@ -105,12 +105,12 @@ def _content(path: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("how", ["deleted", "moved", "folder"])
-def test_a_file_that_is_gone_is_an_error_and_not_made_anew(how: str, face: type[Sync], path: Path) -> None:
+def test_a_file_that_is_gone_is_an_error_and_not_made_anew(how: str, api: type[Sync], path: Path) -> None:
     folder = path.parent / "folder"
     folder.mkdir()
     path = folder / path.name
     with SqliteSaver(path) as saver:
-        one = face(saver)
+        one = api(saver)
         config = one.put("thread", 1)
         if how == "deleted":
             path.unlink()
@@ -124,7 +124,7 @@ def test_a_file_that_is_gone_is_an_error_and_not_made_anew(how: str, face: type[
             lambda: one.numbers("thread"),
             lambda: saver.get(config),
             lambda: saver.delete_thread("thread"),
-            saver.exists,
+            saver.has_tables,
         ):
             with pytest.raises(StoreError, match=r"agents\.db' was deleted or moved away .* until it is back"):
                 call()
@@ -137,10 +137,10 @@ def test_a_file_that_is_gone_is_an_error_and_not_made_anew(how: str, face: type[
         assert set(_everything(path)) == {1, 2}
 
 
-def test_a_file_that_was_moved_away_takes_its_log_along(face: type[Sync], path: Path) -> None:
+def test_a_file_that_was_moved_away_takes_its_log_along(api: type[Sync], path: Path) -> None:
     moved = path.with_name("moved.db")
     with SqliteSaver(path) as saver:
-        one = face(saver)
+        one = api(saver)
         config = None
         for number in range(1, 6):
             config = one.put("thread", number, config)
@@ -151,10 +151,10 @@ def test_a_file_that_was_moved_away_takes_its_log_along(face: type[Sync], path: 
     assert set(_everything(moved)) == {1, 2, 3, 4, 5}
 
 
-def test_a_file_that_is_gone_before_the_answer_is_not_acknowledged(face: type[Sync], path: Path) -> None:
+def test_a_file_that_is_gone_before_the_answer_is_not_acknowledged(api: type[Sync], path: Path) -> None:
     """It is deleted while the transaction is under way: after the look before it, before its commit."""
     with SqliteSaver(path) as saver:
-        one = face(saver)
+        one = api(saver)
         config = one.put("thread", 1)
         with looking_at(path) as other, ThreadPoolExecutor(1) as pool:
             other.execute("BEGIN IMMEDIATE")
@@ -194,9 +194,9 @@ def restore(request: pytest.FixtureRequest) -> Callable[[Path, Path], None]:
     return restored
 
 
-def test_a_restored_backup_is_gone_on_with(face: type[Sync], path: Path, restore: Callable[[Path, Path], None]) -> None:
+def test_a_restored_backup_is_gone_on_with(api: type[Sync], path: Path, restore: Callable[[Path, Path], None]) -> None:
     with SqliteSaver(path) as saver:
-        one = face(saver)
+        one = api(saver)
         config = one.put("thread", 1)
         backup = _backup(path)
         later = one.put("thread", 2, config)
@@ -212,10 +212,10 @@ def test_a_restored_backup_is_gone_on_with(face: type[Sync], path: Path, restore
     assert {number: values[1] for number, values in _everything(path).items()} == {1: 1, 4: 4, 5: 5}
 
 
-def test_the_first_to_notice_may_write(face: type[Sync], path: Path, restore: Callable[[Path, Path], None]) -> None:
+def test_the_first_to_notice_may_write(api: type[Sync], path: Path, restore: Callable[[Path, Path], None]) -> None:
     """What is remembered of the old file (here what a task wrote) must not be taken for granted in the new one."""
     with SqliteSaver(path) as saver:
-        one = face(saver)
+        one = api(saver)
         config = one.put("thread", 1)
         backup = _backup(path)
         one.write(config, "after the backup")
@@ -231,11 +231,11 @@ def test_the_first_to_notice_may_write(face: type[Sync], path: Path, restore: Ca
 
 @pytest.mark.parametrize("first", ["write", "read"])
 def test_what_a_task_wrote_after_the_backup_is_not_counted_on(
-    first: str, face: type[Sync], path: Path, restore: Callable[[Path, Path], None]
+    first: str, api: type[Sync], path: Path, restore: Callable[[Path, Path], None]
 ) -> None:
     """The thread's epoch in the backup is the one that is remembered, but not all of its segments are there."""
     with SqliteSaver(path) as saver:
-        one = face(saver)
+        one = api(saver)
         config = one.put("thread", 1)
         backup = _backup(path)
         result = random.Random(0).randbytes(20_000)
@@ -346,9 +346,9 @@ def test_while_the_old_log_cannot_be_emptied_nothing_is_stored(path: Path) -> No
 
 
 @pytest.mark.parametrize("what", ["empty", "theirs", "text"])
-def test_a_file_that_is_not_ours_is_left_alone(what: str, face: type[Sync], path: Path) -> None:
+def test_a_file_that_is_not_ours_is_left_alone(what: str, api: type[Sync], path: Path) -> None:
     with SqliteSaver(path) as saver:
-        one = face(saver)
+        one = api(saver)
         config = one.put("thread", 1)
         good = _backup(path)
         stranger = path.with_name("stranger.db")
@@ -361,7 +361,7 @@ def test_a_file_that_is_not_ours_is_left_alone(what: str, face: type[Sync], path
         stranger.replace(path)
         for call in (lambda: one.put("thread", 2, config), lambda: one.numbers("thread")):
             with pytest.raises(
-                ThreadmarkError, match="damaged or is no SQLite" if what == "text" else "not Threadmark's"
+                ThreadmarkError, match="damaged or is not a SQLite" if what == "text" else "not Threadmark's"
             ):
                 call()
         assert path.read_bytes() == content
@@ -371,14 +371,14 @@ def test_a_file_that_is_not_ours_is_left_alone(what: str, face: type[Sync], path
     assert set(_everything(path)) == {1, 3}
 
 
-def test_a_link_that_is_turned_to_another_file(face: type[Sync], path: Path) -> None:
+def test_a_link_that_is_turned_to_another_file(api: type[Sync], path: Path) -> None:
     for name in ("first", "second"):
         (path.parent / name).mkdir()
         with SqliteSaver(path.parent / name / "real.db") as saver:
             saver.put(*_put(name, 1 if name == "first" else 2, None))
     path.symlink_to(path.parent / "first" / "real.db")
     with SqliteSaver(path) as saver:
-        one = face(saver)
+        one = api(saver)
         one.put("first", 3)
         turned = path.with_name("turned")
         turned.symlink_to(path.parent / "second" / "real.db")
@@ -394,7 +394,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from threadmark import StoreError
 from threadmark_sqlite import SqliteSaver
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 path, name = sys.argv[1:]
 with SqliteSaver(path, durability="normal") as saver, ThreadPoolExecutor(1) as pool:
     config, number = pool.submit(saver.put, at(name), checkpoint(), {"n": [name, 0]}, {}).result(), 0
@@ -445,9 +445,9 @@ def test_processes_that_write_all_the_time_go_on_with_a_restored_backup(path: Pa
 # Written over, truncated, robbed of its log
 
 
-def test_a_file_that_was_written_over_is_refused_and_not_mixed_with_the_old_log(face: type[Sync], path: Path) -> None:
+def test_a_file_that_was_written_over_is_refused_and_not_mixed_with_the_old_log(api: type[Sync], path: Path) -> None:
     with SqliteSaver(path) as saver:
-        one = face(saver)
+        one = api(saver)
         config = one.put("thread", 1)
         backup = _backup(path)
         for number in range(2, 30):
@@ -469,9 +469,9 @@ def test_a_file_that_was_written_over_is_refused_and_not_mixed_with_the_old_log(
     assert set(_everything(path)) == {1}
 
 
-def test_a_file_that_was_written_over_after_the_last_put_is_not_harmed_by_the_end(face: type[Sync], path: Path) -> None:
+def test_a_file_that_was_written_over_after_the_last_put_is_not_harmed_by_the_end(api: type[Sync], path: Path) -> None:
     with SqliteSaver(path) as saver:
-        one = face(saver)
+        one = api(saver)
         config = one.put("thread", 1)
         backup = _backup(path)
         for number in range(2, 30):
@@ -480,9 +480,9 @@ def test_a_file_that_was_written_over_after_the_last_put_is_not_harmed_by_the_en
     assert path.read_bytes() == backup.read_bytes()
 
 
-def test_a_file_that_was_written_over_while_its_log_was_empty_is_gone_on_with(face: type[Sync], path: Path) -> None:
+def test_a_file_that_was_written_over_while_its_log_was_empty_is_gone_on_with(api: type[Sync], path: Path) -> None:
     with SqliteSaver(path) as saver:
-        one = face(saver)
+        one = api(saver)
         config = one.put("thread", 1)
         backup = _backup(path)
         one.put("thread", 2, config)
@@ -494,9 +494,9 @@ def test_a_file_that_was_written_over_while_its_log_was_empty_is_gone_on_with(fa
     assert set(_everything(path)) == {1, 4}
 
 
-def test_a_file_that_was_truncated_is_refused(face: type[Sync], path: Path) -> None:
+def test_a_file_that_was_truncated_is_refused(api: type[Sync], path: Path) -> None:
     with SqliteSaver(path) as saver:
-        one = face(saver)
+        one = api(saver)
         config = one.put("thread", 1)
         with SqliteSaver(path) as second:  # somebody else has committed: that must not hide it
             second.put(*_put("other", 1, None))
@@ -506,9 +506,9 @@ def test_a_file_that_was_truncated_is_refused(face: type[Sync], path: Path) -> N
     assert path.stat().st_size == 0
 
 
-def test_a_log_that_others_copy_into_the_file_is_no_reason_to_stop(face: type[Sync], path: Path) -> None:
+def test_a_log_that_others_copy_into_the_file_is_no_reason_to_stop(api: type[Sync], path: Path) -> None:
     with SqliteSaver(path) as saver, looking_at(path) as other:
-        one = face(saver)
+        one = api(saver)
         config = one.put("thread", 1)
         for number in range(2, 5):
             before = path.stat().st_mtime_ns
@@ -520,10 +520,10 @@ def test_a_log_that_others_copy_into_the_file_is_no_reason_to_stop(face: type[Sy
 
 
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
-def test_a_log_that_is_gone_is_noticed_and_rescued_by_closing(how: str, face: type[Sync], path: Path) -> None:
+def test_a_log_that_is_gone_is_noticed_and_rescued_by_closing(how: str, api: type[Sync], path: Path) -> None:
     log = path.with_name(f"{path.name}-wal")
     with SqliteSaver(path) as saver:
-        one = face(saver)
+        one = api(saver)
         config = one.put("thread", 1)
         assert one.numbers("thread") == [1]
         log.unlink()

@@ -12,7 +12,7 @@ import aiosqlite
 import pytest
 
 from sqlite_file import looking_at
-from threadmark.conformance.engine import at, checkpoint
+from threadmark_conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
 
 

@@ -21,7 +21,7 @@ from threadmark.memory import MemorySaver
 from threadmark.model import (
     ChannelStats,
     Checkpoint,
-    CheckpointPlace,
+    CheckpointRef,
     CheckpointTuple,
     DeltaChannelHistory,
     Problem,
@@ -36,7 +36,7 @@ from threadmark.urls import open  # noqa: A004 - used as `threadmark.open`
 __all__ = [
     "ChannelStats",
     "Checkpoint",
-    "CheckpointPlace",
+    "CheckpointRef",
     "CheckpointTuple",
     "ClosedError",
     "ConfigError",

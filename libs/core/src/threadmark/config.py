@@ -22,7 +22,7 @@ _NOT_METADATA = {
 }
 
 
-class Place(NamedTuple):
+class ParsedConfig(NamedTuple):
     """A thread, a namespace in it, and perhaps one checkpoint."""
 
     thread_id: str
@@ -43,10 +43,10 @@ class Place(NamedTuple):
         return f"thread {self.thread_id!r}, namespace {self.ns!r}, checkpoint {self.checkpoint_id!r}"
 
 
-def place(config: Config) -> Place:
-    """The place that `config` names; a missing namespace is the root namespace."""
+def parse_config(config: Config) -> ParsedConfig:
+    """Parse a run's configuration. A missing namespace is the root namespace."""
     configurable = _configurable(config)
-    return Place(_thread_id(configurable), _namespace(configurable) or "", _checkpoint_id(configurable))
+    return ParsedConfig(_thread_id(configurable), _namespace(configurable) or "", _checkpoint_id(configurable))
 
 
 def thread_id(config: Config) -> str:

@@ -23,7 +23,7 @@ class Proof(NamedTuple):
 
 
 def proof(data: bytes, near: Proof | None = None) -> Proof:
-    """The proof of a value; pieces that are the same bytes as those of `near`, at the same place, are not hashed."""
+    """Return the digest of a value. Pieces equal to those of `near` at the same position are not hashed again."""
     pieces = []
     known = memoryview(near.data if near else b"")
     for start in range(0, len(data), PIECE):

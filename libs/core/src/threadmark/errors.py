@@ -12,41 +12,41 @@ class ThreadmarkError(Exception):
 
 
 class ConfigError(ThreadmarkError, ValueError):
-    """The caller's arguments cannot be meant: a missing thread_id, a negative limit, an unknown URL scheme."""
+    """Invalid arguments: a missing thread_id, a negative limit, an unknown URL scheme."""
 
 
-class PlacedError(ThreadmarkError):
+class LocatedError(ThreadmarkError):
     """An error about a stored or given value, which knows the way to it."""
 
-    def __init__(self, problem: str, place: str = "") -> None:
-        super().__init__(f"{place}: {problem}" if place else problem)
+    def __init__(self, problem: str, location: str = "") -> None:
+        super().__init__(f"{location}: {problem}" if location else problem)
         self.problem = problem
-        self.place = place
+        self.location = location
 
     def at(self, outer: str) -> Self:
-        """The same error with one more step in front of its place; raise it from its `origin`."""
-        return type(self)(self.problem, f"{outer} -> {self.place}" if self.place else outer)
+        """Return the same error with one more step in front of its location. Raise it from its `origin`."""
+        return type(self)(self.problem, f"{outer} -> {self.location}" if self.location else outer)
 
     @property
     def origin(self) -> BaseException:
-        """What it came from, such as an error of the user's own serializer; itself, where it came from nothing."""
+        """The error that caused this one, such as one of the user's serializer, or this error itself."""
         return self.__cause__ or self
 
 
 class located:  # noqa: N801 - reads as a statement: `with located("channel 'x'"):`
     """A block whose placed errors get one more step in front of their place."""
 
-    __slots__ = ("_place",)
+    __slots__ = ("_location",)
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, location: str) -> None:
+        self._location = location
 
     def __enter__(self) -> None:
         """Nothing to prepare."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, PlacedError):
-            raise error.at(self._place) from error.origin
+        if isinstance(error, LocatedError):
+            raise error.at(self._location) from error.origin
 
 
 def shown(value: object) -> str:
@@ -61,16 +61,16 @@ def shown(value: object) -> str:
 _LONGEST_SHOWN = 100
 
 
-class SerializationError(PlacedError):
-    """A value cannot be stored so that it comes back the same; nothing was stored."""
+class SerializationError(LocatedError):
+    """A value cannot be stored so that it comes back the same. Nothing was stored."""
 
 
-class ForbiddenTypeError(PlacedError):
-    """A value's class is not one that this saver may store or load; the message has the line that allows it."""
+class ForbiddenTypeError(LocatedError):
+    """This saver may not store or load a value's class. The message has the line of code that allows it."""
 
 
-class CorruptDataError(PlacedError):
-    """Stored bytes are not what was written; the message names thread, namespace, checkpoint and channel."""
+class CorruptDataError(LocatedError):
+    """Stored bytes are not what was written. The message names thread, namespace, checkpoint and channel."""
 
 
 class SchemaError(ThreadmarkError):
@@ -78,8 +78,8 @@ class SchemaError(ThreadmarkError):
 
 
 class StoreError(ThreadmarkError):
-    """The database failed (locked, full, unreachable); the driver's own error is the cause."""
+    """The database failed (locked, full, unreachable). The driver's own error is the cause."""
 
 
 class ClosedError(ThreadmarkError):
-    """The saver was closed, or belongs to another process; open a new one."""
+    """The saver was closed, or belongs to another process. Open a new one."""

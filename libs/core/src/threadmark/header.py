@@ -66,7 +66,7 @@ class Header(NamedTuple):
 
 
 def split_fields(checkpoint: Mapping[str, Any], encode: Callable[[Any], Encoded]) -> tuple[bytes, Encoded | None]:
-    """The `plain` and `rest` of a checkpoint's header; `encode` is the serializer."""
+    """Split a checkpoint's other fields into the `plain` and `rest` of its header. `encode` is the serializer."""
     plain = {key: value for key, value in checkpoint.items() if key in _PLAIN}
     packed = _packed(plain)
     if packed is None:  # one of them holds what only the serializer gives back: a tuple, a foreign type
@@ -94,7 +94,7 @@ def plain_fields(header: Header) -> dict[str, Any]:
 
 
 def _packed(value: Any) -> bytes | None:
-    """The encoding of what msgpack alone gives back: no tuples, no subclasses, no foreign types; else None."""
+    """Encode with msgpack alone. Returns None for tuples, subclasses and other types that msgpack does not preserve."""
     try:
         packed = _packb(value)
     except (TypeError, ValueError, OverflowError, RecursionError):

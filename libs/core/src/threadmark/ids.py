@@ -51,7 +51,7 @@ def uuid6_text(ticks: int, entropy: int) -> str:
 
 
 def packed_uuid(text: str) -> bytes | None:
-    """The 16 bytes of a UUID as it is usually written; None for any other text, also for one that only means a UUID."""
+    """Return the 16 bytes of a UUID in its canonical spelling, or None for any other text."""
     if len(text) != _UUID_LENGTH or text[8] != "-":
         return None
     try:

@@ -19,7 +19,7 @@ DEEPEST = 100
 Python's own bound counts the callers, too."""
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
-_LONGEST_PLACE = 200
+_LONGEST_LOCATION = 200
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _decode = json.JSONDecoder().raw_decode
@@ -36,7 +36,7 @@ def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
 
 
 def to_json(metadata: Mapping[str, Any]) -> str:
-    """Compact JSON text from which `from_json` gives equal metadata; a SerializationError where there is none."""
+    """Convert metadata to JSON that `from_json` reads back equal. Raises SerializationError if that is impossible."""
     plain = _plain(dict(metadata), "metadata")
     try:
         # Surrogates stand as they are (`text.to_column` is for those): two of them that JSON escapes are one letter.
@@ -62,7 +62,7 @@ def matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def checked_filter(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A filter that can be compared with stored JSON; a ConfigError names the key that cannot."""
+    """Check that a filter can be compared with stored JSON. Raises ConfigError that names the key that cannot."""
     if wanted is None:
         return {}
     if not isinstance(wanted, MAPPING):
@@ -70,7 +70,7 @@ def checked_filter(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = _plain({as_text(key, "a filter's key"): wanted[key] for key in wanted}, "filter")
     except SerializationError as error:
-        raise ConfigError(f"{error.place}: {error.problem}; compare with a JSON value") from error
+        raise ConfigError(f"{error.location}: {error.problem}; compare with a JSON value") from error
     return plain
 
 
@@ -86,29 +86,29 @@ def certain_fragments(wanted: Mapping[str, Any]) -> list[str]:
     return [fragment for fragment in spelled if fragment.isascii()]
 
 
-def _plain(value: Any, place: str, levels: int = DEEPEST) -> Any:
-    """The same value, of exactly the types that JSON gives back; tuples become lists, as LangGraph's savers do."""
+def _plain(value: Any, location: str, levels: int = DEEPEST) -> Any:
+    """Return the value with exactly the types that JSON gives back. Tuples become lists, as in LangGraph's savers."""
     kind = type(value)
     if kind in _SCALARS:
         return value
     if levels == 0:
         raise SerializationError(
-            f"it is nested deeper than {DEEPEST} levels, or contains itself", place[:_LONGEST_PLACE]
+            f"it is nested deeper than {DEEPEST} levels, or contains itself", location[:_LONGEST_LOCATION]
         )
     if kind is dict:
         for key in value:
             if type(key) is not str:
-                raise SerializationError(f"the key {shown(key)} is not a string; metadata is JSON", place)
+                raise SerializationError(f"the key {shown(key)} is not a string; metadata is JSON", location)
         return {
-            key: item if type(item) in _SCALARS else _plain(item, f"{place}[{key!r}]", levels - 1)
+            key: item if type(item) in _SCALARS else _plain(item, f"{location}[{key!r}]", levels - 1)
             for key, item in value.items()
         }
     if kind in (list, tuple):
-        return [_plain(item, f"{place}[{index}]", levels - 1) for index, item in enumerate(value)]
+        return [_plain(item, f"{location}[{index}]", levels - 1) for index, item in enumerate(value)]
     raise SerializationError(
         f"a {kind.__name__} is not a JSON value; metadata is JSON, so that it can be searched. "
         "Keep it in a channel, or convert it to a string or a number",
-        place,
+        location,
     )
 
 

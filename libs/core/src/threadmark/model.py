@@ -9,7 +9,7 @@ MAPPING = (dict, Mapping)
 """For `isinstance`: dictionaries come first, because to ask the abstract class takes six times as long."""
 
 Config = Mapping[str, Any]
-"""A run's configuration; what a saver reads stands under `configurable` and `metadata`."""
+"""A run's configuration. A saver reads its `configurable` and `metadata`."""
 
 ChannelVersions = Mapping[str, Version]
 Metadata = dict[str, Any]
@@ -39,7 +39,7 @@ class CheckpointTuple(NamedTuple):
     pending_writes: list[PendingWrite] | None = None
 
 
-class CheckpointPlace(NamedTuple):
+class CheckpointRef(NamedTuple):
     """Where a checkpoint stands, without its state."""
 
     thread_id: str
@@ -79,7 +79,7 @@ class Problem(NamedTuple):
     """
 
     kind: str
-    place: str
+    location: str
     problem: str
 
 
@@ -97,7 +97,7 @@ class ChannelStats(NamedTuple):
 
     values: int
     bytes_stored: int
-    """The segments that its values are made of; what it shares with other channels counts for each of them."""
+    """The segments that its values consist of. Segments shared with other channels count for each of them."""
     bytes_whole: int
 
     def plus(self, other: "ChannelStats") -> "ChannelStats":
@@ -123,4 +123,4 @@ class Stats(NamedTuple):
 
 
 SPECIAL_WRITES = {"__error__": -1, "__scheduled__": -2, "__interrupt__": -3, "__resume__": -4}
-"""Channels of which a task has at most one write, the newest; their place in a task's writes is fixed and negative."""
+"""Channels to which a task has one write at most, the newest, each with a fixed negative index."""

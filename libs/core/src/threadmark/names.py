@@ -17,7 +17,7 @@ MOST_BYTES = 6
 
 
 def as_text(name: object, what: str) -> str:
-    """A name as plain text; ConfigError where it is no text."""
+    """Return a name as a plain `str`. Raises ConfigError if it is not a string."""
     if type(name) is str:
         return name
     if isinstance(name, str):

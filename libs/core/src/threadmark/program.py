@@ -6,7 +6,7 @@ transaction: it commits when the program returns and rolls back when it raises.
 
 An *operation* is a generator that yields transactions and is sent their results. Between two of its transactions
 it may compute for as long as it likes: no lock and no connection is held then. Every method of a saver is one
-operation. `run` and `arun` play it for the two faces; no operation knows which of them it serves.
+operation. `run` and `arun` play it for the two APIs; no operation knows which of them it serves.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -20,27 +20,27 @@ Rows = list[Row]
 
 
 class Query(NamedTuple):
-    """One statement; its rows are sent back (none for a statement that returns none)."""
+    """One statement. Its rows are sent back, an empty list if it returns none."""
 
     sql: str
     params: Sequence[Any] = ()
-    sole: bool = False
-    """Whether the program most likely ends with it.
+    likely_last: bool = False
+    """Whether the program most likely ends with this statement.
 
     A driver may then run it as a transaction of its own, and start the program anew in a whole transaction should
-    it go on; so a sole statement changes nothing unless the program ends with it. Elsewhere it is like any other.
+    it go on; so such a statement changes nothing unless the program ends with it. Elsewhere it is like any other.
     """
 
 
 class Many(NamedTuple):
-    """One statement for each item of `params`; an empty list is sent back."""
+    """One statement, executed for each item of `params`. An empty list is sent back."""
 
     sql: str
     params: Sequence[Sequence[Any]]
 
 
 class Call(NamedTuple):
-    """A function of the memory backend's tables; what it returns is sent back."""
+    """A function that is called with the memory backend's tables. Its result is sent back."""
 
     function: Callable[[Any], Any]
 
@@ -54,17 +54,17 @@ class Transaction(NamedTuple):
 
     program: Callable[[], Program[Any]]
     writes: bool
-    frees: bool = False
-    """Whether it may remove so much that the driver should give space back."""
-    makes: bool = True
-    """Whether a database that has no tables yet, or no file, gets them first; otherwise the result there is None."""
+    reclaims_space: bool = False
+    """Whether it may delete so much that the driver should reclaim disk space afterwards."""
+    creates_tables: bool = True
+    """Whether to create missing tables (and a missing file) first. If not, the result without tables is None."""
 
 
 Operation = Generator[Transaction, Any, T]
 
 
 class Driver(Protocol):
-    """What runs transactions on a real database, for both faces."""
+    """What runs transactions on a real database, for both APIs."""
 
     def run(self, transaction: Transaction) -> Any:
         """Run the program in one transaction and return its result."""
@@ -73,7 +73,7 @@ class Driver(Protocol):
         """Like `run`, for asyncio."""
 
     def close(self) -> None:
-        """Give back what the driver holds; further calls raise ClosedError."""
+        """Close all connections. Further calls raise ClosedError."""
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
@@ -90,7 +90,7 @@ async def arun(driver: Driver, operation: Operation[T]) -> T:
 
 
 def play(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Any]) -> T:
-    """Answer what a program or an operation yields until it returns; an error of an answer is thrown into it."""
+    """Answer everything that a generator yields until it returns. Errors of `answer` are thrown into it."""
     try:
         asked = next(generator)
         while True:

@@ -140,10 +140,10 @@ class SealedStore(Store):
         count = 0
         outlines = yield from self._store.page(Scope(thread_id), None, _EVERYTHING)
         writes = yield from self._store.writes(thread_id, None)
-        for keys in _batches(sorted({(outline.ns, outline.id) for outline in outlines} | {row[:2] for row in writes})):
+        for keys in _batches(sorted({outline.key for outline in outlines} | {row[:2] for row in writes})):
             rows = yield from self._store.rows(thread_id, keys)
             stale_places = self._stale_places(rows, [row for row in writes if row[:2] in keys])
-            some_rows = [row for row in rows if (row.outline.ns, row.outline.id) in stale_places]
+            some_rows = [row for row in rows if row.outline.key in stale_places]
             some_writes = [row for row in writes if row[:2] in stale_places]
             opened_rows = [self._strictly_opened(row) for row in some_rows]
             opened_writes = [self._strictly_opened_write(thread_id, row) for row in some_writes]
@@ -155,7 +155,7 @@ class SealedStore(Store):
 
     def _stale_places(self, rows: Sequence[CheckpointRow], writes: Sequence[WriteRow]) -> set[Key]:
         """The checkpoints of which a row was sealed with another key: they are replaced with all their writes."""
-        stale = {(row.outline.ns, row.outline.id) for row in rows if not self._keyring.is_current(row.header)}
+        stale = {row.outline.key for row in rows if not self._keyring.is_current(row.header)}
         return stale | {row[:2] for row in writes if not self._keyring.is_current(row.value)}
 
     def _strictly_opened(self, row: CheckpointRow) -> CheckpointRow:
@@ -220,7 +220,7 @@ class SealedStore(Store):
         return {key: self._open(data, _where("segment", thread_id, key)) for key, data in sealed.items()}
 
     def _open(self, sealed: bytes, where: bytes) -> bytes:
-        """The body; of one that does not open nothing, which no check passes: the reader then names the place."""
+        """Decrypt a body. Returns b"" if that fails; no check accepts that, so the reader reports where it is."""
         try:
             return self._keyring.open(sealed, where)
         except CorruptDataError:

@@ -58,13 +58,13 @@ class Keyring:
         return f"Keyring({sorted(self._ciphers)}, newest={self._newest!r})"
 
     def seal(self, plain: bytes, where: bytes) -> bytes:
-        """The row to store in place of `plain`; it opens at the same place only."""
+        """Encrypt `plain`. The result can be decrypted only at the same location."""
         nonce = os.urandom(_NONCE_LENGTH)
         sealed = self._ciphers[self._newest].encrypt(nonce, plain, _bound(self._header, where))
         return self._header + nonce + sealed
 
     def open(self, sealed: bytes, where: bytes) -> bytes:
-        """What was sealed at this place; `CorruptDataError` if this is not it, whatever the reason."""
+        """Decrypt what was encrypted for this location. Raises CorruptDataError if it does not decrypt."""
         name, header = _key_of(sealed)
         cipher = self._ciphers.get(name)
         if cipher is None:

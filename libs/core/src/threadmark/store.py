@@ -39,6 +39,16 @@ class Outline(NamedTuple):
     metadata: str
     """JSON text."""
 
+    @property
+    def key(self) -> Key:
+        """What names it in its thread."""
+        return self.ns, self.id
+
+    @property
+    def order(self) -> tuple[str, str, str]:
+        """What listings are sorted by, descending."""
+        return self.rank, self.thread_id, self.ns
+
 
 class CheckpointRow(NamedTuple):
     """A checkpoint as it is stored."""
@@ -72,7 +82,7 @@ class Found(NamedTuple):
     writes: Sequence[WriteRow]
     segments: Mapping[bytes, bytes]
     newest: str | None = None
-    """The greatest rank of the namespace as it is recorded beside the rows; None where the newest was not asked for."""
+    """The greatest rank that is recorded for the namespace, or None if a specific checkpoint was asked for."""
 
 
 class Head(NamedTuple):
@@ -95,7 +105,7 @@ class Scope(NamedTuple):
     ns: str | None = None
     checkpoint_id: str | None = None
     before: str | None = None
-    """A rank; only smaller ones are wanted."""
+    """Only checkpoints with a smaller rank are wanted."""
     fragments: Sequence[str] = ()
 
 
@@ -104,15 +114,15 @@ class Change(NamedTuple):
 
     thread_id: str
     epoch: int | None
-    """The epoch in which the segments were there that the rows mention and `segments` lacks; None if it lacks none."""
+    """The epoch in which the rows' other segments (those not in `segments`) existed, or None if there are no others."""
     now: int
     segments: Mapping[bytes, bytes]
     checkpoints: Sequence[CheckpointRow]
     writes: Sequence[WriteRow]
     continues: str | None
-    """The checkpoint that the rows belong to or follow; if it went with a deleted thread, they come too late."""
+    """The checkpoint that the rows belong to or follow. If it was deleted with its thread, the rows are refused."""
     needs: Sequence[bytes] = ()
-    """The segments that reading the one checkpoint takes; a backend may keep them at hand and fetch all at once."""
+    """The segments needed to read the one checkpoint. A backend may record them in order to fetch them all at once."""
 
 
 class Added(NamedTuple):
@@ -121,9 +131,9 @@ class Added(NamedTuple):
     epoch: int
     """The thread's epoch afterwards. Where it was not the one the change counted on, nothing was added."""
     too_late: bool = False
-    """The thread was deleted, with the checkpoint that the change continues; nothing was added."""
+    """The thread was deleted together with the checkpoint that the change continues. Nothing was added."""
     exists: bool = False
-    """A checkpoint of the change is there already; `replace` is for that."""
+    """A checkpoint of the change exists already. Nothing was added; use `replace`."""
     replaced: bool = False
     """A checkpoint took the place of one with another header, and the epoch ended: nobody may count on the old one."""
     replaced_writes: Sequence[WriteRow] = ()
@@ -134,16 +144,16 @@ class Store(Protocol):
     """The operations of a backend."""
 
     def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
-        """The checkpoint with this id, or the one with the greatest rank; None where nothing is there or recorded."""
+        """Return the checkpoint with this id, or the newest one. Returns None if there is none and none is recorded."""
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
-        """The stored bytes of these segments; a missing one is left out."""
+        """Return the stored bytes of these segments. Missing ones are left out."""
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         """The next checkpoints of the scope, by descending (rank, thread_id, ns)."""
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
-        """These checkpoints, in any order; a missing one is left out."""
+        """Return these checkpoints in any order. Missing ones are left out."""
 
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
         """The writes of these checkpoints (of the whole thread for None), in any order."""
@@ -177,10 +187,10 @@ class Store(Protocol):
         """
 
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
-        """What is recorded of the namespace (None: of all); a namespace without checkpoints has no head."""
+        """Return the heads of a namespace, or of all (None). A namespace without checkpoints has no head."""
 
     def counted_heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
-        """The same, counted from the checkpoints that are there."""
+        """Return the same, computed from the checkpoints that exist."""
 
     def damage(self) -> Program[list[tuple[str, str]]]:
         """What is damaged and belongs to no thread, as (place, problem): lost rows, the database's own structures."""
@@ -189,7 +199,7 @@ class Store(Protocol):
         """The stored size of every segment of the thread."""
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
-        """Remove checkpoints with their writes, and segments; the new epoch."""
+        """Remove checkpoints with their writes, and segments. Returns the new epoch."""
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
         """Remove everything of a thread, and remember for a while up to which checkpoint it was deleted."""

@@ -18,7 +18,7 @@ EXPANSION_BYTES = 512 * 1024
 """What reading a checkpoint may make of stored bytes beyond what a saver ever stores so, unless told otherwise."""
 
 LONGEST_TAG = 255
-"""Bytes of a serializer's tag; its length stands in one byte."""
+"""The longest tag of a serializer, in bytes: its length is stored in one byte."""
 
 
 class Encoded(NamedTuple):
@@ -49,7 +49,7 @@ class Allowance:
         self._left = self._most
 
     def take(self, excess: int) -> None:
-        """Count so many bytes, if any; CorruptDataError where they are too many, before they are made."""
+        """Count bytes before they are allocated. Raises CorruptDataError if they are more than allowed."""
         if excess <= 0:
             return
         self._left -= excess
@@ -67,7 +67,7 @@ class Stored(NamedTuple):
     packed: bytes
     """The manifest, or of a literal the value itself."""
     digest: bytes
-    """The value's; empty for a literal, which its row's check proves."""
+    """The digest of the value. Empty for a literal, which is covered by the check of its row."""
 
     def segment_keys(self) -> tuple[bytes, ...]:
         """The segments that hold the value's bytes."""
@@ -80,7 +80,7 @@ class Stored(NamedTuple):
         return layout(self.packed).length
 
     def data(self, segments: Mapping[bytes, bytes], allowance: Allowance | None = None) -> bytes:
-        """The value's bytes from its segments as they are stored, proven; CorruptDataError where they are damaged."""
+        """Join and verify the value's bytes from its stored segments. Raises CorruptDataError if they are damaged."""
         return self.proof(segments, {}, allowance=allowance).data if self.digest else self.packed
 
     def proof(
@@ -125,7 +125,7 @@ class Stored(NamedTuple):
 
     @classmethod
     def from_bytes(cls, body: bytes) -> "Stored":
-        """The stored form that a row holds; CorruptDataError where it is none."""
+        """Parse the stored form that a row holds. Raises CorruptDataError if it is none."""
         try:
             if body[0] == 0:
                 start = 2 + body[1]

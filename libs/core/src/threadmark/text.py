@@ -20,7 +20,7 @@ def to_column(text: str) -> str:
 
 
 def from_column(column: str) -> str:
-    """The string that `to_column` was given; of a damaged column some other string, which no row's check will pass."""
+    """Return the string that `to_column` was given. A damaged column gives another one, which no check accepts."""
     if _LOW not in column and _HIGH not in column:
         return column
     text: list[str] = []

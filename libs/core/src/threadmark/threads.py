@@ -26,7 +26,7 @@ def may_be_interrupted() -> bool:
 
 
 class Answer:
-    """What becomes of work that another thread does; one thread waits for it, and may stop waiting at any moment."""
+    """The result of work that another thread does. One thread waits for it, and may stop waiting at any time."""
 
     __slots__ = ("_done", "_error", "_result", "_woken")
 
@@ -46,7 +46,7 @@ class Answer:
         return False
 
     def set_result(self, result: Any) -> None:
-        """Tell the waiting thread; once."""
+        """Wake the waiting thread with a result. May be called once."""
         self._result = result
         self._done = True
         self._woken.release()
@@ -63,7 +63,7 @@ class Answer:
         return self._done
 
     def result(self) -> Any:
-        """What the work returned, once it is done; what it raised is raised. To be asked once."""
+        """Wait for the work and return its result, or raise its error. May be called once."""
         self.wait()
         error, self._error = self._error, None  # its traceback will lead here
         if error is not None:
@@ -90,7 +90,7 @@ def outcome_of(work: Callable[[], Any]) -> Any:
 
 
 def settle(waiting: Waiting, outcome: Any) -> None:
-    """Let whoever waits have the outcome, on its own thread; nobody may wait any more."""
+    """Set the outcome, in the thread that waits for it. Does nothing if nobody waits any more."""
     if waiting.done():
         return
     if isinstance(outcome, Failed):
@@ -131,7 +131,7 @@ def _end_task(answer: Answer, task: asyncio.Task[Any]) -> None:
 
 
 async def in_spite_of_cancelling(work: Awaitable[Any]) -> Any:
-    """What the work returns; whoever is cancelled or interrupted meanwhile waits for it all the same."""
+    """Wait for the work even if the caller is cancelled or interrupted meanwhile. Returns its result."""
     doing = asyncio.ensure_future(work)
     struck: BaseException | None = None
     while not doing.done():
@@ -179,7 +179,7 @@ class Workers:
         return future
 
     def end(self) -> None:
-        """Refuse more; the threads end when they have done what was given."""
+        """Accept no more work. The threads end when they have finished what they were given."""
         self._crew.end()
 
     def close(self) -> None:

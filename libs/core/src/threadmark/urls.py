@@ -33,5 +33,5 @@ def open(url: str, **options: Any) -> Saver:  # noqa: A001 - read as `threadmark
         )
     saver = known[scheme].load()(url, **options)
     if not isinstance(saver, Saver):
-        raise ConfigError(f"the backend for {scheme!r} made a {type(saver).__name__}, which is no threadmark.Saver")
+        raise ConfigError(f"the backend for {scheme!r} returned a {type(saver).__name__}, not a threadmark.Saver")
     return saver

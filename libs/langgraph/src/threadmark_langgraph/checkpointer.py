@@ -25,7 +25,7 @@ from threadmark_langgraph.shapes import (
     engine_config,
     engine_tuple,
     following_version,
-    place_only,
+    identity_only,
     saver_checkpoint,
     stored_metadata,
     stored_writes,
@@ -40,7 +40,7 @@ def wrap(saver: Saver) -> "Checkpointer":
 class Checkpointer(BaseCheckpointSaver[Any]):
     """A LangGraph checkpointer that keeps everything in a Threadmark saver.
 
-    Both faces work, on whatever threads and event loops the saver serves. Closing it closes the saver.
+    Both APIs work, on whatever threads and event loops the saver serves. Closing it closes the saver.
     """
 
     def __init__(self, saver: Saver, *, serde: SerializerProtocol | None = None) -> None:
@@ -68,14 +68,14 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         return self._saver.config_specs
 
     def get_next_version(self, current: Any, channel: None = None) -> Any:
-        """The version after `current`, of the same kind; LangGraph's strings for a new thread."""
+        """Return the version after `current`, of the same type. A new thread gets LangGraph's strings."""
         if current is None:
             return FIRST_VERSION
         following = following_version(current) if isinstance(current, str) else None
         return following or self._saver.get_next_version(current, channel)
 
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> BaseCheckpointSaver[Any]:
-        """A clone that may also load these classes; it shares connections and caches with this one."""
+        """Return a checkpointer that may also load these classes. It shares connections and caches with this one."""
         serde = extended(self.serde, extra_allowlist)
         if serde is None:
             return super().with_allowlist(extra_allowlist)
@@ -126,9 +126,9 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Store a checkpoint as the child of the one that `config` names; the configuration that names it."""
-        place, merged = place_only(config), stored_metadata(config, metadata)
-        stored = self._saver.put(place, saver_checkpoint(checkpoint), merged, new_versions)
+        """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
+        location, merged = identity_only(config), stored_metadata(config, metadata)
+        stored = self._saver.put(location, saver_checkpoint(checkpoint), merged, new_versions)
         return engine_config(stored)
 
     async def aput(
@@ -139,8 +139,8 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Like `put`, for asyncio."""
-        place, merged = place_only(config), stored_metadata(config, metadata)
-        put = self._saver.aput(place, saver_checkpoint(checkpoint), merged, new_versions)
+        location, merged = identity_only(config), stored_metadata(config, metadata)
+        put = self._saver.aput(location, saver_checkpoint(checkpoint), merged, new_versions)
         return engine_config(await put)
 
     def put_writes(

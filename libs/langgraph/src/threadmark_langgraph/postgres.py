@@ -1,4 +1,4 @@
-"""The Postgres savers under LangGraph's names; they need the package threadmark-postgres."""
+"""The Postgres savers under LangGraph's names. They need the package threadmark-postgres."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager

@@ -30,7 +30,7 @@ class InMemorySaver(Checkpointer):
     """Keeps everything in this process. It stores encoded bytes as the databases do, and answers alike.
 
     Its asyncio methods ask the blocking ones, which wait for nothing, as LangGraph's do: a subclass that overrides
-    `put` is asked by both faces.
+    `put` is asked by both APIs.
     """
 
     def __init__(self, *, serde: SerializerProtocol | None = None) -> None:
@@ -121,7 +121,7 @@ class SqliteSaver(Checkpointer):
 
 
 class AsyncSqliteSaver(Checkpointer):
-    """`SqliteSaver` under LangGraph's asyncio name; `conn` may also be an aiosqlite connection."""
+    """`SqliteSaver` under LangGraph's asyncio name. `conn` may also be an aiosqlite connection."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from langgraph.checkpoint.serde.types import ERROR
 
 from threadmark import Checkpoint as StoredCheckpoint
 from threadmark import CheckpointTuple as StoredTuple
-from threadmark.config import place
+from threadmark.config import parse_config
 from threadmark.metadata import merged as merged_by_saver
 from threadmark.saver.arguments import given_writes
 
@@ -82,9 +82,9 @@ def _shown(error: BaseException) -> str:
         return f"<{type(error).__qualname__}, whose repr raised {type(failure).__qualname__}>"
 
 
-def place_only(config: RunnableConfig) -> dict[str, Any]:
+def identity_only(config: RunnableConfig) -> dict[str, Any]:
     """The configuration without what has already been merged into metadata."""
-    return place(config).config()
+    return parse_config(config).config()
 
 
 def saver_checkpoint(checkpoint: Checkpoint) -> StoredCheckpoint:

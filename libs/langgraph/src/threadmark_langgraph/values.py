@@ -39,7 +39,7 @@ _TYPES = ("Command", "Interrupt", "Overwrite", "PregelTask", "StateSnapshot", "S
 
 
 def register_values(registry: Registry = DEFAULT) -> None:
-    """Make LangGraph's and LangChain's values known; doing it again changes nothing."""
+    """Register LangGraph's and LangChain's values. May be called again."""
     known = [getattr(types, name) for name in _TYPES if hasattr(types, name)]
     for cls in (*_MESSAGES, Document, GraphInterrupt, _DeltaSnapshot, *known):
         registry.register(cls)

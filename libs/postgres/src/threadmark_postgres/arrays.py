@@ -33,11 +33,11 @@ class Numbers(list[int | None]):
     """A parameter of type bigint[]."""
 
 
-class Places(Numbers):
+class ChangeNumbers(Numbers):
     """To which change of a statement the items of the other arrays belong, counted from 1."""
 
 
-class Portion(tuple[Texts | Blobs | Numbers, ...]):
+class BatchParams(tuple[Texts | Blobs | Numbers, ...]):
     """The parameters of a statement that adds: those of one change, or several joined to be added together."""
 
     __slots__ = ()
@@ -53,12 +53,12 @@ class Portion(tuple[Texts | Blobs | Numbers, ...]):
         return sum(len(item) for array in self if not isinstance(array, Numbers) for item in array if item is not None)
 
     @classmethod
-    def joined(cls, portions: Sequence[Self]) -> Self:
-        """The changes of all portions, each of which holds one."""
-        return cls(_joined(arrays) for arrays in zip(*portions, strict=True))
+    def joined(cls, batch_params: Sequence[Self]) -> Self:
+        """The changes of all parameters, each of which holds one."""
+        return cls(_joined(arrays) for arrays in zip(*batch_params, strict=True))
 
 
-def teach(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+def register_dumpers(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
     """Let a connection accept the arrays of this module."""
     for kind, dumper in _DUMPERS:
         connection.adapters.register_dumper(kind, dumper)
@@ -66,8 +66,8 @@ def teach(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) ->
 
 def _joined(arrays: Sequence[Any]) -> Any:
     kind = type(arrays[0])
-    if kind is Places:
-        return Places(place for place, array in enumerate(arrays, 1) for _ in array)
+    if kind is ChangeNumbers:
+        return ChangeNumbers(number for number, array in enumerate(arrays, 1) for _ in array)
     return kind(chain.from_iterable(arrays))
 
 
@@ -106,4 +106,4 @@ class _NumbersDumper(_ArrayDumper):
         return [_NULL if item is None else _NUMBER.pack(8, item) for item in obj]
 
 
-_DUMPERS = ((Texts, _TextsDumper), (Blobs, _BlobsDumper), (Numbers, _NumbersDumper), (Places, _NumbersDumper))
+_DUMPERS = ((Texts, _TextsDumper), (Blobs, _BlobsDumper), (Numbers, _NumbersDumper), (ChangeNumbers, _NumbersDumper))

@@ -12,7 +12,7 @@ from typing import Any
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.store import Change, CheckpointRow, Outline, WriteRow
 from threadmark.text import from_column, to_column
-from threadmark_postgres.arrays import Blobs, Numbers, Places, Texts
+from threadmark_postgres.arrays import Blobs, ChangeNumbers, Numbers, Texts
 
 Columns = tuple[Texts | Blobs | Numbers, ...]
 
@@ -60,10 +60,10 @@ def checkpoint_row(thread_id: str, columns: Sequence[Any]) -> CheckpointRow:
 
 
 def checkpoint_columns(rows: Sequence[CheckpointRow], needs: Sequence[bytes]) -> Columns:
-    """The rows as arrays, one for each column of `sql.ADD_CHECKPOINTS`; `needs` are the segments of the only one."""
+    """Return one array for each column of `sql.ADD_CHECKPOINTS`. `needs` are the segments of a single row."""
     outlines = [row.outline for row in rows]
     return (
-        Places([1] * len(rows)),
+        ChangeNumbers([1] * len(rows)),
         Texts(to_column(outline.ns) for outline in outlines),
         Texts(None if outline.id == outline.rank else to_column(outline.id) for outline in outlines),
         Texts(to_column(outline.rank) for outline in outlines),
@@ -95,7 +95,7 @@ def write_row(columns: Sequence[Any]) -> WriteRow:
 def write_columns(rows: Sequence[WriteRow]) -> Columns:
     """The rows as arrays, one for each column of `sql.ADD_WRITES`."""
     return (
-        Places([1] * len(rows)),
+        ChangeNumbers([1] * len(rows)),
         Texts(to_column(row.ns) for row in rows),
         Texts(to_column(row.checkpoint_id) for row in rows),
         Blobs(id_column(row.task_id) for row in rows),
@@ -114,7 +114,7 @@ def change_columns(change: Change) -> Columns:
         Numbers([change.epoch]),
         Numbers([change.now]),
         Texts([None if change.continues is None else to_column(change.continues)]),
-        Places([1] * len(change.segments)),
+        ChangeNumbers([1] * len(change.segments)),
         Blobs(change.segments.keys()),
         Blobs(change.segments.values()),
     )

@@ -22,7 +22,7 @@ class Table(NamedTuple):
     name: str
     columns: str
     free: int = 100
-    """How full a page is filled; the rest is for new versions of its rows."""
+    """The fill factor of a page. The rest is for new versions of its rows."""
 
 
 class Migration(NamedTuple):
@@ -175,7 +175,7 @@ def ddl(schema: str | None = None, *, partitions: int | None = None, since: int 
 
 
 def format_of(schema: str | None) -> Program[int]:
-    """The database's format, 0 where there are no tables; SchemaError where it is of a later release."""
+    """Return the database's format, 0 if there are no tables. Raises SchemaError if it is of a later release."""
     last = yield from _last(schema)
     if last > CURRENT:
         raise SchemaError(
@@ -185,7 +185,7 @@ def format_of(schema: str | None) -> Program[int]:
 
 
 def migrate(schema: str | None, partitions: int | None) -> Program[None]:
-    """Bring the database to the current format; run it in a writing transaction."""
+    """Bring the database to the current format. Run it in a write transaction."""
     yield Query(sql.LOCK_SETUP)
     last = yield from format_of(schema)
     if last == 0:

@@ -92,25 +92,23 @@ def _driver(database: Any, settings: Settings) -> PostgresDriver:
             conninfo_to_dict(database)
         except psycopg.ProgrammingError as error:
             raise ConfigError(
-                f"this is no Postgres connection string ({error}): write 'postgresql://user@host:5432/database'"
+                f"this is not a Postgres connection string ({error}): write 'postgresql://user@host:5432/database'"
             ) from error
         return PostgresDriver(settings._replace(conninfo=database))
     if isinstance(database, psycopg.Connection):
-        return PostgresDriver(settings, given=blocking.Given(_Exclusive(database).hold))
+        return PostgresDriver(settings, given=blocking.BorrowedConnection(_Exclusive(database).hold))
     if isinstance(database, psycopg.AsyncConnection):
-        return PostgresDriver(settings, given_async=aio.Given(_AsyncExclusive(database).hold))
+        return PostgresDriver(settings, given_async=aio.BorrowedConnection(_AsyncExclusive(database).hold))
     return _driver_of_pool(database, settings)
 
 
 def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
     kinds = _pool_classes()
     if isinstance(pool, kinds[:1]):
-        return PostgresDriver(settings, given=blocking.Given(pool.connection, pool.check))
+        return PostgresDriver(settings, given=blocking.BorrowedConnection(pool.connection, pool.check))
     if isinstance(pool, kinds[1:]):
-        return PostgresDriver(settings, given_async=aio.Given(pool.connection, pool.check))
-    raise ConfigError(
-        f"a {type(pool).__name__} is no Postgres database: give a URL, a psycopg connection or a psycopg_pool pool"
-    )
+        return PostgresDriver(settings, given_async=aio.BorrowedConnection(pool.connection, pool.check))
+    raise ConfigError(f"expected a URL, a psycopg connection or a psycopg_pool pool, got {type(pool).__name__}")
 
 
 def _pool_classes() -> tuple[type[Any], ...]:

@@ -13,7 +13,7 @@ _LONGEST_NAME = 63
 
 @lru_cache(maxsize=512)
 def in_schema(statement: str, schema: str | None) -> str:
-    """The statement with its tables in this schema; None leaves it to the connection's search path."""
+    """Return the statement with its tables in this schema. None leaves that to the connection's search path."""
     prefix = "threadmark_" if schema is None else f"{quoted(schema)}.threadmark_"
     return _TABLE.sub(lambda _: prefix, statement)
 

@@ -22,7 +22,7 @@ from threadmark.store import (
 )
 from threadmark.text import from_column, to_column
 from threadmark_postgres import sql
-from threadmark_postgres.arrays import Portion
+from threadmark_postgres.arrays import BatchParams
 from threadmark_postgres.columns import (
     change_columns,
     checkpoint_columns,
@@ -49,12 +49,12 @@ class PostgresStore(Store):
         self._schema = schema
 
     def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
-        """One statement; for the newest checkpoint it brings every segment along."""
-        place = (to_column(thread_id), to_column(ns))
+        """One statement, which includes every segment of the newest checkpoint."""
+        namespace = (to_column(thread_id), to_column(ns))
         if checkpoint_id is None:
-            rows = yield self._query(sql.FIND_NEWEST, *place, sole=True)
+            rows = yield self._query(sql.FIND_NEWEST, *namespace, likely_last=True)
         else:
-            rows = yield self._query(sql.FIND, *place, to_column(checkpoint_id))
+            rows = yield self._query(sql.FIND, *namespace, to_column(checkpoint_id))
         found = newest = None
         writes: list[WriteRow] = []
         segments: dict[bytes, bytes] = {}
@@ -72,7 +72,7 @@ class PostgresStore(Store):
         if found is None:
             return None if newest is None else Found(0, None, (), {}, newest)
         epoch, created_at, rank, own_id, parent, metadata, header, check, _ = found
-        row = checkpoint_row(thread_id, (place[1], own_id, rank, parent, created_at, metadata, header, check))
+        row = checkpoint_row(thread_id, (namespace[1], own_id, rank, parent, created_at, metadata, header, check))
         writes = [write._replace(checkpoint_id=row.outline.id) for write in writes]
         return Found(epoch, row, writes, segments, newest)
 
@@ -86,10 +86,10 @@ class PostgresStore(Store):
         clauses: list[str] = [sql.PAGE_OF_ALL]
         params: list[Any] = [limit]
         for clause, values in _clauses(scope, after):
-            places = range(len(params) + 1, len(params) + 1 + len(values))
-            clauses.append(clause.format(*places))
+            numbers = range(len(params) + 1, len(params) + 1 + len(values))
+            clauses.append(clause.format(*numbers))
             params += values
-        rows = yield self._query(sql.PAGE.format(clauses=" AND ".join(clauses)), *params, sole=True)
+        rows = yield self._query(sql.PAGE.format(clauses=" AND ".join(clauses)), *params, likely_last=True)
         return [outline(from_column(thread_id), columns) for thread_id, *columns in rows]
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
@@ -107,11 +107,11 @@ class PostgresStore(Store):
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         """One recursive statement."""
-        place = (to_column(thread_id), to_column(ns), limit)
+        start = (to_column(thread_id), to_column(ns), limit)
         if checkpoint_id is None:
-            rows = yield self._query(sql.CHAIN_FROM_NEWEST, *place)
+            rows = yield self._query(sql.CHAIN_FROM_NEWEST, *start)
         else:
-            rows = yield self._query(sql.CHAIN, *place, to_column(checkpoint_id))
+            rows = yield self._query(sql.CHAIN, *start, to_column(checkpoint_id))
         return [checkpoint_row(thread_id, columns) for columns in rows]
 
     def epoch(self, thread_id: str) -> Program[int | None]:
@@ -125,7 +125,7 @@ class PostgresStore(Store):
         return next((epoch for epoch, live in rows if live), None)
 
     def add(self, change: Change) -> Program[Added]:
-        """One statement; more only where a deleted thread begins anew, or somebody else was quicker."""
+        """One statement. More only if a deleted thread begins again, or another writer was faster."""
         waits = chain([sql.AWAIT_REMOVAL], repeat(sql.AWAIT_REVIVAL))
         for _ in range(_ATTEMPTS):
             added = yield from self._add_once(change, waits)
@@ -143,12 +143,12 @@ class PostgresStore(Store):
         if change.epoch not in (None, epoch):
             return Added(epoch)
         thread = to_column(change.thread_id)
-        fresh = {(row.outline.ns, row.outline.id): row for row in change.checkpoints}
+        fresh = {row.outline.key: row for row in change.checkpoints}
         stored = yield from self.rows(change.thread_id, list(fresh))
-        replaced = any(row.header != fresh[row.outline.ns, row.outline.id].header for row in stored)
+        replaced = any(row.header != fresh[row.outline.key].header for row in stored)
         if stored:
-            places = [(row.outline.ns, row.outline.rank) for row in stored]
-            yield self._query(sql.REMOVE_REPLACED, thread, *_arrays(places))
+            keys = [(row.outline.ns, row.outline.rank) for row in stored]
+            yield self._query(sql.REMOVE_REPLACED, thread, *_arrays(keys))
             yield self._query(sql.SETTLE_HEADS, thread)
         if replaced:
             yield self._query(sql.NEXT_EPOCH, thread)
@@ -176,7 +176,7 @@ class PostgresStore(Store):
 
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         """One statement."""
-        rows = yield self._query(sql.HEADS, *_texts(thread_id, ns), sole=True)
+        rows = yield self._query(sql.HEADS, *_texts(thread_id, ns), likely_last=True)
         return [_head(columns) for columns in rows]
 
     def counted_heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
@@ -190,7 +190,7 @@ class PostgresStore(Store):
         return [(f"table threadmark_{kind}", f"{count} rows belong to no thread") for kind, count in rows]
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
-        """Lock the thread, bury it, empty it; then forget those buried long ago."""
+        """Lock the thread, mark it deleted, and empty it. Then remove the marks of threads deleted long ago."""
         thread = to_column(thread_id)
         rows = yield self._query(sql.LOCK, thread)
         if not rows:
@@ -208,11 +208,11 @@ class PostgresStore(Store):
         rows = yield self._query(sql.THREADS, to_column(after), limit)
         return [from_column(thread_id) for (thread_id,) in rows]
 
-    def _query(self, statement: str, *params: Any, sole: bool = False) -> Query:
-        return Query(in_schema(statement, self._schema), params, sole)
+    def _query(self, statement: str, *params: Any, likely_last: bool = False) -> Query:
+        return Query(in_schema(statement, self._schema), params, likely_last)
 
     def _add_once(self, change: Change, waits: Iterator[str]) -> Program[Added | None]:
-        """What became of the change; None where it must be tried again, after a wait where somebody has the thread."""
+        """Return the outcome of the change, or None if it must be tried again, perhaps after waiting for the thread."""
         thread = to_column(change.thread_id)
         added = Added(0)
         for query in self._adding(change):
@@ -236,7 +236,7 @@ class PostgresStore(Store):
         return added
 
     def _adding(self, change: Change) -> Iterator[Query]:
-        sole = not (change.checkpoints and change.writes)
+        likely_last = not (change.checkpoints and change.writes)
         start = change_columns(change)
         if change.checkpoints:
             columns = checkpoint_columns(change.checkpoints, change.needs)
@@ -244,12 +244,12 @@ class PostgresStore(Store):
             ranked_by_id = all(row.outline.rank == row.outline.id for row in change.checkpoints)
             params = (*start, *columns)
             query = in_schema(sql.ADD_CHECKPOINTS, self._schema)
-            yield Query(query, Portion(params) if ranked_by_id else params, sole)
+            yield Query(query, BatchParams(params) if ranked_by_id else params, likely_last)
         if change.writes or not change.checkpoints:
             columns = write_columns(change.writes)
             special = any(row.idx < 0 for row in change.writes)
             statement = sql.ADD_SPECIAL_WRITES if special else sql.ADD_WRITES
-            yield Query(in_schema(statement, self._schema), Portion((*start, *columns)), sole)
+            yield Query(in_schema(statement, self._schema), BatchParams((*start, *columns)), likely_last)
 
 
 def _added(change: Change, epoch: int, *outcome: Any) -> Added:

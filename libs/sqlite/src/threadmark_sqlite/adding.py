@@ -19,7 +19,7 @@ class Thread(NamedTuple):
 
 
 def admitted(change: Change) -> Program[Thread | Added]:
-    """The thread that a change goes to, made where it is new; what became of the change where it is refused."""
+    """Return the thread of a change, created if it is new, or the outcome if the change is refused."""
     thread_id = to_column(change.thread_id)
     rows = yield Query(sql.THREAD, (thread_id,))
     if change.epoch is not None and (not rows or rows[0][1] != change.epoch):

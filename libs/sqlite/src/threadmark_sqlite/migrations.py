@@ -140,30 +140,30 @@ MIGRATIONS = (
 CURRENT = MIGRATIONS[-1].number
 
 
-def is_made(place: str) -> Program[bool]:
-    """Whether the tables are there, of whatever release; SchemaError where the file is not ours."""
+def is_made(location: str) -> Program[bool]:
+    """Return whether the tables exist, in any format. Raises SchemaError if the file is not Threadmark's."""
     ((application_id,),) = yield Query(sql.GET_APPLICATION_ID)
     if application_id not in (0, sql.APPLICATION_ID):
         raise SchemaError(
-            f"{place} belongs to another application (application_id {application_id:#x}): choose another file"
+            f"{location} belongs to another application (application_id {application_id:#x}): choose another file"
         )
     return bool(application_id == sql.APPLICATION_ID)
 
 
-def is_current(place: str) -> Program[bool]:
-    """Whether nothing is to be done; SchemaError where the file is not ours, or of a later release."""
-    made = yield from is_made(place)
+def is_current(location: str) -> Program[bool]:
+    """Return whether the format is current. Raises SchemaError if the file is not ours or of a later release."""
+    made = yield from is_made(location)
     ((number,),) = yield Query(sql.GET_FORMAT)
     if made and number > CURRENT:
         raise SchemaError(
-            f"{place} has format {number}, this release knows formats up to {CURRENT}: upgrade threadmark-sqlite"
+            f"{location} has format {number}, this release knows formats up to {CURRENT}: upgrade threadmark-sqlite"
         )
     return bool(made and number == CURRENT)
 
 
-def migrate(place: str) -> Program[None]:
-    """Bring the database to the current format; run it in a writing transaction, which keeps other processes out."""
-    if (yield from is_current(place)):
+def migrate(location: str) -> Program[None]:
+    """Bring the database to the current format. Run it in a write transaction, which keeps other processes out."""
+    if (yield from is_current(location)):
         return
     ((exists,),) = yield Query(sql.HAS_MIGRATIONS)
     ((last,),) = (yield Query(sql.LAST_MIGRATION)) if exists else ((0,),)

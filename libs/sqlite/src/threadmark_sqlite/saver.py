@@ -51,7 +51,7 @@ class SqliteSaver(Saver):
         With `?mode=ro` behind the path it only reads, and writes nothing to the file.
         """
         if not url.startswith(_SCHEME):
-            raise ConfigError(f"{url!r} is no SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'")
+            raise ConfigError(f"{url!r} is not a SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'")
         return cls(url, **options)
 
 
@@ -92,7 +92,7 @@ def _driver(database: Any, settings: Settings) -> Driver:
         from threadmark_sqlite.driver.aio import AiosqliteDriver
 
         return AiosqliteDriver(database, settings)
-    raise ConfigError(f"a {type(database).__name__} is no SQLite database: give a path or a connection")
+    raise ConfigError(f"expected a path, a URL or a connection, got {type(database).__name__}")
 
 
 def _settings_of(database: "str | os.PathLike[str]", settings: Settings) -> Settings:

@@ -233,10 +233,10 @@ CHECK_STRUCTURE = "PRAGMA integrity_check"
 # In two parts, because SQLite would use neither index for an OR of lists.
 ROWS = f"""
 SELECT {_ROW}
-{_OF_THREAD} AND c.ns = ? AND c.rank IN ({{places}}) AND c.id IS NULL
+{_OF_THREAD} AND c.ns = ? AND c.rank IN ({{placeholders}}) AND c.id IS NULL
 UNION ALL
 SELECT {_ROW}
-{_OF_THREAD} AND c.ns = ? AND c.id IN ({{places}})
+{_OF_THREAD} AND c.ns = ? AND c.id IN ({{placeholders}})
 """
 
 # A checkpoint and its ancestors, nearest first.
@@ -338,7 +338,7 @@ WRITES_OF_CHECKPOINTS = _with_records(f"""
 SELECT {_WRITE}
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_write AS w ON w.thread = t.number
-WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id IN ({{places}})
+WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id IN ({{placeholders}})
 """)
 
 WRITES_OF_THREAD = _with_records(f"""
@@ -372,7 +372,7 @@ SEGMENTS = """
 SELECT s.key, s.data
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_segment AS s ON s.thread = t.number
-WHERE t.thread_id = ? AND s.key IN ({places})
+WHERE t.thread_id = ? AND s.key IN ({placeholders})
 """
 
 SEGMENT_SIZES = """

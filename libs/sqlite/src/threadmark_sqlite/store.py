@@ -60,7 +60,7 @@ class SqliteStore(Store):
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         found: dict[bytes, bytes] = {}
         for some in _chunks(keys):
-            rows = yield Query(_with_places(sql.SEGMENTS, some), (to_column(thread_id), *some))
+            rows = yield Query(_with_placeholders(sql.SEGMENTS, some), (to_column(thread_id), *some))
             found.update((key, from_blob_column(data)) for key, data in rows)
         return found
 
@@ -74,7 +74,7 @@ class SqliteStore(Store):
         for ns, ids in _by_namespace(keys):
             for some in _chunks([to_column(one) for one in ids]):
                 asked = (to_column(thread_id), to_column(ns), *some)
-                rows = yield Query(_with_places(sql.ROWS, some), (*asked, *asked))
+                rows = yield Query(_with_placeholders(sql.ROWS, some), (*asked, *asked))
                 found += [checkpoint_row(thread_id, columns) for columns in rows]
         return found
 
@@ -87,7 +87,7 @@ class SqliteStore(Store):
         for ns, ids in _by_namespace(keys):
             for some in _chunks([id_column(one) for one in ids]):
                 asked = (thread, to_column(ns), *some)
-                rows = yield Query(_with_places(sql.WRITES_OF_CHECKPOINTS, some), (*asked, *asked))
+                rows = yield Query(_with_placeholders(sql.WRITES_OF_CHECKPOINTS, some), (*asked, *asked))
                 found += [write_row(columns) for columns in rows]
         return found
 
@@ -127,7 +127,7 @@ class SqliteStore(Store):
         keys = [(thread.number, to_column(ns), *twice(checkpoint_id)) for ns, checkpoint_id in old]
         yield from remove_checkpoints(to_column(change.thread_id), keys)
         rows = change.checkpoints
-        replaced = any(old.get((row.outline.ns, row.outline.id), row.header) != row.header for row in rows)
+        replaced = any(old.get(row.outline.key, row.header) != row.header for row in rows)
         if replaced:
             yield Query(sql.NEXT_EPOCH, (thread.number,))
         replaced_writes = yield from insert(thread, change)
@@ -156,9 +156,9 @@ class SqliteStore(Store):
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         ((number, epoch, _, _),) = yield Query(sql.THREAD, (to_column(thread_id),))
-        places = [(number, to_column(ns), checkpoint_id) for ns, checkpoint_id in keys]
-        yield from remove_checkpoints(to_column(thread_id), [(*place, *twice(key)) for *place, key in places])
-        written_for = [(*place, id_column(key)) for *place, key in places]
+        locations = [(number, to_column(ns), checkpoint_id) for ns, checkpoint_id in keys]
+        yield from remove_checkpoints(to_column(thread_id), [(*location, *twice(key)) for *location, key in locations])
+        written_for = [(*location, id_column(key)) for *location, key in locations]
         yield Many(sql.REMOVE_WRITES, written_for)
         yield Many(sql.REMOVE_RECORDS, written_for)
         yield Many(sql.REMOVE_SEGMENT, [(number, key) for key in segments])
@@ -214,9 +214,9 @@ def _chunks(keys: Sequence[T]) -> Iterator[Sequence[T]]:
         yield some + some[-1:] * (size - len(some))
 
 
-def _with_places(statement: str, keys: Sequence[object]) -> str:
+def _with_placeholders(statement: str, keys: Sequence[object]) -> str:
     """A statement that takes so many keys."""
-    return statement.format(places=", ".join("?" * len(keys)))
+    return statement.format(placeholders=", ".join("?" * len(keys)))
 
 
 def _clauses(scope: Scope, after: Outline | None) -> tuple[list[str], list[Any]]:

@@ -9,7 +9,7 @@ from threadmark.saver import Saver, SaverOptions
 
 
 class MemorySaver(Saver):
-    """Keeps everything in this process; for tests, and for graphs whose state need not outlive them."""
+    """Keeps everything in this process, for tests and for graphs whose state need not outlive the process."""
 
     def __init__(self, **options: Unpack[SaverOptions]) -> None:
         super().__init__(MemoryStore(), MemoryDriver(), **options)

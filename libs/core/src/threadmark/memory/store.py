@@ -108,7 +108,7 @@ class MemoryStore(Store):
             thread = yield Call(partial(_new_thread, thread_id=change.thread_id, now=change.now))
         if _too_late(thread, change):
             return Added(thread.epoch, too_late=True)
-        if not replace and any((row.outline.ns, row.outline.id) in thread.checkpoints for row in change.checkpoints):
+        if not replace and any(row.outline.key in thread.checkpoints for row in change.checkpoints):
             return Added(thread.epoch, exists=True)
         yield Call(partial(_add_segments, thread=thread, segments=change.segments.items()))
         replaced = yield Call(partial(_add_checkpoints, thread=thread, rows=change.checkpoints))
@@ -118,7 +118,7 @@ class MemoryStore(Store):
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         def call(tables: Tables) -> None:
             for row in rows:
-                tables.set(tables.threads[thread_id].checkpoints, (row.outline.ns, row.outline.id), row)
+                tables.set(tables.threads[thread_id].checkpoints, row.outline.key, row)
 
         yield Call(call)
 
@@ -236,11 +236,11 @@ def _add_segments(tables: Tables, thread: Thread, segments: Iterable[tuple[bytes
 
 
 def _add_checkpoints(tables: Tables, thread: Thread, rows: Iterable[CheckpointRow]) -> bool:
-    """Add checkpoints; whether one replaced another header, which ends the epoch."""
+    """Add checkpoints. Returns whether a different header was replaced, which ends the epoch."""
     tables.set(thread.state, "live", value=True)
     replaced = False
     for row in rows:
-        key = (row.outline.ns, row.outline.id)
+        key = row.outline.key
         replaced |= key in thread.checkpoints and thread.checkpoints[key].header != row.header
         tables.set(thread.checkpoints, key, row)
     if replaced:
@@ -249,7 +249,7 @@ def _add_checkpoints(tables: Tables, thread: Thread, rows: Iterable[CheckpointRo
 
 
 def _add_writes(tables: Tables, thread: Thread, rows: Iterable[WriteRow]) -> list[WriteRow]:
-    """Add writes; those that took the place of others, with the others' values."""
+    """Add writes. Returns those that replaced others, with the values of the replaced ones."""
     replaced = []
     for row in rows:
         key = row.ns, row.checkpoint_id, row.task_id, row.idx

@@ -10,7 +10,7 @@ MOST_REPEATED = 4  # a value is at most so many times as long as its segments an
 
 
 class Slice(NamedTuple):
-    """`length` bytes of a stored segment, from `start` on; `size` is the length of the whole segment."""
+    """`length` bytes of a stored segment, from `start`. `size` is the length of the whole segment."""
 
     key: bytes
     size: int

@@ -99,9 +99,9 @@ def _surroundings(data: bytes, gap: Gap, source: bytes, budget: Budget) -> tuple
     for ahead in (gap.length // 2, gap.length // 4):
         anchor = data[gap.start + ahead : gap.start + ahead + _ANCHOR]
         budget.spend(len(source))
-        place = source.find(anchor)
-        if place >= 0:
-            first = place - ahead
+        position = source.find(anchor)
+        if position >= 0:
+            first = position - ahead
             return max(0, first - _NEAR // 2), first + gap.length + _NEAR // 2
     return 0, len(source)
 
@@ -152,7 +152,7 @@ class _Walk:
         """
         best: Match | None = None
         patience = 0
-        for ahead, at, start in self.places(end, stop):
+        for ahead, at, start in self.positions(end, stop):
             if best and ahead > patience:
                 break
             match = self.extended(at, start)
@@ -164,7 +164,7 @@ class _Walk:
                 patience = _PATIENCE * skipped
         return best
 
-    def places(self, end: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    def positions(self, end: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """Where an anchor of either was found further on in the other, after how far ahead it was taken."""
         shorter, longest = sorted((end - self.at, stop - self.start))
         if shorter < _ANCHOR:

@@ -41,7 +41,7 @@ _WIDEST = 63  # bits in the largest number that a reader accepts
 
 
 def pack(manifest: Manifest) -> bytes:
-    """The stored form of a manifest; equal manifests pack to equal bytes."""
+    """Return the stored form of a manifest. Equal manifests give equal bytes."""
     sizes = {part[0]: part[1] for part in manifest if isinstance(part, Slice)}
     packed = bytearray([len(sizes)])
     packed += b"".join([*sizes, *map(_varint_of, sizes.values())])
@@ -80,7 +80,7 @@ class Layout(NamedTuple):
 
 
 def keys_in(packed: bytes) -> tuple[bytes, ...]:
-    """The segments that a packed manifest names, in order of first appearance; IndexError where it is cut short."""
+    """Return the segments that a packed manifest names, in that order. Raises IndexError if it is cut short."""
     count = packed[0]
     if count > MOST_SEGMENTS:
         raise CorruptDataError(f"a manifest lists {count} segments, where {MOST_SEGMENTS} are the most")
@@ -124,7 +124,7 @@ def unpack(packed: bytes) -> Manifest:
 
 
 def join(manifest: Layout, segments: Mapping[bytes, bytes]) -> bytes:
-    """The bytes of the value; CorruptDataError where a segment is missing or not as long as the manifest says."""
+    """Return the bytes of the value. Raises CorruptDataError if a segment is missing or has the wrong length."""
     held = []
     for key, size in zip(manifest.keys, manifest.sizes, strict=True):
         segment = segments.get(key)
@@ -178,11 +178,11 @@ def _end_run(packed: bytearray, trail: _Trail, run: list[int]) -> list[int]:
 
 
 def _put_slice(packed: bytearray, trail: _Trail, index: int, start: int, length: int) -> None:
-    place = _LAST if index == trail.last else _OTHER if index == trail.other else _NUMBERED
+    position = _LAST if index == trail.last else _OTHER if index == trail.other else _NUMBERED
     shift = start - trail.left[index]
     way = _LEFT if not shift else _IN_STEP if start == trail.in_step(index) else _MOVED
-    packed += _varint_of(length << 4 | way << 2 | place)
-    if place == _NUMBERED:
+    packed += _varint_of(length << 4 | way << 2 | position)
+    if position == _NUMBERED:
         packed += _varint_of(index)
     if way == _MOVED:
         packed += _varint_of(shift << 1 if shift > 0 else ~shift << 1 | 1)
@@ -204,23 +204,23 @@ def _parts(packed: bytes, at: int, sizes: list[int]) -> tuple[list[tuple[int, in
     trail = _Trail(len(sizes))
     while at < len(packed):
         head, at = _varint(packed, at)
-        amount, start, place = head >> 4, head >> 2 & 3, head & 3
+        amount, start, position = head >> 4, head >> 2 & 3, head & 3
         if not amount:
             raise CorruptDataError("a manifest has an empty part")
-        if place == _LITERAL:
+        if position == _LITERAL:
             if start or amount > len(packed) - at:
                 raise CorruptDataError("a manifest's literal is damaged")
             parts.append((_LITERALS, at, amount))
             at += amount
             trail.position += amount
         elif start == _WHOLE:
-            if place != _NUMBERED or amount > len(sizes) - trail.used:
+            if position != _NUMBERED or amount > len(sizes) - trail.used:
                 raise CorruptDataError("a manifest names segments that it does not list")
             first, end = trail.used, trail.used + amount
             parts += zip(range(first, end), repeat(0), sizes[first:end])
             trail.follow_whole(sizes[first:end])
         else:
-            index, begin, at = _slice(packed, at, trail, place, start)
+            index, begin, at = _slice(packed, at, trail, position, start)
             if not 0 <= begin < begin + amount <= sizes[index]:
                 raise CorruptDataError("a manifest's slice is not inside its segment")
             parts.append((index, begin, amount))
@@ -230,12 +230,12 @@ def _parts(packed: bytes, at: int, sizes: list[int]) -> tuple[list[tuple[int, in
     return parts, trail.used, trail.position
 
 
-def _slice(packed: bytes, at: int, trail: _Trail, place: int, start: int) -> tuple[int, int, int]:
+def _slice(packed: bytes, at: int, trail: _Trail, position: int, start: int) -> tuple[int, int, int]:
     """The segment that a slice is of, where it begins there, and where its own bytes end."""
-    if place == _NUMBERED:
+    if position == _NUMBERED:
         index, at = _varint(packed, at)
     else:
-        index = trail.last if place == _LAST else trail.other
+        index = trail.last if position == _LAST else trail.other
     if not 0 <= index <= trail.used or index == len(trail.left):
         raise CorruptDataError("a manifest names a segment that it does not list")
     if start == _IN_STEP:

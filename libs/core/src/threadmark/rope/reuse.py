@@ -108,7 +108,7 @@ def _found(data: bytes, sources: Sequence[Source]) -> list[tuple[Match, int]]:
 
 
 def _filled(gaps: list[Gap], data: bytes, number: int, source: bytes, found: list[tuple[Match, int]]) -> list[Gap]:
-    """Adds to `found` what a source has of the gaps; returns the gaps that stay."""
+    """Add to `found` what a source has of the gaps. Returns the remaining gaps."""
     budget = Budget(2 * len(data) + (1 << 16))
     rest: list[Gap] = []
     for gap in gaps:

@@ -30,7 +30,7 @@ def tidied(slices: list[Slice], beside: frozenset[bytes] = frozenset()) -> list[
     last two drop segments only as a whole. Segments `beside` are read with the value in any case. A value that mostly
     repeats itself is written out after all: what is read must not be without measure beside what is stored.
     """
-    pieces = _without_crowd(_without_waste(_without_tatters(Pieces(slices)), beside), beside)
+    pieces = _without_crowd(_without_waste(_without_fragments(Pieces(slices)), beside), beside)
     return (pieces.without(pieces.used) if pieces.repeats() else pieces).slices
 
 
@@ -71,7 +71,7 @@ class Pieces:
         return Pieces(made_raw(self.slices, [piece.key in keys for piece in self.slices])) if keys else self
 
 
-def _without_tatters(pieces: Pieces) -> Pieces:
+def _without_fragments(pieces: Pieces) -> Pieces:
     """No value in so many parts that naming them, put after put, costs more than to write them anew.
 
     Edits add parts, so that what the manifests cost grows with the square of the number of edits. Together

@@ -1,6 +1,6 @@
-"""All semantics of a saver, once for every backend; the blocking and the asyncio face."""
+"""The semantics of a saver, written once for every backend, and its sync and async API."""
 
-from threadmark.saver.face import Saver
-from threadmark.saver.kit import SaverOptions
+from threadmark.saver.context import SaverOptions
+from threadmark.saver.saver import Saver
 
 __all__ = ["Saver", "SaverOptions"]

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from threadmark.header import Header
 from threadmark.program import Program
-from threadmark.saver.kit import Kit
-from threadmark.saver.opening import Opening, missing_headers
-from threadmark.saver.shelf import fill
+from threadmark.saver.context import SaverContext
+from threadmark.saver.loader import CheckpointLoader, missing_headers
+from threadmark.saver.segment_cache import fill
 from threadmark.store import Key, Outline
 
 _FIRST_REACH, _FURTHEST_REACH = 4, 256
@@ -26,7 +26,7 @@ def children_first(outlines: Sequence[Outline]) -> dict[Key, Key | None]:
 
     Ranks mostly say so, but not where a parent came after its child. Of a circle, one link is left out.
     """
-    parents = {(outline.ns, outline.id): (outline.ns, outline.parent or "") for outline in outlines}
+    parents = {outline.key: (outline.ns, outline.parent or "") for outline in outlines}
     order: dict[Key, Key | None] = {}
     for key in parents:
         way: dict[Key, None] = {}
@@ -42,8 +42,8 @@ def children_first(outlines: Sequence[Outline]) -> dict[Key, Key | None]:
 class Headers:
     """The headers of one thread's checkpoints, each read once and given away."""
 
-    def __init__(self, kit: Kit, thread_id: str, parents: Mapping[Key, Key | None]) -> None:
-        self._kit = kit
+    def __init__(self, context: SaverContext, thread_id: str, parents: Mapping[Key, Key | None]) -> None:
+        self._context = context
         self._thread_id = thread_id
         self._parents = parents
         self._read: dict[Key, Held] = {}
@@ -58,19 +58,17 @@ class Headers:
         lacking = [key for key in keys if key not in self._read]
         if not lacking:
             return
-        rows = yield from self._kit.store.rows(self._thread_id, lacking)
-        openings = [Opening(row, (), self._kit.recall) for row in rows]
-        shelf = self._kit.shelf()
-        yield from fill(shelf, self._kit.store, self._thread_id, missing_headers(openings))
-        for opening in openings:
-            opening.open_header(shelf)
-            segments = {key for value in opening.header.values.values() for key in value.segment_keys()}
-            self._read[opening.outline.ns, opening.outline.id] = Held(
-                opening.header, frozenset(segments.union(opening.header_keys()))
-            )
+        rows = yield from self._context.store.rows(self._thread_id, lacking)
+        loaders = [CheckpointLoader(row, (), self._context.encoding_cache) for row in rows]
+        segment_cache = self._context.segment_cache()
+        yield from fill(segment_cache, self._context.store, self._thread_id, missing_headers(loaders))
+        for loader in loaders:
+            loader.open_header(segment_cache)
+            segments = {key for value in loader.header.values.values() for key in value.segment_keys()}
+            self._read[loader.outline.key] = Held(loader.header, frozenset(segments.union(loader.header_keys())))
 
     def read_on(self, key: Key) -> Program[Held | None]:
-        """Read one and the next of its ancestors, more of them each time that a way leads on; what the one holds."""
+        """Read a checkpoint and its next ancestors, more of them each time. Returns what the checkpoint holds."""
         reach = self._reach.pop(key, _FIRST_REACH)
         way: list[Key] = []
         ancestor: Key | None = key

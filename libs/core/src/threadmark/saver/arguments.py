@@ -1,4 +1,4 @@
-"""What callers give to a saver, checked on its way in: once, here and in `config`, for every backend and both faces.
+"""What callers give to a saver, checked on its way in: once, here and in `config`, for every backend and both APIs.
 
 What passes can be stored and read again, as far as it is not a value; the serializer judges those. Whatever does not
 is a ConfigError that names the argument. These checks stand in the way of every put, so they look at types only.
@@ -9,7 +9,7 @@ from math import isnan
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from threadmark.config import Place
+from threadmark.config import ParsedConfig
 from threadmark.errors import ConfigError
 from threadmark.model import MAPPING, ChannelVersions, Checkpoint
 from threadmark.names import ID_BYTES, MOST_BYTES, NAMESPACE_BYTES, THREAD_ID_BYTES, as_text, check_length
@@ -35,11 +35,11 @@ class GivenCheckpoint(NamedTuple):
     values: Mapping[str, Any]
     versions: Mapping[str, Version]
     new: Collection[str]
-    """The channels that have changed; their versions stand in the checkpoint."""
+    """The channels that have changed. Their versions are in the checkpoint."""
 
 
 def given_checkpoint(checkpoint: Checkpoint, new_versions: ChannelVersions) -> GivenCheckpoint:
-    """The checkpoint and the new versions that `put` was given; their channels' names are plain text."""
+    """Check the checkpoint and new versions given to `put`. Returns them with channel names of type `str`."""
     if new_versions is None:
         raise ConfigError("new_versions must be a dictionary: an empty one, where no channel has changed")
     if not isinstance(checkpoint, MAPPING):
@@ -63,7 +63,7 @@ def given_checkpoint(checkpoint: Checkpoint, new_versions: ChannelVersions) -> G
 
 
 def given_writes(writes: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """The writes that `put_writes` was given, whatever they came in; their channels' names are plain text."""
+    """Check the writes given to `put_writes`, any iterable. Returns them with channel names of type `str`."""
     given: Iterable[Any] = writes if type(writes) in _LISTS else _listed(writes, "writes", "(channel, value) pairs")
     return [
         write if type(write) is tuple and len(write) == _PAIR and type(write[0]) is str else _write(write)
@@ -71,7 +71,7 @@ def given_writes(writes: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     ]
 
 
-def check_place(where: Place) -> None:
+def check_config(where: ParsedConfig) -> None:
     """ConfigError where names are longer than the key of a row may be."""
     thread_id, ns, checkpoint_id = where
     if len(thread_id) <= _SHORT and len(ns) <= _SHORT and len(checkpoint_id or "") <= _SHORT:
@@ -142,7 +142,7 @@ def _versions(given: object) -> Mapping[str, Version]:
 
 
 def _by_channel(given: object, what: str) -> Mapping[str, Any]:
-    """What a checkpoint says of its channels; None is as good as nothing."""
+    """Check what a checkpoint says of its channels. None counts as empty."""
     if given is None:
         return _NO_CHANNELS
     if not isinstance(given, MAPPING):

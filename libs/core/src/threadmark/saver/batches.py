@@ -11,7 +11,7 @@ from zlib import crc32
 import msgpack
 
 from threadmark.errors import CorruptDataError
-from threadmark.saver.checks import prove_write, task_place, write_place, write_row
+from threadmark.saver.checks import prove_write, task_location, write_location, write_row
 from threadmark.store import FIRST_RECORD, WriteRow
 from threadmark.stored import Stored
 
@@ -41,7 +41,7 @@ def without_records(rows: Iterable[WriteRow]) -> list[WriteRow]:
 
 
 def proven_batches(thread_id: str, rows: Sequence[WriteRow]) -> list[WriteRow]:
-    """The writes among all rows of some checkpoints, proven, and none missing; else CorruptDataError."""
+    """Verify all write rows of some checkpoints. Returns the writes; raises CorruptDataError if one is missing."""
     writes: list[WriteRow] = []
     recorded: list[WriteRow] = []
     listed: dict[_WriteKey, WriteRow] = {}
@@ -56,10 +56,10 @@ def proven_batches(thread_id: str, rows: Sequence[WriteRow]) -> list[WriteRow]:
     there = {row[:4] for row in writes}
     for key, row in listed.items():
         if key not in there:
-            raise CorruptDataError(f"the write with index {key[3]} is missing", task_place(thread_id, row))
+            raise CorruptDataError(f"the write with index {key[3]} is missing", task_location(thread_id, row))
     for row in recorded:
         if row[:4] not in listed:
-            raise CorruptDataError("the record of its batch is missing", write_place(thread_id, row))
+            raise CorruptDataError("the record of its batch is missing", write_location(thread_id, row))
     return writes
 
 
@@ -69,4 +69,4 @@ def _listed(thread_id: str, record: WriteRow) -> Iterator[tuple[_WriteKey, Write
         for idx in msgpack.unpackb(Stored.from_bytes(record.value).packed):
             yield (record.ns, record.checkpoint_id, record.task_id, idx), record
     except (ValueError, TypeError, CorruptDataError) as error:
-        raise CorruptDataError("the record of its batch cannot be read", task_place(thread_id, record)) from error
+        raise CorruptDataError("the record of its batch cannot be read", task_location(thread_id, record)) from error

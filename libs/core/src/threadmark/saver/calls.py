@@ -31,7 +31,7 @@ class Calls:
     """What is known of a thread while its namespaces are gone through, the enclosing ones first."""
 
     def __init__(self, outlines: Sequence[Outline], now: int) -> None:
-        self._there = {(outline.ns, outline.id) for outline in outlines}
+        self._there = {outline.key for outline in outlines}
         self._newest: dict[str, str] = {}
         for outline in outlines:
             self._newest.setdefault(outline.ns, outline.rank)

@@ -5,7 +5,7 @@ from threadmark.errors import CorruptDataError
 from threadmark.store import CheckpointRow, Outline, WriteRow
 
 _RECORDED = 2
-"""Stands first in the check of a write whose batch has a record; no thread's name is a number."""
+"""Comes first in the check of a write whose batch has a record. A thread's name is no number, so it cannot be one."""
 
 
 def checkpoint_row(outline: Outline, header: bytes) -> CheckpointRow:
@@ -14,12 +14,12 @@ def checkpoint_row(outline: Outline, header: bytes) -> CheckpointRow:
 
 
 def write_row(thread_id: str, row: WriteRow) -> WriteRow:
-    """The row of a pending write, with its check; its batch has a record (`saver/batches.py`)."""
+    """Return the row of a pending write with its check. Its batch has a record (`saver/batches.py`)."""
     return row._replace(check=row_check(_RECORDED, thread_id, *row[:-1]))
 
 
 def rebound_write(source: str, target: str, row: WriteRow) -> WriteRow:
-    """The row of a write, proven in one thread and bound to another; CorruptDataError where it is damaged."""
+    """Verify a write's row and return it for another thread. Raises CorruptDataError if it is damaged."""
     if prove_write(source, row):
         return write_row(target, row)
     return row._replace(check=row_check(target, *row[:-1]))
@@ -28,7 +28,7 @@ def rebound_write(source: str, target: str, row: WriteRow) -> WriteRow:
 def prove_checkpoint(row: CheckpointRow) -> None:
     """Raise CorruptDataError where the row is not what was written under its key."""
     if not is_sound(row):
-        raise CorruptDataError(f"the checkpoint's row {_problem(row.check)}", checkpoint_place(row.outline))
+        raise CorruptDataError(f"the checkpoint's row {_problem(row.check)}", checkpoint_location(row.outline))
 
 
 def is_sound(row: CheckpointRow) -> bool:
@@ -45,25 +45,25 @@ def prove_write(thread_id: str, row: WriteRow) -> bool:
         return True
     if row.check == row_check(thread_id, *row[:-1]):
         return False
-    raise CorruptDataError(f"the pending write's row {_problem(row.check)}", write_place(thread_id, row))
+    raise CorruptDataError(f"the pending write's row {_problem(row.check)}", write_location(thread_id, row))
 
 
-def checkpoint_place(outline: Outline) -> str:
+def checkpoint_location(outline: Outline) -> str:
     """How an error names a checkpoint."""
     return f"thread {outline.thread_id!r}, namespace {outline.ns!r}, checkpoint {outline.id!r}"
 
 
-def header_place(outline: Outline) -> str:
+def header_location(outline: Outline) -> str:
     """How an error names a checkpoint's header."""
-    return f"{checkpoint_place(outline)}, header"
+    return f"{checkpoint_location(outline)}, header"
 
 
-def channel_place(outline: Outline, channel: str) -> str:
+def channel_location(outline: Outline, channel: str) -> str:
     """How an error names a channel of a checkpoint."""
-    return f"{checkpoint_place(outline)}, channel {channel!r}"
+    return f"{checkpoint_location(outline)}, channel {channel!r}"
 
 
-def write_place(thread_id: str, row: WriteRow) -> str:
+def write_location(thread_id: str, row: WriteRow) -> str:
     """How an error names a pending write."""
     return (
         f"thread {thread_id!r}, namespace {row.ns!r}, checkpoint {row.checkpoint_id!r}, "
@@ -71,7 +71,7 @@ def write_place(thread_id: str, row: WriteRow) -> str:
     )
 
 
-def task_place(thread_id: str, row: WriteRow) -> str:
+def task_location(thread_id: str, row: WriteRow) -> str:
     """How an error names the writes of a task."""
     return (
         f"thread {thread_id!r}, namespace {row.ns!r}, checkpoint {row.checkpoint_id!r}, "
@@ -79,7 +79,7 @@ def task_place(thread_id: str, row: WriteRow) -> str:
     )
 
 
-def namespace_place(thread_id: str, ns: str) -> str:
+def namespace_location(thread_id: str, ns: str) -> str:
     """How an error names a namespace."""
     return f"thread {thread_id!r}, namespace {ns!r}"
 

@@ -6,88 +6,72 @@ of the newest is given the rank with it. Where a checkpoint is not found, or eve
 checkpoints are counted.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from threadmark.config import Place
+from threadmark.config import ParsedConfig
 from threadmark.errors import CorruptDataError
 from threadmark.program import Program
-from threadmark.saver.checks import checkpoint_place, is_sound, namespace_place
-from threadmark.saver.kit import Kit
-from threadmark.store import CheckpointRow, Found, Head, Outline, Scope
+from threadmark.saver.checks import checkpoint_location, is_sound, namespace_location
+from threadmark.saver.context import SaverContext
+from threadmark.saver.paging import Pages
+from threadmark.store import CheckpointRow, Found, Head, Scope
 
 _ADVICE = "`verify` names what is damaged"
 _PAGE = 512
 
 
-def proven_row(where: Place, found: Found) -> CheckpointRow:
-    """The row that was asked for; CorruptDataError where it is missing, and another one was found in its place."""
+def proven_row(where: ParsedConfig, found: Found) -> CheckpointRow:
+    """Return the row that was asked for. Raises CorruptDataError if it is missing or another one was found instead."""
     row = found.row
     if row is None or (where.checkpoint_id is None and row.outline.rank != found.newest):
-        place = namespace_place(where.thread_id, where.ns)
-        raise CorruptDataError(f"its newest checkpoint is missing: {_ADVICE}", place)
+        location = namespace_location(where.thread_id, where.ns)
+        raise CorruptDataError(f"its newest checkpoint is missing: {_ADVICE}", location)
     if row.outline.ns != where.ns or where.checkpoint_id not in (None, row.outline.id):
-        raise CorruptDataError(f"{checkpoint_place(row.outline)} is found in its place: {_ADVICE}", str(where))
+        raise CorruptDataError(f"{checkpoint_location(row.outline)} is found in its place: {_ADVICE}", str(where))
     return row
 
 
-def proven_order(page: Sequence[Outline], after: Outline | None) -> Sequence[Outline]:
-    """A page of outlines, newest first; CorruptDataError where one is out of order, and perhaps another one hidden."""
-    for outline in page:
-        if after is not None and _order(outline) >= _order(after):
-            raise CorruptDataError(f"it is found twice, or out of order: {_ADVICE}", checkpoint_place(outline))
-        after = outline
-    return page
-
-
-def prove_complete(kit: Kit, thread_id: str, ns: str | None) -> Program[None]:
+def prove_complete(context: SaverContext, thread_id: str, ns: str | None) -> Program[None]:
     """Raise CorruptDataError where checkpoints of the namespace (of the thread for None) are missing."""
-    problems = yield from missing(kit, thread_id, ns)
-    for place, problem in problems:
-        raise CorruptDataError(f"{problem}: {_ADVICE}", place)
+    problems = yield from missing(context, thread_id, ns)
+    for location, problem in problems:
+        raise CorruptDataError(f"{problem}: {_ADVICE}", location)
 
 
-def prove_absent(kit: Kit, where: Place) -> Program[None]:
+def prove_absent(context: SaverContext, where: ParsedConfig) -> Program[None]:
     """Raise CorruptDataError where the checkpoint that was not found may be one whose key is damaged.
 
     This reads every checkpoint of the namespace: one whose key has changed there is still counted.
     """
-    problems = yield from missing(kit, where.thread_id, where.ns)
-    page: list[Outline] = []
-    more = not problems
-    while more:
-        after = page[-1] if page else None
-        page = yield from kit.store.page(Scope(where.thread_id, where.ns), after, _PAGE)
-        proven_order(page, after)
-        rows = yield from kit.store.rows(where.thread_id, [(outline.ns, outline.id) for outline in page])
+    problems = yield from missing(context, where.thread_id, where.ns)
+    pages = Pages(Scope(where.thread_id, where.ns), _PAGE)
+    while pages.more and not problems:
+        page = pages.read((yield from context.store.page(*pages.request)))
+        rows = yield from context.store.rows(where.thread_id, [outline.key for outline in page])
         shown = any(outline.id == where.checkpoint_id for outline in page)
         if shown or {row.outline for row in rows} != set(page) or not all(map(is_sound, rows)):
             problems.append((str(where), "a checkpoint is damaged"))
-        more = len(page) == _PAGE and not problems
     for _, problem in problems:
         raise CorruptDataError(f"it is not found, and in its namespace {problem}: {_ADVICE}", str(where))
 
 
-def missing(kit: Kit, thread_id: str | None, ns: str | None) -> Program[list[tuple[str, str]]]:
+def missing(context: SaverContext, thread_id: str | None, ns: str | None) -> Program[list[tuple[str, str]]]:
     """The namespaces (None: of all) that lack checkpoints, as (place, problem)."""
-    recorded = yield from kit.store.heads(thread_id, ns)
-    counted = yield from kit.store.counted_heads(thread_id, ns)
+    recorded = yield from context.store.heads(thread_id, ns)
+    counted = yield from context.store.counted_heads(thread_id, ns)
     return list(_differences(recorded, counted))
-
-
-def _order(outline: Outline) -> tuple[str, str, str]:
-    return outline.rank, outline.thread_id, outline.ns
 
 
 def _differences(recorded: Iterable[Head], counted: Iterable[Head]) -> Iterator[tuple[str, str]]:
     should = {head[:2]: head for head in recorded}
     there = {head[:2]: head for head in counted}
     for key in sorted(should.keys() | there.keys()):
-        place = namespace_place(*key)
+        location = namespace_location(*key)
         if key not in should:
-            yield place, f"{there[key].checkpoints} checkpoints are there, and none is recorded"
+            yield location, f"{there[key].checkpoints} checkpoints are there, and none is recorded"
         elif key not in there:
-            yield place, f"none of {should[key].checkpoints} checkpoints is there"
+            yield location, f"none of {should[key].checkpoints} checkpoints is there"
         elif should[key].checkpoints != there[key].checkpoints:
-            yield place, f"{there[key].checkpoints} of {should[key].checkpoints} checkpoints are there"
+            yield location, f"{there[key].checkpoints} of {should[key].checkpoints} checkpoints are there"
         elif should[key].newest != there[key].newest:
-            yield place, "another checkpoint is recorded as the newest"
+            yield location, "another checkpoint is recorded as the newest"

@@ -8,21 +8,22 @@ from threadmark.program import Operation, Program, Transaction
 from threadmark.saver.batches import proven_batches
 from threadmark.saver.checks import checkpoint_row, prove_checkpoint, rebound_write
 from threadmark.saver.completeness import prove_complete
-from threadmark.saver.kit import Kit
-from threadmark.store import Change, Outline, Scope, now
+from threadmark.saver.context import SaverContext
+from threadmark.saver.paging import Pages
+from threadmark.store import Change, Scope, now
 
 _PAGE = 256
 
 
-def copy_thread(kit: Kit, source: str, target: str) -> Operation[None]:
-    """Let `target` hold everything that `source` holds; what both hold under one key is taken from `source`."""
+def copy_thread(context: SaverContext, source: str, target: str) -> Operation[None]:
+    """Copy everything in `source` to `target`. What exists in both under one key is taken from `source`."""
     source, target = as_thread_id(source), as_thread_id(target)
     check_length(target, THREAD_ID_BYTES, "target_thread_id")
     if source != target:
-        yield Transaction(partial(_copy, kit, source, target), writes=True)
+        yield Transaction(partial(_copy, context, source, target), writes=True)
 
 
-def _copy(kit: Kit, source: str, target: str) -> Program[None]:
+def _copy(context: SaverContext, source: str, target: str) -> Program[None]:
     """One transaction: a copy is there whole or not at all.
 
     A row's check binds it to its thread, so each row is proven under the old key and bound to the new one: damage
@@ -30,24 +31,22 @@ def _copy(kit: Kit, source: str, target: str) -> Program[None]:
     """
     epochs = {}
     for thread_id in sorted((source, target)):
-        epochs[thread_id] = yield from kit.store.lock(thread_id)
+        epochs[thread_id] = yield from context.store.lock(thread_id)
     if epochs[source] is None:
         return
-    yield from prove_complete(kit, source, None)
+    yield from prove_complete(context, source, None)
     moment = now()
-    yield from kit.store.add(Change(target, None, moment, {}, (), (), None))
-    yield from kit.store.copy_segments(source, target)
-    page: list[Outline] = []
-    more = True
-    while more:
-        page = yield from kit.store.page(Scope(source), page[-1] if page else None, _PAGE)
-        rows = yield from kit.store.rows(source, [(outline.ns, outline.id) for outline in page])
+    yield from context.store.add(Change(target, None, moment, {}, (), (), None))
+    yield from context.store.copy_segments(source, target)
+    pages = Pages(Scope(source), _PAGE)
+    while pages.more:
+        page = pages.read((yield from context.store.page(*pages.request)))
+        rows = yield from context.store.rows(source, [outline.key for outline in page])
         for row in rows:
             prove_checkpoint(row)
         bound = [checkpoint_row(row.outline._replace(thread_id=target), row.header) for row in rows]
-        yield from kit.store.replace(Change(target, None, moment, {}, bound, (), None))
-        more = len(page) == _PAGE
-    writes = yield from kit.store.writes(source, None)
+        yield from context.store.replace(Change(target, None, moment, {}, bound, (), None))
+    writes = yield from context.store.writes(source, None)
     proven_batches(source, writes)
     bound_writes = [rebound_write(source, target, write) for write in writes]
-    yield from kit.store.add(Change(target, None, moment, {}, (), bound_writes, None))
+    yield from context.store.add(Change(target, None, moment, {}, (), bound_writes, None))

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from threadmark.config import Place
-from threadmark.errors import PlacedError, SerializationError, ThreadmarkError
+from threadmark.config import ParsedConfig
+from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
 from threadmark.header import Header, joined_fields
 from threadmark.metadata import from_json
 from threadmark.model import Checkpoint, CheckpointTuple, Metadata
-from threadmark.saver.checks import channel_place, checkpoint_place, header_place, write_place
-from threadmark.saver.collector import collecting_later
-from threadmark.saver.opening import Loaded, Write
+from threadmark.saver.checks import channel_location, checkpoint_location, header_location, write_location
+from threadmark.saver.gc_pause import with_gc_paused
+from threadmark.saver.loader import LoadedCheckpoint, Write
 from threadmark.serde import Serializer
 from threadmark.store import Outline
 from threadmark.stored import Encoded, Stored
@@ -19,7 +19,7 @@ _LARGE = 16 * 1024
 """From so many bytes on, a value is decoded without a collection in between."""
 
 
-def decoded(loaded: Loaded, serde: Serializer) -> CheckpointTuple:
+def decoded(loaded: LoadedCheckpoint, serde: Serializer) -> CheckpointTuple:
     """The checkpoint as its user sees it."""
     outline, header, data = loaded.outline, loaded.header, loaded.data
     thread_id, ns, checkpoint_id, _, parent, _, _ = outline
@@ -30,10 +30,10 @@ def decoded(loaded: Loaded, serde: Serializer) -> CheckpointTuple:
     }
     checkpoint["channel_versions"] = header.versions.copy()
     return CheckpointTuple(
-        Place(thread_id, ns, checkpoint_id).config(),
+        ParsedConfig(thread_id, ns, checkpoint_id).config(),
         checkpoint,
         decode_metadata(outline),
-        Place(thread_id, ns, parent).config() if parent else None,
+        ParsedConfig(thread_id, ns, parent).config() if parent else None,
         [decode_write(thread_id, write, data, serde) for write in loaded.writes],
     )
 
@@ -41,40 +41,40 @@ def decoded(loaded: Loaded, serde: Serializer) -> CheckpointTuple:
 def decode_channel(
     outline: Outline, channel: str, value: Stored, data: Mapping[bytes, bytes], serde: Serializer
 ) -> Any:
-    """A channel's value as its user sees it; errors name the place."""
+    """Decode a channel's value. Errors name the channel."""
     try:
         return _loads(serde, value, data)
-    except PlacedError as error:
-        raise error.at(channel_place(outline, channel)) from error.origin
+    except LocatedError as error:
+        raise error.at(channel_location(outline, channel)) from error.origin
 
 
 def decode_write(thread_id: str, write: Write, data: Mapping[bytes, bytes], serde: Serializer) -> tuple[str, str, Any]:
-    """A pending write as its user sees it; errors name the place."""
+    """Decode a pending write. Errors name its task and channel."""
     row = write.row
     try:
         return row.task_id, row.channel, _loads(serde, write.value, data)
-    except PlacedError as error:
-        raise error.at(write_place(thread_id, row)) from error.origin
+    except LocatedError as error:
+        raise error.at(write_location(thread_id, row)) from error.origin
 
 
 def _fields(outline: Outline, header: Header, serde: Serializer) -> Checkpoint:
     """The fields of a checkpoint that are not its values."""
     try:
         return cast("Checkpoint", joined_fields(header, serde))  # they are those that were put
-    except PlacedError as error:
-        raise error.at(header_place(outline)) from error
+    except LocatedError as error:
+        raise error.at(header_location(outline)) from error
     except ThreadmarkError:
         raise
     except Exception as error:
-        raise SerializationError(f"the serializer cannot read its fields: {error}", header_place(outline)) from error
+        raise SerializationError(f"the serializer cannot read its fields: {error}", header_location(outline)) from error
 
 
 def decode_metadata(outline: Outline) -> Metadata:
-    """A checkpoint's metadata; errors name the place."""
+    """Decode a checkpoint's metadata. Errors name the checkpoint."""
     try:
         return from_json(outline.metadata)
-    except PlacedError as error:
-        raise error.at(checkpoint_place(outline)) from error
+    except LocatedError as error:
+        raise error.at(checkpoint_location(outline)) from error
 
 
 def _loads(serde: Serializer, value: Stored, data: Mapping[bytes, bytes]) -> Any:
@@ -82,7 +82,7 @@ def _loads(serde: Serializer, value: Stored, data: Mapping[bytes, bytes]) -> Any
     try:
         if len(encoded.data) < _LARGE:
             return serde.loads_typed(encoded)
-        return collecting_later(serde.loads_typed, encoded)
+        return with_gc_paused(serde.loads_typed, encoded)
     except ThreadmarkError:
         raise
     except Exception as error:

@@ -3,17 +3,17 @@
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 
-from threadmark.config import Place, place
+from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import located
 from threadmark.model import Config, DeltaChannelHistory
 from threadmark.program import Operation, Program, Transaction
 from threadmark.saver.arguments import given_channels
-from threadmark.saver.checks import channel_place, write_place
+from threadmark.saver.checks import channel_location, write_location
 from threadmark.saver.completeness import prove_absent
+from threadmark.saver.context import SaverContext
 from threadmark.saver.decoding import decode_channel, decode_metadata, decode_write
-from threadmark.saver.kit import Kit
-from threadmark.saver.opening import Opening, Write, missing_headers, proven_writes
-from threadmark.saver.shelf import Shelf, fill
+from threadmark.saver.loader import CheckpointLoader, Write, missing_headers, proven_writes
+from threadmark.saver.segment_cache import SegmentCache, fill
 from threadmark.serde import Serde, Serializer
 from threadmark.serde.serializer import NONE, PLAIN, TYPED
 from threadmark.store import Key, Outline, WriteRow
@@ -39,37 +39,37 @@ class _Walk:
         self.seeds: dict[str, tuple[Stored, Outline]] = {}
         self._seen: set[Key] = set()
 
-    def visit(self, opening: Opening) -> bool:
-        """Take one ancestor in; False where the walk is over (everything found, or a checkpoint seen before)."""
-        outline = opening.outline
-        key = (outline.ns, outline.id)
+    def visit(self, loader: CheckpointLoader) -> bool:
+        """Add one ancestor. Returns False if the walk is over: all seeds are found, or this one was seen before."""
+        outline = loader.outline
+        key = outline.key
         if key in self._seen:
             return False
         self._seen.add(key)
         for channel in tuple(self.remaining):
             # A value stands before the writes of its own checkpoint, so those count even where the walk ends.
             self.visited[channel].append(key)
-            if channel in opening.header.values:
-                self.seeds[channel] = (opening.header.values[channel], outline)
+            if channel in loader.header.values:
+                self.seeds[channel] = (loader.header.values[channel], outline)
                 self.remaining.discard(channel)
         return bool(self.remaining)
 
 
 def get_delta_channel_history(
-    kit: Kit, config: Config, channels: Sequence[str]
+    context: SaverContext, config: Config, channels: Sequence[str]
 ) -> Operation[dict[str, DeltaChannelHistory]]:
     """For each channel the writes of the ancestors since its last stored value, oldest first, and that value."""
-    where = place(config)
+    where = parse_config(config)
     channels = given_channels(channels)
     if not channels:
         return {}
-    walk, writes, data = yield Transaction(partial(_history, kit, where, channels), writes=False)
+    walk, writes, data = yield Transaction(partial(_history, context, where, channels), writes=False)
     result: dict[str, DeltaChannelHistory] = {}
     for channel in channels:
         visited = reversed(walk.visited[channel])
         entry = DeltaChannelHistory(
             writes=[
-                decode_write(where.thread_id, write, data, kit.serde)
+                decode_write(where.thread_id, write, data, context.serde)
                 for key in visited
                 for write in writes.get(key, ())
                 if write.row.channel == channel
@@ -77,50 +77,52 @@ def get_delta_channel_history(
         )
         if channel in walk.seeds:
             stored, outline = walk.seeds[channel]
-            entry["seed"] = decode_channel(outline, channel, stored, data, kit.serde)
+            entry["seed"] = decode_channel(outline, channel, stored, data, context.serde)
         result[channel] = entry
     return result
 
 
 def _history(
-    kit: Kit, where: Place, channels: Sequence[str]
+    context: SaverContext, where: ParsedConfig, channels: Sequence[str]
 ) -> Program[tuple[_Walk, dict[Key, list[Write]], dict[bytes, bytes]]]:
     """One transaction: the chain in growing reaches, then the writes it passed and every value needed."""
     thread_id, ns, start = where
     walk = _Walk(channels)
     reach, skip, going = _FIRST_REACH, 1, True
     while going:
-        rows = yield from kit.store.chain(thread_id, ns, start, reach)
-        openings = [Opening(row, (), kit.recall) for row in rows[skip:]]
-        shelf = kit.shelf()
-        yield from fill(shelf, kit.store, thread_id, missing_headers(openings))
-        for opening in openings:
-            opening.open_header(shelf)
-            if not (going := walk.visit(opening)):
+        rows = yield from context.store.chain(thread_id, ns, start, reach)
+        loaders = [CheckpointLoader(row, (), context.encoding_cache) for row in rows[skip:]]
+        segment_cache = context.segment_cache()
+        yield from fill(segment_cache, context.store, thread_id, missing_headers(loaders))
+        for loader in loaders:
+            loader.open_header(segment_cache)
+            if not (going := walk.visit(loader)):
                 break
         start = rows[-1].outline.parent if rows else start
         if going and start is not None and len(rows) < reach:  # the way ends at a checkpoint that is not there
-            yield from prove_absent(kit, Place(thread_id, ns, start))
+            yield from prove_absent(context, ParsedConfig(thread_id, ns, start))
         going = going and start is not None and len(rows) == reach
         reach, skip = reach * 8, 0
     keys = sorted({key for visited in walk.visited.values() for key in visited})
-    rows_of_writes = (yield from kit.store.writes(thread_id, keys)) if keys else []
+    rows_of_writes = (yield from context.store.writes(thread_id, keys)) if keys else []
     writes = _by_checkpoint(thread_id, rows_of_writes, walk.visited.keys())
     values = [stored for stored, _ in walk.seeds.values()]
     values += [write.value for group in writes.values() for write in group]
-    shelf = kit.shelf()
-    yield from fill(shelf, kit.store, thread_id, (key for value in values for key in value.segment_keys()))
-    return walk, writes, _data(thread_id, walk, writes, shelf)
+    segment_cache = context.segment_cache()
+    yield from fill(segment_cache, context.store, thread_id, (key for value in values for key in value.segment_keys()))
+    return walk, writes, _data(thread_id, walk, writes, segment_cache)
 
 
-def _data(thread_id: str, walk: _Walk, writes: Mapping[Key, Sequence[Write]], shelf: Shelf) -> dict[bytes, bytes]:
-    """The bytes of the seeds and of the writes, by digest; errors name the place."""
-    owned = [(stored, channel_place(outline, channel)) for channel, (stored, outline) in walk.seeds.items()]
-    owned += [(write.value, write_place(thread_id, write.row)) for group in writes.values() for write in group]
+def _data(
+    thread_id: str, walk: _Walk, writes: Mapping[Key, Sequence[Write]], segment_cache: SegmentCache
+) -> dict[bytes, bytes]:
+    """Return the bytes of the seeds and of the writes, by digest. Errors name the channel."""
+    owned = [(stored, channel_location(outline, channel)) for channel, (stored, outline) in walk.seeds.items()]
+    owned += [(write.value, write_location(thread_id, write.row)) for group in writes.values() for write in group]
     data: dict[bytes, bytes] = {}
-    for value, place_of_value in owned:
-        with located(place_of_value):
-            data[value.digest] = shelf.data(value)
+    for value, location_of_value in owned:
+        with located(location_of_value):
+            data[value.digest] = segment_cache.data(value)
     return data
 
 

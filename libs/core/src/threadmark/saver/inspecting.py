@@ -6,19 +6,20 @@ from operator import add
 from typing import NamedTuple
 
 from threadmark.config import as_thread_id
-from threadmark.errors import CorruptDataError, PlacedError, StoreError
+from threadmark.encoding_cache import EncodingCache
+from threadmark.errors import CorruptDataError, LocatedError, StoreError
 from threadmark.model import ChannelStats, Problem, Stats, Verified
 from threadmark.program import Operation, Program, Transaction
-from threadmark.recall import Recall
 from threadmark.saver.batches import is_record, without_records
-from threadmark.saver.checks import prove_write, task_place
+from threadmark.saver.checks import prove_write, task_location
 from threadmark.saver.completeness import missing
+from threadmark.saver.context import SaverContext
 from threadmark.saver.decoding import decode_write, decoded
-from threadmark.saver.kit import Kit
-from threadmark.saver.listing import all_outlines, good, load_many, open_headers, openings, thread_ids, whole
-from threadmark.saver.opening import Opening, missing_headers, opened_write, proven_writes
-from threadmark.saver.shelf import fill
-from threadmark.store import CheckpointRow, Key, Outline, WriteRow
+from threadmark.saver.listing import good, load_many, loaders, open_headers, thread_ids, whole
+from threadmark.saver.loader import CheckpointLoader, missing_headers, opened_write, proven_writes
+from threadmark.saver.paging import Pages
+from threadmark.saver.segment_cache import fill
+from threadmark.store import CheckpointRow, Key, Outline, Scope, WriteRow
 from threadmark.stored import Allowance, Stored
 
 _PAGE = 4096
@@ -35,65 +36,65 @@ class _Contents(NamedTuple):
     """Records of batches included."""
     sizes: dict[bytes, int]
     missing: Sequence[tuple[str, str]]
-    """The namespaces that lack checkpoints."""
+    """What says that checkpoints are missing, as (location, problem)."""
 
 
-class _StrayWrites(NamedTuple):
+class _OrphanWrites(NamedTuple):
     """The rows of writes at one place where there is no checkpoint."""
 
     rows: Sequence[WriteRow]
     segments: dict[bytes, bytes]
 
 
-def verify(kit: Kit, thread_id: str | None) -> Operation[Verified]:
+def verify(context: SaverContext, thread_id: str | None) -> Operation[Verified]:
     """Read every row, value by value, past the memory of recent encodings."""
-    kit = kit._replace(recall=Recall(0))
+    context = context._replace(encoding_cache=EncodingCache(0))
     total = Verified(0, 0, 0, [])
     after: str | None = ""
     while after is not None:
-        names, after = yield from some_threads(kit, thread_id, after)
+        names, after = yield from some_threads(context, thread_id, after)
         for name in names:
-            one = yield from _verify_thread(kit, name)
+            one = yield from _verify_thread(context, name)
             total = Verified(*(mine + theirs for mine, theirs in zip(total, one, strict=True)))  # type: ignore[operator]  # numbers and lists both add up
     if thread_id is None:
-        damage = yield Transaction(kit.store.damage, writes=False)
+        damage = yield Transaction(context.store.damage, writes=False)
         total.problems.extend(Problem("damaged", *one) for one in damage)
     return total
 
 
-def stats(kit: Kit, thread_id: str | None) -> Operation[Stats]:
+def stats(context: SaverContext, thread_id: str | None) -> Operation[Stats]:
     """Count rows and bytes, thread by thread."""
-    kit = kit._replace(recall=Recall(0))
+    context = context._replace(encoding_cache=EncodingCache(0))
     total = _Total()
     after: str | None = ""
     while after is not None:
-        names, after = yield from some_threads(kit, thread_id, after)
+        names, after = yield from some_threads(context, thread_id, after)
         for name in names:
-            total.add((yield Transaction(partial(_count, kit, name), writes=False)))
+            total.add((yield Transaction(partial(_count, context, name), writes=False)))
     return total.stats()
 
 
-def some_threads(kit: Kit, thread_id: str | None, after: str) -> Operation[tuple[list[str], str | None]]:
+def some_threads(context: SaverContext, thread_id: str | None, after: str) -> Operation[tuple[list[str], str | None]]:
     """A page of thread ids, and where the next one starts."""
     if thread_id is not None:
         return [as_thread_id(thread_id)], None
-    names = yield Transaction(partial(thread_ids, kit, after, _PAGE), writes=False)
+    names = yield Transaction(partial(thread_ids, context, after, _PAGE), writes=False)
     return names, names[-1] if len(names) == _PAGE else None
 
 
-def _verify_thread(kit: Kit, thread_id: str) -> Operation[Verified]:
-    """One thread, a few checkpoints a transaction; begun again where rows were deleted meanwhile."""
+def _verify_thread(context: SaverContext, thread_id: str) -> Operation[Verified]:
+    """Verify one thread, a few checkpoints in each transaction. Starts again if rows were deleted meanwhile."""
     for _ in range(_ATTEMPTS):
-        contents = yield Transaction(partial(_contents, kit, thread_id), writes=False)
+        contents = yield Transaction(partial(_contents, context, thread_id), writes=False)
         problems = [Problem("damaged", *one) for one in contents.missing]
         needed: set[bytes] = set()
         for batch in _batches(contents.outlines):
-            found = yield Transaction(partial(load_many, kit, batch, {}), writes=False)
+            found = yield Transaction(partial(load_many, context, batch, {}), writes=False)
             for item in found:
-                problems += _problems_of(kit, item, needed)
-        stray = yield Transaction(partial(_stray_writes, kit, thread_id, contents), writes=False)
-        problems += _problems_of_writes(kit, thread_id, stray, needed)
-        epoch = yield Transaction(partial(kit.store.epoch, thread_id), writes=False)
+                problems += _problems_of(context, item, needed)
+        orphan = yield Transaction(partial(_orphan_writes, context, thread_id, contents), writes=False)
+        problems += _problems_of_writes(context, thread_id, orphan, needed)
+        epoch = yield Transaction(partial(context.store.epoch, thread_id), writes=False)
         if epoch == contents.epoch:
             problems += _orphans(thread_id, contents, needed, whole=not problems)
             writes = without_records(contents.writes)
@@ -101,31 +102,41 @@ def _verify_thread(kit: Kit, thread_id: str) -> Operation[Verified]:
     raise StoreError(f"thread {thread_id!r}: rows were deleted {_ATTEMPTS} times during the check; try again")
 
 
-def _contents(kit: Kit, thread_id: str) -> Program[_Contents]:
-    epoch = yield from kit.store.epoch(thread_id)
-    outlines = yield from all_outlines(kit, thread_id)
-    writes = yield from kit.store.writes(thread_id, None)
-    sizes = yield from kit.store.segment_sizes(thread_id)
-    lacking = yield from missing(kit, thread_id, None)
-    return _Contents(epoch, outlines, writes, sizes, lacking)
+def _contents(context: SaverContext, thread_id: str) -> Program[_Contents]:
+    epoch = yield from context.store.epoch(thread_id)
+    lacking = yield from missing(context, thread_id, None)
+    outlines: dict[Key, Outline] = {}
+    pages = Pages(Scope(thread_id), _PAGE)
+    while pages.more:
+        page = yield from context.store.page(*pages.request)
+        outlines.update((outline.key, outline) for outline in page)
+        try:
+            pages.read(page)
+        except CorruptDataError as error:
+            lacking.append((error.location, error.problem))
+    writes = yield from context.store.writes(thread_id, None)
+    sizes = yield from context.store.segment_sizes(thread_id)
+    return _Contents(epoch, list(outlines.values()), writes, sizes, lacking)
 
 
-def _problems_of(kit: Kit, item: Opening | CorruptDataError, needed: set[bytes]) -> Iterator[Problem]:
+def _problems_of(
+    context: SaverContext, item: CheckpointLoader | CorruptDataError, needed: set[bytes]
+) -> Iterator[Problem]:
     try:
         loaded = whole(item)
         needed.update(loaded.stored.segment_keys())
         for value in (*loaded.header.values.values(), *(write.value for write in loaded.writes)):
             needed.update(value.segment_keys())
-        decoded(loaded, kit.serde)
+        decoded(loaded, context.serde)
     except CorruptDataError as error:
         yield _damage(error)
-    except PlacedError as error:
-        yield Problem("unreadable", error.place, error.problem)
+    except LocatedError as error:
+        yield Problem("unreadable", error.location, error.problem)
 
 
-def _stray_writes(kit: Kit, thread_id: str, contents: _Contents) -> Program[list[_StrayWrites]]:
+def _orphan_writes(context: SaverContext, thread_id: str, contents: _Contents) -> Program[list[_OrphanWrites]]:
     """The rows of writes whose checkpoint is not there (they may come first), by checkpoint, and their segments."""
-    there = {(outline.ns, outline.id) for outline in contents.outlines}
+    there = {outline.key for outline in contents.outlines}
     groups: dict[Key, list[WriteRow]] = {}
     for row in contents.writes:
         if row[:2] not in there:
@@ -133,28 +144,28 @@ def _stray_writes(kit: Kit, thread_id: str, contents: _Contents) -> Program[list
     found = []
     for rows in groups.values():
         keys = sorted({key for row in rows for key in _keys_of(row)})
-        segments = (yield from kit.store.segments(thread_id, keys)) if keys else {}
-        found.append(_StrayWrites(rows, segments))
+        segments = (yield from context.store.segments(thread_id, keys)) if keys else {}
+        found.append(_OrphanWrites(rows, segments))
     return found
 
 
 def _problems_of_writes(
-    kit: Kit, thread_id: str, stray: Sequence[_StrayWrites], needed: set[bytes]
+    context: SaverContext, thread_id: str, orphan: Sequence[_OrphanWrites], needed: set[bytes]
 ) -> Iterator[Problem]:
-    for rows, segments in stray:
+    for rows, segments in orphan:
         try:
             for write in proven_writes(thread_id, rows):
                 needed.update(write.value.segment_keys())
-                data = write.value.data(segments, Allowance(kit.expansion))
-                decode_write(thread_id, write, {write.value.digest: data}, kit.serde)
+                data = write.value.data(segments, Allowance(context.expansion))
+                decode_write(thread_id, write, {write.value.digest: data}, context.serde)
         except CorruptDataError as error:
-            yield Problem("damaged", error.place or task_place(thread_id, rows[0]), error.problem)
-        except PlacedError as error:
-            yield Problem("unreadable", error.place, error.problem)
+            yield Problem("damaged", error.location or task_location(thread_id, rows[0]), error.problem)
+        except LocatedError as error:
+            yield Problem("unreadable", error.location, error.problem)
 
 
 def _orphans(thread_id: str, contents: _Contents, needed: set[bytes], *, whole: bool) -> Iterator[Problem]:
-    """Segments that nothing refers to; beside damaged rows nobody can tell."""
+    """Report segments that nothing refers to, unless damaged rows might refer to them."""
     orphans = contents.sizes.keys() - needed
     if orphans and whole:
         size = sum(contents.sizes[key] for key in orphans)
@@ -173,15 +184,15 @@ def _batches(outlines: Sequence[Outline]) -> Iterator[Sequence[Outline]]:
         yield outlines[start : start + _BATCH]
 
 
-def _count(kit: Kit, thread_id: str) -> Program[Stats]:
-    contents = yield from _contents(kit, thread_id)
+def _count(context: SaverContext, thread_id: str) -> Program[Stats]:
+    contents = yield from _contents(context, thread_id)
     tally = _Tally(thread_id, contents)
     for batch in _batches(contents.outlines):
-        rows = yield from kit.store.rows(thread_id, [(outline.ns, outline.id) for outline in batch])
-        found = openings(kit, rows, {})
-        shelf = kit.shelf()
-        yield from fill(shelf, kit.store, thread_id, missing_headers(good(found)))
-        open_headers(found, shelf)
+        rows = yield from context.store.rows(thread_id, [outline.key for outline in batch])
+        found = loaders(context, rows, {})
+        segment_cache = context.segment_cache()
+        yield from fill(segment_cache, context.store, thread_id, missing_headers(good(found)))
+        open_headers(found, segment_cache)
         tally.checkpoints(rows, found.values())
     return tally.stats()
 
@@ -202,7 +213,7 @@ class _Tally:
         for row in self._writes:
             self._write(thread_id, row)
 
-    def checkpoints(self, rows: Iterable[CheckpointRow], found: Iterable[Opening | CorruptDataError]) -> None:
+    def checkpoints(self, rows: Iterable[CheckpointRow], found: Iterable[CheckpointLoader | CorruptDataError]) -> None:
         """Some checkpoints' rows, and what they hold as far as it can be read."""
         self._stored += sum(len(row.header) for row in rows)
         for item in found:
@@ -236,9 +247,9 @@ class _Tally:
         except CorruptDataError as error:
             self._problems.append(_damage(error))
 
-    def _checkpoint(self, opening: Opening) -> None:
-        self._whole += opening.header_size()
-        for channel, value in opening.header.values.items():
+    def _checkpoint(self, loader: CheckpointLoader) -> None:
+        self._whole += loader.header_size()
+        for channel, value in loader.header.values.items():
             size = value.size()
             self._channels[channel] = self._channels.get(channel, _NOTHING).plus(ChannelStats(1, 0, size))
             self._of_channel.setdefault(channel, set()).update(value.segment_keys())
@@ -270,4 +281,4 @@ _NOTHING = ChannelStats(0, 0, 0)
 
 
 def _damage(error: CorruptDataError) -> Problem:
-    return Problem("damaged", error.place, error.problem)
+    return Problem("damaged", error.location, error.problem)

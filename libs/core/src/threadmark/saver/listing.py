@@ -8,16 +8,17 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from threadmark.config import checkpoint_id, namespace, thread_id
-from threadmark.errors import ConfigError, CorruptDataError, PlacedError, shown
+from threadmark.errors import ConfigError, CorruptDataError, LocatedError, shown
 from threadmark.metadata import certain_fragments, checked_filter, from_json, matches
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, Transaction
-from threadmark.saver.checks import checkpoint_place
-from threadmark.saver.completeness import missing, prove_complete, proven_order
+from threadmark.saver.checks import checkpoint_location
+from threadmark.saver.completeness import missing, prove_complete
+from threadmark.saver.context import SaverContext
 from threadmark.saver.decoding import decoded
-from threadmark.saver.kit import Kit
-from threadmark.saver.opening import Loaded, Opening, missing_headers
-from threadmark.saver.shelf import Shelf, fill
+from threadmark.saver.loader import CheckpointLoader, LoadedCheckpoint, missing_headers
+from threadmark.saver.paging import Pages
+from threadmark.saver.segment_cache import SegmentCache, fill
 from threadmark.store import CheckpointRow, Key, Outline, Scope, WriteRow
 
 _PAGE = 512
@@ -34,7 +35,7 @@ class Listing(NamedTuple):
 
     scope: Scope
     before: str | None
-    """A checkpoint id; its rank is looked up where the listing is of one thread."""
+    """A checkpoint id. In a listing of one thread, it is replaced by the checkpoint's rank."""
     wanted: Mapping[str, Any]
     limit: int | None
 
@@ -59,79 +60,79 @@ def listing(
 class Reader:
     """Where a listing stands: what was found and not yet loaded, and where to search on."""
 
-    def __init__(self, kit: Kit, asked: Listing) -> None:
-        self._kit = kit
+    def __init__(self, context: SaverContext, asked: Listing) -> None:
+        self._context = context
         self._asked = asked
-        self._scope: Scope | None = None
-        self._after: Outline | None = None
+        self._pages: Pages | None = None
         self._left = asked.limit
         self._waiting: list[Outline] = []
-        self._searched = False
         self._size = _FEW if asked.limit is None else _BATCH
-        self._shelves: dict[str, Shelf] = {}
-        self._left_out: list[PlacedError] = []
+        self._segment_caches: dict[str, SegmentCache] = {}
+        self._left_out: list[LocatedError] = []
         self._missing: Sequence[tuple[str, str]] = ()
 
     @property
     def more(self) -> bool:
         """Whether there may be another batch."""
-        return self._left != 0 and bool(self._waiting or not self._searched)
+        return self._left != 0 and bool(self._waiting or self._pages is None or self._pages.more)
 
-    def next_batch(self) -> Operation[list[Opening | CorruptDataError]]:
+    def next_batch(self) -> Operation[list[CheckpointLoader | CorruptDataError]]:
         """The next few checkpoints, or the errors that say how they are damaged. Those of the batch before are over.
 
         Their values are put together one by one, as they are asked for.
         """
-        if self._scope is None:
-            self._scope = yield from self._placed()
-        while not self._waiting and not self._searched:
+        if self._pages is None:
             size = _PAGE if self._asked.wanted or self._left is None else min(_PAGE, self._left)
-            page = yield Transaction(partial(self._kit.store.page, self._scope, self._after, size), writes=False)
-            proven_order(page, self._after)
-            self._waiting = [outline for outline in page if _matches(outline, self._asked.wanted)]
-            if page and self._after is None and not self._asked.wanted and _starts_at_the_newest(self._scope):
-                yield Transaction(partial(_prove_newest, self._kit, page[0]), writes=False)
-            self._searched = len(page) < size
-            self._after = page[-1] if page else None
-            if self._searched:
-                program = partial(missing, self._kit, self._scope.thread_id, self._scope.ns)
-                self._missing = yield Transaction(program, writes=False)
+            self._pages = Pages((yield from self._placed()), size)
+        while not self._waiting and self._pages.more:
+            self._waiting = yield from self._next_page(self._pages)
         size = self._size if self._left is None else min(self._size, self._left)
         batch, self._waiting = self._waiting[:size], self._waiting[size:]
         if not batch:
             return []
-        found = yield Transaction(partial(load_many, self._kit, batch, self._shelves), writes=False)
+        found = yield Transaction(partial(load_many, self._context, batch, self._segment_caches), writes=False)
         if self._left is not None:
             self._left -= len(found)
         return list(found)
 
-    def readable(self, batch: Sequence[Opening | CorruptDataError]) -> Iterator[CheckpointTuple]:
+    def _next_page(self, pages: Pages) -> Operation[list[Outline]]:
+        """Read one page. Returns what matches the filter."""
+        scope, after, _ = pages.request
+        page = pages.read((yield Transaction(partial(self._context.store.page, *pages.request), writes=False)))
+        if page and after is None and not self._asked.wanted and _starts_at_the_newest(scope):
+            yield Transaction(partial(_prove_newest, self._context, page[0]), writes=False)
+        if not pages.more:
+            program = partial(missing, self._context, scope.thread_id, scope.ns)
+            self._missing = yield Transaction(program, writes=False)
+        return [outline for outline in page if _matches(outline, self._asked.wanted)]
+
+    def readable(self, batch: Sequence[CheckpointLoader | CorruptDataError]) -> Iterator[CheckpointTuple]:
         """The checkpoints of a batch as their user sees them, each decoded when it is asked for."""
         for item in batch:
             try:
-                yield decoded(whole(item), self._kit.serde)
-            except PlacedError as error:
+                yield decoded(whole(item), self._context.serde)
+            except LocatedError as error:
                 if self._asked.scope.thread_id is not None:
                     raise
                 self._left_out.append(error)
-        weight = sum(shelf.weight for shelf in self._shelves.values())
+        weight = sum(segment_cache.weight for segment_cache in self._segment_caches.values())
         self._size = max(1, min(_BATCH, len(batch) * _HEAVY // max(1, weight)))
 
     def finish(self) -> None:
         """Say what a listing of all threads had to leave out, or what one of a whole thread should have found."""
-        for place, problem in self._missing:
-            raise CorruptDataError(f"{problem}: `verify` names what is damaged", place)
+        for location, problem in self._missing:
+            raise CorruptDataError(f"{problem}: `verify` names what is damaged", location)
         if self._left_out:
             first, number = self._left_out[0], len(self._left_out)
             problem = f"{first.problem} (the listing left out {number} unreadable checkpoints; this is the first)"
-            raise type(first)(problem, first.place) from first
+            raise type(first)(problem, first.location) from first
 
     def _placed(self) -> Operation[Scope]:
         """The scope with the rank that `before` stands for."""
         scope, before = self._asked.scope, self._asked.before
         if before is not None and scope.thread_id is not None:
             same = Scope(thread_id=scope.thread_id, ns=scope.ns, checkpoint_id=before)
-            found = yield Transaction(partial(self._kit.store.page, same, None, 1), writes=False)
+            found = yield Transaction(partial(self._context.store.page, same, None, 1), writes=False)
             before = found[0].rank if found else before
         return scope._replace(before=before)
 
@@ -140,121 +141,123 @@ def _starts_at_the_newest(scope: Scope) -> bool:
     return scope.thread_id is not None and scope.checkpoint_id is None and scope.before is None and not scope.fragments
 
 
-def _prove_newest(kit: Kit, first: Outline) -> Program[None]:
+def _prove_newest(context: SaverContext, first: Outline) -> Program[None]:
     """Raise CorruptDataError where the first checkpoint of a listing is not the newest of its namespace."""
-    heads = yield from kit.store.heads(first.thread_id, first.ns)
+    heads = yield from context.store.heads(first.thread_id, first.ns)
     if [head.newest for head in heads] != [first.rank]:  # it is damaged, or somebody was quicker
-        yield from prove_complete(kit, first.thread_id, first.ns)
+        yield from prove_complete(context, first.thread_id, first.ns)
 
 
-def all_outlines(kit: Kit, thread_id: str) -> Program[list[Outline]]:
+def all_outlines(context: SaverContext, thread_id: str) -> Program[list[Outline]]:
     """Every checkpoint of a thread, newest first."""
     outlines: list[Outline] = []
-    more = True
-    while more:
-        page = yield from kit.store.page(Scope(thread_id), outlines[-1] if outlines else None, _LARGE_PAGE)
-        outlines += proven_order(page, outlines[-1] if outlines else None)
-        more = len(page) == _LARGE_PAGE
+    pages = Pages(Scope(thread_id), _LARGE_PAGE)
+    while pages.more:
+        outlines += pages.read((yield from context.store.page(*pages.request)))
     return outlines
 
 
-def thread_ids(kit: Kit, after: str, limit: int) -> Program[list[str]]:
+def thread_ids(context: SaverContext, after: str, limit: int) -> Program[list[str]]:
     """The next thread ids after this one, in ascending order, from "" on.
 
     The empty id, which is one as well, comes after none: it is asked for by itself.
     """
-    found = yield from kit.store.threads(after, limit)
-    if not after and (yield from kit.store.epoch("")) is not None:
+    found = yield from context.store.threads(after, limit)
+    if not after and (yield from context.store.epoch("")) is not None:
         found = ["", *found][:limit]
     return found
 
 
 def load_many(
-    kit: Kit, outlines: Sequence[Outline], shelves: dict[str, Shelf]
-) -> Program[list[Opening | CorruptDataError]]:
+    context: SaverContext, outlines: Sequence[Outline], segment_caches: dict[str, SegmentCache]
+) -> Program[list[CheckpointLoader | CorruptDataError]]:
     """These checkpoints, read in one transaction; one that was deleted meanwhile is left out.
 
-    `shelves`, by thread, holds what was fetched for those before them, which is of no use to those any more, and then
-    what was fetched for these.
+    `segment_caches`, by thread, holds what was fetched for those before them, which is of no use to those any more,
+    and then what was fetched for these.
     """
     asked: dict[str, list[Key]] = {}
     for outline in outlines:
-        asked.setdefault(outline.thread_id, []).append((outline.ns, outline.id))
-    for thread in shelves.keys() - asked.keys():
-        del shelves[thread]
-    found: dict[str, dict[Key, Opening | CorruptDataError]] = {}
+        asked.setdefault(outline.thread_id, []).append(outline.key)
+    for thread in segment_caches.keys() - asked.keys():
+        del segment_caches[thread]
+    found: dict[str, dict[Key, CheckpointLoader | CorruptDataError]] = {}
     for thread, keys in asked.items():
-        found[thread] = yield from _of_thread(kit, thread, keys, shelves.setdefault(thread, kit.shelf()))
+        found[thread] = yield from _of_thread(
+            context, thread, keys, segment_caches.setdefault(thread, context.segment_cache())
+        )
         if hidden := set(keys) - found[thread].keys():
-            found[thread] |= yield from _hidden(kit, thread, hidden)
-    places = [(found[outline.thread_id], (outline.ns, outline.id)) for outline in outlines]
-    return [openings[key] for openings, key in places if key in openings]
+            found[thread] |= yield from _hidden(context, thread, hidden)
+    locations = [(found[outline.thread_id], outline.key) for outline in outlines]
+    return [loaders[key] for loaders, key in locations if key in loaders]
 
 
-def _hidden(kit: Kit, thread: str, keys: Collection[Key]) -> Program[dict[Key, Opening | CorruptDataError]]:
-    """Errors for checkpoints that are not found by their keys, though a page still shows them; others were deleted."""
-    outlines = yield from all_outlines(kit, thread)
+def _hidden(
+    context: SaverContext, thread: str, keys: Collection[Key]
+) -> Program[dict[Key, CheckpointLoader | CorruptDataError]]:
+    """Return errors for checkpoints that a page lists but that are not found by their keys. Others were deleted."""
+    outlines = yield from all_outlines(context, thread)
     return {
-        key: CorruptDataError("its row is not found by its key", checkpoint_place(outline))
+        key: CorruptDataError("its row is not found by its key", checkpoint_location(outline))
         for outline in outlines
-        if (key := (outline.ns, outline.id)) in keys
+        if (key := outline.key) in keys
     }
 
 
-def whole(item: Opening | CorruptDataError) -> Loaded:
-    """A checkpoint of a batch with the bytes of its values; the error, where it is damaged."""
+def whole(item: CheckpointLoader | CorruptDataError) -> LoadedCheckpoint:
+    """Return a checkpoint of a batch with the bytes of its values, or raise the error that says how it is damaged."""
     if isinstance(item, CorruptDataError):
         raise item
     return item.loaded()
 
 
-def openings(
-    kit: Kit, rows: Sequence[CheckpointRow], writes: Mapping[Key, Sequence[WriteRow]]
-) -> dict[Key, Opening | CorruptDataError]:
-    """Checkpoints that are about to be read; the errors of those whose rows are damaged."""
-    found: dict[Key, Opening | CorruptDataError] = {}
+def loaders(
+    context: SaverContext, rows: Sequence[CheckpointRow], writes: Mapping[Key, Sequence[WriteRow]]
+) -> dict[Key, CheckpointLoader | CorruptDataError]:
+    """Return a loader for each checkpoint, or the error of a damaged row."""
+    found: dict[Key, CheckpointLoader | CorruptDataError] = {}
     for row in rows:
-        key = (row.outline.ns, row.outline.id)
-        found[key] = _attempt(partial(Opening, row, writes.get(key, ()), kit.recall))
+        key = row.outline.key
+        found[key] = _attempt(partial(CheckpointLoader, row, writes.get(key, ()), context.encoding_cache))
     return found
 
 
-def open_headers(found: dict[Key, Opening | CorruptDataError], shelf: Shelf) -> None:
-    """Read their headers; where one is damaged, its error takes the checkpoint's place."""
-    for key, opening in found.items():
-        if isinstance(opening, Opening):
-            found[key] = _attempt(partial(_opened, opening, shelf))
+def open_headers(found: dict[Key, CheckpointLoader | CorruptDataError], segment_cache: SegmentCache) -> None:
+    """Read the headers. The loader of a damaged one is replaced by its error."""
+    for key, loader in found.items():
+        if isinstance(loader, CheckpointLoader):
+            found[key] = _attempt(partial(_opened, loader, segment_cache))
 
 
-def good(found: Mapping[Key, Opening | CorruptDataError]) -> list[Opening]:
+def good(found: Mapping[Key, CheckpointLoader | CorruptDataError]) -> list[CheckpointLoader]:
     """Those without an error so far."""
-    return [opening for opening in found.values() if isinstance(opening, Opening)]
+    return [loader for loader in found.values() if isinstance(loader, CheckpointLoader)]
 
 
 def _of_thread(
-    kit: Kit, thread: str, keys: Sequence[Key], shelf: Shelf
-) -> Program[dict[Key, Opening | CorruptDataError]]:
-    """Some checkpoints of one thread, with what reading their values takes on the shelf."""
-    rows = yield from kit.store.rows(thread, keys)
+    context: SaverContext, thread: str, keys: Sequence[Key], segment_cache: SegmentCache
+) -> Program[dict[Key, CheckpointLoader | CorruptDataError]]:
+    """Some checkpoints of one thread, with what reading their values takes in the segment cache."""
+    rows = yield from context.store.rows(thread, keys)
     writes: dict[Key, list[WriteRow]] = {}
-    for write in (yield from kit.store.writes(thread, keys)):
+    for write in (yield from context.store.writes(thread, keys)):
         writes.setdefault((write.ns, write.checkpoint_id), []).append(write)
-    found = openings(kit, rows, writes)
+    found = loaders(context, rows, writes)
     headers = missing_headers(good(found))
-    yield from fill(shelf, kit.store, thread, headers)
-    open_headers(found, shelf)
-    values = {key for opening in good(found) for key in opening.value_keys()}
-    shelf.keep(headers | values)
-    yield from fill(shelf, kit.store, thread, values)
+    yield from fill(segment_cache, context.store, thread, headers)
+    open_headers(found, segment_cache)
+    values = {key for loader in good(found) for key in loader.value_keys()}
+    segment_cache.keep(headers | values)
+    yield from fill(segment_cache, context.store, thread, values)
     return found
 
 
-def _opened(opening: Opening, shelf: Shelf) -> Opening:
-    opening.open_header(shelf)
-    return opening
+def _opened(loader: CheckpointLoader, segment_cache: SegmentCache) -> CheckpointLoader:
+    loader.open_header(segment_cache)
+    return loader
 
 
-def _attempt(read: Callable[[], Opening]) -> Opening | CorruptDataError:
+def _attempt(read: Callable[[], CheckpointLoader]) -> CheckpointLoader | CorruptDataError:
     try:
         return read()
     except CorruptDataError as error:

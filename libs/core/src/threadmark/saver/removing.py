@@ -18,10 +18,11 @@ from threadmark.saver.arguments import check_flag, given_names, given_run
 from threadmark.saver.batches import without_records
 from threadmark.saver.checks import checkpoint_row, prove_checkpoint
 from threadmark.saver.completeness import prove_complete
+from threadmark.saver.context import SaverContext
 from threadmark.saver.decoding import decode_metadata
-from threadmark.saver.kit import Kit
 from threadmark.saver.listing import all_outlines
-from threadmark.saver.opening import proven_writes
+from threadmark.saver.loader import proven_writes
+from threadmark.saver.paging import Pages
 from threadmark.saver.survivors import Choice, Namespace, survival
 from threadmark.store import Key, Outline, Scope, now
 
@@ -36,30 +37,30 @@ class Rule(NamedTuple):
     choose: Choice
 
 
-def delete_thread(kit: Kit, thread_id: str) -> Operation[None]:
+def delete_thread(context: SaverContext, thread_id: str) -> Operation[None]:
     """Remove a thread whole."""
-    yield Transaction(partial(kit.store.drop, as_thread_id(thread_id), now()), writes=True, frees=True)
+    yield Transaction(partial(context.store.drop, as_thread_id(thread_id), now()), writes=True, reclaims_space=True)
 
 
-def prune(kit: Kit, thread_ids: Sequence[str], rule: Rule, *, dry_run: bool) -> Operation[Pruned]:
+def prune(context: SaverContext, thread_ids: Sequence[str], rule: Rule, *, dry_run: bool) -> Operation[Pruned]:
     """Remove what the rule lets go, thread by thread."""
     check_flag(dry_run, "dry_run")
     total = Pruned(0, 0, 0, 0)
     for thread_id in given_names(thread_ids, "thread_ids", as_thread_id):
-        program = partial(_remove, kit, thread_id, rule.choose, everything=rule.everything, dry_run=dry_run)
-        removed = yield Transaction(program, writes=not dry_run, frees=not dry_run)
+        program = partial(_remove, context, thread_id, rule.choose, everything=rule.everything, dry_run=dry_run)
+        removed = yield Transaction(program, writes=not dry_run, reclaims_space=not dry_run)
         total = total.plus(removed)
     return total
 
 
-def sweep(kit: Kit, thread_id: str) -> Operation[None]:
+def sweep(context: SaverContext, thread_id: str) -> Operation[None]:
     """Remove the segments of a thread that nothing needs any more, after something was replaced.
 
     What was replaced is stored by then, so damage found on the way is left to whoever reads it, and to `verify`.
     """
-    program = partial(_remove, kit, thread_id, _nothing, everything=False, dry_run=False)
+    program = partial(_remove, context, thread_id, _nothing, everything=False, dry_run=False)
     try:
-        yield Transaction(program, writes=True, frees=True)
+        yield Transaction(program, writes=True, reclaims_space=True)
     except CorruptDataError:
         return
 
@@ -83,36 +84,34 @@ def prune_rule(strategy: str, keep_last: int | None, older_than: timedelta | Non
     return Rule(everything=False, choose=partial(_outlived, kept=kept, age=age))
 
 
-def delete_for_runs(kit: Kit, run_ids: Sequence[str]) -> Operation[None]:
+def delete_for_runs(context: SaverContext, run_ids: Sequence[str]) -> Operation[None]:
     """Remove the checkpoints that these runs made, except those that a surviving delta channel is read from."""
     for run_id in given_names(run_ids, "run_ids", given_run):
         wanted = {"run_id": run_id}
         threads: dict[str, None] = {}
-        after = None
-        more = True
-        while more:
-            scope = Scope(fragments=certain_fragments(wanted))
-            page = yield Transaction(partial(kit.store.page, scope, after, _PAGE), writes=False)
+        pages = Pages(Scope(fragments=certain_fragments(wanted)), _PAGE)
+        while pages.more:
+            page = pages.read((yield Transaction(partial(context.store.page, *pages.request), writes=False)))
             threads |= dict.fromkeys(row.thread_id for row in page if matches(decode_metadata(row), wanted))
-            more = len(page) == _PAGE
-            after = page[-1] if page else None
         choose = partial(_made_by, wanted=wanted)
         for thread_id in sorted(threads):
-            program = partial(_remove, kit, thread_id, choose, everything=False, dry_run=False)
-            yield Transaction(program, writes=True, frees=True)
+            program = partial(_remove, context, thread_id, choose, everything=False, dry_run=False)
+            yield Transaction(program, writes=True, reclaims_space=True)
 
 
-def _remove(kit: Kit, thread_id: str, choose: Choice, *, everything: bool, dry_run: bool) -> Program[Pruned]:
+def _remove(
+    context: SaverContext, thread_id: str, choose: Choice, *, everything: bool, dry_run: bool
+) -> Program[Pruned]:
     """Remove the chosen checkpoints of one thread with their writes, and the segments that nothing needs then."""
-    epoch = yield from (kit.store.epoch(thread_id) if dry_run else kit.store.lock(thread_id))
+    epoch = yield from (context.store.epoch(thread_id) if dry_run else context.store.lock(thread_id))
     if epoch is None:
         return Pruned(0, 0, 0, 0)
     # The newest are chosen by what is there: were one hidden, an older one would be kept in its place.
-    yield from prove_complete(kit, thread_id, None)
-    outlines = yield from all_outlines(kit, thread_id)
-    writes = yield from kit.store.writes(thread_id, None)
-    doomed, needed = yield from survival(kit, thread_id, outlines, writes, choose)
-    sizes = yield from kit.store.segment_sizes(thread_id)
+    yield from prove_complete(context, thread_id, None)
+    outlines = yield from all_outlines(context, thread_id)
+    writes = yield from context.store.writes(thread_id, None)
+    doomed, needed = yield from survival(context, thread_id, outlines, writes, choose)
+    sizes = yield from context.store.segment_sizes(thread_id)
     gone = [row for row in writes if everything or (row.ns, row.checkpoint_id) in doomed]
     kept = () if everything else [row for row in writes if (row.ns, row.checkpoint_id) not in doomed]
     written = {key for write in proven_writes(thread_id, kept) for key in write.value.segment_keys()}
@@ -121,26 +120,26 @@ def _remove(kit: Kit, thread_id: str, choose: Choice, *, everything: bool, dry_r
     if dry_run:
         return pruned
     if len(doomed) == len(outlines) and not kept:
-        yield from kit.store.drop(thread_id, now())
+        yield from context.store.drop(thread_id, now())
     elif doomed or swept:
-        yield from kit.store.remove(thread_id, sorted(doomed), swept)
-        yield from _forget_parents(kit, thread_id, outlines, doomed)
+        yield from context.store.remove(thread_id, sorted(doomed), swept)
+        yield from _forget_parents(context, thread_id, outlines, doomed)
     return pruned
 
 
-def _forget_parents(kit: Kit, thread_id: str, outlines: Sequence[Outline], doomed: set[Key]) -> Program[None]:
+def _forget_parents(
+    context: SaverContext, thread_id: str, outlines: Sequence[Outline], doomed: set[Key]
+) -> Program[None]:
     """Let no checkpoint that stays name a parent that went."""
     orphaned = [
-        (outline.ns, outline.id)
-        for outline in outlines
-        if (outline.ns, outline.id) not in doomed and (outline.ns, outline.parent) in doomed
+        outline.key for outline in outlines if outline.key not in doomed and (outline.ns, outline.parent) in doomed
     ]
     for start in range(0, len(orphaned), _BATCH):
-        rows = yield from kit.store.rows(thread_id, orphaned[start : start + _BATCH])
+        rows = yield from context.store.rows(thread_id, orphaned[start : start + _BATCH])
         for row in rows:
             prove_checkpoint(row)
         parentless = [checkpoint_row(row.outline._replace(parent=None), row.header) for row in rows]
-        yield from kit.store.rewrite(thread_id, parentless)
+        yield from context.store.rewrite(thread_id, parentless)
 
 
 def _nothing(_: Namespace) -> set[Key]:
@@ -148,15 +147,15 @@ def _nothing(_: Namespace) -> set[Key]:
 
 
 def _everything(namespace: Namespace) -> set[Key]:
-    return {(outline.ns, outline.id) for outline in namespace.outlines}
+    return {outline.key for outline in namespace.outlines}
 
 
 def _outlived(namespace: Namespace, kept: int, age: timedelta) -> set[Key]:
     """All but the newest `kept`, or all where it is of a call that is over, of those that are old enough."""
     before = now() - round(age.total_seconds() * 1e6)
     rest = namespace.outlines[0 if namespace.is_over else kept :]
-    return {(outline.ns, outline.id) for outline in rest if outline.created_at <= before}
+    return {outline.key for outline in rest if outline.created_at <= before}
 
 
 def _made_by(namespace: Namespace, wanted: Mapping[str, str]) -> set[Key]:
-    return {(outline.ns, outline.id) for outline in namespace.outlines if matches(decode_metadata(outline), wanted)}
+    return {outline.key for outline in namespace.outlines if matches(decode_metadata(outline), wanted)}

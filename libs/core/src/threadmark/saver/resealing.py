@@ -4,20 +4,20 @@ from functools import partial
 
 from threadmark.errors import ConfigError, located
 from threadmark.program import Operation, Transaction
+from threadmark.saver.context import SaverContext
 from threadmark.saver.inspecting import some_threads
-from threadmark.saver.kit import Kit
 from threadmark.sealed import SealedStore
 
 
-def reencrypt(kit: Kit, thread_id: str | None) -> Operation[int]:
-    """Thread by thread, each in one transaction; how many rows were sealed anew."""
-    store = kit.store
+def reencrypt(context: SaverContext, thread_id: str | None) -> Operation[int]:
+    """Encrypt rows again with the newest key, one transaction for each thread. Returns how many rows changed."""
+    store = context.store
     if not isinstance(store, SealedStore):
         raise ConfigError("this saver has no keyring: give it one that has the keys of the stored rows")
     count = 0
     after: str | None = ""
     while after is not None:
-        names, after = yield from some_threads(kit, thread_id, after)
+        names, after = yield from some_threads(context, thread_id, after)
         for name in names:
             with located(f"thread {name!r}"):
                 count += yield Transaction(partial(store.reseal, name), writes=True)

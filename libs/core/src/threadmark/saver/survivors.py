@@ -12,10 +12,10 @@ from threadmark.header import Header, plain_fields
 from threadmark.program import Program
 from threadmark.saver.ancestry import Headers, Held, children_first
 from threadmark.saver.calls import Calls, by_depth
-from threadmark.saver.checks import channel_place
+from threadmark.saver.checks import channel_location
+from threadmark.saver.context import SaverContext
 from threadmark.saver.delta import counted_channels, is_snapshot, may_be_delta
-from threadmark.saver.kit import Kit
-from threadmark.saver.shelf import fill
+from threadmark.saver.segment_cache import fill
 from threadmark.store import Key, Outline, WriteRow, now
 from threadmark.stored import Encoded, Stored
 
@@ -63,13 +63,13 @@ class _Visited(NamedTuple):
 
 
 def survival(
-    kit: Kit, thread_id: str, outlines: Sequence[Outline], writes: Iterable[WriteRow], choose: Choice
+    context: SaverContext, thread_id: str, outlines: Sequence[Outline], writes: Iterable[WriteRow], choose: Choice
 ) -> Program[Survival]:
     """Choose what goes, and spare what the rest is read from.
 
     Enclosing namespaces come first, because what becomes of them decides which calls are over.
     """
-    survey = _Survey(kit, thread_id, outlines, writes)
+    survey = _Survey(context, thread_id, outlines, writes)
     calls = Calls(outlines, now())
     for group in by_depth(outlines):
         for outlines_of_one in group:
@@ -81,10 +81,12 @@ def survival(
 class _Survey:
     """What is known of one thread."""
 
-    def __init__(self, kit: Kit, thread_id: str, outlines: Sequence[Outline], writes: Iterable[WriteRow]) -> None:
-        self._kit = kit
+    def __init__(
+        self, context: SaverContext, thread_id: str, outlines: Sequence[Outline], writes: Iterable[WriteRow]
+    ) -> None:
+        self._context = context
         self._thread_id = thread_id
-        self._outlines = {(outline.ns, outline.id): outline for outline in outlines}
+        self._outlines = {outline.key: outline for outline in outlines}
         self._counted = counted_channels(outlines)
         self._written: dict[Key, set[str]] = {}
         for row in writes:
@@ -110,7 +112,7 @@ class _Survey:
 
     def _visit(self, parents: Mapping[Key, Key | None]) -> Program[list[_Visited]]:
         """Look at those that stay and at the ancestors that they may be read from, children before their parents."""
-        headers = Headers(self._kit, self._thread_id, parents)
+        headers = Headers(self._context, self._thread_id, parents)
         asked: dict[Key, _Channels] = {}
         visited: list[_Visited] = []
         for start, key in enumerate(order := list(parents)):
@@ -153,13 +155,13 @@ class _Survey:
         snapshots: dict[Key, set[str]] = {}
         for start in range(0, len(undecided), _BATCH):
             batch = undecided[start : start + _BATCH]
-            shelf = self._kit.shelf()
+            segment_cache = self._context.segment_cache()
             keys = {segment for *_, value in batch for segment in value.segment_keys()}
-            yield from fill(shelf, self._kit.store, self._thread_id, keys)
+            yield from fill(segment_cache, self._context.store, self._thread_id, keys)
             for key, channel, value in batch:
-                with located(channel_place(self._outlines[key], channel)):
-                    data = shelf.data(value, channel)
-                if is_snapshot(self._kit.serde, Encoded(value.tag, data)):
+                with located(channel_location(self._outlines[key], channel)):
+                    data = segment_cache.data(value, channel)
+                if is_snapshot(self._context.serde, Encoded(value.tag, data)):
                     snapshots.setdefault(key, set()).add(channel)
         return snapshots
 

@@ -9,28 +9,28 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from threadmark.config import Place, place
+from threadmark.config import ParsedConfig, parse_config
+from threadmark.encoding_cache import Known
 from threadmark.errors import ConfigError, SerializationError, StoreError, ThreadmarkError, located
 from threadmark.header import Header, split_fields
 from threadmark.ids import rank_after
 from threadmark.metadata import merged, to_json
 from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, Transaction
-from threadmark.recall import Known
 from threadmark.rope import Source, layout
 from threadmark.saver.arguments import (
     GivenCheckpoint,
-    check_place,
+    check_config,
     given_checkpoint,
     given_task,
     given_writes,
 )
 from threadmark.saver.batches import batch_record
 from threadmark.saver.checks import checkpoint_row, write_row
-from threadmark.saver.kit import Kit
+from threadmark.saver.context import SaverContext
+from threadmark.saver.deduplicator import Deduplicator
 from threadmark.saver.reading import load
 from threadmark.saver.removing import sweep
-from threadmark.saver.weaver import Weaver
 from threadmark.serde import Serializer
 from threadmark.store import Added, Change, Outline, WriteRow, now
 from threadmark.stored import LONGEST_TAG, Encoded, Stored
@@ -42,98 +42,102 @@ _WORTH_COMPARING = 1024
 """A pending write shorter than this is stored as it is: mostly it is new, and comparing costs more than storing."""
 
 _MUCH_WASTE = 64 * 1024
-"""From so many bytes on that replaced writes have left behind, a thread is swept."""
+"""When replaced writes have left this many unused bytes in a thread, its unused segments are removed."""
 
 _WORTH_READING = 2048
 """From this many bytes on, a cold saver reads what the thread holds before it stores pending writes."""
 
 
 def put(
-    kit: Kit,
+    context: SaverContext,
     config: Config,
     checkpoint: Checkpoint,
     metadata: Mapping[str, Any],
     new_versions: ChannelVersions,
 ) -> Operation[dict[str, Any]]:
-    """Store a checkpoint as the child of the one that `config` names; the configuration that names it."""
-    continues = place(config)
-    check_place(continues)
-    draft = _Draft(kit.serde, given_checkpoint(checkpoint, new_versions))
+    """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
+    continues = parse_config(config)
+    check_config(continues)
+    draft = _Draft(context.serde, given_checkpoint(checkpoint, new_versions))
     where = continues._replace(checkpoint_id=draft.id)
     # A checkpoint put again under its own config is no child of itself.
     parent_id = continues.checkpoint_id if continues.checkpoint_id != draft.id else None
     text = to_json(merged(config, metadata))
     for _ in range(_ATTEMPTS):
-        parent, weaver = yield from _prepared(kit, continues, draft.reads, early=False)
-        header = draft.header(weaver, parent, partial(weaver.written, continues.ns, continues.checkpoint_id))
+        parent, deduplicator = yield from _prepared(context, continues, draft.reads, early=False)
+        header = draft.header(
+            deduplicator, parent, partial(deduplicator.written, continues.ns, continues.checkpoint_id)
+        )
         data = header.to_bytes()
-        stored = weaver.store_header(data, parent and parent.source)
+        stored = deduplicator.store_header(data, parent and parent.source)
         rank = rank_after(parent.rank if parent and parent_id else None, draft.id)
         outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, now(), text)
         rows = [checkpoint_row(outline, stored.to_bytes())]
         needs = _needs(header, stored)
-        change = Change(where.thread_id, weaver.epoch, now(), weaver.segments(), rows, (), parent_id, needs)
-        added = yield from _add(kit, weaver, change)
+        change = Change(where.thread_id, deduplicator.epoch, now(), deduplicator.segments(), rows, (), parent_id, needs)
+        added = yield from _add(context, deduplicator, change)
         if added is not None:
             epoch = added.epoch
-            known = Known(epoch, rank, header, weaver.source_of(stored, data), stored.digest)
-            kit.recall.see_checkpoint(where.thread_id, where.ns, draft.id, known)
+            known = Known(epoch, rank, header, deduplicator.source_of(stored, data), stored.digest)
+            context.encoding_cache.see_checkpoint(where.thread_id, where.ns, draft.id, known)
             if added.replaced:
-                yield from sweep(kit, where.thread_id)
+                yield from sweep(context, where.thread_id)
             return where.config()
     raise _restless(where)
 
 
 def put_writes(
-    kit: Kit, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+    context: SaverContext, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
 ) -> Operation[None]:
-    """Store what a task wrote, all or nothing."""
-    where = place(config)
+    """Store what a task wrote, all of it or nothing."""
+    where = parse_config(config)
     if where.checkpoint_id is None:
         raise ConfigError("put_writes needs the checkpoint_id of the step that the task belongs to")
-    check_place(where)
+    check_config(where)
     task_id, task_path = given_task(task_id, task_path)
     given = given_writes(writes)
     if not given:
         return
     # A task has one write of a special channel, so the last of a batch stands for all.
     encoded = {
-        SPECIAL_WRITES.get(channel, index): (channel, encode(kit.serde, f'channel "{channel}"', value))
+        SPECIAL_WRITES.get(channel, index): (channel, encode(context.serde, f'channel "{channel}"', value))
         for index, (channel, value) in enumerate(given)
     }
     large = sum(len(value.data) for _, value in encoded.values()) >= _WORTH_READING
     channels = {channel for channel, _ in encoded.values()}
     for _ in range(_ATTEMPTS):
-        current, weaver = yield from _prepared(kit, where, channels if large else None, early=True)
+        current, deduplicator = yield from _prepared(context, where, channels if large else None, early=True)
         # Whoever reads a pending write reads the values of its checkpoint, too.
         beside = {key for value in current.header.values.values() for key in value.segment_keys()} if current else set()
         rows, written = [], []
         for index, (channel, value) in encoded.items():
-            near = _alike(weaver, where, channel, current) if len(value.data) >= _WORTH_COMPARING else []
-            stored = weaver.store(value, near, beside)
+            near = _alike(deduplicator, where, channel, current) if len(value.data) >= _WORTH_COMPARING else []
+            stored = deduplicator.store(value, near, beside)
             row = WriteRow(where.ns, where.checkpoint_id, task_id, index, task_path, channel, stored.to_bytes(), b"")
             rows.append(write_row(where.thread_id, row))
             written.append((channel, stored.digest))
         if rows:
             rows.append(batch_record(where.thread_id, rows))
-        change = Change(where.thread_id, weaver.epoch, now(), weaver.segments(), (), rows, where.checkpoint_id)
-        added = yield from _add(kit, weaver, change)
+        change = Change(
+            where.thread_id, deduplicator.epoch, now(), deduplicator.segments(), (), rows, where.checkpoint_id
+        )
+        added = yield from _add(context, deduplicator, change)
         if added is not None:
             if added.replaced_writes:
-                yield from _clear_away(kit, where.thread_id, added.replaced_writes, rows)
+                yield from _clear_away(context, where.thread_id, added.replaced_writes, rows)
             for channel, digest in written:
-                kit.recall.see_write(where.thread_id, where.ns, where.checkpoint_id, channel, digest)
+                context.encoding_cache.see_write(where.thread_id, where.ns, where.checkpoint_id, channel, digest)
             return
     raise _restless(where)
 
 
-def _alike(weaver: Weaver, where: Place, channel: str, current: Known | None) -> list[Source]:
-    """What a pending write most likely repeats: what the channel holds, and the last write before it.
+def _alike(deduplicator: Deduplicator, where: ParsedConfig, channel: str, current: Known | None) -> list[Source]:
+    """Return what a pending write probably repeats: the channel's value, and the write before it.
 
     Packets to the same node are often alike; to compare with more than one costs more than it gains.
     """
-    base = weaver.sources(current.header.values.get(channel)) if current else []
-    written = weaver.siblings() or weaver.written(where.ns, where.checkpoint_id, channel)
+    base = deduplicator.sources(current.header.values.get(channel)) if current else []
+    written = deduplicator.siblings() or deduplicator.written(where.ns, where.checkpoint_id, channel)
     return [*base, *written[:1]]
 
 
@@ -172,21 +176,23 @@ class _Draft:
         """The channels whose value in the parent is worth having, to store only what changed."""
         return {channel for channel in self._values if channel in self._new}
 
-    def header(self, weaver: Weaver, parent: Known | None, written: Callable[[str], Sequence[Source]]) -> Header:
-        """The header, every value in its stored form; `written` tells what tasks wrote to a channel."""
+    def header(
+        self, deduplicator: Deduplicator, parent: Known | None, written: Callable[[str], Sequence[Source]]
+    ) -> Header:
+        """Return the header with every value in its stored form. `written` gives what tasks wrote to a channel."""
         held = parent.header if parent else _NOTHING
         values: dict[str, Stored] = {}
         for channel, value in self._values.items():
             if channel in held.values and self._unchanged(channel, held.versions):
-                values[channel] = weaver.inherit(held.values[channel])
+                values[channel] = deduplicator.inherit(held.values[channel])
             else:
-                base = weaver.sources(held.values.get(channel))
-                values[channel] = weaver.store(self._encode(channel, value), [*base, *written(channel)])
+                base = deduplicator.sources(held.values.get(channel))
+                values[channel] = deduplicator.store(self._encode(channel, value), [*base, *written(channel)])
         for channel in self._versions:
             # Where the version has moved on, nothing is inherited: LangGraph puts a copy of a checkpoint as its
             # sibling, with no new versions, and a channel that was emptied on the way stays empty.
             if channel not in values and channel in held.values and self._unchanged(channel, held.versions):
-                values[channel] = weaver.inherit(held.values[channel])
+                values[channel] = deduplicator.inherit(held.values[channel])
         return Header(self._versions, values, self._plain, self._rest)
 
     def _unchanged(self, channel: str, held: Mapping[str, Version]) -> bool:
@@ -207,59 +213,65 @@ def _needs(header: Header, stored: Stored) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(keys))
 
 
-def _prepared(kit: Kit, where: Place, reads: set[str] | None, *, early: bool) -> Operation[tuple[Known | None, Weaver]]:
-    """The checkpoint that a change starts from, and a weaver for the epoch it was known in.
+def _prepared(
+    context: SaverContext, where: ParsedConfig, reads: set[str] | None, *, early: bool
+) -> Operation[tuple[Known | None, Deduplicator]]:
+    """The checkpoint that a change starts from, and a deduplicator for the epoch it was known in.
 
     A checkpoint is read where it is not remembered, or the values of the channels in `reads` are not; None reads
     nothing.
     """
     known, lent = None, {}
     if where.checkpoint_id is not None:
-        known = kit.recall.checkpoint(where.thread_id, where.ns, where.checkpoint_id)
-        if reads is not None and (known is None or _lacks(kit, where.thread_id, known, reads)):
-            read = yield Transaction(partial(load, kit, where, reads.__contains__, early=early), writes=False)
+        known = context.encoding_cache.checkpoint(where.thread_id, where.ns, where.checkpoint_id)
+        if reads is not None and (known is None or _lacks(context, where.thread_id, known, reads)):
+            read = yield Transaction(partial(load, context, where, reads.__contains__, early=early), writes=False)
             known, lent = (read.known(), read.sources()) if read else (None, {})
-    epoch = known.epoch if known else kit.recall.epoch(where.thread_id)
-    return known, Weaver(kit, where.thread_id, epoch, lent)
+    epoch = known.epoch if known else context.encoding_cache.epoch(where.thread_id)
+    return known, Deduplicator(context, where.thread_id, epoch, lent)
 
 
-def _lacks(kit: Kit, thread_id: str, known: Known, channels: set[str]) -> bool:
+def _lacks(context: SaverContext, thread_id: str, known: Known, channels: set[str]) -> bool:
     """Whether the bytes of one of these channels' values have been forgotten."""
     values = (known.header.values.get(channel) for channel in channels)
     return any(
-        value is not None and value.digest and kit.recall.source(thread_id, value.digest, known.epoch) is None
+        value is not None
+        and value.digest
+        and context.encoding_cache.source(thread_id, value.digest, known.epoch) is None
         for value in values
     )
 
 
-def _clear_away(kit: Kit, thread_id: str, old: Sequence[WriteRow], new: Sequence[WriteRow]) -> Operation[None]:
+def _clear_away(
+    context: SaverContext, thread_id: str, old: Sequence[WriteRow], new: Sequence[WriteRow]
+) -> Operation[None]:
     """Count what replaced writes leave behind, and sweep the thread when it is much: that reads every header."""
     manifests = [layout(Stored.from_bytes(row.value).packed) for row in old if row.value[:1] != b"\x00"]
     needed = {key for row in new for key in Stored.from_bytes(row.value).segment_keys()}
     left = {key: size for manifest in manifests for key, size in zip(manifest.keys, manifest.sizes, strict=True)}
     waste = sum(size for key, size in left.items() if key not in needed)
-    if waste and kit.recall.add_waste(thread_id, waste) >= _MUCH_WASTE:
-        kit.recall.add_waste(thread_id, 0)
-        yield from sweep(kit, thread_id)
+    if waste and context.encoding_cache.add_waste(thread_id, waste) >= _MUCH_WASTE:
+        context.encoding_cache.add_waste(thread_id, 0)
+        yield from sweep(context, thread_id)
 
 
-def _add(kit: Kit, weaver: Weaver, change: Change) -> Operation[Added | None]:
-    """What became of a change; None where it relied on another epoch and must be made anew."""
-    added = yield Transaction(partial(kit.store.add, change), writes=True)
+def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> Operation[Added | None]:
+    """Apply a change. Returns None if the epoch it relied on is over, so that it must be prepared again."""
+    added = yield Transaction(partial(context.store.add, change), writes=True)
     if added.exists:
-        added = yield Transaction(partial(kit.store.replace, change), writes=True)
+        added = yield Transaction(partial(context.store.replace, change), writes=True)
     if added.too_late:
         raise ConfigError(
             f"thread {change.thread_id!r} was deleted, and checkpoint {change.continues!r} with it: "
             "what continues it is not stored. Start the thread anew, without a checkpoint_id"
         )
-    kit.recall.see_epoch(change.thread_id, added.epoch)
+    context.encoding_cache.see_epoch(change.thread_id, added.epoch)
     if not added.replaced and change.epoch not in (None, added.epoch):
         return None
-    weaver.remember(added.epoch)
+    deduplicator.remember(added.epoch)
     stored: Added = added
     return stored
 
 
-def _restless(where: Place) -> StoreError:
+def _restless(where: ParsedConfig) -> StoreError:
     return StoreError(f"{where}: rows of the thread were deleted {_ATTEMPTS} times while this was stored; try again")

@@ -51,16 +51,16 @@ def _announces_more(encoded: bytes) -> bool:
     most, looks = len(encoded), _MOST_LOOKS
     room = most * _A_BYTE
     for header, width in _LONG_ARRAYS:
-        place = encoded.find(header)
-        while place >= 0:
-            place += 1
-            items = int.from_bytes(encoded[place : place + width], "big")
+        location = encoded.find(header)
+        while location >= 0:
+            location += 1
+            items = int.from_bytes(encoded[location : location + width], "big")
             looks -= 1
             if items <= most:  # msgpack itself refuses more
                 room -= items
             if room < 0 or not looks:
                 return True
-            place = encoded.find(header, place)
+            location = encoded.find(header, location)
     return False
 
 
@@ -69,12 +69,12 @@ def _is_short(encoded: bytes) -> bool:
 
     Those of large arrays of numbers are, and their bytes look like anything.
     """
-    expected, place = 1, 0
+    expected, location = 1, 0
     for _ in range(_FEW):
-        if not expected or place >= len(encoded):
+        if not expected or location >= len(encoded):
             break
-        byte = encoded[place]
-        place += 1
+        byte = encoded[location]
+        location += 1
         expected -= 1
         if byte < _MAPS or byte >= _SMALL_NUMBERS:
             continue
@@ -83,10 +83,10 @@ def _is_short(encoded: bytes) -> bool:
         elif byte < _TEXTS:
             expected += byte - _ARRAYS
         elif byte < _OTHERS:
-            place += byte - _TEXTS
+            location += byte - _TEXTS
         else:
             width, counts, more = _HEADERS[byte - _OTHERS]
-            number = int.from_bytes(encoded[place : place + width], "big")
-            place += width + more + (0 if counts else number)
+            number = int.from_bytes(encoded[location : location + width], "big")
+            location += width + more + (0 if counts else number)
             expected += counts * number
-    return not expected and place <= len(encoded)
+    return not expected and location <= len(encoded)

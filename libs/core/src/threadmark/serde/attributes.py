@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError, SerializationError
+from threadmark.serde.kinds_api import StoredClass
 from threadmark.serde.lookup import attribute
-from threadmark.serde.plan import Stored
 
 # What typing and attrs note on instances for themselves: not part of the value, and wrong in another process. The
 # attribute for the hash must be there all the same, or the object could not be hashed.
@@ -51,10 +51,10 @@ class Attributes:
         self._hidden: list[tuple[str, Any]] = []
         _check_layout(cls, base)
         for name, owners in _slot_owners(cls).items():
-            place = _place(cls, name, owners, has_dict=self.has_dict)
-            if place is not None:
-                self.slots[name] = vars(place)[name]
-            self._hidden += [(name, vars(owner)[name]) for owner in owners if owner is not place]
+            location = _location(cls, name, owners, has_dict=self.has_dict)
+            if location is not None:
+                self.slots[name] = vars(location)[name]
+            self._hidden += [(name, vars(owner)[name]) for owner in owners if owner is not location]
         self.are_dict = self.has_dict and not self.slots and not self._hidden
         """Whether the dictionary is all there is."""
 
@@ -147,7 +147,7 @@ def _slot_owners(cls: type) -> dict[str, list[type]]:
     return owners
 
 
-def _place(cls: type, name: str, owners: list[type], *, has_dict: bool) -> type | None:
+def _location(cls: type, name: str, owners: list[type], *, has_dict: bool) -> type | None:
     """The class whose slot the name means; None where it means an entry of the instance's dictionary."""
     for owner in cls.__mro__:
         if owner in owners:
@@ -217,13 +217,13 @@ def checked_names(found: object) -> list[str]:
 
 
 def checked_state(found: object) -> dict[str, Any]:
-    """Stored attributes, which must be a dictionary with names for keys."""
+    """StoredClass attributes, which must be a dictionary with names for keys."""
     if type(found) is not dict or not all(type(name) is str for name in found):
         raise CorruptDataError("stored attributes are not a dictionary of names")
     return found
 
 
-def evolve(stored: Stored, state: dict[str, Any], names: Iterable[str], now: Fields) -> dict[str, Any]:
+def evolve(stored: StoredClass, state: dict[str, Any], names: Iterable[str], now: Fields) -> dict[str, Any]:
     """The state for the class as it is now, from one that was stored when its fields had these names."""
     name, source, before = stored.cls.__qualname__, "the class has changed since", frozenset(names)
     if stored.upgrade is not None:

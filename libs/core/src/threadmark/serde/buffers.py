@@ -38,15 +38,18 @@ def may_hold_buffer(encoded: bytes) -> bool:
     find, is_surely_in_span = encoded.find, _ENDS_IN_SPAN.search
     for header, fewest in _BUFFER_HEADERS.items():
         end = max(0, len(encoded) - fewest + 1)
-        place = find(header, 0, end)
-        while place >= 0:
+        location = find(header, 0, end)
+        while location >= 0:
             looks -= 1
             if not looks:
                 return True
             # The first look is the second one's beginning, without the price of a call.
-            if not (is_surely_in_span(encoded, place - _LONGEST_SPAN, place) or _is_in_span(encoded, place, _PATIENCE)):
+            if not (
+                is_surely_in_span(encoded, location - _LONGEST_SPAN, location)
+                or _is_in_span(encoded, location, _PATIENCE)
+            ):
                 return True
-            place = find(header, place + 1, end)
+            location = find(header, location + 1, end)
     return False
 
 
@@ -62,25 +65,25 @@ def holds_stowaway(roots: Iterable[Any]) -> bool:
         level = gc.get_referents(*[value for value in level if type(value) in _ENTERED])
 
 
-def _is_in_span(encoded: bytes, place: int, patience: int) -> bool:
+def _is_in_span(encoded: bytes, location: int, patience: int) -> bool:
     """Whether the byte certainly belongs to an earlier header, and so is none itself."""
-    if _ENDS_IN_SPAN.search(encoded, place - _LONGEST_SPAN, place):
+    if _ENDS_IN_SPAN.search(encoded, location - _LONGEST_SPAN, location):
         return True
-    return patience > 0 and any(_is_header(encoded, start, patience - 1) for start in _reaching(encoded, place))
+    return patience > 0 and any(_is_header(encoded, start, patience - 1) for start in _reaching(encoded, location))
 
 
-def _is_header(encoded: bytes, place: int, patience: int) -> bool:
+def _is_header(encoded: bytes, location: int, patience: int) -> bool:
     """Whether the byte is certainly a header: no half of a character, and no earlier header has it in its span."""
-    if not _HALF_ALONE.match(encoded, place):
+    if not _HALF_ALONE.match(encoded, location):
         return False
-    return all(_is_in_span(encoded, start, patience) for start in _reaching(encoded, place))
+    return all(_is_in_span(encoded, start, patience) for start in _reaching(encoded, location))
 
 
-def _reaching(encoded: bytes, place: int) -> list[int]:
+def _reaching(encoded: bytes, location: int) -> list[int]:
     """The places of what may be headers whose span includes `place`."""
-    first = max(0, place - _LONGEST_SPAN)
-    spans = encoded[first:place].translate(_SPANS)
-    return [start for start, span in enumerate(spans, first) if start + span >= place]
+    first = max(0, location - _LONGEST_SPAN)
+    spans = encoded[first:location].translate(_SPANS)
+    return [start for start, span in enumerate(spans, first) if start + span >= location]
 
 
 def _one_of(headers: bytes) -> bytes:

@@ -59,7 +59,7 @@ class Classes:
         self._models: dict[str, type] = {}  # where parametrized models were found last
 
     def name_of(self, cls: type) -> str:
-        """The name to store `cls` under; raises where the same policy would not find it again."""
+        """Return the name to store `cls` under. Raises if the same policy would not find it again."""
         check_quiet(cls)
         name = canonical_name(cls)
         self._check_allowed(name, cls)
@@ -230,9 +230,9 @@ def _split_arguments(name: str) -> tuple[str, list[str]]:
     if not rest.endswith("]"):
         raise CorruptDataError("a stored class name is not one")
     arguments, depth, start = [], 0, 0
-    for place, character in enumerate(rest):
+    for index, character in enumerate(rest):
         depth += (character == "[") - (character == "]")
-        if (character == "," and depth == 0) or place == len(rest) - 1:
-            arguments.append(rest[start:place])
-            start = place + 1
+        if (character == "," and depth == 0) or index == len(rest) - 1:
+            arguments.append(rest[start:index])
+            start = index + 1
     return origin, arguments

@@ -2,25 +2,25 @@
 
 from typing import Any
 
-from threadmark.errors import CorruptDataError, PlacedError
-from threadmark.serde.places import where_unreadable
-from threadmark.serde.plan import Reader, reference_to
-from threadmark.serde.plans import Plans
+from threadmark.errors import CorruptDataError, LocatedError
+from threadmark.serde.dispatch import Dispatch
+from threadmark.serde.kinds_api import Reader, reference_to
+from threadmark.serde.locations import where_unreadable
 from threadmark.serde.wire import MARK_CODE, NeedsSlowWayError, unpack, unpack_fast
 
 
-def decode_plain(encoded: bytes, plans: Plans) -> Any:
+def decode_plain(encoded: bytes, dispatch: Dispatch) -> Any:
     """Like `decode`, for bytes that were written without marks."""
     try:
         return unpack_fast(encoded)
     except NeedsSlowWayError:
-        return decode(encoded, plans)
+        return decode(encoded, dispatch)
     except (MemoryError, RecursionError, OverflowError) as error:
         raise _unreadable(error) from error
 
 
-def decode(encoded: bytes, plans: Plans) -> Any:
-    """The value, or an error; nothing half-built is ever handed out."""
+def decode(encoded: bytes, dispatch: Dispatch) -> Any:
+    """Decode a value. Nothing half-built is ever returned."""
     known: dict[bytes, Reader] = {}
     marks = 0
 
@@ -31,7 +31,7 @@ def decode(encoded: bytes, plans: Plans) -> Any:
         marks += 1
         reader = known.get(payload)
         if reader is None:
-            reader = known[payload] = plans.reader(payload)
+            reader = known[payload] = dispatch.reader(payload)
             known.setdefault(reference_to(payload), reader)
         return reader
 
@@ -40,20 +40,20 @@ def decode(encoded: bytes, plans: Plans) -> Any:
         if items and type(reader := items[0]) is Reader:
             marks -= 1
             del items[0]
-            return reader.give(items)
+            return reader.reconstruct(items)
         return items
 
     try:
         value = unpack(encoded, read_array, read_mark)
-    except PlacedError as error:
-        place = where_unreadable(encoded, plans)
-        raise (error.at(place) if place else error) from error.__cause__
+    except LocatedError as error:
+        location = where_unreadable(encoded, dispatch)
+        raise (error.at(location) if location else error) from error.__cause__
     except Exception as error:
-        raise _unreadable(error, where_unreadable(encoded, plans)) from error
+        raise _unreadable(error, where_unreadable(encoded, dispatch)) from error
     if marks:
         raise CorruptDataError("a mark stands where no typed array begins")
     return value
 
 
-def _unreadable(error: Exception, place: str = "") -> CorruptDataError:
-    return CorruptDataError(f"the stored bytes cannot be read: {type(error).__name__}: {error}", place)
+def _unreadable(error: Exception, location: str = "") -> CorruptDataError:
+    return CorruptDataError(f"the stored bytes cannot be read: {type(error).__name__}: {error}", location)

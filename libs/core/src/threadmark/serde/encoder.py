@@ -5,8 +5,8 @@ from typing import Any
 
 from threadmark.errors import SerializationError
 from threadmark.serde.buffers import holds_stowaway, may_hold_buffer
-from threadmark.serde.plan import Shape, Take
-from threadmark.serde.plans import Plans
+from threadmark.serde.dispatch import Dispatch
+from threadmark.serde.kinds_api import Deconstruct, Shape
 from threadmark.serde.wire import (
     NEVER_ASKED_ABOUT,
     NeedsSlowWayError,
@@ -24,9 +24,9 @@ DEEPEST_SETS = 8
 _SORTABLE: tuple[frozenset[type], ...] = (frozenset({str}), frozenset({int}), frozenset())
 
 
-def encode(value: Any, plans: Plans) -> tuple[bytes, bool]:
+def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
     """The bytes, and whether there are marks in them."""
-    encoder = Encoder(plans, fast_mark)
+    encoder = Encoder(dispatch, fast_mark)
     try:
         encoded = pack_fast(value, encoder.write)
     except NeedsSlowWayError:
@@ -41,7 +41,7 @@ def encode(value: Any, plans: Plans) -> tuple[bytes, bool]:
             return encoded, bool(encoder.states)
     if encoder.failures:
         raise encoder.failures.pop()
-    encoder = Encoder(plans, mark)
+    encoder = Encoder(dispatch, mark)
     try:
         encoded = new_pack(encoder.write, surrogates=True)(value)
     finally:
@@ -49,24 +49,24 @@ def encode(value: Any, plans: Plans) -> tuple[bytes, bool]:
         encoder.failures.clear()
     if not holds_stowaway([value, *encoder.open_states()]):
         return encoded, bool(encoder.states)
-    return new_pack(_shielded(plans), surrogates=True)(held(value)), True
+    return new_pack(_shielded(dispatch), surrogates=True)(held(value)), True
 
 
 class _Writers:
     """The writers of one call; the next call looks again, so that a class redefined meanwhile is noticed."""
 
-    def __init__(self, plans: Plans, order: "_Order") -> None:
-        self.known: dict[type, Take] = {}
-        self._plans = plans
+    def __init__(self, dispatch: Dispatch, order: "_Order") -> None:
+        self.known: dict[type, Deconstruct] = {}
+        self._plans = dispatch
         self._order = order
 
-    def new(self, cls: type) -> Take:
+    def new(self, cls: type) -> Deconstruct:
         """The writer of a class that is met for the first time."""
-        take = self._plans.writer(cls)
+        deconstruct = self._plans.writer(cls)
         if cls is set or cls is frozenset:
-            take = _in_order(self._order, *take(()))
-        self.known[cls] = take
-        return take
+            deconstruct = _in_order(self._order, *deconstruct(()))
+        self.known[cls] = deconstruct
+        return deconstruct
 
 
 class _Marks:
@@ -99,12 +99,12 @@ class Encoder:
     Nothing in here leads back to the encoder, so that the values are let go when the call ends.
     """
 
-    def __init__(self, plans: Plans, new_mark: Callable[[bytes], Any], order: "_Order | None" = None) -> None:
+    def __init__(self, dispatch: Dispatch, new_mark: Callable[[bytes], Any], order: "_Order | None" = None) -> None:
         self.states: list[list[Any]] = []
         self.failures: list[BaseException] = []
         """What `write` raised: ormsgpack says that it raised, and drops it."""
         self._opaque: set[int] = set()
-        writing = _writing(plans, new_mark, order, self.states, self.failures, self._opaque)
+        writing = _writing(dispatch, new_mark, order, self.states, self.failures, self._opaque)
         next(writing)
         self.write = writing.send
         """What the packer asks for a value's mark and state, which is all there is to it for the packer."""
@@ -115,7 +115,7 @@ class Encoder:
 
 
 def _writing(
-    plans: Plans,
+    dispatch: Dispatch,
     new_mark: Callable[[bytes], Any],
     order: "_Order | None",
     states: list[list[Any]],
@@ -129,17 +129,17 @@ def _writing(
     have no objects in them, and make nothing here.
     """
     value = yield []
-    writers, marks = _Writers(plans, order or _Order(plans)), _Marks(new_mark, opaque)
+    writers, marks = _Writers(dispatch, order or _Order(dispatch)), _Marks(new_mark, opaque)
     take_of, mark_of, keep = writers.known, marks.known, states.append
     while True:
         cls = type(value)
         try:
-            take = take_of[cls]
+            deconstruct = take_of[cls]
         except KeyError:
-            take = None
+            deconstruct = None
         # Not in the handler: a refusal would be shown as if it came of the other error.
         try:
-            items = (take or writers.new(cls))(value)
+            items = (deconstruct or writers.new(cls))(value)
         except BaseException as error:
             failures.append(error)
             raise
@@ -155,8 +155,8 @@ def _writing(
 class _Order:
     """A set's members in an order that is the same in every process."""
 
-    def __init__(self, plans: Plans, outer: "_Order | None" = None) -> None:
-        self._plans = plans
+    def __init__(self, dispatch: Dispatch, outer: "_Order | None" = None) -> None:
+        self._plans = dispatch
         self.depth: int = outer.depth + 1 if outer else 0
         # With the sets themselves, so that an id stays its own during the call.
         self.known: dict[int, tuple[Iterable[Any], list[Any]]] = outer.known if outer else {}
@@ -178,7 +178,7 @@ class _Order:
         return new_pack(Encoder(self._plans, mark, _Order(self._plans, self)).write, surrogates=True)(member)
 
 
-def _in_order(order: _Order, shape: Shape) -> Take:
+def _in_order(order: _Order, shape: Shape) -> Deconstruct:
     return lambda members: [shape, *order.of(members)]
 
 
@@ -191,9 +191,9 @@ class Held:
         self.content = content
 
 
-def _shielded(plans: Plans) -> Callable[[Any], Any]:
+def _shielded(dispatch: Dispatch) -> Callable[[Any], Any]:
     """Writes what the packers would get wrong if it were let; it sees every value, one level at a time."""
-    writers, marks = _Writers(plans, _Order(plans)), _Marks(mark, set())
+    writers, marks = _Writers(dispatch, _Order(dispatch)), _Marks(mark, set())
 
     def write(value: Any) -> Any:
         content = value.content if type(value) is Held else value

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from threadmark.errors import ConfigError
 from threadmark.forks import begin_anew_after_fork
-from threadmark.serde.plan import Upgrade
+from threadmark.serde.kinds_api import Upgrade
 
 T = TypeVar("T")
 
 
 class Registered(NamedTuple):
-    """One registered class; without `encode` and `decode` its own family stores it."""
+    """One registered class. Without `encode` and `decode`, the family of its kind stores it."""
 
     cls: type
     name: str
@@ -69,7 +69,7 @@ class Registry:
                 by_name = {key: other for key, other in by_name.items() if other is not previous}
             for each in (own_name, *aliases):
                 taken = by_name.get(each)
-                if taken is not None and not _same_place(taken.cls, cls):
+                if taken is not None and not _same_location(taken.cls, cls):
                     raise ConfigError(f"register({cls.__name__}): the name {each!r} belongs to {taken.cls!r}")
                 by_name[each] = entry
             by_class[cls] = entry
@@ -88,7 +88,7 @@ class Registry:
         return self._by_name.get(name)
 
 
-def _same_place(one: type, other: type) -> bool:
+def _same_location(one: type, other: type) -> bool:
     """A class defined again (a notebook's cell, a reload) takes the place of its former self."""
     return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
 

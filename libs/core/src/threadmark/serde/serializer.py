@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
-from threadmark.errors import CorruptDataError, PlacedError, SerializationError
+from threadmark.errors import CorruptDataError, LocatedError, SerializationError
 from threadmark.serde.classes import Classes
 from threadmark.serde.decoder import decode, decode_plain
+from threadmark.serde.dispatch import Dispatch, is_inside_encode
 from threadmark.serde.encoder import encode
-from threadmark.serde.places import where_unstorable
-from threadmark.serde.plans import Plans, is_inside_encode
+from threadmark.serde.locations import where_unstorable
 from threadmark.serde.registry import DEFAULT, Registry
 
 NONE, PLAIN, TYPED = "n", "m", "t"
@@ -48,10 +48,10 @@ class Serde:
         self._import_anything = dangerously_import_anything
         self._registry = registry
         classes = Classes(registry, self._allow, import_anything=dangerously_import_anything)
-        self._plans = Plans(registry, classes)
+        self._plans = Dispatch(registry, classes)
 
     def allowing(self, classes: Iterable[type | str]) -> "Serde":
-        """A serializer that allows these classes too; this one, where no list limits it or all are listed."""
+        """Return a serializer that also allows these classes, or this one if it already does."""
         wanted = frozenset(classes)
         if self._allow is None or wanted <= self._allow:
             return self
@@ -62,7 +62,7 @@ class Serde:
         )
 
     def dumps_typed(self, obj: Any, /) -> tuple[str, bytes]:
-        """The value as a tag and bytes; equal values give equal bytes in every process."""
+        """Encode a value as a tag and bytes. Equal values give equal bytes in every process."""
         if obj is None:
             return NONE, b""
         try:
@@ -71,7 +71,7 @@ class Serde:
             # Whoever called the function that called this looks for the place; to look here too would take twice as
             # long for each call in a call.
             found = None if is_inside_encode() else where_unstorable(obj, self._plans)
-            if found is None and isinstance(error, PlacedError):
+            if found is None and isinstance(error, LocatedError):
                 raise
             raise found or SerializationError(f"it cannot be stored: {error}") from error
         return (TYPED if typed else PLAIN), encoded

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
-from threadmark.serde.plan import Shape
+from threadmark.serde.kinds_api import Shape
 
 _Key = TypeVar("_Key", bound=Hashable)
 _MOST_SHAPES = 1000

@@ -81,7 +81,7 @@ def existing(database: str) -> str:
     except sqlite3.Error as error:
         raise argparse.ArgumentTypeError(f"{path!r} cannot be read: {error}") from error
     if not holds:
-        raise argparse.ArgumentTypeError(f"{path!r} is no SQLite database with LangGraph's checkpoints")
+        raise argparse.ArgumentTypeError(f"{path!r} is not a SQLite database with LangGraph's checkpoints")
     return path
 
 
@@ -112,7 +112,7 @@ def langgraph_saver(database: str) -> Iterator[BaseCheckpointSaver[Any]]:
         from langgraph.checkpoint.postgres import PostgresSaver
 
         with failing_as_store(psycopg.Error), PostgresSaver.from_conn_string(database) as saver:
-            if not source_of(saver).exists():
+            if not source_of(saver).has_tables():
                 raise StoreError("the source has no tables with LangGraph's checkpoints: name another database")
             yield saver
     else:

@@ -82,7 +82,7 @@ def _slots(content: Content) -> dict[_Slot, Any]:
     count: Counter[tuple[str, str]] = Counter()
     for task_id, channel, value in content.writes:
         if channel == RESUME and task_id != _NO_TASK and isinstance(value, list):
-            slots.update({(task_id, channel, place): answer for place, answer in enumerate(value)})
+            slots.update({(task_id, channel, index): answer for index, answer in enumerate(value)})
         elif channel in WRITES_IDX_MAP:
             slots[task_id, channel, _REPLACED] = value
         else:
@@ -97,7 +97,7 @@ def _order(slots: dict[_Slot, Any], others: dict[_Slot, Any]) -> list[_Slot]:
 
 
 def _sorted(metadata: Any) -> str:
-    """Metadata as text; the order of its keys is not kept by databases that understand JSON."""
+    """Return metadata as text with sorted keys, because databases that parse JSON do not keep their order."""
     return json.dumps(metadata, sort_keys=True)
 
 

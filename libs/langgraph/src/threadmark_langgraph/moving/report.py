@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from threadmark_langgraph.moving.sources import Outline
+from threadmark import CheckpointRef
 
 Progress = Callable[[int, int], None]
 """Called with the number of checkpoints done, and of all."""
@@ -13,12 +13,12 @@ Progress = Callable[[int, int], None]
 class Problem(NamedTuple):
     """A checkpoint that was not moved, and why."""
 
-    outline: Outline
+    ref: CheckpointRef
     reason: str
 
     def __str__(self) -> str:
-        place = f"thread {self.outline.thread_id!r}, namespace {self.outline.ns!r}, checkpoint {self.outline.id!r}"
-        return f"{place}: {self.reason}"
+        location = f"thread {self.ref.thread_id!r}, namespace {self.ref.ns!r}, checkpoint {self.ref.id!r}"
+        return f"{location}: {self.reason}"
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Moved:
 
     threads: int = 0
     checkpoints: int = 0
-    """How many were stored, or with a dry run would be; each was read back and found equal."""
+    """How many were stored, or would be in a dry run. Each was read back and found equal."""
     writes: int = 0
     """How many pending writes, those added to checkpoints that were there among them."""
     already_there: int = 0

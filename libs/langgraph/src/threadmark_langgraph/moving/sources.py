@@ -8,51 +8,44 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
+from threadmark import CheckpointRef
 from threadmark_langgraph.checkpointer import Checkpointer
 from threadmark_langgraph.sends import lacks_sends, with_sends
 
 
-class Outline(NamedTuple):
-    """A checkpoint's place, and its parent."""
-
-    thread_id: str
-    ns: str
-    id: str
-    parent: str | None
-
-    def config(self, checkpoint_id: str | None) -> RunnableConfig:
-        """The configuration of a checkpoint in the same namespace; None names no checkpoint."""
-        configurable = {"thread_id": self.thread_id, "checkpoint_ns": self.ns}
-        return {"configurable": configurable | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})}
+def config_of(ref: CheckpointRef, checkpoint_id: str | None) -> RunnableConfig:
+    """Return the config of a checkpoint in the same namespace as another. None names no checkpoint."""
+    configurable = {"thread_id": ref.thread_id, "checkpoint_ns": ref.ns}
+    return {"configurable": configurable | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})}
 
 
 class Source(Protocol):
     """Where checkpoints come from, or go to."""
 
-    def exists(self) -> bool:
+    def has_tables(self) -> bool:
         """Whether the tables are there, as far as it is known. Nothing is made by asking."""
 
     def make(self) -> None:
         """Make the tables, where the saver leaves that to its user."""
 
-    def outlines(self) -> list[Outline]:
+    def refs(self) -> list[CheckpointRef]:
         """All checkpoints, in any order."""
 
-    def paths(self, outline: Outline, found: CheckpointTuple) -> dict[str, str]:
+    def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:
         """The task path of each task whose writes are pending, as far as it is known."""
 
-    def strays(self) -> list[Outline]:
-        """Checkpoints that are not there, though writes of theirs are; as far as it is known."""
+    def orphan_writes(self) -> list[CheckpointRef]:
+        """Return the missing checkpoints of pending writes, as far as they are known."""
 
 
-def read(saver: BaseCheckpointSaver[Any], outline: Outline) -> CheckpointTuple | None:
+def read(saver: BaseCheckpointSaver[Any], ref: CheckpointRef) -> CheckpointTuple | None:
     """The checkpoint, in an old format with its packets: some of LangGraph's savers leave them with the parent."""
-    found = saver.get_tuple(outline.config(outline.id))
+    found = saver.get_tuple(config_of(ref, ref.id))
     if found is None or found.parent_config is None or not lacks_sends(found):
         return found
     return with_sends(found, saver.get_tuple(found.parent_config))
@@ -65,7 +58,7 @@ def source_of(saver: BaseCheckpointSaver[Any]) -> Source:
         return _SqliteTables(saver)
     if "langgraph.checkpoint.postgres.PostgresSaver" in names:
         return _PostgresTables(saver)
-    return _Outlined(saver) if isinstance(saver, Checkpointer) else _Listed(saver)
+    return _Threadmarks(saver) if isinstance(saver, Checkpointer) else _Listed(saver)
 
 
 class _Tables(ABC):
@@ -77,7 +70,7 @@ class _Tables(ABC):
             f"SELECT DISTINCT task_id, task_path FROM {writes} "
             f"WHERE thread_id = {mark} AND checkpoint_ns = {mark} AND checkpoint_id = {mark}"
         )
-        self._strays = (
+        self._orphan_writes = (
             f"SELECT DISTINCT thread_id, checkpoint_ns, checkpoint_id FROM {writes} WHERE NOT EXISTS "
             f"(SELECT 1 FROM checkpoints WHERE checkpoints.thread_id = {writes}.thread_id "
             f"AND checkpoints.checkpoint_ns = {writes}.checkpoint_ns "
@@ -85,23 +78,23 @@ class _Tables(ABC):
         )
 
     @abstractmethod
-    def exists(self) -> bool:
+    def has_tables(self) -> bool:
         """Whether the tables are there."""
 
     def make(self) -> None:
         self._saver.setup()
 
-    def outlines(self) -> list[Outline]:
-        return [Outline(*row) for row in self._rows(_CHECKPOINTS)] if self.exists() else []
+    def refs(self) -> list[CheckpointRef]:
+        return [CheckpointRef(*row) for row in self._rows(_CHECKPOINTS)] if self.has_tables() else []
 
-    def paths(self, outline: Outline, found: CheckpointTuple) -> dict[str, str]:
+    def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:
         if not found.pending_writes:
             return {}
-        return dict(self._rows(self._paths, outline[:3]))
+        return dict(self._rows(self._paths, ref[:3]))
 
-    def strays(self) -> list[Outline]:
-        rows = self._rows(self._strays) if self.exists() else ()
-        return [Outline(thread_id, ns, gone, None) for thread_id, ns, gone in rows]
+    def orphan_writes(self) -> list[CheckpointRef]:
+        rows = self._rows(self._orphan_writes) if self.has_tables() else ()
+        return [CheckpointRef(thread_id, ns, gone, None) for thread_id, ns, gone in rows]
 
     @abstractmethod
     def _cursor(self) -> AbstractContextManager[Any]:
@@ -118,7 +111,7 @@ class _SqliteTables(_Tables):
     def __init__(self, saver: Any) -> None:
         super().__init__(saver, "writes", "?")
 
-    def exists(self) -> bool:
+    def has_tables(self) -> bool:
         with closing(self._saver.conn.cursor()) as cursor:
             return cursor.execute(_TABLE).fetchone() is not None
 
@@ -132,7 +125,7 @@ class _PostgresTables(_Tables):
     def __init__(self, saver: Any) -> None:
         super().__init__(saver, "checkpoint_writes", "%s")
 
-    def exists(self) -> bool:
+    def has_tables(self) -> bool:
         return bool(list(self._rows(_RELATION)))
 
     def _cursor(self) -> AbstractContextManager[Any]:
@@ -164,45 +157,45 @@ class _Listed:
     def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
         self._saver = saver
 
-    def exists(self) -> bool:
+    def has_tables(self) -> bool:
         return True
 
     def make(self) -> None:
         """Nothing: nobody knows how."""
 
-    def outlines(self) -> list[Outline]:
-        return [_outline(found) for found in self._saver.list(None)]
+    def refs(self) -> list[CheckpointRef]:
+        return [_ref_to(found) for found in self._saver.list(None)]
 
-    def paths(self, outline: Outline, found: CheckpointTuple) -> dict[str, str]:  # noqa: ARG002 - as the protocol has it
+    def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:  # noqa: ARG002 - as the protocol has it
         tasks = list(dict.fromkeys(task_id for task_id, _, _ in found.pending_writes or ()))
         # Where the order is not that of the tasks' ids it came from their paths: any that keep it will do.
-        return {} if tasks == sorted(tasks) else {task_id: f"{place:08d}" for place, task_id in enumerate(tasks)}
+        return {} if tasks == sorted(tasks) else {task_id: f"{index:08d}" for index, task_id in enumerate(tasks)}
 
-    def strays(self) -> list[Outline]:
+    def orphan_writes(self) -> list[CheckpointRef]:
         return []
 
 
-class _Outlined(_Listed):
+class _Threadmarks(_Listed):
     """A Threadmark saver."""
 
     def __init__(self, saver: Checkpointer) -> None:
         super().__init__(saver)
         self._stored = saver.saver
 
-    def exists(self) -> bool:
-        return self._stored.exists()
+    def has_tables(self) -> bool:
+        return self._stored.has_tables()
 
-    def outlines(self) -> list[Outline]:
-        return [Outline(*place) for place in self._stored.places()]
+    def refs(self) -> list[CheckpointRef]:
+        return list(self._stored.list_checkpoint_refs())
 
-    def strays(self) -> list[Outline]:
-        return [Outline(*place) for place in self._stored.strays()]
+    def orphan_writes(self) -> list[CheckpointRef]:
+        return list(self._stored.orphan_writes())
 
 
-def _outline(found: CheckpointTuple) -> Outline:
-    place = found.config["configurable"]
+def _ref_to(found: CheckpointTuple) -> CheckpointRef:
+    identity = found.config["configurable"]
     parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
-    return Outline(str(place["thread_id"]), place["checkpoint_ns"], place["checkpoint_id"], parent)
+    return CheckpointRef(str(identity["thread_id"]), identity["checkpoint_ns"], identity["checkpoint_id"], parent)
 
 
 class _Borrowed(AbstractContextManager[Any]):

@@ -13,11 +13,11 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, Chann
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 
-from threadmark import MemorySaver, Saver
+from threadmark import CheckpointRef, MemorySaver, Saver
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.moving.comparing import Content, content_of, difference, equal, exactly_equal, lacking
 from threadmark_langgraph.moving.report import Moved, Problem, Progress
-from threadmark_langgraph.moving.sources import Outline, Source, read, source_of
+from threadmark_langgraph.moving.sources import Source, config_of, read, source_of
 from threadmark_langgraph.moving.versions import Renaming
 
 
@@ -85,67 +85,67 @@ class _Move:
 
     def run(self, progress: Progress | None) -> Moved:
         source = source_of(self._from)
-        outlines = source.outlines()
-        self._moved.threads = len({outline.thread_id for outline in outlines})
+        refs = source.refs()
+        self._moved.threads = len({ref.thread_id for ref in refs})
         thread_id = None
-        for done, outline in enumerate(_parents_first(outlines), 1):
-            if outline.thread_id != thread_id:
-                thread_id, self._names = outline.thread_id, Renaming()
+        for done, ref in enumerate(_parents_first(refs), 1):
+            if ref.thread_id != thread_id:
+                thread_id, self._names = ref.thread_id, Renaming()
             try:
-                self._move(source, outline)
+                self._move(source, ref)
             except _NotMoved as problem:
-                self._names.forget(outline)
-                self._moved.problems.append(Problem(outline, str(problem)))
+                self._names.forget(ref)
+                self._moved.problems.append(Problem(ref, str(problem)))
             if progress:
-                progress(done, len(outlines))
-        for stray in source.strays():
-            self._moved.problems.append(Problem(stray, "only pending writes of it are there: they were not moved"))
+                progress(done, len(refs))
+        for orphan in source.orphan_writes():
+            self._moved.problems.append(Problem(orphan, "only pending writes of it are there: they were not moved"))
         return self._moved
 
-    def _move(self, source: Source, outline: Outline) -> None:
-        found = self._read(outline)
+    def _move(self, source: Source, ref: CheckpointRef) -> None:
+        found = self._read(ref)
         with _refused("there already, it cannot be read"):
-            there = read(self._to, outline)
+            there = read(self._to, ref)
         content, new = content_of(found), found.checkpoint["channel_versions"]
         # What goes back to where it came from is there with its first versions.
         if self._rename and not (there and self._difference(content, there) is None):
-            renamed, new = self._names.renamed(outline, found.checkpoint)
+            renamed, new = self._names.renamed(ref, found.checkpoint)
             content = content._replace(checkpoint=renamed)
         if there and (problem := self._difference(content, there)):
             raise _NotMoved(f"there already, and left alone, it differs in {problem}")
         writes = lacking(content, content_of(there)) if there else len(content.writes)
         if writes or not there:
-            self._store(outline, content, new, source.paths(outline, found), whole=not there)
+            self._store(ref, content, new, source.paths(ref, found), whole=not there)
         self._moved.already_there += bool(there)
         self._moved.checkpoints += not there
         self._moved.writes += writes
 
     def _store(
-        self, outline: Outline, content: Content, new: ChannelVersions, paths: dict[str, str], *, whole: bool
+        self, ref: CheckpointRef, content: Content, new: ChannelVersions, paths: dict[str, str], *, whole: bool
     ) -> None:
-        """Store a checkpoint, or only its writes; what comes back is compared."""
+        """Store a checkpoint, or only its writes, and compare what is read back."""
         to = self._to
         if self._dry_run:
             # All of it is new there.
             to, new, whole = _in_memory(to), content.checkpoint["channel_versions"], True
         with _refused("it cannot be stored"):
             # The checkpoint comes last: where it is, everything is.
-            _put_writes(to, outline, content, paths)
+            _put_writes(to, ref, content, paths)
             if whole:
-                to.put(outline.config(outline.parent), content.checkpoint, content.metadata, new)
-            stored = read(to, outline)
+                to.put(config_of(ref, ref.parent), content.checkpoint, content.metadata, new)
+            stored = read(to, ref)
         problem = self._difference(content, stored) if stored else "everything: it is not there"
         if stored and not problem and lacking(content, content_of(stored)):
             problem = "the pending writes"
         if problem:
             raise _NotMoved(f"stored and read back, it differs in {problem}")
 
-    def _read(self, outline: Outline) -> CheckpointTuple:
+    def _read(self, ref: CheckpointRef) -> CheckpointTuple:
         events: list[SerdeEvent] = []
         stop = register_serde_event_listener(events.append)
         try:
             with _refused("it cannot be read"):
-                found = read(self._from, outline)
+                found = read(self._from, ref)
         finally:
             stop()
         if blocked := _names(each for each in events if "blocked" in each["kind"]):
@@ -164,7 +164,7 @@ class _Move:
 def _ready(target: BaseCheckpointSaver[Any], *, dry_run: bool) -> BaseCheckpointSaver[Any]:
     """The target with its tables; in a dry run, one in memory for a target without any: a look would make them."""
     there = source_of(target)
-    if not there.exists():
+    if not there.has_tables():
         if dry_run:
             return _in_memory(target)
         there.make()
@@ -178,22 +178,22 @@ def _in_memory(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
     return InMemorySaver(serde=saver.serde)
 
 
-def _put_writes(saver: BaseCheckpointSaver[Any], outline: Outline, content: Content, paths: dict[str, str]) -> None:
+def _put_writes(saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Content, paths: dict[str, str]) -> None:
     by_task: dict[str, list[tuple[str, Any]]] = {}
     for task_id, channel, value in content.writes:
         by_task.setdefault(task_id, []).append((channel, value))
     for task_id, writes in by_task.items():
         # A write's place in its batch is its place in the task, except in the special channels.
         writes.sort(key=lambda write: write[0] in WRITES_IDX_MAP)
-        saver.put_writes(outline.config(outline.id), writes, task_id, paths.get(task_id, ""))
+        saver.put_writes(config_of(ref, ref.id), writes, task_id, paths.get(task_id, ""))
 
 
-def _parents_first(outlines: Iterable[Outline]) -> Iterator[Outline]:
+def _parents_first(refs: Iterable[CheckpointRef]) -> Iterator[CheckpointRef]:
     """Thread by thread, by ascending id, but never a checkpoint before its parent, whatever the clocks said."""
-    waiting = {outline[:3]: outline for outline in sorted(outlines, key=lambda outline: outline[:3])}
-    for outline in list(waiting.values()):
-        line: list[Outline] = []
-        ancestor: Outline | None = outline
+    waiting = {ref[:3]: ref for ref in sorted(refs, key=lambda ref: ref[:3])}
+    for ref in list(waiting.values()):
+        line: list[CheckpointRef] = []
+        ancestor: CheckpointRef | None = ref
         while ancestor is not None and ancestor[:3] in waiting:
             line.append(waiting.pop(ancestor[:3]))
             ancestor = waiting.get((ancestor.thread_id, ancestor.ns, ancestor.parent or ""))

@@ -10,7 +10,7 @@ from typing import Any
 
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint
 
-from threadmark_langgraph.moving.sources import Outline
+from threadmark import CheckpointRef
 
 _FRACTION_LIMIT = 10**16
 _MILLION = 1_000_000
@@ -24,15 +24,15 @@ class Renaming:
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], Names] = {}
 
-    def renamed(self, outline: Outline, checkpoint: Checkpoint) -> tuple[Checkpoint, ChannelVersions]:
+    def renamed(self, ref: CheckpointRef, checkpoint: Checkpoint) -> tuple[Checkpoint, ChannelVersions]:
         """The checkpoint with its new versions, and those of them that its parent has not."""
-        inherited = self._names.get((outline.ns, outline.parent or ""), {})
+        inherited = self._names.get((ref.ns, ref.parent or ""), {})
         names: dict[tuple[str, Any], str] = {}
 
         def name(channel: str, version: Any) -> str:
             key = (channel, version)
             if key not in names:
-                names[key] = inherited.get(key) or _unique(outline, channel, version)
+                names[key] = inherited.get(key) or _unique(ref, channel, version)
             return names[key]
 
         versions: ChannelVersions = {
@@ -42,19 +42,19 @@ class Renaming:
             node: {channel: name(channel, version) for channel, version in by_channel.items()}
             for node, by_channel in checkpoint["versions_seen"].items()
         }
-        self._names[outline.ns, outline.id] = names
+        self._names[ref.ns, ref.id] = names
         before = set(inherited.values())
         new: ChannelVersions = {channel: each for channel, each in versions.items() if each not in before}
         renamed: Checkpoint = {**checkpoint, "channel_versions": versions, "versions_seen": seen}
         return renamed, new
 
-    def forget(self, outline: Outline) -> None:
+    def forget(self, ref: CheckpointRef) -> None:
         """A checkpoint that is not in the target with its new versions: its children share none with it."""
-        self._names.pop((outline.ns, outline.id), None)
+        self._names.pop((ref.ns, ref.id), None)
 
 
-def _unique(outline: Outline, channel: str, version: Any) -> str:
-    made_by = sha256(f"{outline.id} {channel} {version}".encode("utf-8", "surrogatepass")).digest()
+def _unique(ref: CheckpointRef, channel: str, version: Any) -> str:
+    made_by = sha256(f"{ref.id} {channel} {version}".encode("utf-8", "surrogatepass")).digest()
     return f"{_count(version):032d}.{int.from_bytes(made_by[:8]) % _FRACTION_LIMIT:016d}"
 
 

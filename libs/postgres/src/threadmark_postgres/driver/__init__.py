@@ -1,7 +1,7 @@
 """The driver: what runs programs on Postgres, for blocking callers and for asyncio. All I/O is in here."""
 
 from threadmark_postgres.driver import aio, blocking
-from threadmark_postgres.driver.both import PostgresDriver
+from threadmark_postgres.driver.driver import PostgresDriver
 from threadmark_postgres.driver.settings import Settings
 
 __all__ = ["PostgresDriver", "Settings", "aio", "blocking"]

@@ -12,18 +12,18 @@ from psycopg.rows import tuple_row
 from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
 from threadmark.program import Query, Rows, Transaction
 from threadmark_postgres import sql
-from threadmark_postgres.arrays import teach
+from threadmark_postgres.arrays import register_dumpers
+from threadmark_postgres.driver.batching import MOST, split_rows, together
 from threadmark_postgres.driver.blocking import check_encoding, is_idle
-from threadmark_postgres.driver.exchange import Conversation
-from threadmark_postgres.driver.parting import stopped
+from threadmark_postgres.driver.cancellation import stopped
+from threadmark_postgres.driver.conversation import Conversation
 from threadmark_postgres.driver.pipelines import pipeline
 from threadmark_postgres.driver.settings import Settings
-from threadmark_postgres.driver.sharing import MOST, dealt, together
 
 Connection = psycopg.AsyncConnection[Any]
 
 
-class Lender(Protocol):
+class ConnectionSource(Protocol):
     """Where connections come from. One that comes back in a transaction, or broken, is not lent again."""
 
     def lend(self) -> Any:
@@ -52,7 +52,7 @@ class LoopPool:
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[Connection]:
-        """A connection; the caller waits while all are in use."""
+        """Lend a connection, after waiting if all are in use."""
         if self._watch is None:
             # A loop closes its asynchronous generators before it ends, and tells nobody else.
             self._watch = self._until_shutdown()
@@ -95,7 +95,7 @@ class LoopPool:
 
     async def _connect(self) -> Connection:
         connection: Connection = await psycopg.AsyncConnection.connect(**self._settings.connecting())
-        teach(connection)
+        register_dumpers(connection)
         return connection
 
     def _finish_idle(self) -> None:
@@ -117,7 +117,7 @@ class LoopPool:
             self._watch = None
 
 
-class Given:
+class BorrowedConnection:
     """A connection, or a pool's connections, that the user opened and will close."""
 
     def __init__(self, lend: Callable[[], Any], check: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
@@ -142,7 +142,7 @@ class Given:
             if not is_idle(connection):
                 raise StoreError("the connection given has an open transaction: commit it or roll it back first")
             check_encoding(connection)
-            teach(connection)
+            register_dumpers(connection)
             before = connection.autocommit
             try:
                 if not before:
@@ -177,7 +177,7 @@ class Given:
         self._loop = loop
 
 
-class Company:
+class StatementBatcher:
     """Lets the tasks that add in the same turn of an event loop share a statement."""
 
     def __init__(self, ask: Callable[[Transaction], Awaitable[Rows]]) -> None:
@@ -186,7 +186,7 @@ class Company:
         self._answering: dict[asyncio.Task[None], Sequence[_Member]] = {}
 
     async def rows(self, query: Query) -> Rows:
-        """This caller's rows of the common answer; none where its program has to run by itself."""
+        """Return this caller's rows of the shared answer, or none if its program has to run alone."""
         loop = asyncio.get_running_loop()
         member = _Member(query, loop.create_future())
         waiting = self._waiting.setdefault(query.sql, [])
@@ -215,7 +215,7 @@ class Company:
             task.add_done_callback(self._answering.pop)
 
     async def _leave(self, member: "_Member") -> None:
-        """The last who waited for a statement stops it; nobody waits for one that goes on for others."""
+        """Stop a statement when its last waiter leaves."""
         for task, members in list(self._answering.items()):
             if any(other is member for other in members) and all(other.rows.cancelled() for other in members):
                 await stopped(task)
@@ -229,13 +229,13 @@ class Company:
                 if not member.rows.done():
                     member.rows.set_exception(error)
         finally:
-            for place, member in enumerate(members):
+            for index, member in enumerate(members):
                 if not member.rows.done():
-                    member.rows.set_result(answers[place] if answers else [])
+                    member.rows.set_result(answers[index] if answers else [])
 
     async def _answers(self, queries: Sequence[Query]) -> list[Rows]:
         try:
-            return dealt(await self._ask(together(queries)), len(queries))
+            return split_rows(await self._ask(together(queries)), len(queries))
         except ThreadmarkError:
             raise  # of the pool, not of the statement
         except Exception:  # noqa: BLE001 - whose fault it is shows when each program runs by itself
@@ -243,7 +243,7 @@ class Company:
 
 
 class _Member(NamedTuple):
-    """A task in company, and where it waits for its rows; None if nobody else came."""
+    """A task in a batch, and the future for its rows (None if it is alone)."""
 
     query: Query
     rows: asyncio.Future[Rows | None]
@@ -257,19 +257,19 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-async def converse(connection: Connection, exchange: Conversation, *, prepare: bool) -> Any:
+async def converse(connection: Connection, conversation: Conversation, *, prepare: bool) -> Any:
     """Carry a conversation on to its end, and leave no transaction open."""
     try:
-        batch = next(exchange)
+        batch = next(conversation)
         while True:
-            batch = exchange.send(await _answers(connection, batch, prepare=None if prepare else False))
+            batch = conversation.send(await _answers(connection, batch, prepare=None if prepare else False))
     except StopIteration as stop:
         return stop.value
     except Exception:
         await _roll_back(connection)
         raise
     finally:  # what a cancelled task leaves open, the lender ends
-        exchange.close()
+        conversation.close()
 
 
 async def _answers(connection: Connection, batch: Any, *, prepare: bool | None) -> list[Rows]:

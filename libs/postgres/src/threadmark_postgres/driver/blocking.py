@@ -13,10 +13,10 @@ from psycopg.rows import tuple_row
 from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
 from threadmark.program import Query, Rows, Transaction
 from threadmark_postgres import sql
-from threadmark_postgres.arrays import teach
-from threadmark_postgres.driver.exchange import Conversation
+from threadmark_postgres.arrays import register_dumpers
+from threadmark_postgres.driver.batching import MOST, split_rows, together
+from threadmark_postgres.driver.conversation import Conversation
 from threadmark_postgres.driver.settings import Settings
-from threadmark_postgres.driver.sharing import MOST, dealt, together
 
 Connection = psycopg.Connection[Any]
 
@@ -26,7 +26,7 @@ threads that compete for the interpreter would hardly meet.
 """
 
 
-class Lender(Protocol):
+class ConnectionSource(Protocol):
     """Where connections come from. One that comes back in a transaction, or broken, is not lent again."""
 
     def lend(self) -> Any:
@@ -50,7 +50,7 @@ class Pool:
 
     @contextmanager
     def lend(self) -> Iterator[Connection]:
-        """A connection; the caller waits while all are in use."""
+        """Lend a connection, after waiting if all are in use."""
         if not self._free.acquire(timeout=max(self._settings.timeout, 0)):
             raise StoreError(
                 f"all {self._settings.pool_size} connections have been in use "
@@ -83,7 +83,7 @@ class Pool:
 
     def _connect(self) -> Connection:
         connection: Connection = psycopg.Connection.connect(**self._settings.connecting())
-        teach(connection)
+        register_dumpers(connection)
         return connection
 
     def _take_back(self, connection: Connection) -> None:
@@ -95,7 +95,7 @@ class Pool:
             self._finish_idle()
 
 
-class Given:
+class BorrowedConnection:
     """A connection, or a pool's connections, that the user opened and will close."""
 
     def __init__(self, lend: Callable[[], Any], check: Callable[[], None] | None = None) -> None:
@@ -116,7 +116,7 @@ class Given:
             if not is_idle(connection):
                 raise StoreError("the connection given has an open transaction: commit it or roll it back first")
             check_encoding(connection)
-            teach(connection)
+            register_dumpers(connection)
             before = connection.autocommit
             if not before:
                 connection.autocommit = True
@@ -141,7 +141,7 @@ class Given:
         """Nothing: they are the user's."""
 
 
-class Company:
+class StatementBatcher:
     """Lets threads that add at the same time share a statement.
 
     Up to `_LEADERS` of them lead: they send what has come together. The others wait until they are answered, or until
@@ -155,7 +155,7 @@ class Company:
         self._leading: Counter[str] = Counter()
 
     def rows(self, query: Query) -> Rows:
-        """This caller's rows of the common answer; none where its program has to run by itself."""
+        """Return this caller's rows of the shared answer, or none if its program has to run alone."""
         member = _Member(query)
         try:
             self._come(member)
@@ -191,14 +191,14 @@ class Company:
                 waiting = self._waiting.get(leader.query.sql, [])
                 members += waiting[: MOST - 1]
                 del waiting[: MOST - 1]
-            answers = dealt(self._ask(together([member.query for member in members])), len(members))
+            answers = split_rows(self._ask(together([member.query for member in members])), len(members))
         except ThreadmarkError as error:  # of the pool, not of the statement
             refusal = error
         except Exception:  # noqa: BLE001, S110 - whose fault it is shows when each program runs by itself
             pass
         finally:
-            for place, member in enumerate(members):
-                member.rows, member.refusal = answers[place] if answers else [], refusal
+            for index, member in enumerate(members):
+                member.rows, member.refusal = answers[index] if answers else [], refusal
                 if member is not leader:
                     member.turn.release()
 
@@ -213,7 +213,7 @@ class Company:
 
 
 class _Member:
-    """A thread in company: it goes on when its turn is released, answered or to lead."""
+    """A thread in a batch: it goes on when its turn is released, answered or to lead."""
 
     def __init__(self, query: Query) -> None:
         self.query = query
@@ -224,19 +224,19 @@ class _Member:
         self.turn.acquire()
 
 
-def converse(connection: Connection, exchange: Conversation, *, prepare: bool) -> Any:
+def converse(connection: Connection, conversation: Conversation, *, prepare: bool) -> Any:
     """Carry a conversation on to its end, and leave no transaction open."""
     try:
-        batch = next(exchange)
+        batch = next(conversation)
         while True:
-            batch = exchange.send(_answers(connection, batch, prepare=None if prepare else False))
+            batch = conversation.send(_answers(connection, batch, prepare=None if prepare else False))
     except StopIteration as stop:
         return stop.value
     except BaseException:
         _roll_back(connection)
         raise
     finally:
-        exchange.close()
+        conversation.close()
 
 
 def _answers(connection: Connection, batch: Any, *, prepare: bool | None) -> list[Rows]:

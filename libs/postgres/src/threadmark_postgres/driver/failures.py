@@ -66,9 +66,9 @@ class Patience:
         return max(self._until - time.monotonic(), 0.0)
 
     def next_wait(self, error: psycopg.Error) -> float:
-        """Seconds to wait before the next attempt; what the error means to the user is raised where none may help."""
+        """Return the seconds to wait before the next attempt. Raises the error if another attempt cannot help."""
         if not passes(error):
-            raise translated(error, self._settings) from error
+            raise to_threadmark_error(error, self._settings) from error
         if self.left <= 0:
             raise StoreError(
                 f"{self._settings} could not be used for {self._settings.timeout:g} s: {_words(error)}"
@@ -95,7 +95,7 @@ def is_for_all(error: psycopg.Error) -> bool:
     return error.sqlstate in _FOR_ALL
 
 
-def translated(error: psycopg.Error, settings: Settings) -> ThreadmarkError:
+def to_threadmark_error(error: psycopg.Error, settings: Settings) -> ThreadmarkError:
     """What an error of the database means to the user."""
     if isinstance(error, errors.UntranslatableCharacter):
         return StoreError(

@@ -16,11 +16,11 @@ from threadmark_sqlite.driver.connection import (
     MEMORY,
     NOT_OURS,
     Settings,
-    habits,
+    connection_pragmas,
     path_in,
     plain_text,
     reads_only,
-    translated,
+    to_threadmark_error,
 )
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 from threadmark_sqlite.migrations import is_current, is_made, migrate
@@ -63,7 +63,7 @@ class AiosqliteDriver:
         return await asyncio.shield(asyncio.ensure_future(self._transact(transaction)))
 
     def close(self) -> None:
-        """Let the connection go; closing it is the user's affair."""
+        """Release the connection. It belongs to the user, so it stays open."""
         self._connection = None
 
     async def aclose(self) -> None:
@@ -109,7 +109,7 @@ class AiosqliteDriver:
                     "nothing is read or stored; open a new connection, and a new saver on it"
                 ) from error
             except sqlite3.Error as error:
-                raise translated(error, self._settings) from error
+                raise to_threadmark_error(error, self._settings) from error
             finally:
                 connection.text_factory = self._users_factory
 
@@ -117,11 +117,11 @@ class AiosqliteDriver:
         try:
             async with connection.cursor() as cursor:
                 cursor.row_factory = None
-                if not self._prepared and not await self._prepare(cursor, makes=transaction.makes):
+                if not self._prepared and not await self._prepare(cursor, creates_tables=transaction.creates_tables):
                     return None
                 self._watch.expect_there()
                 result = await self._in_transaction(cursor, transaction)
-                if transaction.frees:
+                if transaction.reclaims_space:
                     await self._give_space_back(cursor)
                 if transaction.writes:
                     self._watch.expect_kept()
@@ -142,12 +142,12 @@ class AiosqliteDriver:
                 raise
         self._began = False
 
-    async def _prepare(self, cursor: aiosqlite.Cursor, *, makes: bool) -> bool:
-        """Set the database up; False where it has no tables and is to get none."""
+    async def _prepare(self, cursor: aiosqlite.Cursor, *, creates_tables: bool) -> bool:
+        """Set up the database. Returns False if it has no tables and must not get any."""
         self._settings = self._settings._replace(path=path_in(await _asked(cursor, sql.FILES)) or self._settings.path)
-        if not makes and not await aplay(is_made(str(self._settings)), partial(_execute, cursor)):
+        if not creates_tables and not await aplay(is_made(str(self._settings)), partial(_execute, cursor)):
             return False
-        for statement in habits(self._settings):
+        for statement in connection_pragmas(self._settings):
             await cursor.execute(statement)
         if not await aplay(is_current(str(self._settings)), partial(_execute, cursor)):
             # A connection that was told to write nothing would change the kind of the log all the same.

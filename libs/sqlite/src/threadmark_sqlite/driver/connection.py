@@ -65,21 +65,21 @@ def for_reading(settings: Settings) -> Settings:
     return settings._replace(read_only=True) if protected else settings
 
 
-def connect(settings: Settings, expect_same: Callable[[], None], *, makes: bool = True) -> sqlite3.Connection:
+def connect(settings: Settings, expect_same: Callable[[], None], *, creates_tables: bool = True) -> sqlite3.Connection:
     """A connection to the file, which is brought to the current format if need be, and may be.
 
     `expect_same` raises if it is not the file that it should be; the log is not opened before.
     """
-    expect_file(settings, makes=makes)
+    expect_file(settings, creates_tables=creates_tables)
     try:
         connection = sqlite3.connect(
             location(settings), uri=True, timeout=settings.timeout, isolation_level=None, check_same_thread=False
         )
     except sqlite3.Error as error:
-        raise translated(error, settings) from error
+        raise to_threadmark_error(error, settings) from error
     try:
         expect_same()
-        if not makes:
+        if not creates_tables:
             expect_made(connection, settings)
         prepare(connection, settings)
     except BaseException:
@@ -88,7 +88,7 @@ def connect(settings: Settings, expect_same: Callable[[], None], *, makes: bool 
     return connection
 
 
-def expect_file(settings: Settings, *, makes: bool) -> None:
+def expect_file(settings: Settings, *, creates_tables: bool) -> None:
     """Raise where opening would make the file and must not, or cannot lead to what it is opened for."""
     path = Path(settings.path)
     if path.is_dir():
@@ -96,13 +96,13 @@ def expect_file(settings: Settings, *, makes: bool) -> None:
     if path.exists():
         if not settings.read_only and not os.access(path, os.W_OK):
             raise StoreError(f"{settings}{READ_ONLY}")
-    elif not makes and (settings.read_only or os.access(path.parent, os.W_OK)):
+    elif not creates_tables and (settings.read_only or os.access(path.parent, os.W_OK)):
         raise NotThereError
     elif settings.read_only:
         raise StoreError(f"{settings} is not there, and a saver that may only read makes none")
 
 
-def habits(settings: Settings) -> tuple[str, ...]:
+def connection_pragmas(settings: Settings) -> tuple[str, ...]:
     """What every connection is told before its first transaction."""
     return (
         sql.BUSY_TIMEOUT.format(milliseconds=round(settings.timeout * 1000)),
@@ -116,7 +116,7 @@ def expect_made(connection: sqlite3.Connection, settings: Settings) -> None:
     try:
         made = play(is_made(str(settings)), partial(execute, connection))
     except sqlite3.Error as error:
-        raise translated(error, settings) from error
+        raise to_threadmark_error(error, settings) from error
     if not made:
         raise NotThereError
 
@@ -125,7 +125,7 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
     """Set the connection up, and the database where it is new or of an earlier release."""
     connection.text_factory = plain_text
     try:
-        for statement in habits(settings):
+        for statement in connection_pragmas(settings):
             connection.execute(statement)
         if not play(is_current(str(settings)), partial(execute, connection)):
             if settings.read_only:
@@ -134,7 +134,7 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
             _use_log(connection, settings)
             transact(connection, Transaction(partial(migrate, str(settings)), writes=True))
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise translated(error, settings) from error
+        raise to_threadmark_error(error, settings) from error
 
 
 def transact(connection: sqlite3.Connection, transaction: Transaction) -> Any:
@@ -151,7 +151,7 @@ def transact(connection: sqlite3.Connection, transaction: Transaction) -> Any:
 
 
 def end_transaction(connection: sqlite3.Connection) -> None:
-    """Roll back what is open; it may be where an error or an interrupt struck while another one was dealt with."""
+    """Roll back an open transaction. One may be left by an error or interrupt during another one's handling."""
     if connection.in_transaction:
         connection.execute(sql.ROLLBACK)
 
@@ -167,7 +167,7 @@ def give_space_back(connection: sqlite3.Connection) -> None:
 
 
 def execute(connection: sqlite3.Connection, step: Step) -> Any:
-    """Run one step; its rows."""
+    """Execute one step. Returns its rows."""
     try:
         if isinstance(step, Query):
             return _cursor(connection).execute(step.sql, step.params).fetchall()
@@ -183,13 +183,13 @@ def execute(connection: sqlite3.Connection, step: Step) -> Any:
     raise TypeError(f"the SQLite backend has no {type(step).__name__}")
 
 
-def translated(error: Exception, settings: Settings) -> ThreadmarkError:
+def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError:
     """What an error of the database means to the user."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     # SQLite quotes damaged text in some messages, and sqlite3 cannot read that.
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError):
-        return CorruptDataError(f"the file is damaged or is no SQLite database ({error})", str(settings))
+        return CorruptDataError(f"the file is damaged or is not a SQLite database ({error})", str(settings))
     meaning = _MEANINGS[primary].format(timeout=settings.timeout) if primary in _MEANINGS else f": {error}"
     return StoreError(f"{settings}{meaning}")
 

@@ -42,7 +42,7 @@ class Files(NamedTuple):
 
 
 def look(settings: Settings) -> os.stat_result | None:
-    """What is at the path; None if there is nothing."""
+    """Return the status of the file at the path, or None if there is none."""
     try:
         return os.stat(settings.path)  # noqa: PTH116 - a Path takes longer, and this is done before every transaction
     except (FileNotFoundError, NotADirectoryError):
@@ -57,7 +57,7 @@ def file_id(seen: os.stat_result) -> FileId:
 
 
 def id_of(path: str) -> FileId | None:
-    """Which file is at a path; None if there is none, or none that can be reached."""
+    """Return the identity of the file at a path, or None if there is none or it cannot be reached."""
     try:
         return file_id(os.stat(path))  # noqa: PTH116 - the same
     except OSError:
@@ -95,7 +95,7 @@ _LOG_STAYS = (
 
 
 def _empty_log(connection: sqlite3.Connection) -> bool:
-    """Copy the log into the file, and empty it; False where somebody is in the way."""
+    """Copy the log into the file and truncate it. Returns False if another connection prevents that."""
     ((busy, *_),) = connection.execute(sql.EMPTY_LOG).fetchall()
     return not busy
 

@@ -20,8 +20,8 @@ from threadmark_sqlite.driver.connection import (
     connect,
     end_transaction,
     for_reading,
+    to_threadmark_error,
     transact,
-    translated,
 )
 from threadmark_sqlite.driver.drivers import Drivers
 from threadmark_sqlite.driver.forking import pause_for_forks
@@ -148,7 +148,7 @@ class FileDriver:
             return self._handles
 
     def _replace(self, handles: "_Handles") -> None:
-        """Go on with another file; on a thread that no interrupt stops half-way."""
+        """Continue with another file. Runs in a thread that no interrupt stops half-way."""
         with suppress(ClosedError):  # whoever goes on asking is told so
             handles.threads.run(partial(self._go_on_from, handles))
 
@@ -180,12 +180,12 @@ class _Handles:
         self._free = threading.Semaphore(_READERS)
         """Of threads that nothing interrupts: an interrupt could lose what it counts."""
         self._main_thread = threading.RLock()
-        """Held while the main thread reads; a signal's handler may do so in the middle of it."""
+        """Held while the main thread reads. Reentrant, because a signal's handler may read in the middle of it."""
         self._idle: list[sqlite3.Connection] = []
         self._paused: list[Any] = []
 
     def read(self, transaction: Transaction) -> Any:
-        """Run a program that only reads; it sees one state of the database throughout."""
+        """Run a program that only reads, on one snapshot of the database."""
         with self._main_thread if may_be_interrupted() else self._free:
             try:
                 self._watch.expect_there()
@@ -194,7 +194,7 @@ class _Handles:
                     if settings.read_only and is_whole(settings.path):
                         with suppress(UnsettledError):
                             return read_unchanging(settings, transaction)
-                connection = self._open(makes=transaction.makes)
+                connection = self._open(creates_tables=transaction.creates_tables)
                 if connection is None:
                     return read_unchanging(self._settings, transaction)
                 try:
@@ -207,7 +207,7 @@ class _Handles:
             except UnsettledError as error:
                 raise StoreError(f"{self._settings} was written to each time that it was read: try again") from error
             except sqlite3.Error as error:
-                raise translated(error, self._settings) from error
+                raise to_threadmark_error(error, self._settings) from error
 
     def expect_there(self) -> None:
         """Raise unless the file that is open is at the path."""
@@ -233,7 +233,7 @@ class _Handles:
         if self._settings.read_only:
             return
         try:
-            connection = self._watch.open(partial(connect, self._settings, makes=False), makes=False)
+            connection = self._watch.open(partial(connect, self._settings, creates_tables=False), creates_tables=False)
         except NotThereError as error:
             raise StoreError(
                 f"{self._settings} was replaced while it was open, by a file that is not Threadmark's: "
@@ -244,7 +244,7 @@ class _Handles:
             with self.writer.turn:  # a fork waits for whoever has it
                 transact(connection, Transaction(_end_epochs, writes=True))
         except sqlite3.Error as error:
-            raise translated(error, self._settings) from error
+            raise to_threadmark_error(error, self._settings) from error
 
     def pause(self) -> None:
         """Wait until nobody is in SQLite, and let nobody in."""
@@ -255,7 +255,7 @@ class _Handles:
                 self._paused.append(turn)
 
     def resume(self) -> None:
-        """Let everybody in again; by the thread that paused."""
+        """Undo `pause`. Called by the thread that paused."""
         while self._paused:
             self._paused.pop().release()
 
@@ -265,15 +265,18 @@ class _Handles:
         self._close_idle()
         self.writer.close()
 
-    def _open(self, *, makes: bool) -> sqlite3.Connection | None:
-        """A connection to read with; None for a file that must be opened anew each time."""
+    def _open(self, *, creates_tables: bool) -> sqlite3.Connection | None:
+        """Return a connection for reading, or None for a file that must be opened again for each transaction."""
         try:
             return self._idle.pop()
         except IndexError:
             pass
         settings = for_reading(self._settings)
         try:
-            return self._watch.open(partial(connect, settings, makes=makes), makes=makes and not settings.read_only)
+            return self._watch.open(
+                partial(connect, settings, creates_tables=creates_tables),
+                creates_tables=creates_tables and not settings.read_only,
+            )
         except StoreError as error:
             if is_unchanging(self._settings, error):
                 return None

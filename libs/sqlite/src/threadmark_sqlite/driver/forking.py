@@ -19,7 +19,7 @@ class Pausing(Protocol):
         """Let what is under way in SQLite end, and nothing begin."""
 
     def resume(self) -> None:
-        """Go on after `pause`; called by the thread that paused."""
+        """Undo `pause`. Called by the thread that paused."""
 
 
 _all: WeakSet[Pausing] = WeakSet()

@@ -61,14 +61,14 @@ class Jobs:
         return future
 
     def close(self) -> None:
-        """Take no more; an empty batch is the last one."""
+        """Accept no more jobs. An empty batch marks the end."""
         with self._closing:
             if not self._closed:
                 self._closed = True
                 self._queue.put([])
 
     def next_batch(self) -> list[Job]:
-        """What is waiting, as soon as anything is; empty once everything is done and no more will come."""
+        """Wait for jobs and return them. Returns an empty list after `close`, when all are done."""
         self._taken = False
         batch = self._queue.get()
         if not batch:
@@ -105,7 +105,7 @@ class Jobs:
 
 
 def answer(outcomes: Iterable[tuple[Job, Any]]) -> None:
-    """Tell everybody who waits; each event loop is woken once."""
+    """Deliver the outcomes. Each event loop is woken once."""
     loops: dict[asyncio.AbstractEventLoop, list[tuple[Waiting, Any]]] = {}
     for job, outcome in outcomes:
         if isinstance(job.waiting, Answer):

@@ -15,8 +15,8 @@ from threadmark_sqlite.driver.connection import (
     give_space_back,
     plain_text,
     prepare,
+    to_threadmark_error,
     transact,
-    translated,
 )
 
 
@@ -48,7 +48,7 @@ class SharedDriver:
                     "open it with check_same_thread=False, or give a path"
                 ) from error
             except sqlite3.Error as error:
-                raise translated(error, self._settings) from error
+                raise to_threadmark_error(error, self._settings) from error
 
     async def arun(self, transaction: Transaction) -> Any:
         """Like `run`, for asyncio. The database is in memory: there is nothing to wait for."""
@@ -86,12 +86,12 @@ class SharedDriver:
         try:
             connection.text_factory = plain_text
             if not self._prepared:
-                if not transaction.makes:
+                if not transaction.creates_tables:
                     expect_made(connection, self._settings)
                 prepare(connection, self._settings)
                 self._prepared = True
             result = transact(connection, transaction)
-            if transaction.frees:
+            if transaction.reclaims_space:
                 give_space_back(connection)
             return result
         finally:

@@ -34,7 +34,7 @@ def read_unchanging(settings: Settings, transaction: Transaction) -> Any:
     file does not change. It is told so for one transaction, and what was read counts only if it was true: otherwise
     the program is run again, and in the end UnsettledError raised.
     """
-    expect_file(settings, makes=transaction.makes)
+    expect_file(settings, creates_tables=transaction.creates_tables)
     for _ in range(_LOOKS):
         before = _seen(settings)
         if before is None:
@@ -67,7 +67,7 @@ def _read_once(settings: Settings, transaction: Transaction) -> Any:
     connect_once = partial(sqlite3.connect, location(settings, unchanging=True), uri=True, isolation_level=None)
     with closing(connect_once(check_same_thread=False)) as connection:
         connection.text_factory = plain_text
-        if not transaction.makes:
+        if not transaction.creates_tables:
             expect_made(connection, settings)
         if not play(is_current(str(settings)), partial(execute, connection)):
             raise StoreError(f"{settings}{NOT_OURS}")
@@ -80,7 +80,7 @@ _TICK = 0.03
 
 
 def _seen(settings: Settings) -> tuple[int, ...] | None:
-    """What differs once anybody has written to the file; None where that could not be seen as yet."""
+    """Return a stamp that changes when the file is written, or None if a write could not be noticed yet."""
     try:
         look = Path(settings.path).stat()
     except OSError:

@@ -51,7 +51,7 @@ class Watch:
         """Whether nobody else has committed since the writer came."""
 
     def open(
-        self, connect: Callable[[Callable[[], None]], sqlite3.Connection], *, makes: bool = True
+        self, connect: Callable[[Callable[[], None]], sqlite3.Connection], *, creates_tables: bool = True
     ) -> sqlite3.Connection:
         """A connection to the file at the path; all of them have the same file open.
 
@@ -62,7 +62,7 @@ class Watch:
         for _ in range(_ATTEMPTS):
             self.expect_there()
             before = look(self._settings)
-            if before is None and makes and self._files is None:
+            if before is None and creates_tables and self._files is None:
                 with suppress(sqlite3.Error), closing(sqlite3.connect(self._settings.path)):
                     before = look(self._settings)
             try:

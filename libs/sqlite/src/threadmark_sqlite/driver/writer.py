@@ -25,7 +25,7 @@ from threadmark_sqlite.driver.connection import (
     end_transaction,
     execute,
     give_space_back,
-    translated,
+    to_threadmark_error,
 )
 from threadmark_sqlite.driver.jobs import Jobs, answer
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
@@ -65,7 +65,7 @@ class Writer:
         return self._jobs.asubmit(transaction)
 
     def close(self) -> None:
-        """Finish what was submitted, then stop; not on a thread that an interrupt may strike."""
+        """Finish what was submitted, then stop. Must not run in a thread that an interrupt may strike."""
         self._jobs.close()
         with self._serving:  # until the thread has ended, if there is one
             self._work()
@@ -90,7 +90,7 @@ class Writer:
         return self._jobs.idle and not may_be_interrupted()
 
     def _let_serve(self) -> None:
-        """Start the thread where there is none; to start one may be interrupted, and one too many ends at once."""
+        """Start the thread if it does not run. Starting may be interrupted; a second thread would end at once."""
         if not self._serving.locked():
             threading.Thread(target=self._serve, name="threadmark-sqlite-writer", daemon=True).start()
 
@@ -119,7 +119,7 @@ class Writer:
             end_transaction(connection)
             self._watch.expect_untouched(connection)
             outcomes = self._together(connection, transactions)
-            if any(transaction.frees for transaction in transactions):
+            if any(transaction.reclaims_space for transaction in transactions):
                 give_space_back(connection)
             self._watch.expect_kept()
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
@@ -127,7 +127,7 @@ class Writer:
         return outcomes
 
     def _together(self, connection: sqlite3.Connection, transactions: Sequence[Transaction]) -> list[Any]:
-        """The outcomes of transactions that share a commit; of as many as can, where one of them fails."""
+        """Run transactions in one commit. If one fails, the others are committed without it. Returns the outcomes."""
         try:
             connection.execute(sql.BEGIN_WRITE)
         except sqlite3.Error as error:  # somebody else has the lock, and all have waited for it long enough
@@ -148,6 +148,6 @@ class Writer:
     def _meant(self, error: BaseException) -> BaseException:
         if not isinstance(error, sqlite3.Error):
             return error
-        meaning = translated(error, self._settings)
+        meaning = to_threadmark_error(error, self._settings)
         meaning.__cause__ = error
         return meaning

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.kinds.dtypes import c_types, dtype_from, dtype_parts
-from threadmark.serde.plan import Definer, Family, Give, Shape, Stored, Take, only
+from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, Shape, StoredClass, only
 from threadmark.serde.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -23,28 +23,28 @@ class Arrays(Family):
         """Whether this is ndarray itself; subclasses add what only they know."""
         return _is_numpys(cls, "ndarray")
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """The shape, then the bytes or the objects."""
         shapes = _shapes_by_dtype(define)
 
-        def take(array: "np.ndarray[Any, Any]") -> list[Any]:
+        def deconstruct(array: "np.ndarray[Any, Any]") -> list[Any]:
             order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
             content = array.ravel(order).tolist() if array.dtype.kind == _OBJECTS else _content(array, order)
             return [shapes[array.dtype, c_types(array.dtype), order], list(array.shape), content]
 
-        return take
+        return deconstruct
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """A copy of the bytes, so that the array owns them."""
         dtype, order = dtype_from(stored.details[0]), _order(stored.details[1])
 
-        def give(items: list[Any]) -> Any:
+        def reconstruct(items: list[Any]) -> Any:
             shape, content = items
             if type(shape) is not list or not all(type(length) is int and length >= 0 for length in shape):
                 raise CorruptDataError("the shape of a stored array is not one")
             return _array_from(dtype, order, tuple(shape), content)
 
-        return give
+        return reconstruct
 
 
 class MaskedArrays(Family):
@@ -58,13 +58,13 @@ class MaskedArrays(Family):
         masked = sys.modules.get("numpy.ma")
         return masked is not None and cls is masked.MaskedArray
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """Arrays inside, as arrays."""
         import numpy as np
 
         shape, usual = define.shape(), vars(define.cls(0)).keys()
 
-        def take(array: Any) -> list[Any]:
+        def deconstruct(array: Any) -> list[Any]:
             if array.baseclass is not np.ndarray:
                 raise SerializationError("a masked array of a subclass of ndarray cannot be stored")
             # The second is numpy's own place for a user's notes, which it hands on to results.
@@ -73,13 +73,13 @@ class MaskedArrays(Family):
             mask = None if array.mask is np.ma.nomask else array.mask
             return [shape, array.data, mask, _fill_value(array), bool(array.hardmask)]
 
-        return take
+        return deconstruct
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """The parts put together."""
         import numpy as np
 
-        def give(items: list[Any]) -> Any:
+        def reconstruct(items: list[Any]) -> Any:
             data, mask, fill_value, hard = items
             fits = type(data) is np.ndarray and _is_mask(mask, data) and _is_fill_value(fill_value, data)
             if not fits or type(hard) is not bool:
@@ -87,7 +87,7 @@ class MaskedArrays(Family):
             mask = np.ma.nomask if mask is None else mask
             return stored.cls(data, mask=mask, fill_value=fill_value, hard_mask=hard)
 
-        return give
+        return reconstruct
 
 
 def _is_mask(mask: Any, data: "np.ndarray[Any, Any]") -> bool:
@@ -138,7 +138,7 @@ class Scalars(Family):
         numpy = sys.modules.get("numpy")
         return numpy is not None and issubclass(cls, numpy.generic) and cls.__module__ == "numpy"
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """The bytes."""
         import numpy as np
 
@@ -157,7 +157,7 @@ class Scalars(Family):
         # The class says which C type it is.
         return lambda scalar: [shapes[scalar.dtype, "", "C"], _content(scalar, "C")]
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """The one item of an array."""
         cls = stored.cls
         if stored.details == [None]:
@@ -168,7 +168,7 @@ class Scalars(Family):
         return lambda items: _array_from(dtype, order, (1,), *items)[0]
 
 
-def _text_reader(cls: Any) -> Give:
+def _text_reader(cls: Any) -> Reconstruct:
     if not issubclass(cls, (str, bytes)):
         _not_of(cls)
     content: type[str | bytes] = str if issubclass(cls, str) else bytes

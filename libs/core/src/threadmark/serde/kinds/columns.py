@@ -34,10 +34,10 @@ def give_column(parts: Any) -> Any:
     """The column that `take_column` took apart."""
     check(type(parts) is list and bool(parts) and type(parts[0]) is str)
     kind, *content = parts
-    give = _COLUMNS.get(kind)
-    if give is None:
+    reconstruct = _COLUMNS.get(kind)
+    if reconstruct is None:
         raise CorruptDataError(f"a stored pandas column is of no known kind ({kind!r})")
-    return give(*content)
+    return reconstruct(*content)
 
 
 def _give_values(values: Any) -> Any:

@@ -11,8 +11,8 @@ from typing import Any
 from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
 from threadmark.serde.attributes import Attributes, checked_state
 from threadmark.serde.classes import Classes
+from threadmark.serde.kinds_api import Kind, exactly, only
 from threadmark.serde.lookup import attribute
-from threadmark.serde.plan import Kind, exactly, only
 
 # The width of array's type codes differs between platforms, so the stored width is compared before the bytes are used.
 _ARRAY_CODES = frozenset(typecodes)
@@ -60,11 +60,11 @@ def give_deque(items: list[Any]) -> deque[Any]:
     return deque(members, most)
 
 
-def _with_attributes(letter: str, cls: type, give: Callable[[dict[Any, Any]], Any]) -> Kind:
+def _with_attributes(letter: str, cls: type, reconstruct: Callable[[dict[Any, Any]], Any]) -> Kind:
     """A kind of dictionary written in Python's way: its instances have room for attributes."""
     attributes = Attributes(cls, cls)
 
-    def take(value: Any) -> tuple[Any, ...]:
+    def deconstruct(value: Any) -> tuple[Any, ...]:
         content = dict(value.items())
         if not value.__dict__:
             return (content,)
@@ -73,12 +73,12 @@ def _with_attributes(letter: str, cls: type, give: Callable[[dict[Any, Any]], An
 
     def give_with(items: list[Any]) -> Any:
         content, *own = items
-        value = give(only([content], dict))
+        value = reconstruct(only([content], dict))
         if own:
             attributes.write(value, checked_state(*own))
         return value
 
-    return Kind(letter, cls, take, give_with)
+    return Kind(letter, cls, deconstruct, give_with)
 
 
 def _is_mapping(value: object) -> bool:
@@ -180,11 +180,11 @@ class Factories:
 def default_dict(factories: Factories) -> Kind:
     """The kind of defaultdict itself."""
 
-    def take(value: defaultdict[Any, Any]) -> tuple[str | None, dict[Any, Any]]:
+    def deconstruct(value: defaultdict[Any, Any]) -> tuple[str | None, dict[Any, Any]]:
         return (factories.name(value.default_factory), dict(value.items()))
 
-    def give(items: list[Any]) -> defaultdict[Any, Any]:
+    def reconstruct(items: list[Any]) -> defaultdict[Any, Any]:
         name, *content = items
         return defaultdict(factories.find(name), only(content, dict))
 
-    return Kind("d", defaultdict, take, give)
+    return Kind("d", defaultdict, deconstruct, reconstruct)

@@ -4,8 +4,8 @@ from enum import Enum, Flag, IntFlag
 from typing import Any
 
 from threadmark.errors import CorruptDataError, SerializationError
+from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, StoredClass, only
 from threadmark.serde.lookup import attribute
-from threadmark.serde.plan import Definer, Family, Give, Stored, Take, only
 from threadmark.serde.shapes import Shapes
 
 
@@ -19,13 +19,13 @@ class Enums(Family):
         """Whether `cls` is an enum with members."""
         return issubclass(cls, Enum) and isinstance(attribute(cls, "_member_map_"), dict)
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """The mark says it all, but for a combination's value."""
         cls, members = define.cls, define.cls._member_map_
         shapes = Shapes[str | None](define.shape)
         refuse_combinations = _refuse_combinations(cls) if issubclass(cls, Flag) else None
 
-        def take(member: Enum) -> list[Any]:
+        def deconstruct(member: Enum) -> list[Any]:
             name = member._name_
             if members.get(name) is member:
                 return [shapes[name]]
@@ -41,9 +41,9 @@ class Enums(Family):
                 raise refuse_combinations
             return [shapes[None], value]
 
-        return take
+        return deconstruct
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """The member is found when the mark is read."""
         cls, upgrade = stored.cls, stored.upgrade
         (name,) = stored.details

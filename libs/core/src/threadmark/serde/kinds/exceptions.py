@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.attributes import Attributes, checked_state
-from threadmark.serde.plan import Definer, Family, Give, Stored, Take
+from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, StoredClass
 from threadmark.serde.refusals import refusal
 
 # Whatever object lacked the attribute is not data of the error.
@@ -33,7 +33,7 @@ _CAUSES: tuple[Any, ...] = tuple(
 )
 _MESSAGE: Any = vars(BaseExceptionGroup)["message"]
 _EXCEPTIONS: Any = vars(BaseExceptionGroup)["exceptions"]
-_USUAL_PLACE = 1
+_USUAL_INDEX = 1
 _IN_C = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 # The fields of an exception that its arguments do not say; an empty exception with these arguments and fields.
@@ -65,13 +65,13 @@ class Exceptions(Family):
                 f'threadmark.serde.register({cls.__name__}, "a-name", encode, decode)',
             ) from error
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """Arguments, the builtin's fields, attributes, cause, context, whether the context is suppressed."""
         cls = define.cls
         shape, read = define.shape(), Attributes(cls, _builtin(cls)).read_storable
         fields = _group_fields if _is_group(cls) else _fields(cls)
 
-        def take(error: BaseException) -> list[Any]:
+        def deconstruct(error: BaseException) -> list[Any]:
             args = list(_ARGS.__get__(error))
             items = [shape, args, fields(error, args), read(error)]
             cause, context, suppressed = (each.__get__(error) for each in _CAUSES)
@@ -79,14 +79,14 @@ class Exceptions(Family):
                 items += [cause, context, suppressed]
             return items
 
-        return take
+        return deconstruct
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """Made by the builtin's `__new__`, filled by the interpreter's descriptors."""
         cls = stored.cls
         new, write = _maker(cls), Attributes(cls, _builtin(cls)).write
 
-        def give(items: list[Any]) -> BaseException:
+        def reconstruct(items: list[Any]) -> BaseException:
             args, own, state, *causes = items
             if type(args) is not list or len(causes) not in (0, len(_CAUSES)):
                 raise CorruptDataError("a stored exception is not one")
@@ -97,7 +97,7 @@ class Exceptions(Family):
                 descriptor.__set__(error, value)
             return error
 
-        return give
+        return reconstruct
 
 
 def _is_group(cls: type) -> bool:
@@ -130,7 +130,7 @@ def _new_of(cls: type) -> _Maker:
 
 
 def _new_group(cls: Any, args: list[Any], own: dict[str, Any]) -> BaseException:
-    message, found = (own["message"], own["exceptions"]) if own else (args[0], _USUAL_PLACE)
+    message, found = (own["message"], own["exceptions"]) if own else (args[0], _USUAL_INDEX)
     exceptions: Any = args[found] if type(found) is int else found
     if type(exceptions) not in (list, tuple):
         raise CorruptDataError("the exceptions of a stored group are not a list of them")
@@ -173,10 +173,10 @@ def _group_fields(error: Any, args: list[Any]) -> dict[str, Any]:
     are not written twice at each level.
     """
     message, exceptions = _MESSAGE.__get__(error), _EXCEPTIONS.__get__(error)
-    place = next((place for place, argument in enumerate(args) if _are(argument, exceptions)), None)
-    if place == _USUAL_PLACE and args[0] is message:
+    index = next((index for index, argument in enumerate(args) if _are(argument, exceptions)), None)
+    if index == _USUAL_INDEX and args[0] is message:
         return {}
-    return {"message": message, "exceptions": exceptions if place is None else place}
+    return {"message": message, "exceptions": exceptions if index is None else index}
 
 
 def _are(argument: Any, exceptions: tuple[BaseException, ...]) -> bool:

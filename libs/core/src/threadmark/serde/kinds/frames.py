@@ -6,7 +6,7 @@ from typing import Any
 from threadmark.errors import SerializationError
 from threadmark.serde.kinds.columns import check, give_column, is_codes, is_index, take_column
 from threadmark.serde.kinds.times import is_zone
-from threadmark.serde.plan import Definer, Family, Give, Stored, Take, exactly
+from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, StoredClass, exactly
 
 
 class PandasValues(Family):
@@ -20,20 +20,20 @@ class PandasValues(Family):
         pandas = sys.modules.get("pandas")
         return pandas is not None and cls in _parts(pandas)
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """By the class's function."""
         shape, (parts, _) = define.shape(), _parts(sys.modules["pandas"])[define.cls]
 
-        def take(value: Any) -> list[Any]:
+        def deconstruct(value: Any) -> list[Any]:
             _refuse_attributes(value)
             return [shape, *parts(value)]
 
-        return take
+        return deconstruct
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """By the class's function."""
-        _, give = _parts(sys.modules["pandas"])[stored.cls]
-        return lambda items: give(*items)
+        _, reconstruct = _parts(sys.modules["pandas"])[stored.cls]
+        return lambda items: reconstruct(*items)
 
 
 # A level may be so long although the index is shorter.
@@ -195,7 +195,7 @@ def _give_series(column: Any, index: Any, name: Any, attrs: dict[Any, Any]) -> A
 
 def _take_frame(frame: Any) -> tuple[Any, ...]:
     _refuse_flags(frame)
-    columns = [take_column(frame.iloc[:, place].array) for place in range(frame.shape[1])]
+    columns = [take_column(frame.iloc[:, position].array) for position in range(frame.shape[1])]
     return (columns, frame.columns, frame.index, dict(frame.attrs))
 
 
@@ -203,7 +203,7 @@ def _give_frame(columns: list[Any], names: Any, index: Any, attrs: dict[Any, Any
     import pandas as pd
 
     check(type(columns) is list and is_index(names) and is_index(index) and type(attrs) is dict)
-    series = {place: _give_series(column, index, None, {}) for place, column in enumerate(columns)}
+    series = {position: _give_series(column, index, None, {}) for position, column in enumerate(columns)}
     frame: Any = pd.DataFrame(series, index=index)
     frame.columns = names
     frame.attrs = attrs

@@ -7,9 +7,9 @@ from typing import Any
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.attributes import Attributes, Fields, checked_names, checked_state, evolve, storable_names
 from threadmark.serde.kinds.records import attribute_reader, attribute_writer
+from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, Shape, StoredClass
 from threadmark.serde.lookup import attribute, derives
-from threadmark.serde.naming import naming
-from threadmark.serde.plan import Definer, Family, Give, Shape, Stored, Take
+from threadmark.serde.record_builders import record_builders
 from threadmark.serde.shapes import Shapes
 
 # How a model's dictionary of extra values, or of private attributes, is stored.
@@ -43,7 +43,7 @@ class Models(Family):
                 f"({', '.join(sorted(own))}); make them private attributes"
             )
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """By state."""
         cls = define.cls
         fields = frozenset(cls.__pydantic_fields__)
@@ -56,7 +56,7 @@ class Models(Family):
         shapes, asks_itself = Shapes(new_shape), attribute(cls, "__getattribute__") is not object.__getattribute__
         return (_careful_writer if asks_itself else _writer)(shapes, len(fields))
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """By state."""
         from pydantic import BaseModel
 
@@ -74,10 +74,10 @@ class Models(Family):
         set_extra = slots["__pydantic_extra__"].__set__
         set_private = slots["__pydantic_private__"].__set__
         set_dict, new = slots["__dict__"].__set__, object.__new__
-        named = naming(names)
+        named = record_builders(names)
         state_of = named if before == fields.names else lambda items: evolve(stored, named(items), before, fields)
 
-        def give(items: list[Any]) -> Any:
+        def reconstruct(items: list[Any]) -> Any:
             model = new(cls)
             set_dict(model, state_of(items))
             set_fields_set(model, {*fields_set})
@@ -93,12 +93,12 @@ class Models(Family):
                 dictionaries[set_extra] = extra = checked_state(items.pop())
                 if unaccounted > len(extra):
                     raise CorruptDataError(_TOO_MANY_SET)
-            model = give(items)
+            model = reconstruct(items)
             for set_dictionary, content in dictionaries.items():
                 set_dictionary(model, content)
             return model
 
-        return give_with_dictionaries if _HERE in (extra_is, private_is) else give
+        return give_with_dictionaries if _HERE in (extra_is, private_is) else reconstruct
 
 
 def _unaccounted(fields_set: Collection[str], names: Collection[str], fields: int) -> int:
@@ -106,7 +106,7 @@ def _unaccounted(fields_set: Collection[str], names: Collection[str], fields: in
     return len(fields_set) - len(names) - fields
 
 
-def _writer(shapes: Shapes[Any], fields: int) -> Take:
+def _writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
     """The writer for models of one class.
 
     It asks each of them for extra values: `model_validate(..., extra="allow")` gives them to classes that have none.
@@ -115,7 +115,7 @@ def _writer(shapes: Shapes[Any], fields: int) -> Take:
     # list, which is made and compared faster.
     latest: tuple[Any, ...] = (None, None, None, None)
 
-    def take(model: Any) -> list[Any]:
+    def deconstruct(model: Any) -> list[Any]:
         nonlocal latest
         state, given, extra = model.__dict__, model.__pydantic_fields_set__, model.__pydantic_extra__
         names, fields_set, without, shape = latest
@@ -133,23 +133,23 @@ def _writer(shapes: Shapes[Any], fields: int) -> Take:
             latest = (names, fields_set, bare, shape)
         return [shape, *state.values(), *filter(None, (extra, private))]
 
-    return take
+    return deconstruct
 
 
-def _careful_writer(shapes: Shapes[Any], fields: int) -> Take:
+def _careful_writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
     """The writer for models of a class that answers itself when it is asked for an attribute."""
     from pydantic import BaseModel
 
     members = [vars(BaseModel)[name] for name in ("__dict__", *sorted(_SLOTS))]
 
-    def take(model: Any) -> list[Any]:
+    def deconstruct(model: Any) -> list[Any]:
         state, extra, fields_set, private = (member.__get__(model) for member in members)
         if _unaccounted(fields_set, state, fields) > len(extra or ()):
             raise SerializationError(_TOO_MANY_SET)
         shape = shapes[tuple(state), frozenset(fields_set), _presence(extra), _presence(private)]
         return [shape, *state.values(), *filter(None, (extra, private))]
 
-    return take
+    return deconstruct
 
 
 def _presence(dictionary: dict[str, Any] | None) -> int:
@@ -185,11 +185,11 @@ class FirstModels(Family):
         pydantic = sys.modules.get("pydantic.v1.main")
         return pydantic is not None and derives(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """By attributes."""
         return attribute_writer(_first_model_fields(define.cls), define)
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """By attributes."""
         return attribute_reader(_first_model_fields(stored.cls), stored)
 
@@ -211,11 +211,11 @@ class Secrets(Family):
         modules = [sys.modules.get("pydantic.types"), sys.modules.get("pydantic.v1.types")]
         return any(module is not None and cls in (module.SecretStr, module.SecretBytes) for module in modules)
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """By attributes."""
         return attribute_writer(_SECRET_FIELDS, define)
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """By attributes."""
         return attribute_reader(_SECRET_FIELDS, stored)
 

@@ -22,13 +22,13 @@ from threadmark.serde.attributes import (
     maker,
     storable_names,
 )
+from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, StoredClass
 from threadmark.serde.lookup import ancestry, attribute, derives
-from threadmark.serde.naming import naming
-from threadmark.serde.plan import Definer, Family, Give, Stored, Take
+from threadmark.serde.record_builders import record_builders
 from threadmark.serde.shapes import Shapes
 
 
-def attribute_writer(fields: Fields, define: Definer) -> Take:
+def attribute_writer(fields: Fields, define: Definer) -> Deconstruct:
     """Writes the attributes that are set.
 
     Where they are not exactly the class's fields, the mark lists the fields too: so that at load a field that
@@ -37,12 +37,12 @@ def attribute_writer(fields: Fields, define: Definer) -> Take:
     attributes = Attributes(define.cls)
     shapes = Shapes[tuple[str, ...]](lambda names: define.shape(storable_names(names), *_listed(fields, names)))
 
-    def take(value: Any) -> list[Any]:
+    def deconstruct(value: Any) -> list[Any]:
         state = attributes.read(value)
         return [shapes[tuple(state)], *state.values()]
 
     if not attributes.are_dict or attribute(define.cls, "__getattribute__") is not object.__getattribute__:
-        return take
+        return deconstruct
     # As one tuple, so that threads see all of it or none; the names as a list, which is made and compared faster.
     latest: tuple[Any, ...] = (None, None)
 
@@ -52,7 +52,7 @@ def attribute_writer(fields: Fields, define: Definer) -> Take:
         names, shape = latest
         if [*state] != names or type(state) is not dict:
             if not is_state(state) or type(state) is not dict:
-                return take(value)
+                return deconstruct(value)
             shape = shapes[tuple(state)]
             latest = ([*state], shape)
         return [shape, *state.values()]
@@ -60,15 +60,15 @@ def attribute_writer(fields: Fields, define: Definer) -> Take:
     return take_dict
 
 
-def attribute_reader(fields: Fields, stored: Stored) -> Give:
+def attribute_reader(fields: Fields, stored: StoredClass) -> Reconstruct:
     """Builds an object from its attributes."""
     names, *listed = map(checked_names, stored.details)
     before = frozenset(listed[0] if listed else names)
     same = before == fields.names
-    cls, attributes, named, new = stored.cls, Attributes(stored.cls), naming(names), object.__new__
+    cls, attributes, named, new = stored.cls, Attributes(stored.cls), record_builders(names), object.__new__
     set_dict, write = attributes.set_dict, attributes.write
 
-    def give(items: list[Any]) -> Any:
+    def reconstruct(items: list[Any]) -> Any:
         state = named(items)
         value: Any = new(cls)
         write(value, state if same else evolve(stored, state, before, fields))
@@ -79,7 +79,7 @@ def attribute_reader(fields: Fields, stored: Stored) -> Give:
         set_dict(value, named(items))
         return value
 
-    return give_dict if same and attributes.are_dict else give
+    return give_dict if same and attributes.are_dict else reconstruct
 
 
 def _listed(fields: Fields, names: tuple[str, ...]) -> tuple[list[str], ...]:
@@ -96,11 +96,11 @@ class Dataclasses(Family):
         """Whether the class or a base of it is a dataclass; attributes that are no fields are stored too."""
         return isinstance(attribute(cls, "__dataclass_fields__"), dict) and maker(cls) is object
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """By attributes."""
         return attribute_writer(_dataclass_fields(define.cls), define)
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """By attributes."""
         return attribute_reader(_dataclass_fields(stored.cls), stored)
 
@@ -127,11 +127,11 @@ class AttrsClasses(Family):
         made = "attr" in sys.modules and isinstance(attribute(cls, "__attrs_attrs__"), tuple)
         return made and maker(cls) is object
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """By attributes."""
         return attribute_writer(_attrs_fields(define.cls), define)
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """By attributes."""
         return attribute_reader(_attrs_fields(stored.cls), stored)
 
@@ -173,7 +173,7 @@ class Structs(Family):
                 "dict=True cannot be rebuilt exactly; register it with functions of its own"
             )
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """By fields; msgspec sets no attribute that is not one."""
         cls = define.cls
         every: tuple[str, ...] = cls.__struct_fields__
@@ -185,17 +185,17 @@ class Structs(Family):
         # What a subclass calls the same does not change what its instances hold.
         return lambda value: [shape, *[member.__get__(value) for member in members]]
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """By fields."""
         (names,) = map(checked_names, stored.details)
-        cls, fields, named = stored.cls, _struct_fields(stored.cls), naming(names)
+        cls, fields, named = stored.cls, _struct_fields(stored.cls), record_builders(names)
         same, make = frozenset(names) == fields.names, _struct_maker()
 
-        def give(items: list[Any]) -> Any:
+        def reconstruct(items: list[Any]) -> Any:
             state = named(items)
             return make(cls, **(state if same else evolve(stored, state, names, fields)))
 
-        return give
+        return reconstruct
 
 
 def _struct_maker() -> Callable[..., Any]:
@@ -238,7 +238,7 @@ class NamedTuples(Family):
         named = isinstance(attribute(cls, "_field_defaults"), dict) and isinstance(attribute(cls, "_fields"), tuple)
         return named and issubclass(cls, tuple) and maker(cls) is tuple
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """By field names, then an instance's own attributes where a subclass has room for some."""
         names, name = list(define.cls._fields), define.cls.__qualname__
         if len({*storable_names(names)}) < len(names):
@@ -246,7 +246,7 @@ class NamedTuples(Family):
         shape, with_attributes = define.shape(names), define.shape(names, _WITH_ATTRIBUTES)
         read, full = Attributes(define.cls, tuple).read_storable, 1 + len(names)
 
-        def take(value: tuple[Any, ...]) -> list[Any]:
+        def deconstruct(value: tuple[Any, ...]) -> list[Any]:
             own, items = read(value), [shape, *tuple.__iter__(value)]
             if len(items) != full:
                 raise SerializationError(f"a {name} cannot be stored without exactly one item for each field")
@@ -254,18 +254,18 @@ class NamedTuples(Family):
                 items[:1] = with_attributes, own
             return items
 
-        return take
+        return deconstruct
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """By field names."""
         cls, (listed, *more) = stored.cls, stored.details
         names, own = checked_names(listed), more == [_WITH_ATTRIBUTES]
         every: tuple[str, ...] = cls._fields
         known: dict[str, Any] = cls._field_defaults
         fields = Fields(frozenset(every), {name: always(default) for name, default in known.items()})
-        write, named = Attributes(cls, tuple).write, naming(names)
+        write, named = Attributes(cls, tuple).write, record_builders(names)
 
-        def give(items: list[Any]) -> Any:
+        def reconstruct(items: list[Any]) -> Any:
             attributes = checked_state(items.pop(0)) if own else {}
             state = named(items)
             if state.keys() != fields.names:
@@ -274,7 +274,7 @@ class NamedTuples(Family):
             write(value, attributes)
             return value
 
-        return give
+        return reconstruct
 
 
 def always(value: Any) -> Callable[[], Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID, SafeUUID
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Kind, only
+from threadmark.serde.kinds_api import Kind, only
 
 # Reducing a fraction takes time that grows with the square of its length; stored data must not choose hours.
 LARGEST_FRACTION_BITS = 1 << 16

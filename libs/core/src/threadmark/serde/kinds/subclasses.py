@@ -11,7 +11,7 @@ from threadmark.serde.attributes import Attributes, checked_state, is_laid_out, 
 from threadmark.serde.kinds.containers import Factories, give_deque
 from threadmark.serde.kinds.scalars import give_complex
 from threadmark.serde.kinds.times import give_datetime, take_datetime
-from threadmark.serde.plan import Definer, Family, Give, Stored, Take, exactly, only
+from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, StoredClass, exactly, only
 
 _HEAP_TYPE = 1 << 9
 # A subclass may have attributes of its own under these names.
@@ -27,8 +27,8 @@ class _Builtin(NamedTuple):
     """One builtin type: its content as data of one type, and an instance of a subclass from that content."""
 
     content: type
-    take: Callable[[Any], Any]
-    give: Callable[[type, Any], Any]
+    deconstruct: Callable[[Any], Any]
+    reconstruct: Callable[[type, Any], Any]
 
 
 def _from_new(base: Any) -> Callable[[type, Any], Any]:
@@ -130,28 +130,28 @@ class Subclasses(Family):
         base = _builtin_base(cls)
         return base is not None and cls is not base and _made_by_class_statements(cls, base)
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """The content, then the attributes where there are some."""
         shape, builtin, read = define.shape(), _builtin(define.cls), _attributes(define.cls).read_storable
 
-        def take(value: object) -> list[Any]:
-            content, own = builtin.take(value), read(value)
+        def deconstruct(value: object) -> list[Any]:
+            content, own = builtin.deconstruct(value), read(value)
             return [shape, content, own] if own else [shape, content]
 
-        return take
+        return deconstruct
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """The content by the builtin's own methods."""
         cls, builtin, write = stored.cls, _builtin(stored.cls), _attributes(stored.cls).write
 
-        def give(items: list[Any]) -> object:
+        def reconstruct(items: list[Any]) -> object:
             content, *own = items
-            value = builtin.give(cls, only([content], builtin.content))
+            value = builtin.reconstruct(cls, only([content], builtin.content))
             if own:
                 write(value, checked_state(*own))
             return value
 
-        return give
+        return reconstruct
 
 
 class DefaultDicts(Family):
@@ -167,7 +167,7 @@ class DefaultDicts(Family):
         """Whether `cls` is derived from defaultdict, in Python."""
         return issubclass(cls, defaultdict) and cls is not defaultdict and _made_by_class_statements(cls, defaultdict)
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """The factory's name, the content, then the attributes."""
         shape, read, factories = define.shape(), Attributes(define.cls, defaultdict).read_storable, self._factories
         return lambda value: [
@@ -177,11 +177,11 @@ class DefaultDicts(Family):
             read(value),
         ]
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """The content by defaultdict's own methods."""
         cls, write, factories = stored.cls, Attributes(stored.cls, defaultdict).write, self._factories
 
-        def give(items: list[Any]) -> defaultdict[Any, Any]:
+        def reconstruct(items: list[Any]) -> defaultdict[Any, Any]:
             factory, content, own = items
             value: defaultdict[Any, Any] = defaultdict.__new__(cls)
             defaultdict.__init__(value, factories.find(factory))
@@ -189,7 +189,7 @@ class DefaultDicts(Family):
             write(value, checked_state(own))
             return value
 
-        return give
+        return reconstruct
 
 
 def _builtin(cls: type) -> _Builtin:

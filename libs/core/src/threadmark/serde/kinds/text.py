@@ -7,7 +7,7 @@ from pathlib import PosixPath, PurePath, PurePosixPath, PureWindowsPath, Windows
 from typing import Any
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Kind, only
+from threadmark.serde.kinds_api import Kind, only
 
 
 def _spelled(letter: str, cls: Any) -> Kind:
@@ -19,13 +19,13 @@ def _path(letter: str, cls: type[PurePath]) -> Kind:
     """A kind of path. Before Python 3.12 some have a text that is read as another: `./b:a` on Windows says `b:a`."""
     may_be_another = (_ODD_STEPS if issubclass(cls, PurePosixPath) else _ANY).search
 
-    def take(value: PurePath) -> tuple[str]:
+    def deconstruct(value: PurePath) -> tuple[str]:
         text = str(value)
         if may_be_another(text) and _steps(cls(text)) != _steps(value):
             raise SerializationError(f"this {cls.__name__} cannot be stored: {text!r}, its text, is that of another")
         return (text,)
 
-    return Kind(letter, cls, take, _spelled(letter, cls).give)
+    return Kind(letter, cls, deconstruct, _spelled(letter, cls).reconstruct)
 
 
 # What Posix paths lose when they are read: empty steps, and those of one dot.
@@ -43,13 +43,13 @@ def _network(letter: str, cls: Any, *samples: str) -> Kind:
     for owner in cls.__mro__:
         remembered |= {name for name, member in vars(owner).items() if isinstance(member, cached_property)}
 
-    def take(value: Any) -> tuple[str]:
+    def deconstruct(value: Any) -> tuple[str]:
         if own := value.__dict__.keys() - remembered:
             names = ", ".join(sorted(map(repr, own)))
             raise SerializationError(f"an {cls.__name__} with attributes of its own ({names}) cannot be stored")
         return (str(value),)
 
-    return Kind(letter, cls, take, _spelled(letter, cls).give)
+    return Kind(letter, cls, deconstruct, _spelled(letter, cls).reconstruct)
 
 
 def _take_pattern(value: re.Pattern[Any]) -> tuple[Any, int]:

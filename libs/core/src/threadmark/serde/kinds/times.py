@@ -9,7 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.plan import Definer, Family, Give, Kind, Stored, Take, exactly, only
+from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Kind, Reconstruct, StoredClass, exactly, only
 
 
 def take_datetime(value: dt.datetime) -> tuple[Any, ...]:
@@ -132,12 +132,12 @@ class Offsets(Family):
         pydantic = sys.modules.get("pydantic_core")
         return pydantic is not None and cls is getattr(pydantic, "TzInfo", None)
 
-    def writer(self, define: Definer) -> Take:
+    def writer(self, define: Definer) -> Deconstruct:
         """The seconds."""
         shape = define.shape()
         return lambda zone: [shape, zone.utcoffset(None) // _SECOND]
 
-    def reader(self, stored: Stored) -> Give:
+    def reader(self, stored: StoredClass) -> Reconstruct:
         """From the seconds."""
         cls = stored.cls
         return lambda items: cls(only(items, int))

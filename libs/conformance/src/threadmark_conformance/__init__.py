@@ -1,0 +1,34 @@
+"""The behaviour that every backend has, as a suite that a backend's own tests run.
+
+A backend is described by one context manager (`Backend`); with pytest the whole suite is then
+
+    @pytest.mark.parametrize("api", APIS)
+    @pytest.mark.parametrize("case", CASES, ids=str)
+    def test_conformance(case, api, tmp_path):
+        run_case(case, my_backend, api, tmp_path)
+
+and beside it `check_crash` (a driver that dies after every step), `check_interleavings` (two operations that meet in
+every order) and `check_model` (random use, compared with dictionaries). All of them serve both APIs.
+"""
+
+from threadmark_conformance.apis import APIS
+from threadmark_conformance.backend import Backend, Opener, World, run_case
+from threadmark_conformance.cases import CASES, Case
+from threadmark_conformance.crashes import OPERATIONS, check_crash
+from threadmark_conformance.interleaving import MEETINGS, check_interleavings
+from threadmark_conformance.model import check_model
+
+__all__ = [
+    "APIS",
+    "CASES",
+    "MEETINGS",
+    "OPERATIONS",
+    "Backend",
+    "Case",
+    "Opener",
+    "World",
+    "check_crash",
+    "check_interleavings",
+    "check_model",
+    "run_case",
+]

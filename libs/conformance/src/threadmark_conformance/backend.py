@@ -1,0 +1,98 @@
+"""How the suite gets at a backend: fresh databases, and savers on them."""
+
+import asyncio
+import copy
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from threadmark.errors import ClosedError
+from threadmark.memory import MemorySaver
+from threadmark.program import Driver, Program, Transaction
+from threadmark.saver import Saver
+from threadmark.store import Store
+from threadmark_conformance.apis import APIS
+
+
+class Opener(Protocol):
+    """Opens one more saver on a database."""
+
+    def __call__(self, *, cache_bytes: int = ...) -> Saver:
+        """A saver that shares the database with earlier ones, but nothing they remember: as in another process."""
+
+
+Backend = Callable[[Path], AbstractContextManager[Opener]]
+"""Given an empty folder, a fresh database for as long as the context lasts. The suite closes the savers itself."""
+
+
+class World:
+    """What a case works with: one fresh database, and any number of savers on it, all with one API.
+
+    It is an asynchronous context manager, because savers are closed in the event loop that used them.
+    """
+
+    def __init__(self, open_saver: Opener, api: str) -> None:
+        self._open = open_saver
+        self._api = APIS[api]
+        self._opened: list[Saver] = []
+        self.saver = self.another()
+
+    def another(self, *, cache_bytes: int | None = None) -> Saver:
+        """One more saver, which knows nothing of what the others remember."""
+        return self._api(self._own(cache_bytes))
+
+    def in_memory(self) -> Saver:
+        """A saver in memory, with nothing in it: what others have to answer, too."""
+        saver = MemorySaver()
+        self._opened.append(saver)
+        return self._api(saver)
+
+    def behind(self, wrap: Callable[[Driver], Driver]) -> Saver:
+        """One more saver, whose transactions pass through what `wrap` makes of its driver."""
+        saver = copy.copy(self._own(None))
+        saver._driver = wrap(saver._driver)  # noqa: SLF001 - a fault is put between a saver and its database
+        return self._api(saver)
+
+    async def in_store(self, program: Callable[[Store], Program[Any]]) -> Any:
+        """What a program on the store itself returns: what a saver never does to its rows, a fault may."""
+        saver = self._own(None)
+        transaction = Transaction(partial(program, saver._context.store), writes=True)  # noqa: SLF001 - see above
+        return await saver._driver.arun(transaction)  # noqa: SLF001 - see above
+
+    async def assert_sound(self, thread_id: str | None = None) -> None:
+        """Fail where anything stored is damaged or cannot be read; a database that the case closed is not asked."""
+        try:
+            verified = await self.another().averify(thread_id)
+        except ClosedError:
+            return
+        assert [problem for problem in verified.problems if problem.kind != "orphan"] == []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for saver in self._opened:
+            await self._api(saver).aclose()
+
+    def _own(self, cache_bytes: int | None) -> Saver:
+        saver = self._open() if cache_bytes is None else self._open(cache_bytes=cache_bytes)
+        self._opened.append(saver)
+        return saver
+
+
+def run_case(case: Callable[[World], Awaitable[None]], backend: Backend, api: str, folder: Path) -> None:
+    """Run one case on a fresh database, in an event loop of its own."""
+    with backend(folder) as open_saver:
+        asyncio.run(in_world(case, open_saver, api))
+
+
+async def in_world(case: Callable[[World], Awaitable[None]], open_saver: Opener, api: str) -> None:
+    """Run one case on a database; afterwards everything stored must be sound."""
+    async with World(open_saver, api) as world:
+        await case(world)
+        await world.assert_sound()

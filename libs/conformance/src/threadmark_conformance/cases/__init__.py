@@ -1,0 +1,78 @@
+"""Every case: a coroutine function whose name is a sentence about behaviour, taking a `World`."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+
+from threadmark_conformance.backend import World
+from threadmark_conformance.cases import (
+    arguments,
+    calls,
+    concurrency,
+    copying,
+    crafting,
+    delta,
+    inspecting,
+    isolation,
+    listing,
+    metadata,
+    mistakes,
+    pending,
+    pruning,
+    reading,
+    removing,
+    sharing,
+    surviving,
+    text,
+    writing,
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One sentence about behaviour."""
+
+    topic: str
+    name: str
+    prove: Callable[[World], Awaitable[None]]
+
+    def __str__(self) -> str:
+        return f"{self.topic}.{self.name}"
+
+    async def __call__(self, world: World) -> None:
+        """Prove the sentence on a fresh database."""
+        await self.prove(world)
+
+
+def _cases_of(module: ModuleType) -> Iterator[Case]:
+    topic = module.__name__.rpartition(".")[2]
+    for name, member in vars(module).items():
+        if inspect.iscoroutinefunction(member) and member.__module__ == module.__name__ and name[0] != "_":
+            yield Case(topic, name, member)
+
+
+_TOPICS = (
+    reading,
+    writing,
+    pending,
+    metadata,
+    listing,
+    removing,
+    pruning,
+    surviving,
+    calls,
+    copying,
+    crafting,
+    delta,
+    sharing,
+    inspecting,
+    text,
+    isolation,
+    mistakes,
+    arguments,
+    concurrency,
+)
+
+CASES = tuple(case for module in _TOPICS for case in _cases_of(module))
+"""Every case, for pytest's `parametrize`; a new coroutine function in a module of cases is one by being there."""

@@ -1,0 +1,133 @@
+"""Copying a thread: everything of it, independent of where it came from."""
+
+from threadmark.model import CheckpointTuple
+from threadmark_conformance.backend import World
+from threadmark_conformance.engine import Run, at, checkpoint, early_id, id_of, listed, pending, values
+
+_LONG = "what both threads hold, long enough to be a segment of its own. " * 8
+
+
+async def a_copy_holds_everything(world: World) -> None:
+    for ns in ("", "child"):
+        run = Run(world.saver, "source", ns)
+        for number in range(4):
+            await run.step({"a": f"{number}{_LONG}", "n": number}, metadata={"mine": number})
+            await run.write(("a", _LONG), ("__interrupt__", number), path=str(number))
+    await world.saver.acopy_thread("source", "target")
+    expected = [_in_thread(item, "target") for item in await listed(world.saver, at("source"))]
+    assert len(expected) == 8
+    for saver in (world.saver, world.another()):
+        assert await listed(saver, at("target")) == expected
+        assert len(await listed(saver, at("source"))) == 8
+
+
+async def a_copy_outlives_its_source(world: World) -> None:
+    run = Run(world.saver, "source")
+    for number in range(4):
+        await run.step({"a": f"{number}{_LONG}"})
+        await run.write(("a", _LONG))
+    await world.saver.acopy_thread("source", "target")
+    before = await listed(world.saver, at("target"))
+    await world.saver.adelete_thread("source")
+    for saver in (world.saver, world.another()):
+        assert await listed(saver, at("target")) == before
+        assert await listed(saver, at("source")) == []
+
+
+async def a_source_outlives_its_copy(world: World) -> None:
+    run = Run(world.saver, "source")
+    for number in range(4):
+        await run.step({"a": f"{number}{_LONG}"})
+    await world.saver.acopy_thread("source", "target")
+    before = await listed(world.saver, at("source"))
+    await world.saver.aprune(["target"])
+    assert await listed(world.saver, at("source")) == before
+    await world.saver.adelete_thread("target")
+    assert await listed(world.another(), at("source")) == before
+
+
+async def both_go_on_apart(world: World) -> None:
+    run = Run(world.saver, "source")
+    await run.step({"a": _LONG})
+    await world.saver.acopy_thread("source", "target")
+    copied = Run(world.saver, "target").fork(at("target", "", id_of(run.config)))
+    copied.values, copied.versions = dict(run.values), dict(run.versions)
+    await run.step({"a": _LONG + "source"})
+    await copied.step({"a": _LONG + "target"})
+    assert await values(world.another(), at("source")) == {"a": _LONG + "source"}
+    assert await values(world.another(), at("target")) == {"a": _LONG + "target"}
+
+
+async def a_copy_costs_the_bytes_once(world: World) -> None:
+    run = Run(world.saver, "source")
+    for number in range(6):
+        await run.step({"a": _LONG + str(number)})
+    await world.saver.acopy_thread("source", "target")
+    source, target = [
+        await world.saver.aprune([thread], strategy="delete", dry_run=True) for thread in ("source", "target")
+    ]
+    assert source == target
+    await world.saver.acopy_thread("source", "target")
+    assert await world.saver.aprune(["target"], strategy="delete", dry_run=True) == target
+
+
+async def copying_an_unknown_thread_does_nothing(world: World) -> None:
+    await Run(world.saver, "target").step({"a": 1})
+    await world.saver.acopy_thread("nobody", "target")
+    await world.saver.acopy_thread("nobody", "new")
+    assert len(await listed(world.saver, None)) == 1
+
+
+async def a_deleted_thread_is_an_unknown_one(world: World) -> None:
+    await Run(world.saver, "source").step({"a": 1})
+    await world.saver.adelete_thread("source")
+    await world.saver.acopy_thread("source", "target")
+    assert await listed(world.saver, None) == []
+
+
+async def copying_onto_itself_does_nothing(world: World) -> None:
+    run = Run(world.saver, 7)
+    await run.step({"a": _LONG})
+    await run.write(("a", 1))
+    before = await listed(world.saver, None)
+    await world.saver.acopy_thread(7, "7")  # type: ignore[arg-type]  # an int names the same thread as its text
+    assert await listed(world.another(), None) == before
+
+
+async def what_the_target_held_stays_beside_the_copy(world: World) -> None:
+    shared = early_id(1)
+    for thread in ("source", "target"):
+        made = checkpoint({"a": thread + _LONG}, checkpoint_id=shared)
+        await world.saver.aput(at(thread), made, {"of": thread}, {"a": 1})
+    mine = await Run(world.saver, "target").step({"a": "mine" + _LONG})
+    await world.saver.acopy_thread("source", "target")
+    saver = world.another()
+    assert await values(saver, at("target", "", shared)) == {"a": "source" + _LONG}
+    assert await values(saver, mine) == {"a": "mine" + _LONG}
+    assert len(await listed(saver, at("target"))) == 2
+
+
+async def a_long_thread_is_copied_whole(world: World) -> None:
+    for number in range(600):
+        made = checkpoint({"n": number}, checkpoint_id=early_id(number))
+        await world.saver.aput(at("source"), made, {}, {"n": 1})
+    await world.saver.acopy_thread("source", "target")
+    found = await listed(world.saver, at("target"))
+    assert [item.checkpoint["channel_values"]["n"] for item in found] == list(range(599, -1, -1))
+
+
+async def writes_without_their_checkpoint_are_copied(world: World) -> None:
+    await Run(world.saver, "source").step()
+    coming = checkpoint(checkpoint_id=early_id(3))
+    await world.saver.aput_writes(at("source", "", coming["id"]), [("a", _LONG)], "task")
+    await world.saver.acopy_thread("source", "target")
+    config = await world.saver.aput(at("target"), coming, {}, {})
+    assert await pending(world.another(), config) == [("task", "a", _LONG)]
+
+
+def _in_thread(item: CheckpointTuple, thread_id: str) -> CheckpointTuple:
+    config = at(thread_id, item.config["configurable"]["checkpoint_ns"], id_of(item.config))
+    parent = item.parent_config
+    if parent is not None:
+        parent = at(thread_id, parent["configurable"]["checkpoint_ns"], id_of(parent))
+    return item._replace(config=config, parent_config=parent)

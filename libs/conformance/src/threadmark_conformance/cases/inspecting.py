@@ -1,0 +1,220 @@
+"""Looking at what is stored: whether it is sound, and how much it is."""
+
+import random
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+
+from threadmark.errors import CorruptDataError
+from threadmark.model import CheckpointRef, Stats
+from threadmark.program import Driver, Program, Transaction
+from threadmark.store import Change, Scope, Store, WriteRow
+from threadmark_conformance.backend import World
+from threadmark_conformance.engine import Run, at, checkpoint, early_id, got, id_of, listed, pending, values
+
+_LONG = "one message of a conversation, long enough to be a segment. " * 8
+
+
+class _Twice:
+    """A driver that runs every program twice, as one does whose connection breaks before the commit."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def run(self, transaction: Transaction) -> Any:
+        self._driver.run(transaction)
+        return self._driver.run(transaction)
+
+    async def arun(self, transaction: Transaction) -> Any:
+        await self._driver.arun(transaction)
+        return await self._driver.arun(transaction)
+
+    def close(self) -> None:
+        self._driver.close()
+
+    async def aclose(self) -> None:
+        await self._driver.aclose()
+
+
+async def _filled(world: World, *threads: str) -> Stats:
+    """What is counted of threads of four steps."""
+    for thread in threads:
+        run = Run(world.saver, thread)
+        for number in range(4):
+            await run.step({"a": f"{thread} {number} {_LONG}", "n": number})
+            await run.write(("a", _LONG))
+    return await world.saver.astats()
+
+
+async def a_sound_database_has_no_problems(world: World) -> None:
+    for thread in ("one", "two"):
+        for ns in ("", "child"):
+            run = Run(world.saver, thread, ns)
+            for number in range(3):
+                await run.step({"a": f"{number}{_LONG}", "n": number})
+                await run.write(("a", _LONG), ("b", number))
+    await world.saver.aput_writes(at("two", "", early_id(1)), [("a", "before its checkpoint" * 20)], "early")
+    for saver in (world.saver, world.another()):
+        assert tuple(await saver.averify()) == (2, 12, 25, [])
+        assert tuple(await saver.averify("one")) == (1, 6, 12, [])
+
+
+async def an_unknown_thread_is_sound_and_takes_nothing(world: World) -> None:
+    await Run(world.saver).step({"a": _LONG})
+    await Run(world.saver, "deleted").step({"a": _LONG})
+    await world.saver.adelete_thread("deleted")
+    for thread in ("nobody", "deleted"):
+        assert tuple(await world.saver.averify(thread)) == (0, 0, 0, [])
+        counted = await world.saver.astats(thread)
+        assert (counted.threads, counted.checkpoints, counted.segments, counted.bytes_stored) == (0, 0, 0, 0)
+
+
+async def what_is_stored_is_counted(world: World) -> None:
+    run = Run(world.saver)
+    messages: list[str] = []
+    for number in range(30):
+        messages = [*messages, f"{number}{_LONG}"]
+        await run.step({"messages": messages, "n": number})
+        await run.write(("messages", messages[-1]))
+    await Run(world.saver, "other").step({"a": _LONG})
+    both, one = await world.saver.astats(), await world.another().astats("thread")
+    assert (both.threads, both.checkpoints, both.writes) == (2, 31, 30)
+    assert (one.threads, one.checkpoints, one.writes) == (1, 30, 30)
+    assert set(both.channels) == {"messages", "n", "a"}
+    assert both.bytes_stored > one.bytes_stored > 0
+    # A put stores what changed: thirty values that grow are stored in little more than the last one takes.
+    assert one.bytes_whole > 5 * one.bytes_stored
+
+
+async def places_are_told_of_all_threads_and_namespaces(world: World) -> None:
+    expected = []
+    for thread in ("one", "tw\x00o"):
+        for ns in ("", "child"):
+            run, parent = Run(world.saver, thread, ns), None
+            for number in range(3):
+                made = id_of(await run.step({"n": number}))
+                expected.append(CheckpointRef(thread, ns, made, parent))
+                parent = made
+    await Run(world.saver, "deleted").step({"a": 1})
+    await world.saver.adelete_thread("deleted")
+    for saver in (world.saver, world.another()):
+        assert sorted(await saver.alist_checkpoint_refs(), key=str) == sorted(expected, key=str)
+        assert await saver.aorphan_writes() == []
+        assert await saver.ahas_tables()
+
+
+async def writes_without_a_checkpoint_are_told(world: World) -> None:
+    run = Run(world.saver)
+    await run.step({"a": 1})
+    await run.write(("a", 2))
+    for ns in ("child", ""):
+        for task in ("first", "second"):
+            await world.saver.aput_writes(at("other", ns, early_id(1)), [("a", 1), ("b", 2)], task)
+    expected = [CheckpointRef("other", ns, early_id(1), None) for ns in ("", "child")]
+    assert await world.another().aorphan_writes() == expected
+    await world.saver.aput(at("other", ""), checkpoint(checkpoint_id=early_id(1)), {}, {})
+    assert await world.saver.aorphan_writes() == expected[1:]
+
+
+async def what_nothing_needs_any_more_is_named_and_swept(world: World) -> None:
+    def leave_behind(store: Store) -> Program[None]:
+        yield from store.add(Change("thread", None, 0, {bytes(12): b"\x00left behind"}, (), (), None))
+
+    await Run(world.saver).step({"a": _LONG})
+    await world.in_store(leave_behind)
+    assert [problem.kind for problem in (await world.saver.averify()).problems] == ["orphan"]
+    await world.saver.aprune(["thread"])
+    assert (await world.another().averify()).problems == []
+
+
+async def a_checkpoint_that_is_put_again_leaves_nothing_behind(world: World) -> None:
+    config = await Run(world.saver).step({"a": _LONG})
+    again = checkpoint({"a": _LONG[::-1]}, {"a": 2}, checkpoint_id=id_of(config))
+    await world.saver.aput(at("thread"), again, {}, {"a": 2})
+    assert (await world.another().averify()).problems == []
+    assert (await values(world.another(), config))["a"] == _LONG[::-1]
+
+
+async def a_write_that_is_replaced_leaves_little_behind(world: World) -> None:
+    run = Run(world.saver)
+    await run.step({"a": _LONG})
+    for seed in range(8):
+        await run.write(("__interrupt__", random.Random(seed).randbytes(40_000)))
+    assert (await world.saver.astats()).bytes_stored < 4 * 40_000
+    assert (await pending(world.another(), run.config))[0][2] == random.Random(7).randbytes(40_000)
+
+
+async def a_row_of_a_batch_that_is_lost_is_missed(world: World) -> None:
+    """A write, or the record that lists the writes of its batch."""
+    run = Run(world.saver)
+    config = await run.step({"a": 1})
+    await run.write(("a", 1), ("a", 2), ("__interrupt__", 3))
+    key = ("", id_of(config))
+
+    def lose(idx: int, store: Store) -> Program[None]:
+        rows = yield from store.rows("thread", [key])
+        writes = yield from store.writes("thread", None)
+        yield from store.remove("thread", [key], ())
+        yield from store.add(Change("thread", None, 0, {}, rows, [row for row in writes if row.idx != idx], None))
+
+    def put_back(rows: Sequence[WriteRow], store: Store) -> Program[None]:
+        yield from store.add(Change("thread", None, 0, {}, (), rows, None))
+
+    whole = await world.in_store(lambda store: store.writes("thread", None))
+    assert len(whole) == 4
+    for row in whole:
+        await world.in_store(partial(lose, row.idx))
+        for read in (got(world.another(), config), listed(world.another(), at("thread"))):
+            with pytest.raises(CorruptDataError, match=r"'task'.* missing"):
+                await read
+        assert [problem.kind for problem in (await world.another().averify()).problems] == ["damaged"]
+        await world.in_store(partial(put_back, whole))
+    assert len(await pending(world.another(), config)) == 3
+
+
+async def damage_is_named_and_everything_else_is_counted(world: World) -> None:
+    def damage(store: Store) -> Program[None]:
+        outlines = yield from store.page(Scope("damaged"), None, 4)
+        rows = yield from store.rows("damaged", [(outlines[1].ns, outlines[1].id)])
+        writes = yield from store.writes("damaged", [(outlines[2].ns, outlines[2].id)])
+        foreign_row = rows[0]._replace(check=bytes(len(rows[0].check)))
+        foreign_write = writes[0]._replace(task_id="another")
+        yield from store.replace(Change("damaged", None, 0, {}, [foreign_row], [foreign_write], None))
+
+    before = await _filled(world, "damaged", "sound")
+    sound = await world.saver.astats("sound")
+    assert before.problems == []
+    await world.in_store(damage)
+    counted, verified = await world.another().astats(), await world.another().averify()
+    assert sorted(counted.problems) == sorted(verified.problems)
+    assert [problem.kind for problem in counted.problems] == ["damaged", "damaged"]
+    assert all("'damaged'" in problem.location for problem in counted.problems)
+    assert counted[:4] == (2, 8, before.writes + 1, before.segments)
+    assert counted.channels["a"].values == before.channels["a"].values - 1
+    assert before.bytes_stored < counted.bytes_stored
+    assert sound.bytes_whole < counted.bytes_whole < before.bytes_whole
+    await world.saver.adelete_thread("damaged")
+    assert await world.another().astats() == sound
+
+
+async def checkpoints_whose_bytes_are_gone_are_named_and_the_others_counted(world: World) -> None:
+    def lose(store: Store) -> Program[None]:
+        sizes = yield from store.segment_sizes("damaged")
+        yield from store.remove("damaged", (), sorted(sizes))
+
+    await _filled(world, "damaged", "sound")
+    sound = await world.saver.astats("sound")
+    await world.in_store(lose)
+    counted = await world.another().astats()
+    assert {problem.kind for problem in counted.problems} == {"damaged"}
+    assert counted[:2] == (2, 8)
+    assert counted.segments == sound.segments
+    assert counted.channels["a"].bytes_stored == sound.channels["a"].bytes_stored
+    await world.saver.adelete_thread("damaged")
+
+
+async def what_is_read_twice_is_counted_once(world: World) -> None:
+    once = await _filled(world, "one", "two")
+    assert await world.behind(_Twice).astats() == once

@@ -1,0 +1,238 @@
+"""A driver that dies after any step of any program: what is stored is then the old state or the new one.
+
+Each operation runs on a thread of its own once for every step it has; the death is an exception inside the program,
+where a lost connection or a killed task would strike. Afterwards both another saver and the one that met the death
+must see the state before, and doing the operation again must give the state after.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from threadmark.model import CheckpointTuple, Pruned
+from threadmark.program import Driver, Program, Transaction
+from threadmark.saver import Saver
+from threadmark_conformance.backend import Backend, World, in_world
+from threadmark_conformance.engine import Run, at, checkpoint, early_id, listed
+
+_LONG = "a value that is stored in segments of its own. " * 8
+
+_STEPS_AT_MOST = 200
+
+
+class DeathError(Exception):
+    """What the driver died of."""
+
+
+class Mortal:
+    """A driver that dies after a number of steps, or, once a transaction has been committed, before it answers."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self.steps_left: int | None = None
+        self.answers_left: int | None = None
+
+    def run(self, transaction: Transaction) -> Any:
+        """Run the program in one transaction and return its result, or die."""
+        result = self._driver.run(self._mortal(transaction))
+        self._answer()
+        return result
+
+    async def arun(self, transaction: Transaction) -> Any:
+        """Like `run`, for asyncio."""
+        result = await self._driver.arun(self._mortal(transaction))
+        self._answer()
+        return result
+
+    def close(self) -> None:
+        """Close the driver behind."""
+        self._driver.close()
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        await self._driver.aclose()
+
+    def _mortal(self, transaction: Transaction) -> Transaction:
+        return transaction._replace(program=partial(self._until_death, transaction.program))
+
+    def _until_death(self, program: Callable[[], Program[Any]]) -> Program[Any]:
+        steps = program()
+        try:
+            step = next(steps)
+            while True:
+                self._count()
+                step = steps.send((yield step))
+        except StopIteration as stop:
+            # After the last step and before the commit is a moment to die, too.
+            self._count()
+            return stop.value
+        finally:
+            steps.close()
+
+    def _count(self) -> None:
+        if self.steps_left is not None:
+            self.steps_left -= 1
+            if self.steps_left < 0:
+                raise DeathError
+
+    def _answer(self) -> None:
+        if self.answers_left is not None:
+            self.answers_left -= 1
+            if self.answers_left < 0:
+                raise DeathError
+
+
+State = dict[str, list[CheckpointTuple]]
+"""What is stored, thread by thread."""
+
+
+class Operation(NamedTuple):
+    """Something that a saver does to the threads whose names start with a prefix."""
+
+    prepare: Callable[[Saver, str], Awaitable[None]]
+    act: Callable[[Saver, str], Awaitable[Any]]
+
+
+async def _history(saver: Saver, name: str) -> None:
+    run = Run(saver, name)
+    for number in range(3):
+        await run.step({"a": f"{number}{_LONG}", "n": number}, metadata={"run_id": f"{name} {number % 2}"})
+        await run.write(("a", f"write {number}{_LONG}"), ("__interrupt__", number))
+
+
+async def _two_histories(saver: Saver, name: str) -> None:
+    await _history(saver, name)
+    await _history(saver, name + " twin")
+
+
+async def _nothing(saver: Saver, name: str) -> None:
+    assert await saver.aget_tuple(at(name)) is None
+
+
+async def _put_first(saver: Saver, name: str) -> None:
+    await saver.aput(at(name), checkpoint({"a": _LONG}, checkpoint_id=early_id(1)), {"x": 1}, {"a": 1})
+
+
+async def _put_next(saver: Saver, name: str) -> None:
+    parent = await saver.aget_tuple(at(name))
+    assert parent is not None
+    made = checkpoint({"a": f"9{_LONG}", "b": _LONG + name, "n": 2}, {"a": 9, "b": 1, "n": 3}, checkpoint_id="9")
+    await saver.aput(parent.config, made, {"x": 2}, {"a": 9, "b": 1})
+
+
+async def _put_again(saver: Saver, name: str) -> None:
+    newest = await saver.aget_tuple(at(name))
+    assert newest is not None
+    await saver.aput(newest.parent_config or at(name), newest.checkpoint, {"again": _LONG}, {})
+
+
+async def _put_writes(saver: Saver, name: str) -> None:
+    newest = await saver.aget_tuple(at(name))
+    assert newest is not None
+    writes = [("a", _LONG + name), ("__interrupt__", _LONG), ("b", 1), ("__error__", "x" * 200)]
+    await saver.aput_writes(newest.config, writes, "another task", "path")
+
+
+async def _put_writes_first(saver: Saver, name: str) -> None:
+    await saver.aput_writes(at(name, "", early_id(2)), [("a", _LONG), ("b", _LONG * 2)], "task")
+    await saver.aput(at(name), checkpoint(checkpoint_id=early_id(2)), {}, {})
+
+
+async def _delete(saver: Saver, name: str) -> None:
+    await saver.adelete_thread(name)
+
+
+async def _delete_runs(saver: Saver, name: str) -> None:
+    await saver.adelete_for_runs([f"{name} 0", f"{name} twin 1"])
+
+
+async def _prune(saver: Saver, name: str) -> None:
+    assert isinstance(await saver.aprune([name, name + " twin"]), Pruned)
+
+
+async def _prune_all(saver: Saver, name: str) -> None:
+    await saver.aprune([name, name + " twin"], strategy="delete")
+
+
+async def _copy(saver: Saver, name: str) -> None:
+    await saver.acopy_thread(name, name + " twin")
+
+
+async def _copy_over(saver: Saver, name: str) -> None:
+    await saver.acopy_thread(name, name + " twin")
+
+
+OPERATIONS = {
+    "put into a new thread": Operation(_nothing, _put_first),
+    "put a child": Operation(_history, _put_next),
+    "put an id again": Operation(_history, _put_again),
+    "put writes": Operation(_history, _put_writes),
+    "put writes, then their checkpoint": Operation(_nothing, _put_writes_first),
+    "delete a thread": Operation(_history, _delete),
+    "delete runs": Operation(_two_histories, _delete_runs),
+    "prune": Operation(_two_histories, _prune),
+    "prune everything": Operation(_two_histories, _prune_all),
+    "copy a thread": Operation(_history, _copy),
+    "copy over a thread": Operation(_two_histories, _copy_over),
+}
+"""Every operation that writes."""
+
+
+def check_crash(operation: Operation, backend: Backend, api: str, folder: Path) -> None:
+    """Let the driver die at every step of an operation, and before every answer."""
+    with backend(folder) as open_saver:
+        asyncio.run(in_world(partial(_die_everywhere, operation), open_saver, api))
+
+
+async def _die_everywhere(operation: Operation, world: World) -> None:
+    mortals: list[Mortal] = []
+
+    def mortal(driver: Driver) -> Driver:
+        mortals.append(Mortal(driver))
+        return mortals[-1]
+
+    saver = world.behind(mortal)
+    for moment in ("steps_left", "answers_left"):
+        for count in range(_STEPS_AT_MOST):
+            name = f"{moment} {count}"
+            await operation.prepare(saver, name)
+            setattr(mortals[0], moment, count)
+            before = await _state(world.saver, name)
+            died = await _dies(operation.act(saver, name))
+            setattr(mortals[0], moment, None)
+            if not died:
+                break
+            met = await _state(world.another(), name)
+            assert await _state(saver, name) == met, "the saver that met the death sees another state"
+            if _repeatable(operation, before, met):
+                await operation.act(saver, name)
+            _assert_whole(before, met, await _state(world.another(), name), name)
+            for thread in before:
+                await world.assert_sound(thread)
+        else:
+            raise AssertionError(f"the operation has more than {_STEPS_AT_MOST} steps")
+        assert count > 0, "the driver was never asked anything"
+
+
+def _repeatable(operation: Operation, before: State, met: State) -> bool:
+    """Whether doing it again means the same: a checkpoint that reads its own thread first may find another newest."""
+    return operation.act not in (_put_next, _put_writes, _put_again) or met == before
+
+
+def _assert_whole(before: State, met: State, after: State, name: str) -> None:
+    for thread, found in met.items():
+        assert found in (before[thread], after[thread]), f"{thread!r} ({name}) is neither as before nor as after"
+
+
+async def _dies(act: Awaitable[Any]) -> bool:
+    try:
+        await act
+    except DeathError:
+        return True
+    return False
+
+
+async def _state(saver: Saver, name: str) -> State:
+    return {thread: await listed(saver, at(thread)) for thread in (name, name + " twin")}

@@ -1,0 +1,142 @@
+"""Calls of every method with odd arguments; `odd_outcomes` says what becomes of them."""
+
+import random
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from threadmark_conformance.engine import at, checkpoint, early_id
+from threadmark_conformance.odd_values import ODD_VALUES, hashable
+
+Path = tuple[Any, ...]
+
+
+class OddCall(NamedTuple):
+    """A call with one or several arguments replaced by odd values, or parts of them."""
+
+    method: str
+    changes: Sequence[tuple[Path, bool, str]]
+    """For each the way to it, whether it is the name of what is there that is replaced, and by which odd value."""
+
+    def arguments(self, thread: str) -> dict[str, Any] | None:
+        """The arguments, made anew; None where an odd value cannot stand there."""
+        made: Any = usual_arguments(thread)[self.method]
+        for path, is_key, odd in self.changes:
+            value = ODD_VALUES[odd]()
+            if is_key and not hashable(value):
+                return None
+            made = _replaced(made, path, value, is_key=is_key)
+        arguments: dict[str, Any] = made
+        return arguments
+
+    def __str__(self) -> str:
+        changes = (f"{'the name of ' * is_key}{'.'.join(map(str, path))} = {odd}" for path, is_key, odd in self.changes)
+        return f"{self.method}: {', '.join(changes)}"
+
+
+def odd_calls(count: int, seed: int = 0) -> list[OddCall]:
+    """So many calls: every part of every argument in turn, with odd values in an order that the seed decides.
+
+    One call in five has two odd arguments.
+    """
+    chance = random.Random(seed)
+    singles = list(islice(_singles(chance), count - count // 5))
+    pairs: list[OddCall] = []
+    while len(pairs) < count // 5:
+        one, other = chance.choice(singles), chance.choice(singles)
+        if one.method == other.method and one.changes[0][0] != other.changes[0][0]:
+            pairs.append(OddCall(one.method, [*one.changes, *other.changes]))
+    return singles + pairs
+
+
+def all_odd_calls() -> list[OddCall]:
+    """Every part of every argument with every odd value."""
+    return list(_singles(random.Random(0)))
+
+
+def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
+    """For each method arguments that are not odd at all."""
+    config = {**at(thread, "", early_id(2)), "metadata": {"user": "u"}}
+    config["configurable"] |= {"checkpoint_map": {"": "x"}, "tenant": "t"}
+    made = checkpoint(
+        {"a": [1], "b": "y" * 200},
+        {"a": 2, "b": 3},
+        checkpoint_id=early_id(3),
+        versions_seen={"node": {"a": 1}},
+        updated_channels=["a"],
+        extra={"b": 1},
+    )
+    return {
+        "put": {
+            "config": config,
+            "checkpoint": made,
+            "metadata": {"step": 1, "parents": {"": "x"}},
+            "new_versions": {"a": 2},
+        },
+        "put_writes": {
+            "config": config,
+            "writes": [("a", 1), ("b", [1])],
+            "task_id": "another",
+            "task_path": "~path",
+        },
+        "get": {"config": config},
+        "get_tuple": {"config": config},
+        "list": {"config": at(thread), "filter": {"step": 1}, "before": config, "limit": 3},
+        "get_delta_channel_history": {"config": config, "channels": ["a"]},
+        "delete_thread": {"thread_id": thread},
+        "delete_for_runs": {"run_ids": ["r"]},
+        "copy_thread": {"source_thread_id": thread, "target_thread_id": "copy"},
+        "prune": {
+            "thread_ids": [thread],
+            "strategy": "keep_latest",
+            "keep_last": 1,
+            "older_than": None,
+            "dry_run": False,
+        },
+        "verify": {"thread_id": thread},
+        "stats": {"thread_id": thread},
+        "get_next_version": {"current": 1},
+    }
+
+
+def _singles(chance: random.Random) -> Iterator[OddCall]:
+    """Calls with one odd argument: each place once, then each with another value, until there are no more."""
+    usual = usual_arguments("thread").items()
+    locations = [(method, path, key) for method, arguments in usual for path, key in _places(arguments)]
+    chance.shuffle(locations)
+    orders = [chance.sample(list(ODD_VALUES), len(ODD_VALUES)) for _ in locations]
+    for turn in range(len(ODD_VALUES)):
+        for (method, path, key), order in zip(locations, orders, strict=True):
+            yield OddCall(method, [(path, key, order[turn])])
+
+
+def _places(value: Any, path: Path = ()) -> Iterator[tuple[Path, bool]]:
+    """Where in the arguments something odd can stand, and whether as a name."""
+    if path:
+        yield path, False
+        if len(path) > 1 and isinstance(path[-1], str):
+            yield path, True
+    steps: Iterator[Any] = iter(value.items() if isinstance(value, dict) else ())
+    if isinstance(value, (list, tuple)):
+        steps = enumerate(value)
+    for step, inner in steps:
+        yield from _places(inner, (*path, step))
+
+
+def _replaced(value: Any, path: Path, odd: Any, *, is_key: bool) -> Any:
+    """A copy of the value with something odd at the end of the way; the value itself where there is no such way."""
+    if not path:
+        return odd
+    step, *rest = path
+    if isinstance(value, dict) and step in value:
+        if is_key and not rest:
+            return {odd if key == step else key: inner for key, inner in value.items()}
+        return {
+            key: _replaced(inner, tuple(rest), odd, is_key=is_key) if key == step else inner
+            for key, inner in value.items()
+        }
+    if isinstance(value, (list, tuple)) and isinstance(step, int) and step < len(value):
+        items = list(value)
+        items[step] = _replaced(items[step], tuple(rest), odd, is_key=is_key)
+        return type(value)(items)
+    return value

@@ -1,0 +1,210 @@
+"""What a call with odd arguments may do, and what it must not.
+
+It is refused with an error of ours and leaves nothing behind, or what it was given can be read again, and everything
+else as well; and a database answers exactly as the saver in memory does.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from threadmark.errors import ThreadmarkError, shown
+from threadmark.model import Pruned, Stats, Verified
+from threadmark.saver import Saver
+from threadmark.serde import Serde
+from threadmark_conformance.engine import at, checkpoint, early_id, listed
+from threadmark_conformance.odd_calls import OddCall
+
+_WORTH_A_LOOK = 25
+"""After so many calls that must not have changed anything, it is looked whether they did."""
+
+_READS = {"get", "get_tuple", "list", "get_delta_channel_history", "verify", "stats", "get_next_version"}
+
+
+async def check_odd_calls(
+    saver: Saver, reader: Saver, in_memory: Saver, calls: Sequence[OddCall]
+) -> dict[tuple[str, str], int]:
+    """Make the calls on both savers; how many were refused and how many were done, by the method."""
+    tested, reference = _Side(saver, reader), _Side(in_memory, in_memory)
+    counts: dict[tuple[str, str], int] = {}
+    wrong: list[str] = []
+    for number, call in enumerate(calls):
+        if call.arguments("") is None:
+            continue
+        try:
+            if tested.changed or reference.changed:
+                for side in (tested, reference):
+                    await side.begin(f"thread {number}")
+            expected = await reference.outcome(call)
+            await reference.look()
+            if reference.changed:  # what was refused before must not be taken for a part of what comes now
+                await tested.look()
+            outcome = await tested.outcome(call)
+        except (_WrongError, ThreadmarkError) as problem:
+            wrong.append(f"{call}: {problem}")
+            tested.changed = True
+            continue
+        if outcome != expected:
+            wrong.append(f"{call}: {outcome!r}, but in memory {expected!r}")
+        ending = call.method, "refused" if isinstance(outcome, str) else "done"
+        counts[ending] = counts.get(ending, 0) + 1
+    await tested.look()
+    assert not wrong, f"{len(wrong)} of {len(calls)} odd calls: " + "\n".join(wrong)
+    return counts
+
+
+class _WrongError(Exception):
+    """What a call must not do."""
+
+
+class _Side:
+    """A saver, a second one that looks at what the first has done, and what is stored."""
+
+    def __init__(self, saver: Saver, reader: Saver) -> None:
+        self._saver = saver
+        self._reader = reader
+        self._thread = ""
+        self._state: object = None
+        self._unseen: list[OddCall] = []
+        self.changed = True
+
+    async def begin(self, thread: str) -> None:
+        """Remove everything, and make a small history in a thread of a new name."""
+        self._unseen.clear()
+        items = await listed(self._reader, None)
+        threads = {item.config["configurable"]["thread_id"] for item in items}
+        threads |= {ref.thread_id for ref in await self._reader.aorphan_writes()}
+        for name in sorted(threads):
+            await self._saver.adelete_thread(name)
+        self._thread = thread
+        for number in (1, 2):
+            config = at(thread, "", early_id(number - 1) if number > 1 else None)
+            made = checkpoint({"a": "x" * 200, "b": number}, {"a": 1, "b": number}, checkpoint_id=early_id(number))
+            await self._saver.aput(config, made, {"step": number, "run_id": "r"}, {"a": 1, "b": number})
+            await self._saver.aput_writes(at(thread, "", early_id(number)), [("a", number)], "task", "path")
+        self._state = await self._whole()
+        self.changed = False
+
+    async def outcome(self, call: OddCall) -> Any:
+        """The name of the error, or what was returned and what is stored after that."""
+        arguments = call.arguments(self._thread)
+        assert arguments is not None
+        try:
+            returned = await _made(self._saver, call.method, arguments)
+        except ThreadmarkError as error:
+            if not str(error):
+                raise _WrongError("its error says nothing") from error
+            await self._unchanged(call)
+            return type(error).__name__
+        except Exception as error:
+            raise _WrongError(f"{type(error).__name__}: {str(error)[:200]}") from error
+        if call.method in _READS:
+            await self._unchanged(call)
+            return [_shown(call.method, returned)]
+        state = await self._whole()
+        self.changed = state != self._state
+        if call.method in ("put", "put_writes"):
+            try:
+                await self._reads_back(call, returned)
+            except (AttributeError, TypeError, ValueError, LookupError) as error:
+                raise _WrongError(f"it was accepted, and cannot be: {error}") from error
+        return [_shown(call.method, returned), state]
+
+    async def look(self) -> None:
+        """Nothing has changed since the calls that were refused, or only read."""
+        unseen, self._unseen = self._unseen, []
+        if unseen and await self._whole() != self._state:
+            raise _WrongError(f"something changed although all were refused or only read: {list(map(str, unseen))}")
+
+    async def _unchanged(self, call: OddCall) -> None:
+        self._unseen.append(call)
+        if len(self._unseen) >= _WORTH_A_LOOK:
+            await self.look()
+
+    async def _whole(self) -> object:
+        """Everything that is stored, all of it readable."""
+        try:
+            items = await listed(self._reader, None)
+            verified = await self._reader.averify()
+        except Exception as error:
+            raise _WrongError(f"nothing can be read any more: {type(error).__name__}: {error}") from error
+        if verified.problems:
+            raise _WrongError(f"verify found {verified.problems}")
+        threads = {item.config["configurable"]["thread_id"] for item in items}
+        if verified.threads < len(threads) or verified.checkpoints != len(items):
+            raise _WrongError(f"verify saw {verified}, listed are {len(items)} checkpoints of {threads}")
+        return [_exact(item) for item in items], verified[:3]
+
+    async def _reads_back(self, call: OddCall, returned: Any) -> None:
+        """What is stored is what was given; where the call only read or removed, there is nothing to compare."""
+        given = call.arguments(self._thread)
+        assert given is not None
+        if call.method == "put":
+            found = await self._reader.aget_tuple(returned)
+            if found is None:
+                raise _WrongError("what was put is not there")
+            if _fields(found.checkpoint) != _fields(_as_stored(given["checkpoint"])):
+                raise _WrongError(f"put {shown(given['checkpoint'])}, got {shown(found.checkpoint)}")
+            if not _as_json(given["metadata"]).items() <= {k: json.dumps(v) for k, v in found.metadata.items()}.items():
+                raise _WrongError(f"put {shown(given['metadata'])}, got {shown(found.metadata)}")
+        else:
+            writes = [(_text(given["task_id"]), _text(channel), value) for channel, value in given["writes"]]
+            found = await self._reader.aget_tuple(given["config"])
+            if found is None and writes:  # they came before their checkpoint
+                where = given["config"]["configurable"]
+                name = where["checkpoint_id"]
+                made = checkpoint(checkpoint_id=str(name) if isinstance(name, UUID) else _text(name))
+                await self._saver.aput({"configurable": {**where, "checkpoint_id": None}}, made, {}, {})
+                found = await self._reader.aget_tuple(given["config"])
+            stored = [_exact(write) for write in (found.pending_writes or []) if write[0] != "task"] if found else []
+            if stored != [_exact(write) for write in writes]:
+                raise _WrongError(f"put {shown(writes)}, got {shown(found and found.pending_writes)}")
+
+
+async def _made(saver: Saver, method: str, arguments: dict[str, Any]) -> Any:
+    if method == "get_next_version":
+        return saver.get_next_version(**arguments)
+    if method == "list":
+        return [item async for item in saver.alist(**arguments)]
+    return await getattr(saver, f"a{method}")(**arguments)
+
+
+def _shown(method: str, returned: Any) -> object:
+    """What was returned, as far as all backends have to agree on it."""
+    if isinstance(returned, (Pruned, Stats)):
+        return returned.checkpoints, returned.writes
+    if isinstance(returned, Verified):
+        return returned[:3]
+    if method == "get_next_version":
+        return returned.partition(".")[0] if isinstance(returned, str) else returned
+    return _exact(returned)
+
+
+def _exact(value: Any) -> object:
+    """What is equal for equal values of the same types only."""
+    return _SERDE.dumps_typed(value)
+
+
+_SERDE = Serde()
+
+
+def _fields(made: Mapping[str, Any]) -> list[object]:
+    """The fields of a checkpoint, whose order is nobody's concern."""
+    return sorted(map(_exact, made.items()))  # type: ignore[type-var]  # pairs of text and bytes
+
+
+def _as_stored(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A checkpoint as it comes back: names are plain text, and no channels are an empty dictionary."""
+    expected = {**given, "id": _text(given["id"])}
+    for field in ("channel_values", "channel_versions"):
+        expected[field] = {_text(name): value for name, value in (expected.get(field) or {}).items()}
+    return expected
+
+
+def _as_json(metadata: Mapping[str, Any]) -> dict[str, str]:
+    return {key: json.dumps(json.loads(json.dumps(value))) for key, value in metadata.items()}
+
+
+def _text(name: Any) -> str:
+    return str.__str__(name)

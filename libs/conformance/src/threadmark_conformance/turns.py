@@ -1,0 +1,100 @@
+"""Turns that two operations take on one database, a transaction at a time, in an order that a script gives."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from threadmark.program import Driver, Transaction
+
+
+class Turns:
+    """Lets two operations go on by turns, a transaction at a time, as a script says.
+
+    The choice is made when every operation that is still going waits for its turn, so that a script always gives
+    the same order; `made` records each choice, and whether there was one.
+    """
+
+    def __init__(self, script: Sequence[int]) -> None:
+        self.made: list[tuple[int, bool]] = []
+        self._script = script
+        self._going = {0, 1}
+        self._waiting: set[int] = set()
+        self._chosen: int | None = None
+        self._lock = threading.Lock()
+
+    def wait_for(self, who: int) -> None:
+        """Ask for a turn."""
+        with self._lock:
+            self._waiting.add(who)
+            self._choose()
+
+    def has(self, who: int) -> bool:
+        """Whether it is its turn."""
+        return self._chosen == who
+
+    def give_back(self) -> None:
+        """The transaction is over."""
+        with self._lock:
+            self._chosen = None
+
+    def leave(self, who: int) -> None:
+        """The operation is over."""
+        with self._lock:
+            self._going.discard(who)
+            self._choose()
+
+    def _choose(self) -> None:
+        if self._chosen is None and self._going and self._waiting == self._going:
+            position = len(self.made)
+            scripted = self._script[position] if position < len(self._script) else min(self._going)
+            who = scripted if scripted in self._going else min(self._going)
+            self.made.append((who, len(self._going) > 1))
+            self._waiting.discard(who)
+            self._chosen = who
+
+
+class Patient:
+    """A driver that waits for its turn before every transaction, once it is told to take turns."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._turns: Turns | None = None
+        self._who = 0
+
+    def take_turns(self, turns: Turns, who: int) -> None:
+        """From now on go by turns."""
+        self._turns, self._who = turns, who
+
+    def run(self, transaction: Transaction) -> Any:
+        """Wait, then run the program in one transaction and return its result."""
+        if self._turns is None:
+            return self._driver.run(transaction)
+        self._turns.wait_for(self._who)
+        while not self._turns.has(self._who):
+            time.sleep(0.0001)
+        try:
+            return self._driver.run(transaction)
+        finally:
+            self._turns.give_back()
+
+    async def arun(self, transaction: Transaction) -> Any:
+        """Like `run`, for asyncio."""
+        if self._turns is None:
+            return await self._driver.arun(transaction)
+        self._turns.wait_for(self._who)
+        while not self._turns.has(self._who):  # noqa: ASYNC110 - turns are shared with the blocking API's threads
+            await asyncio.sleep(0)
+        try:
+            return await self._driver.arun(transaction)
+        finally:
+            self._turns.give_back()
+
+    def close(self) -> None:
+        """Close the driver behind."""
+        self._driver.close()
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        await self._driver.aclose()

@@ -1,0 +1,178 @@
+"""What a saver remembers of the database: recent encodings, and the checkpoints that runs are about to continue.
+
+It makes a put cheap (the parent's bytes need not be read) and is never trusted: encodings are found by their
+digest, so their bytes cannot be wrong, and whether their segments still exist is proven by the transaction that
+relies on it, which compares the thread's epoch. Bounded in bytes, shared by both APIs and all threads.
+"""
+
+import threading
+from collections import OrderedDict
+from typing import NamedTuple
+
+from threadmark.forks import begin_anew_after_fork
+from threadmark.header import HEADER_TAG, Header
+from threadmark.rope import Source
+from threadmark.stored import Stored
+
+_ENTRY_OVERHEAD = 400
+"""What the interpreter needs for an entry beside its bytes, roughly: many tiny entries are not free."""
+
+_SIBLINGS_KEPT = 24
+_RECENT_KEPT = 8
+
+
+class Known(NamedTuple):
+    """A stored checkpoint as a later put needs it."""
+
+    epoch: int
+    rank: str
+    header: Header
+    source: Source
+    """The header's own encoding."""
+    digest: bytes
+    """The header's."""
+
+
+class _Entry(NamedTuple):
+    cost: int
+    value: object
+
+
+class EncodingCache:
+    """A cache bounded in bytes. The least recently used entries are evicted first."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._used = 0
+        self._entries: OrderedDict[tuple[object, ...], _Entry] = OrderedDict()
+        self._lock = threading.Lock()
+        self._whole = True
+        """Whether `_used` is what the entries cost: not while they change, and not after an interrupted change."""
+        begin_anew_after_fork(self)
+
+    def epoch(self, thread_id: str) -> int | None:
+        """The thread's epoch as last seen."""
+        epoch = self._get(("epoch", thread_id))
+        return epoch if isinstance(epoch, int) else None
+
+    def see_epoch(self, thread_id: str, epoch: int) -> None:
+        """Remember the epoch that a transaction read."""
+        self._set(("epoch", thread_id), epoch, len(thread_id))
+
+    def checkpoint(self, thread_id: str, ns: str, checkpoint_id: str) -> Known | None:
+        """The checkpoint, if it is remembered from the thread's present epoch."""
+        known = self._get(("checkpoint", thread_id, ns, checkpoint_id))
+        if isinstance(known, Known) and known.epoch == self.epoch(thread_id):
+            return known
+        return None
+
+    def see_checkpoint(self, thread_id: str, ns: str, checkpoint_id: str, known: Known) -> None:
+        """Remember a checkpoint that was read or stored."""
+        self.see_epoch(thread_id, known.epoch)
+        # A decoded header takes several times the memory of its encoding.
+        self._set(("checkpoint", thread_id, ns, checkpoint_id), known, 5 * len(known.source.data))
+
+    def header(self, thread_id: str, ns: str, checkpoint_id: str, digest: bytes) -> Known | None:
+        """The checkpoint, if its header has this digest, whenever it was seen."""
+        known = self._get(("checkpoint", thread_id, ns, checkpoint_id))
+        return known if isinstance(known, Known) and known.digest == digest != b"" else None
+
+    def data(self, thread_id: str, digest: bytes) -> bytes | None:
+        """The bytes with this digest, whenever they were seen."""
+        found = self._get(("value", thread_id, digest))
+        return found[1].data if isinstance(found, tuple) else None
+
+    def source(self, thread_id: str, digest: bytes, epoch: int | None) -> Source | None:
+        """The stored encoding with this digest, if its segments were there in this epoch."""
+        found = self._get(("value", thread_id, digest))
+        return found[1] if isinstance(found, tuple) and found[0] == epoch else None
+
+    def see_value(self, thread_id: str, epoch: int, stored: Stored, source: Source) -> None:
+        """Remember a value that was read or stored, unless it is a literal."""
+        if stored.digest:
+            # A part of a manifest takes about 100 bytes of memory, and in the packed form ten or so: a slice five, a
+            # whole segment 14, a literal a little more than its length.
+            cost = len(source.data) + 10 * len(stored.packed)
+            self._set(("value", thread_id, stored.digest), (epoch, source), cost)
+            # A header resembles its parent's, and nothing else resembles a header.
+            if stored.tag != HEADER_TAG:
+                self._add_to_list(("recent", thread_id), stored.digest, _RECENT_KEPT)
+
+    def see_write(self, thread_id: str, ns: str, checkpoint_id: str, channel: str, digest: bytes) -> None:
+        """Remember what a task of the step after this checkpoint wrote: the channel will hold it next."""
+        if digest:
+            self._add_to_list(("writes", thread_id, ns, checkpoint_id, channel), digest, _SIBLINGS_KEPT)
+
+    def written(
+        self, thread_id: str, ns: str, checkpoint_id: str | None, channel: str, epoch: int | None
+    ) -> list[Source]:
+        """What tasks wrote to a channel in the step after this checkpoint, the last first."""
+        return self._sources(("writes", thread_id, ns, checkpoint_id, channel), epoch)
+
+    def recent(self, thread_id: str, epoch: int | None) -> list[Source]:
+        """The thread's last values, whatever they belong to."""
+        return self._sources(("recent", thread_id), epoch)
+
+    def add_waste(self, thread_id: str, size: int) -> int:
+        """Count bytes of segments that may be unused by now. Returns the total since it was last reset to 0."""
+        before = self._get(("waste", thread_id))
+        waste = size + before if size and isinstance(before, int) else size
+        self._set(("waste", thread_id), waste, len(thread_id))
+        return waste
+
+    def begin_anew(self) -> None:
+        """In the child of a fork, where another thread may have been at work in here: forget everything."""
+        self._lock = threading.Lock()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._clear()
+
+    @property
+    def used(self) -> int:
+        """The bytes in use, never more than the capacity."""
+        return self._used
+
+    def _sources(self, key: tuple[object, ...], epoch: int | None) -> list[Source]:
+        _, thread_id, *_ = key
+        found = (self.source(str(thread_id), digest, epoch) for digest in self._list(key))
+        return [source for source in found if source is not None]
+
+    def _list(self, key: tuple[object, ...]) -> list[bytes]:
+        digests = self._get(key)
+        return digests if isinstance(digests, list) else []
+
+    def _add_to_list(self, key: tuple[object, ...], digest: bytes, kept: int) -> None:
+        others = [other for other in self._list(key) if other != digest]
+        self._set(key, [digest, *others][:kept], 40 * kept)
+
+    def _get(self, key: tuple[object, ...]) -> object:
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            return entry.value
+
+    def _set(self, key: tuple[object, ...], value: object, size: int) -> None:
+        cost = size + _ENTRY_OVERHEAD
+        with self._lock:
+            if not self._whole:
+                self._clear()
+            self._whole = False
+            if (former := self._entries.pop(key, None)) is not None:
+                self._used -= former.cost
+            if cost <= self._capacity:
+                self._entries[key] = _Entry(cost, value)
+                self._used += cost
+                while self._used > self._capacity:
+                    _, oldest = self._entries.popitem(last=False)
+                    self._used -= oldest.cost
+            self._whole = True
+
+    def _clear(self) -> None:
+        self._entries.clear()
+        self._used = 0
+        self._whole = True

@@ -1,0 +1,79 @@
+"""What every operation of a saver works with."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
+
+from threadmark.encoding_cache import EncodingCache
+from threadmark.errors import ConfigError, shown
+from threadmark.rope import segment_key
+from threadmark.saver.segment_cache import SegmentCache
+from threadmark.sealed import SealedStore
+from threadmark.serde import Serde, Serializer
+from threadmark.store import Store
+from threadmark.stored import EXPANSION_BYTES
+
+if TYPE_CHECKING:
+    from threadmark.sealing import Keyring  # needs an optional extra
+
+CACHE_BYTES = 64 * 1024 * 1024
+"""The default capacity of the encoding cache."""
+
+
+class SaverOptions(TypedDict, total=False):
+    """The options of a saver, whatever its backend."""
+
+    serde: Serializer | None
+    """The serializer of values. The default is `threadmark.Serde()`."""
+    cache_bytes: int
+    """How much to remember of recent encodings, so that a put need not read its parent."""
+    max_expansion_bytes: int
+    """How many bytes the values of a checkpoint may take beyond what their stored bytes account for. Whatever was put
+    needs none; more is refused as damaged, so that a crafted row cannot take all memory."""
+    keyring: "Keyring | None"
+    """With one, every row is sealed (AES-256-GCM), and rows that it does not open are refused."""
+    seal_metadata: bool
+    """Whether metadata is encrypted as well (default: True). A filter then reads the metadata of all checkpoints."""
+
+
+class SaverContext(NamedTuple):
+    """A backend's store, the serializer of values, and the shared memory of recent encodings."""
+
+    store: Store
+    serde: Serializer
+    encoding_cache: EncodingCache
+    segment_key: Callable[[bytes], bytes] = segment_key
+    """Derives the key of a segment from its bytes. Uses a secret if rows are encrypted."""
+    expansion: int = EXPANSION_BYTES
+    """How many bytes more than they account for the stored bytes of a checkpoint may ask for."""
+
+    def segment_cache(self, segments: Mapping[bytes, bytes] | None = None) -> SegmentCache:
+        """A cache for the segments that one transaction reads."""
+        return SegmentCache(segments, expansion=self.expansion)
+
+
+def checked_serde(serde: Serializer) -> Serializer:
+    """Return the serializer. Raises ConfigError if it lacks a method."""
+    if not isinstance(serde, Serializer):
+        raise ConfigError(f"a serializer has dumps_typed and loads_typed, and a {type(serde).__name__} has not both")
+    return serde
+
+
+def context_of(store: Store, options: SaverOptions) -> SaverContext:
+    """The context of a saver with these options."""
+    if unknown := sorted(options.keys() - SaverOptions.__annotations__.keys()):
+        raise ConfigError(f"unknown option {unknown[0]!r}: all savers take {', '.join(SaverOptions.__annotations__)}")
+    serde, cache_bytes = options.get("serde"), options.get("cache_bytes", CACHE_BYTES)
+    if not isinstance(cache_bytes, int) or cache_bytes < 0:
+        raise ConfigError(f"cache_bytes must be a number of bytes from 0 on, not {shown(cache_bytes)}")
+    context = SaverContext(store, Serde() if serde is None else checked_serde(serde), EncodingCache(cache_bytes))
+    expansion = options.get("max_expansion_bytes")
+    if expansion is not None:
+        if not isinstance(expansion, int) or expansion < 0:
+            raise ConfigError(f"max_expansion_bytes must be a number of bytes from 0 on, not {shown(expansion)}")
+        context = context._replace(expansion=expansion)
+    keyring = options.get("keyring")
+    if keyring is None:
+        return context
+    sealed = SealedStore(store, keyring, seal_metadata=options.get("seal_metadata", True))
+    return context._replace(store=sealed, segment_key=partial(segment_key, secret=keyring.digest_key))

@@ -1,0 +1,186 @@
+"""From rows to a checkpoint: which bytes are still missing, then the whole, proven.
+
+Pure: a program asks a `CheckpointLoader` what it needs, fetches it, and hands it over.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from threadmark.encoding_cache import EncodingCache, Known
+from threadmark.errors import CorruptDataError
+from threadmark.header import Header
+from threadmark.rope import Source
+from threadmark.saver.batches import proven_batches
+from threadmark.saver.checks import channel_location, header_location, prove_checkpoint, write_location
+from threadmark.saver.segment_cache import SegmentCache
+from threadmark.store import CheckpointRow, Outline, WriteRow
+from threadmark.stored import Stored
+
+Wanted = Callable[[str], bool]
+"""Whether the value of this channel is to be read."""
+
+NO_EPOCH = 0
+"""Sentinel; never a real epoch."""
+
+
+class Write(NamedTuple):
+    """A pending write whose row has been proven."""
+
+    row: WriteRow
+    value: Stored
+
+
+class LoadedCheckpoint(NamedTuple):
+    """A checkpoint with the verified bytes of its values, not decoded yet."""
+
+    epoch: int
+    outline: Outline
+    header: Header
+    stored: Stored
+    """The header's own stored form."""
+    source: Source
+    """The header's own encoding."""
+    writes: Sequence[Write]
+    data: Mapping[bytes, bytes]
+    """The bytes of the values, by digest."""
+
+    def known(self) -> Known:
+        """The checkpoint as a later put needs it."""
+        return Known(self.epoch, self.outline.rank, self.header, self.source, self.stored.digest)
+
+    def values(self) -> dict[bytes, Stored]:
+        """The values whose bytes were read, by digest."""
+        stored = [*self.header.values.values(), *(write.value for write in self.writes)]
+        return {value.digest: value for value in stored if value.digest in self.data}
+
+    def sources(self) -> dict[bytes, Source]:
+        """The values that were read, to compare others with."""
+        return {digest: value.source(self.data[digest]) for digest, value in self.values().items()}
+
+
+class CheckpointLoader:
+    """One checkpoint while it is being read.
+
+    Call `missing_header_keys`, fetch, `open_header`, `value_keys`, fetch, `loaded`, with all that was fetched on one
+    segment cache. Damage raises CorruptDataError that names the place.
+    """
+
+    header: Header
+    _segment_cache: SegmentCache
+
+    def __init__(self, row: CheckpointRow, writes: Sequence[WriteRow], encoding_cache: EncodingCache) -> None:
+        prove_checkpoint(row)
+        self.outline = outline = row.outline
+        self._encoding_cache = encoding_cache
+        try:
+            self._header_stored = Stored.from_bytes(row.header)
+        except CorruptDataError as error:
+            raise error.at(header_location(outline)) from error
+        self._known = encoding_cache.header(outline.thread_id, outline.ns, outline.id, self._header_stored.digest)
+        self._source = _NO_SOURCE
+        self._writes = proven_writes(outline.thread_id, writes) if writes else []
+        self._data: dict[bytes, bytes] = {}
+        self._missing: dict[Stored, str | WriteRow] = {}
+
+    def header_keys(self) -> Sequence[bytes]:
+        """The segments of the header."""
+        return self._header_stored.segment_keys()
+
+    def missing_header_keys(self) -> Sequence[bytes]:
+        """The same, unless the header is remembered."""
+        return self.header_keys() if self._known is None else ()
+
+    def header_size(self) -> int:
+        """How long the header is."""
+        return self._header_stored.size()
+
+    def open_header(self, segment_cache: SegmentCache) -> None:
+        """Read the header."""
+        self._segment_cache = segment_cache
+        segment_cache.allowance.renew()
+        if self._known is not None:
+            # The same bytes may lie in other segments by now, so only they are taken from memory.
+            self._source = self._header_stored.source(self._known.source.data)
+            self.header = self._known.header
+            return
+        try:
+            data = segment_cache.data(self._header_stored)
+            self.header = Header.from_bytes(data)
+        except CorruptDataError as error:
+            raise error.at(header_location(self.outline)) from error
+        self._source = self._header_stored.source(data)
+
+    def value_keys(self, wanted: Wanted | None = None) -> set[bytes]:
+        """The segments of the values that are wanted and not remembered."""
+        for channel, value in self.header.values.items():
+            if value.digest and (wanted is None or wanted(channel)) and self._lacks(value.digest):
+                self._missing[value] = channel
+        for row, value in self._writes:
+            if value.digest and (wanted is None or wanted(row.channel)) and self._lacks(value.digest):
+                self._missing[value] = row
+        return {key for value in self._missing for key in value.segment_keys()}
+
+    def loaded(self, epoch: int = NO_EPOCH) -> LoadedCheckpoint:
+        """Return the loaded checkpoint. `epoch` is needed only if it is to be remembered."""
+        data = dict(self._data)
+        self._segment_cache.allowance.renew()
+        for value, owner in self._missing.items():
+            try:
+                data[value.digest] = self._segment_cache.data(value, owner if isinstance(owner, str) else None)
+            except CorruptDataError as error:
+                raise error.at(self._location(owner)) from error
+        return LoadedCheckpoint(epoch, self.outline, self.header, self._header_stored, self._source, self._writes, data)
+
+    def is_news(self, epoch: int) -> bool:
+        """Whether there is anything in it that was not remembered from this epoch."""
+        return bool(self._missing) or self._known is None or self._known.epoch != epoch
+
+    def _lacks(self, digest: bytes) -> bool:
+        """Whether the segments of the value with this digest are needed."""
+        if digest in self._data:
+            return False
+        data = self._encoding_cache.data(self.outline.thread_id, digest)
+        if data is None:
+            return True
+        self._data[digest] = data
+        return False
+
+    def _location(self, owner: str | WriteRow) -> str:
+        """How an error names the value of a channel, or of a pending write."""
+        if isinstance(owner, str):
+            return channel_location(self.outline, owner)
+        return write_location(self.outline.thread_id, owner)
+
+
+_NO_SOURCE = Source(b"", ())
+
+
+def missing_headers(loaders: Iterable[CheckpointLoader]) -> set[bytes]:
+    """The segments of those headers that are not remembered."""
+    return {key for loader in loaders for key in loader.missing_header_keys()}
+
+
+def proven_writes(thread_id: str, rows: Sequence[WriteRow]) -> list[Write]:
+    """Verify all write rows of some checkpoints. Returns the writes in the order in which a step applies them."""
+    # Proven before they are sorted: what is damaged may not even compare.
+    proven = sorted(proven_batches(thread_id, rows), key=attrgetter("task_path", "task_id", "idx"))
+    return [opened_write(thread_id, row) for row in proven]
+
+
+def opened_write(thread_id: str, row: WriteRow) -> Write:
+    """A write whose row has been proven."""
+    try:
+        return Write(row, Stored.from_bytes(row.value))
+    except CorruptDataError as error:
+        raise error.at(write_location(thread_id, row)) from error
+
+
+def remember(encoding_cache: EncodingCache, loaded: LoadedCheckpoint) -> None:
+    """Keep what was read for the put that may follow."""
+    thread_id, ns, checkpoint_id = loaded.outline[:3]
+    encoding_cache.see_checkpoint(thread_id, ns, checkpoint_id, loaded.known())
+    for digest, value in loaded.values().items():
+        encoding_cache.see_value(thread_id, loaded.epoch, value, value.source(loaded.data[digest]))
+    for row, value in loaded.writes:
+        encoding_cache.see_write(thread_id, ns, checkpoint_id, row.channel, value.digest)

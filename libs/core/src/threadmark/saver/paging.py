@@ -1,0 +1,49 @@
+"""Reading checkpoints page by page: the one loop of everything that goes through a thread or a whole store.
+
+pages = Pages(Scope(thread_id), size)
+while pages.more:
+for outline in pages.read((yield from store.page(*pages.request))):
+...
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from threadmark.errors import CorruptDataError
+from threadmark.saver.checks import checkpoint_location
+from threadmark.store import Outline, Scope
+
+
+class PageRequest(NamedTuple):
+    """The arguments of `Store.page`."""
+
+    scope: Scope
+    after: Outline | None
+    limit: int
+
+
+class Pages:
+    """The position of a reader that goes through a scope, newest first."""
+
+    def __init__(self, scope: Scope, size: int) -> None:
+        self.more = True
+        self.request = PageRequest(scope, None, size)
+        """What to ask the store for next."""
+
+    def read(self, page: Sequence[Outline] | None) -> Sequence[Outline]:
+        """Go on behind a page. Returns the page; None, the answer of a store without tables, is an empty one.
+
+        Raises CorruptDataError if an outline is repeated or out of order, which may hide another one.
+        """
+        page = page or ()
+        after = self.request.after
+        self.more = len(page) == self.request.limit
+        for outline in page:
+            if after is not None and outline.order >= after.order:
+                self.more = False
+                raise CorruptDataError(
+                    "it is found twice, or out of order: `verify` names what is damaged", checkpoint_location(outline)
+                )
+            after = outline
+        self.request = self.request._replace(after=after)
+        return page

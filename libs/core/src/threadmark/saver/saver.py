@@ -1,0 +1,297 @@
+"""The Saver class: every operation as a sync and an async method. The logic is in the modules of the operations."""
+
+import copy
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from threadmark.model import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointRef,
+    CheckpointTuple,
+    Config,
+    DeltaChannelHistory,
+    Pruned,
+    Stats,
+    Verified,
+)
+from threadmark.program import Driver, arun, run
+from threadmark.saver import copying, delta, inspecting, listing, reading, removing, resealing, surveying, writing
+from threadmark.saver.context import SaverOptions, checked_serde, context_of
+from threadmark.serde import Serializer
+from threadmark.store import Store
+from threadmark.versions import Version, next_version
+
+
+class Saver:
+    """Saves the state of a graph after every step.
+
+    A backend is a `Store` (its rows) and a `Driver` (its transactions); everything else is here, once. Every method
+    has an asyncio version whose name begins with `a`, and both may be used on one saver, from any thread and event
+    loop. Use it as a context manager, blocking or asyncio, or call `close` or `aclose`.
+    """
+
+    def __init__(self, store: Store, driver: Driver, **options: Unpack[SaverOptions]) -> None:
+        self._driver = driver
+        self._context = context_of(store, options)
+
+    @property
+    def serde(self) -> Serializer:
+        """The serializer of values."""
+        return self._context.serde
+
+    def with_serde(self, serde: Serializer) -> Self:
+        """Return a saver that uses another serializer on the same connections and cache. Closing one closes both."""
+        other = copy.copy(self)
+        other._context = self._context._replace(serde=checked_serde(serde))  # noqa: SLF001 - of our own copy
+        return other
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """Extra fields that a run's configuration may have for this saver. There are none."""
+        return []
+
+    def get(self, config: Config) -> Checkpoint | None:
+        """Return the checkpoint that `config` names, or the newest of its namespace; None if there is none."""
+        found = self.get_tuple(config)
+        return found.checkpoint if found else None
+
+    async def aget(self, config: Config) -> Checkpoint | None:
+        """Like `get`, for asyncio."""
+        found = await self.aget_tuple(config)
+        return found.checkpoint if found else None
+
+    def get_tuple(self, config: Config) -> CheckpointTuple | None:
+        """Like `get`, but return the checkpoint with its metadata, parent and pending writes."""
+        return run(self._driver, reading.get_tuple(self._context, config))
+
+    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
+        """Like `get_tuple`, for asyncio."""
+        return await arun(self._driver, reading.get_tuple(self._context, config))
+
+    def list(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Yield checkpoints, newest first, of a thread, of one of its namespaces, or of all threads (`config` None).
+
+        `filter` compares top-level metadata keys, `before` leaves only older checkpoints. No lock or connection is held
+        between two items. A checkpoint that is damaged, or whose classes may not be loaded, raises when its turn comes.
+        A listing of all threads first yields all others, and raises at the end.
+        """
+        return self._pages(listing.listing(config, filter, before, limit))
+
+    def alist(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Like `list`, for asyncio."""
+        return self._apages(listing.listing(config, filter, before, limit))
+
+    def put(
+        self,
+        config: Config,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        new_versions: ChannelVersions,
+    ) -> dict[str, Any]:
+        """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint.
+
+        Names, those of channels included, are text and come back as plain `str`. See docs/errors.md for what every
+        argument may be.
+        """
+        return run(self._driver, writing.put(self._context, config, checkpoint, metadata, new_versions))
+
+    async def aput(
+        self,
+        config: Config,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        new_versions: ChannelVersions,
+    ) -> dict[str, Any]:
+        """Like `put`, for asyncio."""
+        return await arun(self._driver, writing.put(self._context, config, checkpoint, metadata, new_versions))
+
+    def put_writes(self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
+        """Store what a task wrote before its step is over, all of it or nothing.
+
+        Each write is a pair of a channel and a value.
+        """
+        return run(self._driver, writing.put_writes(self._context, config, writes, task_id, task_path))
+
+    async def aput_writes(
+        self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Like `put_writes`, for asyncio."""
+        return await arun(self._driver, writing.put_writes(self._context, config, writes, task_id, task_path))
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Remove a thread and everything in it. Runs that are still going can no longer store anything for it."""
+        return run(self._driver, removing.delete_thread(self._context, thread_id))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Like `delete_thread`, for asyncio."""
+        return await arun(self._driver, removing.delete_thread(self._context, thread_id))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove the checkpoints that these runs made, except those that other checkpoints need to be read."""
+        return run(self._driver, removing.delete_for_runs(self._context, run_ids))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Like `delete_for_runs`, for asyncio."""
+        return await arun(self._driver, removing.delete_for_runs(self._context, run_ids))
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy every checkpoint and pending write of the source thread to the target thread."""
+        return run(self._driver, copying.copy_thread(self._context, source_thread_id, target_thread_id))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Like `copy_thread`, for asyncio."""
+        return await arun(self._driver, copying.copy_thread(self._context, source_thread_id, target_thread_id))
+
+    def prune(
+        self,
+        thread_ids: Sequence[str],
+        *,
+        strategy: str = "keep_latest",
+        keep_last: int | None = None,
+        older_than: timedelta | None = None,
+        dry_run: bool = False,
+    ) -> Pruned:
+        """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run` what would be.
+
+        The newest checkpoint of every namespace is kept, or the newest `keep_last`, and all that are younger than
+        `older_than`. Checkpoints that a kept one needs to be read are kept as well. The namespace of a subgraph's call
+        is removed together with the checkpoint that made the call. Strategy "delete" removes everything.
+        """
+        rule = removing.prune_rule(strategy, keep_last, older_than)
+        return run(self._driver, removing.prune(self._context, thread_ids, rule, dry_run=dry_run))
+
+    async def aprune(
+        self,
+        thread_ids: Sequence[str],
+        *,
+        strategy: str = "keep_latest",
+        keep_last: int | None = None,
+        older_than: timedelta | None = None,
+        dry_run: bool = False,
+    ) -> Pruned:
+        """Like `prune`, for asyncio."""
+        rule = removing.prune_rule(strategy, keep_last, older_than)
+        return await arun(self._driver, removing.prune(self._context, thread_ids, rule, dry_run=dry_run))
+
+    def get_delta_channel_history(
+        self, *, config: Config, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Return, for each channel, its last stored value and what the ancestors wrote since then, oldest first."""
+        return run(self._driver, delta.get_delta_channel_history(self._context, config, channels))
+
+    async def aget_delta_channel_history(
+        self, *, config: Config, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Like `get_delta_channel_history`, for asyncio."""
+        return await arun(self._driver, delta.get_delta_channel_history(self._context, config, channels))
+
+    def verify(self, thread_id: str | None = None) -> Verified:
+        """Read everything stored, or everything of one thread, and report what is damaged, unreadable or orphaned."""
+        return run(self._driver, inspecting.verify(self._context, thread_id))
+
+    async def averify(self, thread_id: str | None = None) -> Verified:
+        """Like `verify`, for asyncio."""
+        return await arun(self._driver, inspecting.verify(self._context, thread_id))
+
+    def stats(self, thread_id: str | None = None) -> Stats:
+        """Return how much is stored, and how much it would be if every value were stored whole.
+
+        With `thread_id`, of that thread only. Damaged data is reported beside the figures of everything else.
+        """
+        return run(self._driver, inspecting.stats(self._context, thread_id))
+
+    async def astats(self, thread_id: str | None = None) -> Stats:
+        """Like `stats`, for asyncio."""
+        return await arun(self._driver, inspecting.stats(self._context, thread_id))
+
+    def has_tables(self) -> bool:
+        """Return whether the database has its tables. Unlike every other method, this does not create them."""
+        return run(self._driver, surveying.has_tables(self._context))
+
+    async def ahas_tables(self) -> bool:
+        """Like `has_tables`, for asyncio."""
+        return await arun(self._driver, surveying.has_tables(self._context))
+
+    def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
+        """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
+        return run(self._driver, surveying.list_checkpoint_refs(self._context))
+
+    async def alist_checkpoint_refs(self) -> Sequence[CheckpointRef]:
+        """Like `list_checkpoint_refs`, for asyncio."""
+        return await arun(self._driver, surveying.list_checkpoint_refs(self._context))
+
+    def orphan_writes(self) -> Sequence[CheckpointRef]:
+        """Return references to the missing checkpoints of pending writes. Creates no tables."""
+        return run(self._driver, surveying.orphan_writes(self._context))
+
+    async def aorphan_writes(self) -> Sequence[CheckpointRef]:
+        """Like `orphan_writes`, for asyncio."""
+        return await arun(self._driver, surveying.orphan_writes(self._context))
+
+    def reencrypt(self, thread_id: str | None = None) -> int:
+        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again."""
+        return run(self._driver, resealing.reencrypt(self._context, thread_id))
+
+    async def areencrypt(self, thread_id: str | None = None) -> int:
+        """Like `reencrypt`, for asyncio."""
+        return await arun(self._driver, resealing.reencrypt(self._context, thread_id))
+
+    def get_next_version(self, current: Version | None, channel: None = None) -> Version:  # noqa: ARG002 - the contract's
+        """Return the version after `current`, of the same type. A new channel starts with the integer 1."""
+        return next_version(current)
+
+    def close(self) -> None:
+        """Close all connections. Later calls raise ClosedError."""
+        self._driver.close()
+        self._context.encoding_cache.clear()
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        await self._driver.aclose()
+        self._context.encoding_cache.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _pages(self, asked: listing.Listing) -> Iterator[CheckpointTuple]:
+        reader = listing.Reader(self._context, asked)
+        while reader.more:
+            yield from reader.readable(run(self._driver, reader.next_batch()))
+        reader.finish()
+
+    async def _apages(self, asked: listing.Listing) -> AsyncIterator[CheckpointTuple]:
+        reader = listing.Reader(self._context, asked)
+        while reader.more:
+            for item in reader.readable(await arun(self._driver, reader.next_batch())):
+                yield item
+        reader.finish()

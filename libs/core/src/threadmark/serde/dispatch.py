@@ -1,0 +1,259 @@
+"""Which writer serves a class, and which reader a stored mark means.
+
+The order of the families is the order of preference: an enum that is also an int is an enum.
+"""
+
+import threading
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from threadmark.errors import CorruptDataError, SerializationError
+from threadmark.serde.classes import Classes, canonical_name
+from threadmark.serde.kinds import (
+    arrays,
+    containers,
+    enums,
+    exceptions,
+    frames,
+    models,
+    records,
+    scalars,
+    subclasses,
+    text,
+    times,
+)
+from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Kind, Reader, Reconstruct, Shape, StoredClass
+from threadmark.serde.lookup import found_under
+from threadmark.serde.refusals import refusal
+from threadmark.serde.registry import Registered, Registry
+from threadmark.serde.wire import unpack
+
+# Each is a packer in a packer, on the C stack.
+DEEPEST_ENCODES = 64
+_REGISTERED = "="
+_MOST_KEPT = 32 * 1024 * 1024  # bytes that readers may take, roughly:
+_READER_COST = 3000  # so many each,
+_BYTE_COST = 10  # and so many for every byte of the mark
+
+
+class _Writer(NamedTuple):
+    cls: type
+    registered: Registered | None
+    deconstruct: Deconstruct
+
+
+class _Kept(NamedTuple):
+    """A mark's reader, and where its name led when it was made."""
+
+    name: str
+    cls: type
+    registered: Registered | None
+    reader: Reader
+
+
+class _Head(NamedTuple):
+    """Where a mark leads today."""
+
+    cls: type
+    family: Family | None
+    registered: Registered | None
+
+
+class Dispatch:
+    """One serializer's writers and readers, kept from call to call while the classes are the same.
+
+    Each call asks once for each class whether it still is the one: whether its name leads to the very object
+    that was checked when the writer or reader was made. What else was checked cannot change: the policy is
+    the serializer's own, and a class does not change its family.
+    """
+
+    carried = frozenset({type(None), bool, int, float, str, bytes, list, dict})
+
+    def __init__(self, registry: Registry, classes: Classes) -> None:
+        self._registry = registry
+        self._classes = classes
+        factories = containers.Factories(classes, self._is_stored)
+        kinds = (
+            *scalars.KINDS,
+            *containers.KINDS,
+            *times.KINDS,
+            *text.KINDS,
+            containers.default_dict(factories),
+        )
+        self._kind_writers = MappingProxyType({kind.cls: _kind_writer(kind) for kind in kinds})
+        self._kind_readers = MappingProxyType({kind.letter.encode(): Reader(kind.reconstruct) for kind in kinds})
+        self._families: tuple[Family, ...] = (
+            enums.FAMILY,
+            exceptions.FAMILY,
+            *arrays.FAMILIES,
+            frames.FAMILY,
+            times.FAMILY,
+            records.NAMED_TUPLES,
+            subclasses.DefaultDicts(factories),
+            subclasses.FAMILY,
+            *models.FAMILIES,
+            *records.FAMILIES,
+        )
+        self._families_by_letter = MappingProxyType({family.letter: family for family in self._families})
+        self._writers: dict[str, _Writer] = {}
+        self._readers: dict[bytes, _Kept] = {}
+        self._readers_cost = 0
+
+    def writer(self, cls: type) -> Deconstruct:
+        """How to write values of exactly this class."""
+        if deconstruct := self._kind_writers.get(cls):
+            return deconstruct
+        registered = self._registry.of_class(cls)
+        name = registered.name if registered else canonical_name(cls)
+        if self._registry.of_name(name) is not registered:
+            raise SerializationError(
+                f"a {cls.__qualname__} cannot be stored: {name!r} was registered as the name of another class, or of a "
+                f"later {cls.__qualname__}, and that is what would be loaded"
+            )
+        kept = self._writers.get(name)
+        if kept and kept.cls is cls and kept.registered is registered and (registered or found_under(name) is cls):
+            return kept.deconstruct
+        deconstruct = self._new_writer(cls, registered)
+        self._writers[name] = _Writer(cls, registered, deconstruct)
+        return deconstruct
+
+    def encodes(self, cls: type) -> bool:
+        """Whether values of this class are taken apart by a function that was registered."""
+        registered = self._registry.of_class(cls)
+        return registered is not None and registered.encode is not None
+
+    def reader(self, payload: bytes) -> Reader:
+        """How to read the array that a mark announces."""
+        if reader := self._kind_readers.get(payload):
+            return reader
+        kept = self._readers.get(payload)
+        if kept and self._leads_there(kept):
+            return kept.reader
+        kept = self._new_reader(payload)
+        self._keep(payload, kept)
+        return kept.reader
+
+    def _keep(self, payload: bytes, kept: _Kept) -> None:
+        cost = _READER_COST + _BYTE_COST * len(payload)
+        if self._readers_cost + cost > _MOST_KEPT:
+            self._readers, self._readers_cost = {}, 0
+        if cost <= _MOST_KEPT:
+            self._readers[payload] = kept
+            self._readers_cost += cost
+
+    def _leads_there(self, kept: _Kept) -> bool:
+        registered = self._registry.of_name(kept.name)
+        return registered is kept.registered and (registered is not None or found_under(kept.name) is kept.cls)
+
+    def _new_writer(self, cls: type, registered: Registered | None) -> Deconstruct:
+        if registered and registered.encode:
+            return _encoding(registered, Definer(cls, _REGISTERED + registered.name).shape())
+        family = self._family(cls)
+        if family is None:
+            raise refusal(cls)
+        name = registered.name if registered else self._classes.name_of(cls)
+        family.check(cls)
+        return family.writer(Definer(cls, family.letter + name))
+
+    def _new_reader(self, payload: bytes) -> _Kept:
+        head, details = _parts(payload)
+        name = head[1:]
+        cls, family, registered = self._leads_to(head[:1], name)
+        if family is not None:
+            reconstruct = family.reader(StoredClass(cls, details, registered.upgrade if registered else None))
+        elif registered is not None and registered.decode is not None:
+            reconstruct = _decoding(registered.decode)
+        else:
+            raise SerializationError(f"a {name!r} was stored by functions, but is registered without them now")
+        return _Kept(name, cls, registered, Reader(reconstruct))
+
+    def _leads_to(self, letter: str, name: str) -> _Head:
+        registered = self._registry.of_name(name)
+        if letter == _REGISTERED:
+            if registered is None:
+                raise SerializationError(f"no class is registered as {name!r} now; register it before loading")
+            return _Head(registered.cls, None, registered)
+        family = self._families_by_letter.get(letter)
+        if family is None:
+            raise CorruptDataError(f"the stored kind {letter!r} is not one that this release knows")
+        cls = self._classes.find(name)
+        if cls in self._kind_writers or not family.accepts(cls):
+            raise CorruptDataError(f"{name} was stored as {family.title}, and it is not one")
+        family.check(cls)
+        return _Head(cls, family, registered)
+
+    def _family(self, cls: type) -> Family | None:
+        return next((family for family in self._families if family.accepts(cls)), None)
+
+    def _is_stored(self, cls: type) -> bool:
+        return cls in self.carried or cls in self._kind_writers or self._family(cls) is not None
+
+
+def names_in(payload: bytes) -> list[str]:
+    """The attributes' names in a mark, where its kind has some."""
+    if len(payload) == 1:
+        return []
+    head, details = _parts(payload)
+    if head[:1] == exceptions.FAMILY.letter:
+        return exceptions.PARTS
+    names = details[0] if details else []
+    return names if type(names) is list and all(type(name) is str for name in names) else []
+
+
+def _parts(payload: bytes) -> tuple[str, list[Any]]:
+    parts = unpack(payload, list, _no_extension)
+    if type(parts) is not list or not parts or type(parts[0]) is not str:
+        raise CorruptDataError("a stored mark is not one")
+    head, *details = parts
+    return head, details
+
+
+def _no_extension(*_: object) -> Any:
+    raise CorruptDataError("a stored mark is not one")
+
+
+def _kind_writer(kind: Kind) -> Deconstruct:
+    shape, deconstruct = Shape(kind.letter.encode()), kind.deconstruct
+    return lambda value: [shape, *deconstruct(value)]
+
+
+class _Running(threading.local):
+    """How many functions of registered classes are at work in this thread, each called by the one before."""
+
+    depth = 0
+
+
+_RUNNING = _Running()
+
+
+def is_inside_encode() -> bool:
+    """Whether a registered class's function is what has called the serializer."""
+    return _RUNNING.depth > 0
+
+
+def _encoding(registered: Registered, shape: Shape) -> Deconstruct:
+    encode: Any = registered.encode
+
+    def deconstruct(value: Any) -> list[Any]:
+        if _RUNNING.depth >= DEEPEST_ENCODES:
+            raise SerializationError(
+                f"the function that was registered to encode {registered.cls.__qualname__} ({registered.name!r}) calls "
+                f"the serializer for values that lead to it again, {DEEPEST_ENCODES} times deep; return the parts of a "
+                "value as they are: the serializer encodes them"
+            )
+        _RUNNING.depth += 1
+        try:
+            return [shape, encode(value)]
+        finally:
+            _RUNNING.depth -= 1
+
+    return deconstruct
+
+
+def _decoding(decode: Callable[[Any], Any]) -> Reconstruct:
+    def reconstruct(items: list[Any]) -> Any:
+        (state,) = items
+        return decode(state)
+
+    return reconstruct

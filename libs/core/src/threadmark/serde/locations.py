@@ -1,0 +1,139 @@
+"""Where inside a value something went wrong. The packers do not know, so the way is walked again once it has.
+
+Only failures come here: nothing is slower for it, and neither function changes what the error says.
+"""
+
+from typing import Any
+
+from threadmark.errors import LocatedError, SerializationError
+from threadmark.serde.dispatch import Dispatch, names_in
+from threadmark.serde.kinds_api import Reader, reference_to
+from threadmark.serde.wire import unpack
+
+# The packers stop at 1,024 levels, the unpacker as well.
+DEEPEST = 1024
+_LONGEST_LOCATION = 200
+
+
+def where_unstorable(value: Any, dispatch: Dispatch) -> SerializationError | LocatedError | None:
+    """The error of the first part that has no writer, with its place."""
+    ahead: list[tuple[str, int, Any, type | None]] = [("", 0, value, None)]
+    while ahead:
+        location, depth, part, encoded = ahead.pop()
+        if depth > DEEPEST:
+            problem = f"nested deeper than {DEEPEST} levels, or containing itself; that cannot be stored"
+            if encoded is not None:
+                problem += f"; the function that was registered to encode {encoded.__qualname__} made part of it"
+            return SerializationError(problem, _shortened(location))
+        try:
+            parts = _parts(part, dispatch)
+        except LocatedError as error:
+            return error.at(location) if location else error
+        except Exception as error:  # noqa: BLE001 - a registered class's own function may raise anything
+            return SerializationError(f"{type(part).__qualname__} cannot be stored: {error}", location)
+        if dispatch.encodes(type(part)):
+            encoded = type(part)
+        ahead += [(_joined(location, step), depth + 1, inner, encoded) for step, inner in reversed(parts)]
+    return None
+
+
+def _parts(value: Any, dispatch: Dispatch) -> list[tuple[str, Any]]:
+    cls = type(value)
+    if cls is list:
+        return [(f"[{index}]", item) for index, item in enumerate(value)]
+    if cls is dict:
+        keys = [("{key}", key) for key in value if type(key) is not str]
+        return keys + [(f"[{_key(key)}]", item) for key, item in value.items()]
+    if cls in dispatch.carried:
+        return []
+    shape, *state = dispatch.writer(cls)(value)
+    if shape.opaque:
+        return []
+    return list(zip(_steps(shape.payload, len(state)), state, strict=True))
+
+
+def _key(key: object) -> str:
+    if type(key) in (str, bytes):
+        return repr(key[: _LONGEST_LOCATION + 1])  # type: ignore[index]  # both can be cut
+    return repr(key) if type(key) in (int, bool, type(None)) else f"a {type(key).__qualname__}"
+
+
+def _steps(payload: bytes, count: int) -> list[str]:
+    names = [f".{name}" for name in names_in(payload)]
+    return (names + [f"[{index}]" for index in range(count - len(names))])[:count]
+
+
+def _joined(location: str, step: str) -> str:
+    """One step further, as long as somebody would read it: a place is made for every part that is looked at."""
+    return location if len(location) > _LONGEST_LOCATION else location + step
+
+
+def _shortened(location: str) -> str:
+    return location if len(location) <= _LONGEST_LOCATION else f"{location[:_LONGEST_LOCATION]}..."
+
+
+class _Marked(list[Any]):
+    """An array as it stands in the bytes. A dictionary's key can be one, so it must be hashable."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # that is the point
+        return id(self)
+
+
+class _Mark:
+    def __init__(self, code: int, payload: bytes) -> None:
+        self.code = code
+        self.payload = payload
+
+
+def where_unreadable(encoded: bytes, dispatch: Dispatch) -> str:
+    """Return the location of the first part that its reader rejects, or "" if the bytes themselves are broken."""
+    try:
+        _Reading(dispatch).read(unpack(encoded, _Marked, _Mark), "")
+    except _FoundError as found:
+        return _shortened(found.location)
+    except Exception:  # noqa: BLE001 - broken in a way that has no place
+        return ""
+    return ""
+
+
+class _FoundError(Exception):
+    def __init__(self, location: str) -> None:
+        super().__init__(location)
+        self.location = location
+
+
+class _Reading:
+    """Reads like the decoder, slowly, and knows at each step where it is."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self._plans = dispatch
+        self._known: dict[bytes, tuple[Reader, list[str]]] = {}
+
+    def read(self, part: Any, location: str) -> Any:
+        """The value at a place."""
+        if type(part) is dict:
+            return {
+                self.read(key, _joined(location, "{key}")): self.read(item, _joined(location, f"[{_key(key)}]"))
+                for key, item in part.items()
+            }
+        if type(part) is not _Marked:
+            return part
+        if not part or type(part[0]) is not _Mark:
+            return [self.read(item, _joined(location, f"[{index}]")) for index, item in enumerate(part)]
+        try:
+            reader, names = self._reader(part[0].payload)
+        except Exception as error:
+            raise _FoundError(location) from error
+        steps = [f".{name}" for name in names] + [f"[{index}]" for index in range(len(part))]
+        state = [self.read(item, _joined(location, step)) for item, step in zip(part[1:], steps, strict=False)]
+        try:
+            return reader.reconstruct(state)
+        except Exception as error:
+            raise _FoundError(location) from error
+
+    def _reader(self, payload: bytes) -> tuple[Reader, list[str]]:
+        if payload not in self._known:
+            known = self._plans.reader(payload), names_in(payload)
+            self._known[payload] = known
+            self._known.setdefault(reference_to(payload), known)
+        return self._known[payload]

@@ -1,0 +1,79 @@
+"""Statements that several callers share: what they add at the same time travels together and is committed together.
+
+A round trip, the start of a statement and a commit cost more than the rows of one change, both for the server and
+for this process. So whoever adds hands over the statement that its program begins with, and is given its own rows out
+of the common answer. Where it gets none (nobody else came, the statement failed for somebody's sake, a removal holds
+the thread), its program runs by itself: one bad change fails alone. There is no I/O in here.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Self, cast
+
+from threadmark.program import Program, Query, Rows, Transaction
+from threadmark_postgres.arrays import BatchParams
+from threadmark_postgres.sql import for_several
+
+MOST = 16
+"""Changes in a statement: with many more, the server would wait for this process, and then this process for it."""
+
+_LARGE = 64 * 1024
+"""From so many bytes on, a change has nothing to gain from a batch, and would keep the others waiting."""
+
+
+class BatchMember:
+    """One caller's part: a program that waits for the answer to its first statement."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._program = transaction.program()
+        self.query: Query | None = None
+        """The statement, if others may take part in it."""
+        self.result: Any = None
+        first = next(self._program, None)
+        if (
+            isinstance(first, Query)
+            and first.likely_last
+            and isinstance(first.params, BatchParams)
+            and first.params.size < _LARGE
+        ):
+            self.query = first
+
+    def ends_with(self, rows: Rows) -> bool:
+        """Return whether the program ends with these rows. If so, it has a `result`."""
+        if not rows:
+            return False
+        try:
+            self._program.send(rows)
+        except StopIteration as stop:
+            self.result = stop.value
+            return True
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._program.close()
+
+
+def together(queries: Sequence[Query]) -> Transaction:
+    """Combine queries that differ only in their parameters. `split_rows` splits the result."""
+    batch_params = [cast("BatchParams", query.params) for query in queries]  # `BatchMember.query` gives no others
+    statement = (
+        queries[0].sql
+        if len({params_of_change.thread for params_of_change in batch_params}) == 1
+        else for_several(queries[0].sql)
+    )
+
+    def program() -> Program[Rows]:
+        rows: Rows = yield Query(statement, BatchParams.joined(batch_params), likely_last=True)
+        return rows
+
+    return Transaction(program, writes=True)
+
+
+def split_rows(rows: Rows, parts: int) -> list[Rows]:
+    """To each part its rows of the answer, numbered as if it had been alone."""
+    found: list[Rows] = [[] for _ in range(parts)]
+    for number, *judgement in rows:
+        found[number - 1].append((1, *judgement))
+    return found

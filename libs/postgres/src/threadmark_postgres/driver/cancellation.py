@@ -1,0 +1,158 @@
+"""A caller that is cancelled leaves only when what it used is in order: it may be the user's, who goes on with it."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from functools import partial
+from typing import Any
+
+import psycopg
+
+from threadmark.threads import Answer, Workers, in_spite_of_cancelling
+
+_LONGEST = 12.0
+"""Seconds. psycopg asks the server to stop a statement and waits for its end; its releases differ in how long."""
+
+
+async def in_order(operation: Coroutine[Any, Any, Any]) -> Any:
+    """Run an operation. A cancelled caller stops it and waits until it has released everything."""
+    work = asyncio.ensure_future(operation)
+    try:
+        await asyncio.wait([work])
+    except asyncio.CancelledError:
+        await stopped(work)
+        raise
+    return work.result()
+
+
+class LeftError(Exception):
+    """Nobody waits for what a connection was about to be used for."""
+
+
+class Errand:
+    """Work that a thread does for a caller, who may be interrupted or cancelled before it is done."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work = work
+        self._changing = threading.Lock()
+        self._wanted = True
+        self._begun = False
+        self._connection: psycopg.Connection[Any] | None = None
+        self._ended = Answer()
+
+    def do(self) -> Any:
+        """Return what the work returns. It is not begun if the caller has left."""
+        with self._changing:
+            if not self._wanted:
+                return None
+            self._begun = True
+        _of_thread.errand = self
+        try:
+            return self._work()
+        finally:
+            _of_thread.errand = None
+            self._ended.set_result(None)
+
+    def leave(self) -> bool:
+        """Record that nobody waits any more. Returns whether the work is under way."""
+        with self._changing:
+            self._wanted = False
+            return self._begun and not self._ended.done()
+
+    def stop(self) -> None:
+        """Leave, and let the server stop the statement that is under way."""
+        with self._changing:
+            self._wanted = False
+            if self._connection is not None:
+                with suppress(psycopg.Error):
+                    self._connection.cancel_safe(timeout=_LONGEST / 2)
+
+    def wait(self) -> None:
+        """Wait until it has ended, for a time."""
+        self._ended.wait(_LONGEST)
+
+    def uses(self, connection: psycopg.Connection[Any] | None) -> None:
+        """Say which connection it sends its statements on."""
+        with self._changing:
+            if connection is not None and not self._wanted:
+                raise LeftError
+            self._connection = connection
+
+
+_of_thread = threading.local()
+
+
+@contextmanager
+def in_use(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """While the errand of this thread, if it has one, uses a connection."""
+    errand: Errand | None = getattr(_of_thread, "errand", None)
+    if errand is None:
+        yield
+        return
+    errand.uses(connection)
+    try:
+        yield
+    finally:
+        errand.uses(None)
+
+
+def for_main_thread(workers: Workers, work: Callable[[], Any], *, waits: bool) -> Any:
+    """What the work returns, done by another thread; an interrupt stops its statement.
+
+    With `waits`, whoever is interrupted leaves when that has ended, because the connection is at the user's hand.
+    """
+    errand = Errand(work)
+    try:
+        return workers.run(errand.do)
+    except BaseException:
+        if errand.leave():
+            errand.stop()
+            if waits:
+                errand.wait()
+        raise
+
+
+async def on_thread(workers: Workers, work: Callable[[], Any], stopping: Workers | None = None) -> Any:
+    """What the work returns, done by another thread; a caller that is cancelled waits for its end.
+
+    With `stopping`, whose threads ask the server to stop it, that is soon. Work that no thread has begun by then is not
+    begun any more.
+    """
+    errand = Errand(partial(copy_context().run, work))
+    doing = workers.asubmit(errand.do)
+    try:
+        await asyncio.wait([doing])
+    except BaseException:
+        doing.add_done_callback(_nobody_asks)
+        if errand.leave():
+            if stopping is not None:
+                stopping.submit(errand.stop)
+            await in_spite_of_cancelling(asyncio.wait([doing]))
+        raise
+    return doing.result()
+
+
+async def stopped(work: asyncio.Task[Any]) -> None:
+    """Cancel it and wait for its end, for a time; when that is over, once more, which closes its connection."""
+    work.add_done_callback(_nobody_asks)
+    if not work.cancelling():  # as it is already when the whole loop ends
+        work.cancel()
+    await _ended(work)
+    if not work.done():
+        work.cancel()
+        await _ended(work)
+
+
+async def _ended(work: asyncio.Task[Any]) -> None:
+    clock = asyncio.get_running_loop().time
+    until = clock() + _LONGEST
+    while not work.done() and clock() < until:
+        with suppress(asyncio.CancelledError):  # it is on its way out
+            await asyncio.wait([work], timeout=until - clock())
+
+
+def _nobody_asks(work: asyncio.Future[Any]) -> None:
+    if not work.cancelled():
+        work.exception()

@@ -1,0 +1,53 @@
+"""Transactions as exchanges with the server: which statements travel together, and what their rows lead to.
+
+There is no I/O in here, so that the blocking and the asyncio side share it. A `Conversation` yields
+statements that are sent together, is sent the rows of each, and returns what the program returned. Whoever
+drives it rolls back when it raises.
+"""
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from threadmark.program import Program, Query, Rows, Step, Transaction
+from threadmark_postgres import sql
+
+Conversation = Generator[Sequence[Query], list[Rows], Any]
+
+
+def conversation(transaction: Transaction) -> Conversation:
+    """A program in one transaction.
+
+    A program whose first statement is `likely_last` costs one round trip if it ends there: the statement is its own
+    transaction. Otherwise the first statement travels with BEGIN.
+    """
+    program = transaction.program()
+    try:
+        first = _query(next(program))
+        if first.likely_last:
+            (rows,) = yield (first,)
+            program.send(rows)
+            program.close()
+            program = transaction.program()
+            first = _query(next(program))
+    except StopIteration as stop:
+        return stop.value
+    return (yield from _in_transaction(program, first, sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ))
+
+
+def _in_transaction(program: Program[Any], first: Query, begin: str) -> Conversation:
+    _, rows = yield (Query(begin), first)
+    try:
+        while True:
+            step = _query(program.send(rows))
+            (rows,) = yield (step,)
+    except StopIteration as stop:
+        yield (Query(sql.COMMIT),)
+        return stop.value
+    finally:
+        program.close()
+
+
+def _query(step: Step) -> Query:
+    if not isinstance(step, Query):
+        raise TypeError(f"the Postgres backend has no {type(step).__name__}")
+    return step

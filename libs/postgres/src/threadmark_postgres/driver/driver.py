@@ -1,0 +1,264 @@
+"""The driver for both APIs: it prepares the database at first use, and meets failures with patience."""
+
+import asyncio
+import os
+import threading
+import time
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import psycopg
+
+from threadmark.errors import ClosedError, ConfigError
+from threadmark.forks import begin_anew_after_fork
+from threadmark.program import Transaction
+from threadmark.threads import Workers, may_be_interrupted, run_on_loop
+from threadmark_postgres.driver import aio, blocking
+from threadmark_postgres.driver.batching import BatchMember
+from threadmark_postgres.driver.cancellation import for_main_thread, in_order, in_use, on_thread
+from threadmark_postgres.driver.conversation import conversation
+from threadmark_postgres.driver.failures import Patience, is_for_all, tell_encoding, telling_who_may
+from threadmark_postgres.driver.settings import Settings
+from threadmark_postgres.migrations import CURRENT, format_of, migrate
+
+_inherited: list[object] = []
+"""Pools that a fork carried into this process. They are kept, because closing them could touch the parent's
+sessions.
+"""
+
+
+class PostgresDriver:
+    """Runs programs on a database, over pools of its own or over what the user gave."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        given: blocking.BorrowedConnection | None = None,
+        given_async: aio.BorrowedConnection | None = None,
+    ) -> None:
+        self._settings = settings
+        self._given = given
+        self._given_async = given_async
+        self._changing = threading.Lock()
+        self._pool: blocking.ConnectionSource | None = None
+        self._pools: dict[asyncio.AbstractEventLoop, aio.ConnectionSource] = {}
+        self._threads: blocking.StatementBatcher | None = None
+        self._tasks: WeakKeyDictionary[asyncio.AbstractEventLoop, aio.StatementBatcher] = WeakKeyDictionary()
+        self._process = os.getpid()
+        self._closed = False
+        self._partitions: int | None = None
+        self._ready = False
+        self._main_threads_own = Workers(1, "threadmark-postgres-main")
+        """Does what the main thread asks for, in that order, because an interrupt may come there at any instruction."""
+        self._workers = Workers(settings.pool_size, "threadmark-postgres")
+        """Do for tasks what blocks."""
+        self._stopping = Workers(1, "threadmark-postgres-stopping")
+        self._turn_of_main_thread = asyncio.Lock()
+        begin_anew_after_fork(self)
+
+    def run(self, transaction: Transaction) -> Any:
+        """Run the program in one transaction and return its result."""
+        if self._given_async is not None:
+            return self._run_on_loop(self._given_async.loop, transaction)
+        if may_be_interrupted():
+            work = partial(self._run, transaction)
+            return for_main_thread(self._main_threads_own, work, waits=self._given is not None)
+        return self._run_batched(transaction)
+
+    async def arun(self, transaction: Transaction) -> Any:
+        """Like `run`, for asyncio."""
+        if self._given is not None:
+            # A single connection is at its user's hand, and is not disturbed in what it does for others.
+            stopping = self._stopping if self._given.is_pool else None
+            return await on_thread(self._workers, partial(self._run_batched, transaction), stopping)
+        if self._given_async is not None:
+            # The connection is not ours to throw away: whoever is cancelled has it back as it was.
+            return await in_order(self._arun_batched(transaction))
+        return await self._arun_batched(transaction)
+
+    def _run_on_loop(self, loop: asyncio.AbstractEventLoop | None, transaction: Transaction) -> Any:
+        """Let the loop of what was given run the program, while the caller waits on another thread."""
+        if loop is None or not loop.is_running() or loop is aio.running_loop():
+            raise ConfigError(
+                "this saver was given an asyncio connection or pool, which is used on its event loop: call "
+                "the methods that start with 'a' there, or blocking ones on other threads while the loop runs; "
+                "or give a URL to use both everywhere"
+            )
+        return run_on_loop(partial(self._in_turn if may_be_interrupted() else self.arun, transaction), loop)
+
+    async def _in_turn(self, transaction: Transaction) -> Any:
+        """Like `arun`, after what the main thread asked for before: an interrupt may have made it leave that alone."""
+        async with self._turn_of_main_thread:
+            return await self.arun(transaction)
+
+    def setup(self, partitions: int | None) -> None:
+        """Make the tables, or bring them to the current format."""
+        self._partitions = partitions
+        self.run(self._checking())
+
+    async def asetup(self, partitions: int | None) -> None:
+        """Like `setup`, for asyncio."""
+        self._partitions = partitions
+        await self.arun(self._checking())
+
+    def close(self) -> None:
+        """Close every pool, those of other event loops as well. What was begun is finished."""
+        for workers in (self._main_threads_own, self._workers, self._stopping):
+            workers.end()
+        with self._changing:
+            self._closed = True
+            pools: list[blocking.ConnectionSource | aio.ConnectionSource] = [
+                *self._pools.values(),
+                *([self._pool] if self._pool else []),
+            ]
+        for pool in pools:
+            if self._process == os.getpid():
+                pool.close()
+        self._pools, self._pool = {}, None  # not before: should it be interrupted, the next call goes on
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        self.close()
+
+    def begin_anew(self) -> None:
+        """In the child of a fork, where another thread may have held the lock: it will not give it back."""
+        self._changing = threading.Lock()
+
+    def _run_batched(self, transaction: Transaction) -> Any:
+        if transaction.writes and self._settings.combine:
+            with BatchMember(transaction) as part:
+                if part.query and part.ends_with(self._batcher().rows(part.query)):
+                    return part.result
+        return self._run(transaction)
+
+    async def _arun_batched(self, transaction: Transaction) -> Any:
+        if transaction.writes and self._settings.combine:
+            with BatchMember(transaction) as part:
+                if part.query and part.ends_with(await self._batcher_of_loop().rows(part.query)):
+                    return part.result
+        return await self._arun(transaction)
+
+    def _run(self, transaction: Transaction) -> Any:
+        patience = Patience(self._settings)
+        while True:
+            source = self._source()
+            try:
+                return self._run_once(source, transaction)
+            except UnicodeEncodeError as error:
+                tell_encoding(error)
+            except psycopg.Error as error:
+                wait = patience.next_wait(error)
+                if is_for_all(error):
+                    source.forget_idle(patience.left)
+            time.sleep(wait)
+
+    async def _arun(self, transaction: Transaction) -> Any:
+        patience = Patience(self._settings)
+        while True:
+            source = self._source_of_loop()
+            try:
+                return await self._arun_once(source, transaction)
+            except UnicodeEncodeError as error:
+                tell_encoding(error)
+            except psycopg.Error as error:
+                wait = patience.next_wait(error)
+                if is_for_all(error):
+                    await source.forget_idle(patience.left)
+            await asyncio.sleep(wait)
+
+    def _run_once(self, source: blocking.ConnectionSource, transaction: Transaction) -> Any:
+        with source.lend() as connection, in_use(connection):
+            if not self._ready and not self._prepare(connection, creates_tables=transaction.creates_tables):
+                return None
+            return self._transact(connection, transaction)
+
+    async def _arun_once(self, source: aio.ConnectionSource, transaction: Transaction) -> Any:
+        async with source.lend() as connection:
+            if not self._ready and not await self._aprepare(connection, creates_tables=transaction.creates_tables):
+                return None
+            return await self._atransact(connection, transaction)
+
+    def _transact(self, connection: blocking.Connection, transaction: Transaction) -> Any:
+        return blocking.converse(connection, conversation(transaction), prepare=self._settings.prepare)
+
+    async def _atransact(self, connection: aio.Connection, transaction: Transaction) -> Any:
+        return await aio.converse(connection, conversation(transaction), prepare=self._settings.prepare)
+
+    def _prepare(self, connection: blocking.Connection, *, creates_tables: bool) -> bool:
+        """Set up the database. Returns False if it has no tables and must not get any."""
+        found = self._transact(connection, self._checking())
+        if not (found or creates_tables):
+            return False
+        if found < CURRENT:
+            with telling_who_may(self._settings, found):
+                self._transact(connection, self._migrating())
+        self._ready = True
+        return True
+
+    async def _aprepare(self, connection: aio.Connection, *, creates_tables: bool) -> bool:
+        """Like `_prepare`, for asyncio."""
+        found = await self._atransact(connection, self._checking())
+        if not (found or creates_tables):
+            return False
+        if found < CURRENT:
+            with telling_who_may(self._settings, found):
+                await self._atransact(connection, self._migrating())
+        self._ready = True
+        return True
+
+    def _checking(self) -> Transaction:
+        return Transaction(partial(format_of, self._settings.schema), writes=False)
+
+    def _migrating(self) -> Transaction:
+        return Transaction(partial(migrate, self._settings.schema, self._partitions), writes=True)
+
+    def _source(self) -> blocking.ConnectionSource:
+        with self._changing:
+            self._check_process()
+            if self._given is not None:
+                return self._given
+            self._pool = self._pool or blocking.Pool(self._settings)
+            return self._pool
+
+    def _source_of_loop(self) -> aio.ConnectionSource:
+        with self._changing:
+            self._check_process()
+            if self._given_async is not None:
+                return self._given_async
+            loop = asyncio.get_running_loop()
+            if loop not in self._pools:
+                for ended in [other for other in self._pools if other.is_closed()]:
+                    self._pools.pop(ended).close()
+                self._pools[loop] = aio.LoopPool(self._settings)
+            return self._pools[loop]
+
+    def _batcher(self) -> blocking.StatementBatcher:
+        with self._changing:
+            self._check_process()
+            if self._threads is None:
+                self._threads = blocking.StatementBatcher(
+                    lambda transaction: self._run_once(self._source(), transaction)
+                )
+            return self._threads
+
+    def _batcher_of_loop(self) -> aio.StatementBatcher:
+        with self._changing:
+            self._check_process()
+            loop = asyncio.get_running_loop()
+            if loop not in self._tasks:
+                self._tasks[loop] = aio.StatementBatcher(
+                    lambda transaction: self._arun_once(self._source_of_loop(), transaction)
+                )
+            return self._tasks[loop]
+
+    def _check_process(self) -> None:
+        if self._closed:
+            raise ClosedError("this saver was closed; open a new one")
+        if self._process == os.getpid():
+            return
+        if self._given is not None or self._given_async is not None:
+            raise ClosedError("this saver's connection belongs to the process that forked; give a URL")
+        _inherited.extend([self._pool, self._pools])
+        self._pool, self._pools, self._process = None, {}, os.getpid()
+        self._threads, self._tasks = None, WeakKeyDictionary()

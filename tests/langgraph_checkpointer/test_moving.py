@@ -1,0 +1,695 @@
+"""Threads move from LangGraph's savers to ours and back: same ids, order and values, and their runs go on."""
+
+import asyncio
+import sqlite3
+import sys
+from collections import UserDict
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypedDict
+
+import numpy as np
+import psycopg
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
+from langgraph.checkpoint.postgres import PostgresSaver as TheirPostgres
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import TASKS
+from langgraph.checkpoint.sqlite import SqliteSaver as TheirSqlite
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, Send, interrupt
+
+from langgraph_parity.apis import Blocking
+from langgraph_parity.backends import cluster
+from langgraph_parity.records import one, record
+from langgraph_parity.scenarios import conversations, deltas, failures, interrupts, subgraphs, travel
+from langgraph_parity.states import Position
+from threadmark import MemorySaver, Serde, new_id
+from threadmark_langgraph import InMemorySaver, PostgresSaver, SqliteSaver, export, migrate
+from threadmark_langgraph.moving import __main__ as command
+from threadmark_langgraph.moving.sources import config_of
+
+API = Blocking()
+SCENARIOS = [
+    conversations.chat_of_three_turns,
+    *deltas.SCENARIOS,
+    failures.one_of_three_fails,
+    failures.fan_out,
+    interrupts.several_questions_in_one_step,
+    subgraphs.going_back_inside,
+    travel.fork_from_the_past,
+    travel.pydantic_state,
+]
+THREAD: Any = {"configurable": {"thread_id": "nested"}}
+RARE: Any = {"configurable": {"thread_id": "rare"}}
+
+
+def location(thread_id: str) -> Any:
+    """The config of a thread."""
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+
+
+PLACE = location("one")
+
+
+@contextmanager
+def their_sqlite(folder: Path) -> Iterator[BaseCheckpointSaver[Any]]:
+    """LangGraph's saver on a new file."""
+    with TheirSqlite.from_conn_string(str(folder / "theirs.db")) as saver:
+        yield saver
+
+
+@contextmanager
+def their_postgres(folder: Path) -> Iterator[BaseCheckpointSaver[Any]]:
+    """LangGraph's saver on a new database."""
+    name = "theirs" + "".join(filter(str.isalnum, folder.name))
+    with TheirPostgres.from_conn_string(cluster().database(name.lower())) as saver:
+        saver.setup()
+        yield saver
+
+
+@contextmanager
+def their_memory(folder: Path) -> Iterator[BaseCheckpointSaver[Any]]:  # noqa: ARG001 - it needs none
+    """LangGraph's saver in memory, of which only the public interface is used."""
+    yield TheirMemory()
+
+
+THEIRS: list[Callable[[Path], Any]] = [their_sqlite, their_postgres, their_memory]
+
+
+def fill(saver: BaseCheckpointSaver[Any]) -> None:
+    """Much of what a database may hold, an open question among it."""
+
+    async def run() -> None:
+        for scenario in SCENARIOS:
+            await scenario(API, saver)
+        await API.invoke(subgraphs.nested(saver, memory=None), {"steps": []}, THREAD)
+
+    asyncio.run(run())
+
+
+def contents(saver: BaseCheckpointSaver[Any]) -> list[Any]:
+    """What a saver lists, as far as LangGraph's serializer keeps it: errors become text, tuples lists."""
+    return [
+        (
+            found.config["configurable"],
+            found.parent_config,
+            found.checkpoint["channel_values"],
+            found.metadata,
+            [(*task, _told(value)) for *task, value in found.pending_writes or ()],
+        )
+        for found in sorted(saver.list(None), key=lambda each: str(each.config))
+    ]
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return repr(value) if isinstance(value, Exception) else value
+
+
+def checkpoint(values: dict[str, Any], version: int = 1) -> Checkpoint:
+    """A checkpoint of which every channel has this version."""
+    versions: Any = dict.fromkeys(values, version)
+    return {**empty_checkpoint(), "v": 4, "id": new_id(), "channel_values": values, "channel_versions": versions}
+
+
+def store(saver: BaseCheckpointSaver[Any], config: Any, stored: Checkpoint) -> Any:
+    """Put a checkpoint whose values are all new; its config."""
+    return saver.put(config, stored, {"step": 0}, stored["channel_versions"])
+
+
+class Forgetful(JsonPlusSerializer):
+    """Cannot read one of its values."""
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        value = super().loads_typed(data)
+        if value == "lost":
+            raise ValueError("forgotten")
+        return value
+
+
+def channels(saver: BaseCheckpointSaver[Any], config: Any) -> Any:
+    """The values of the checkpoint that this config names."""
+    found = saver.get_tuple(config)
+    assert found is not None
+    return found.checkpoint["channel_values"]
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_everything_moves_and_comes_back_equal(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    with theirs(tmp_path) as source, SqliteSaver(tmp_path / "ours.db") as target:
+        fill(source)
+        tried = migrate(source, target, dry_run=True)
+        moved = migrate(source, target)
+        assert moved == tried
+        assert moved.problems == []
+        assert moved.checkpoints == len(list(source.list(None)))
+        assert moved.writes > 0
+        assert contents(target) == contents(source)
+        again = migrate(source, target)
+        assert (again.checkpoints, again.already_there) == (0, moved.checkpoints)
+        for saver in (source, target):
+            subgraphs.nested(saver, memory=None).invoke(Command(resume="yes"), THREAD)
+            deltas.delta_graph(deltas.Rare, saver).invoke({"items": ["on"], "turn": 9}, RARE)
+        assert _states(target) == _states(source)
+
+
+def _states(saver: BaseCheckpointSaver[Any]) -> Any:
+    """Where two of the threads have arrived, an open question and a delta channel."""
+    graphs = ((subgraphs.nested(saver, memory=None), THREAD), (deltas.delta_graph(deltas.Rare, saver), RARE))
+    return [one(graph.get_state(thread)) for graph, thread in graphs]
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+@pytest.mark.parametrize("form", [1, 3])
+def test_packets_that_an_old_format_kept_with_the_parent_move(
+    form: int, theirs: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    sends = [Send("item", 1), Send("item", 2)]
+    with theirs(tmp_path) as source, InMemorySaver() as target:
+        parent = store(source, PLACE, {**checkpoint({"m": 1}), "v": form})
+        for number, send in enumerate(sends):
+            source.put_writes(parent, [(TASKS, send)], f"task {number}", f"~__pregel_pull, {number}")
+        child = store(source, parent, {**checkpoint({"m": 2}, 2), "v": form})
+        assert migrate(source, target).problems == []
+        assert channels(target, child) == {"m": 2, TASKS: sends}
+        for again in (migrate(source, target), export(target, source)):
+            assert (again.problems, again.already_there) == ([], 2)
+
+
+@pytest.mark.parametrize("theirs", THEIRS[:2])
+def test_writes_whose_checkpoint_is_not_there_are_reported(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    with theirs(tmp_path) as source, SqliteSaver(tmp_path / "ours.db") as target:
+        store(source, PLACE, checkpoint({"m": 1}))
+        for saver, move in ((source, migrate), (target, export)):
+            gone = {"thread_id": "two", "checkpoint_ns": "", "checkpoint_id": new_id()}
+            for task in ("first", "second"):
+                saver.put_writes({"configurable": gone}, [("m", 1), ("n", 2)], task)
+            moved = move(saver, target if saver is source else source)
+            assert [config_of(problem.ref, problem.ref.id) for problem in moved.problems] == [{"configurable": gone}]
+            assert "pending writes" in str(moved)
+
+
+def test_dry_run_reads_everything_and_stores_nothing(tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    with their_sqlite(tmp_path) as source, InMemorySaver() as target:
+        asyncio.run(travel.replay(API, source))
+        moved = migrate(source, target, dry_run=True, progress=lambda *step: steps.append(step))
+        assert moved.checkpoints == len(steps) == steps[-1][1]
+        assert list(target.list(None)) == []
+
+
+def new_database(folder: Path) -> str:
+    """The URL of a Postgres database without tables."""
+    return cluster().database("new" + "".join(filter(str.isalnum, folder.name)).lower())
+
+
+def relations(url: str) -> Any:
+    """How many tables and indexes of users a Postgres database has, and how many schemas."""
+    with psycopg.connect(url) as connection:
+        return connection.execute(
+            "SELECT (SELECT count(*) FROM pg_class WHERE oid >= 16384), (SELECT count(*) FROM pg_namespace)"
+        ).fetchone()
+
+
+@pytest.mark.parametrize("before", [None, "", "CREATE TABLE others (x)"], ids=["no file", "empty", "another's"])
+def test_dry_run_makes_nothing_in_sqlite(before: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "ours.db"
+    if before is not None:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(before)
+    there = {each: each.read_bytes() for each in tmp_path.iterdir()}
+    source = TheirMemory()
+    store(source, PLACE, checkpoint({"m": 1}))
+    with SqliteSaver(path) as target:
+        tried = migrate(source, target, dry_run=True)
+        assert (tried.checkpoints, tried.problems) == (1, [])
+        assert {each: each.read_bytes() for each in tmp_path.iterdir()} == there
+        assert migrate(source, target) == tried
+
+
+@pytest.mark.parametrize("schema", [None, "agents"])
+def test_dry_run_makes_nothing_in_postgres(schema: str | None, tmp_path: Path) -> None:
+    url = new_database(tmp_path)
+    there = relations(url)
+    source = TheirMemory()
+    store(source, PLACE, checkpoint({"m": 1}))
+    with PostgresSaver(url, schema=schema) as target:
+        tried = migrate(source, target, dry_run=True)
+        assert (tried.checkpoints, tried.problems) == (1, [])
+        assert relations(url) == there
+        assert migrate(source, target) == tried
+        assert migrate(source, target, dry_run=True).already_there == 1
+
+
+def test_dry_run_makes_nothing_on_the_way_back(tmp_path: Path) -> None:
+    url = new_database(tmp_path)
+    there = relations(url)
+    with (
+        SqliteSaver(tmp_path / "ours.db") as source,
+        TheirSqlite.from_conn_string(str(tmp_path / "theirs.db")) as file,
+        TheirPostgres.from_conn_string(url) as server,
+    ):
+        assert export(source, file, dry_run=True).checkpoints == 0
+        assert not (tmp_path / "ours.db").exists()
+        config = store(source, PLACE, checkpoint({"m": 1}))
+        tried = [export(source, target, dry_run=True) for target in (file, server)]
+        assert (tmp_path / "theirs.db").read_bytes() == b""
+        assert relations(url) == there
+        assert [export(source, target) for target in (file, server)] == tried
+        assert [channels(target, config) for target in (file, server)] == [{"m": 1}] * 2
+
+
+def test_dry_run_reports_what_cannot_be_stored() -> None:
+    source, target = TheirMemory(serde=JsonPlusSerializer(pickle_fallback=True)), InMemorySaver()
+    store(source, PLACE, checkpoint({"m": UserDict(a=1)}))
+    source.put_writes(store(source, location("two"), checkpoint({"m": 1})), [("m", UserDict(a=1))], "task")
+    tried = migrate(source, target, dry_run=True)
+    assert all("UserDict cannot be stored" in problem.reason for problem in tried.problems)
+    assert len(tried.problems) == 2
+    assert migrate(source, target) == tried
+
+
+def test_dry_run_reports_what_would_come_back_changed() -> None:
+    source, target = TheirMemory(serde=Serde()), InMemorySaver(serde=JsonPlusSerializer())
+    store(source, store(source, PLACE, checkpoint({"m": [1]})), checkpoint({"m": (1,)}, 2))
+    tried = migrate(source, target, dry_run=True)
+    assert [problem.reason for problem in tried.problems] == ["stored and read back, it differs in channel 'm'"]
+    assert migrate(source, target) == tried
+
+
+def test_dry_run_tells_what_would_be_added_to_a_checkpoint_that_is_there() -> None:
+    source, target = TheirMemory(), InMemorySaver()
+    config = store(source, PLACE, checkpoint({"m": 1}))
+    source.put_writes(config, [("m", 2)], "first")
+    migrate(source, target)
+    source.put_writes(config, [("m", 3)], "second")
+    tried = migrate(source, target, dry_run=True)
+    assert (tried.checkpoints, tried.writes, tried.already_there, tried.problems) == (0, 1, 1, [])
+    assert migrate(source, target) == tried
+
+
+def test_move_that_was_stopped_is_finished_by_the_next(tmp_path: Path) -> None:
+    class Enough(Exception):  # noqa: N818 - what the user does, not what went wrong
+        pass
+
+    def stop(done: int, total: int) -> None:
+        if done == total // 2:
+            raise Enough
+
+    with their_sqlite(tmp_path) as source, InMemorySaver() as target:
+        asyncio.run(travel.replay(API, source))
+        with pytest.raises(Enough):
+            migrate(source, target, progress=stop)
+        rest = migrate(source, target)
+        assert rest.already_there > 0
+        assert rest.checkpoints > 0
+        assert contents(target) == contents(source)
+
+
+def test_checkpoint_that_is_there_and_differs_is_reported_and_left_alone() -> None:
+    source, target, stored = TheirMemory(), InMemorySaver(), checkpoint({"m": "moved"})
+    config = store(source, PLACE, stored)
+    store(target, PLACE, {**stored, "channel_values": {"m": "there"}})
+    for dry_run in (True, False):
+        moved = migrate(source, target, dry_run=dry_run)
+        assert [problem.reason for problem in moved.problems] == [
+            "there already, and left alone, it differs in channel 'm'"
+        ]
+        assert (moved.checkpoints, moved.already_there) == (0, 0)
+        assert channels(target, config) == {"m": "there"}
+
+
+class Told(TypedDict):
+    told: list[int]
+
+
+def questions(saver: BaseCheckpointSaver[Any]) -> Any:
+    """A node that asks three questions, one after the other."""
+    builder: Any = StateGraph(Told).add_node("ask", lambda _: {"told": [interrupt(n) for n in range(3)]})
+    return builder.add_edge(START, "ask").compile(checkpointer=saver)
+
+
+@pytest.mark.parametrize("asked", [1, 2])
+@pytest.mark.parametrize("further", [1, 2])
+def test_thread_that_went_on_in_the_target_is_left_alone(asked: int, further: int) -> None:
+    source, target = TheirMemory(), InMemorySaver()
+    questions(source).invoke({}, PLACE)
+    for n in range(asked - 1):
+        questions(source).invoke(Command(resume=n), PLACE)
+    first = migrate(source, target)
+    for n in range(further):
+        questions(target).invoke(Command(resume=asked + n), PLACE)
+    there = contents(target)
+    moved = migrate(source, target)
+    assert (moved.checkpoints, moved.writes, moved.already_there) == (0, 0, first.checkpoints)
+    assert moved.problems == []
+    assert contents(target) == there
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_thread_that_went_on_in_the_source_is_followed(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    with theirs(tmp_path) as source, InMemorySaver() as target:
+        questions(source).invoke({}, PLACE)
+        first = migrate(source, target)
+        for n in range(2):
+            questions(source).invoke(Command(resume=n), PLACE)
+            moved = migrate(source, target)
+            assert (moved.checkpoints, moved.already_there, moved.problems) == (0, first.checkpoints, [])
+            assert moved.writes > 0
+            assert contents(target) == contents(source)
+        for saver in (source, target):
+            assert questions(saver).invoke(Command(resume=2), PLACE) == {"told": [0, 1, 2]}
+
+
+def test_thread_that_went_on_on_both_sides_is_reported_and_left_alone() -> None:
+    source, target = TheirMemory(), InMemorySaver()
+    config = store(source, PLACE, checkpoint({"m": 1}))
+    migrate(source, target)
+    source.put_writes(config, [("m", 2)], "one task")
+    target.put_writes(config, [("m", 3)], "another task")
+    (problem,) = migrate(source, target).problems
+    assert "each side has some that the other lacks" in problem.reason
+    found = target.get_tuple(config)
+    assert found is not None
+    assert found.pending_writes == [("another task", "m", 3)]
+
+
+@pytest.mark.parametrize(
+    ("there", "what"),
+    [([("n", 2), ("m", 1)], "the order of pending writes"), ([("m", 1), ("n", 3)], "the pending writes")],
+)
+def test_pending_writes_that_differ_are_reported_and_left_alone(there: list[tuple[str, Any]], what: str) -> None:
+    source, target, stored = TheirMemory(), InMemorySaver(), checkpoint({})
+    config = store(source, PLACE, stored)
+    store(target, PLACE, stored)
+    source.put_writes(config, [("m", 1), ("n", 2)], "task")
+    target.put_writes(config, there, "task")
+    (problem,) = migrate(source, target).problems
+    assert problem.reason == f"there already, and left alone, it differs in {what}"
+    found = target.get_tuple(config)
+    assert found is not None
+    assert found.pending_writes == [("task", *write) for write in there]
+
+
+def test_checkpoint_that_is_there_and_cannot_be_read_is_reported_and_the_others_move() -> None:
+    source, target = TheirMemory(), InMemorySaver(serde=JsonPlusSerializer())
+    config = store(source, PLACE, checkpoint({"m": "lost"}))
+    migrate(source, target)
+    store(source, config, checkpoint({"m": "found"}, 2))
+    target.serde = Forgetful()
+    moved = migrate(source, target)
+    assert "there already, it cannot be read" in str(moved)
+    assert (moved.checkpoints, len(moved.problems)) == (1, 1)
+
+
+def test_class_that_may_not_be_loaded_is_reported_and_moves_when_it_may(tmp_path: Path) -> None:
+    with their_sqlite(tmp_path) as source, MemorySaver() as target:
+        source.serde = JsonPlusSerializer(allowed_msgpack_modules=[])
+        store(source, PLACE, checkpoint({"here": Position(1, 2)}))
+        (problem,) = migrate(source, target).problems
+        assert "langgraph_parity.states.Position" in str(problem)
+        assert target.get_tuple(PLACE) is None
+        assert migrate(source, target, allow=[Position]).problems == []
+        found = target.get(PLACE)
+        assert found is not None
+        assert found["channel_values"] == {"here": Position(1, 2)}
+
+
+@pytest.mark.parametrize("module", ["shop_of_another_program", "__main__"])
+def test_class_that_is_not_found_is_reported_and_moves_where_it_is(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: Any = dataclass(type("Order", (), {"__annotations__": {"number": int}, "__module__": module}))
+    with their_sqlite(tmp_path) as source, InMemorySaver() as target:
+        store(source, PLACE, checkpoint({"order": order(1)}))
+        for dry_run in (True, False):
+            (problem,) = migrate(source, target, dry_run=dry_run).problems
+            assert f"{module}.Order cannot be imported here" in problem.reason
+        assert target.get_tuple(PLACE) is None
+        shop = sys.modules.get(module) or ModuleType(module)
+        monkeypatch.setitem(sys.modules, module, shop)
+        monkeypatch.setattr(shop, "Order", order, raising=False)
+        assert migrate(source, target).problems == []
+        assert channels(target, PLACE) == {"order": order(1)}
+
+
+def test_damaged_checkpoint_is_reported_and_the_others_move(tmp_path: Path) -> None:
+    with their_sqlite(tmp_path) as source, InMemorySaver() as target:
+        asyncio.run(travel.replay(API, source))
+        with sqlite3.connect(tmp_path / "theirs.db") as damage:
+            newest = damage.execute("SELECT max(checkpoint_id) FROM checkpoints").fetchone()[0]
+            damage.execute("UPDATE checkpoints SET checkpoint = x'c1' WHERE checkpoint_id = ?", (newest,))
+        damage.close()
+        moved = migrate(source, target)
+        assert [problem.ref.id for problem in moved.problems] == [newest]
+        assert "cannot be read" in str(moved)
+        assert moved.checkpoints == len(list(target.list(None))) > 0
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_everything_can_go_back(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    with SqliteSaver(tmp_path / "ours.db") as source, theirs(tmp_path) as target:
+        fill(source)
+        tried = export(source, target, dry_run=True)
+        moved = export(source, target)
+        assert moved == tried
+        # LangGraph's serializer makes errors text and tuples lists, and that is said.
+        assert {problem.reason for problem in moved.problems} <= {
+            "stored and read back, it differs in the pending writes"
+        }
+        assert contents(target) == contents(source)
+        result = subgraphs.nested(target, memory=None).invoke(Command(resume="yes"), THREAD)
+        assert result["steps"][-1] == "shut"
+
+
+def test_forks_stay_apart_in_a_saver_that_goes_by_versions() -> None:
+    with InMemorySaver() as source:
+        asyncio.run(travel.fork_from_the_past(API, source))
+        target = TheirMemory()
+        assert export(source, target).problems == []
+        thread: Any = {"configurable": {"thread_id": "forked"}}
+        theirs = list(travel.walk(target).get_state_history(thread))
+        assert record(theirs) == record(list(travel.walk(source).get_state_history(thread)))
+        assert {tuple(each.values["trail"]) for each in theirs} >= {("a", "left", "b", "c"), ("a", "right", "b", "c")}
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_damaged_checkpoint_is_reported_and_the_others_go_back(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    stored = {name: checkpoint({"m": name * 4000}) for name in ("first", "damaged", "last")}
+    with SqliteSaver(tmp_path / "ours.db") as whole:
+        configs = {name: store(whole, location(name), each) for name, each in stored.items()}
+    with sqlite3.connect(tmp_path / "ours.db") as damage:
+        damage.execute(
+            "UPDATE threadmark_segment SET data = zeroblob(length(data)) "
+            "WHERE thread = (SELECT number FROM threadmark_thread WHERE thread_id = 'damaged')"
+        )
+    damage.close()
+    with SqliteSaver(tmp_path / "ours.db") as source, theirs(tmp_path) as target:
+        for dry_run in (True, False):
+            moved = export(source, target, dry_run=dry_run)
+            assert [problem.ref.thread_id for problem in moved.problems] == ["damaged"]
+            assert moved.checkpoints == 2
+        assert channels(target, configs["first"]) == stored["first"]["channel_values"]
+        assert channels(target, configs["last"]) == stored["last"]["channel_values"]
+        assert target.get_tuple(configs["damaged"]) is None
+
+
+def test_value_that_cannot_be_read_is_reported_and_the_others_go_back() -> None:
+    source, target = InMemorySaver(serde=Forgetful()), TheirMemory()
+    config = store(source, store(source, PLACE, checkpoint({"m": "lost"})), checkpoint({"m": "found"}))
+    moved = export(source, target)
+    assert "it cannot be read" in str(moved)
+    assert (moved.checkpoints, len(moved.problems)) == (1, 1)
+    assert channels(target, config) == {"m": "found"}
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_thread_goes_back_to_where_it_came_from(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    with theirs(tmp_path) as origin, InMemorySaver() as saver:
+        first = store(origin, PLACE, checkpoint({"kept": "a", "changed": "b"}))
+        migrate(origin, saver)
+        second = store(
+            saver, first, {**checkpoint({"kept": "a", "changed": "c"}), "channel_versions": {"kept": 1, "changed": 2}}
+        )
+        moved = export(saver, origin)
+        assert (moved.problems, moved.already_there, moved.checkpoints) == ([], 1, 1)
+        assert channels(origin, first) == {"kept": "a", "changed": "b"}
+        assert channels(origin, second) == {"kept": "a", "changed": "c"}
+        assert export(saver, origin).already_there == 2
+
+
+def test_checkpoint_that_is_there_and_differs_is_left_alone_on_the_way_back_too() -> None:
+    source, target, stored = InMemorySaver(), TheirMemory(), checkpoint({"rows": np.array([1, 2])})
+    config = store(source, PLACE, stored)
+    store(source, config, {**checkpoint({"rows": np.array([1, 2])}), "channel_versions": {"rows": 1}})
+    store(target, PLACE, {**stored, "channel_values": {"rows": np.array([3, 4])}})
+    moved = export(source, target)
+    assert [problem.ref.id for problem in moved.problems] == [stored["id"]]
+    assert channels(target, config)["rows"].tolist() == [3, 4]
+    assert channels(target, PLACE)["rows"].tolist() == [1, 2]
+
+
+def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
+    """Run the command; what it ends with."""
+    monkeypatch.setattr(sys, "argv", ["moving", *arguments])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    return end.value.code
+
+
+def problem_told(capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line that says what is wrong, below how the command is called."""
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    usage, _, problem = printed.err.partition(" error: ")
+    assert usage.startswith("usage: ")
+    assert len(problem.splitlines()) == 1
+    return problem
+
+
+def test_move_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with their_sqlite(tmp_path) as source:
+        asyncio.run(travel.pydantic_state(API, source))
+        there = contents(source)
+    monkeypatch.chdir(tmp_path)
+    assert run_command(monkeypatch, "theirs.db", "sqlite:///ours.db", "--allow", "langgraph_parity.states:Order") == 0
+    assert f"{len(there)} checkpoints" in capsys.readouterr().out
+    with SqliteSaver("ours.db") as target:
+        assert contents(target) == there
+
+
+@pytest.mark.parametrize("url", ["sqlite:///our%20file.db", "sqlite:///{}/our%20file.db"], ids=["relative", "absolute"])
+def test_command_makes_no_file_in_a_dry_run(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
+    monkeypatch.chdir(tmp_path)
+    there = set(tmp_path.iterdir())
+    assert run_command(monkeypatch, "theirs.db", url.format(tmp_path), "--dry-run") == 0
+    first, counts = capsys.readouterr().out.splitlines()
+    assert "nothing was stored" in first
+    assert "1 checkpoints" in counts
+    assert set(tmp_path.iterdir()) == there
+    assert run_command(monkeypatch, "theirs.db", url.format(tmp_path)) == 0
+    assert run_command(monkeypatch, "theirs.db", url.format(tmp_path), "--dry-run") == 0
+    assert "1 already there" in capsys.readouterr().out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no database" * 100], ids=["missing", "empty", "something else"])
+def test_command_refuses_a_source_that_is_none(
+    content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if content is not None:
+        (tmp_path / "mistyped.db").write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    there = set(tmp_path.iterdir())
+    for source in ("mistyped.db", "sqlite:///mistyped.db"):
+        assert run_command(monkeypatch, source, "sqlite:///ours.db") == 2
+        assert "'mistyped.db'" in problem_told(capsys)
+    assert set(tmp_path.iterdir()) == there
+
+
+def test_command_takes_the_source_as_a_url_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
+    assert run_command(monkeypatch, f"sqlite:///{tmp_path}/theirs.db", f"sqlite:///{tmp_path}/ours.db") == 0
+
+
+def test_command_refuses_a_server_that_is_not_there_or_has_no_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for source, problem in (
+        ("postgresql://127.0.0.1:1/name", "the source cannot be read: "),
+        (new_database(tmp_path), "no tables with LangGraph's checkpoints"),
+    ):
+        assert run_command(monkeypatch, source, f"sqlite:///{tmp_path}/ours.db") == 2
+        assert problem in problem_told(capsys)
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        ("ours.db", "write 'sqlite:///ours.db'"),
+        ("sqlite:///missing/ours.db", "check that its folder exists"),
+        ("sqlite:///text.txt", "not a SQLite database"),
+        ("mysql://host/name", "no backend for 'mysql'"),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_command_refuses_a_target_that_cannot_be(
+    target: str,
+    problem: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    dry_run: bool,
+) -> None:
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("no database" * 100)
+    there = set(tmp_path.iterdir())
+    assert run_command(monkeypatch, "theirs.db", target, *["--dry-run"] * dry_run) == 2
+    assert problem in problem_told(capsys)
+    assert set(tmp_path.iterdir()) == there
+
+
+@pytest.mark.parametrize(
+    ("named", "problem"),
+    [
+        ("langgraph_parity.stats:Order", "the module 'langgraph_parity.stats' cannot be imported"),
+        ("langgraph_parity.states:Ordr", "no class 'Ordr': did you mean langgraph_parity.states:Order?"),
+        ("langgraph_parity.states:dataclass", "no class 'dataclass'"),
+        ("langgraph_parity.states", "'langgraph_parity.states' names no class: write module:Class"),
+        ("langgraph_parity.states:", "names no class"),
+        (":Order", "names no class"),
+        (".states:Order", "cannot be imported"),
+        ("broken:Order", "'broken' cannot be imported (ZeroDivisionError: "),
+    ],
+)
+def test_command_refuses_a_class_that_is_none(
+    named: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
+    (tmp_path / "broken.py").write_text("1 / 0")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    there = set(tmp_path.iterdir())
+    assert run_command(monkeypatch, "theirs.db", "sqlite:///ours.db", "--allow", named) == 2
+    assert problem in problem_told(capsys)
+    assert set(tmp_path.iterdir()) == there
+
+
+def test_command_that_was_stopped_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
+    monkeypatch.setattr(command, "migrate", stop)
+    assert run_command(monkeypatch, str(tmp_path / "theirs.db"), "memory:") == 130
+    assert "stopped" in capsys.readouterr().err
+
+
+def test_command_says_which_package_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    run_command(monkeypatch, "theirs.db", "memory:")
+    assert "threadmark-langgraph[migrate]" in capsys.readouterr().err

@@ -1,0 +1,81 @@
+"""LangGraph's names for Postgres: a URL, a connection or a pool, on both APIs."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
+from langgraph_parity.backends import cluster
+from threadmark import ConfigError
+from threadmark_langgraph import AsyncPostgresSaver, Checkpointer, PostgresSaver
+
+THREAD: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A new database."""
+    return cluster().database("names" + "".join(filter(str.isalnum, tmp_path.name)).lower())
+
+
+def use_blocking(saver: Checkpointer) -> None:
+    """A put and a get."""
+    stored = saver.put(THREAD, empty_checkpoint(), {"step": 1}, {})
+    assert saver.get_tuple(stored) is not None
+
+
+async def use_asyncio(saver: Checkpointer) -> None:
+    """Like `use_blocking`, for asyncio."""
+    stored = await saver.aput(THREAD, empty_checkpoint(), {"step": 1}, {})
+    assert await saver.aget_tuple(stored) is not None
+
+
+def test_both_names_give_both_faces_from_a_url(url: str) -> None:
+    async def run() -> None:
+        async with AsyncPostgresSaver.from_conn_string(url, pipeline=True) as saver:
+            await saver.setup()
+            await use_asyncio(saver)
+            await asyncio.to_thread(use_blocking, saver)
+
+    with PostgresSaver.from_conn_string(url) as saver:
+        saver.setup()
+        use_blocking(saver)
+        asyncio.run(use_asyncio(saver))
+    asyncio.run(run())
+
+
+def test_connection_and_pool_of_the_user_serve_both_faces(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection, ConnectionPool(url, open=True) as pool:
+        for given in (connection, pool):
+            saver = PostgresSaver(given)
+            use_blocking(saver)
+            asyncio.run(use_asyncio(saver))
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_asyncio_pool_of_the_user_serves_blocking_calls_on_other_threads(url: str) -> None:
+    async def run() -> None:
+        async with AsyncConnectionPool(url, open=False) as pool:
+            saver = AsyncPostgresSaver(pool)
+            await asyncio.to_thread(use_blocking, saver)
+            await use_asyncio(saver)
+            with pytest.raises(ConfigError, match="start with 'a'"):
+                saver.get_tuple(THREAD)
+
+    asyncio.run(run())
+
+
+def test_pipeline_is_refused_with_the_reason(url: str) -> None:
+    with psycopg.connect(url) as connection, pytest.raises(ConfigError, match="leave out `pipe`"):
+        PostgresSaver(connection, object())
+
+
+def test_without_the_backend_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "threadmark_postgres", None)
+    with pytest.raises(ConfigError, match=r"threadmark-langgraph\[postgres\]"):
+        PostgresSaver("postgresql://host/database")

@@ -1,0 +1,26 @@
+"""A run that is killed at a random moment is resumed without loss, and no acknowledged work is done again."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from langgraph_parity.backends import cluster
+
+ROUNDS = Path(__file__).parents[2] / "benchmarks" / "crash_rounds.py"
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "postgres"])
+def test_killed_runs_are_resumed_without_loss_or_repetition(backend: str) -> None:
+    database = cluster().url if backend == "postgres" else backend
+    # A process of its own, because the rounds fork, which a process with threads must not.
+    command = [sys.executable, str(ROUNDS), database, "--rounds", "100"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    result = json.loads(done.stdout)
+    assert result["killed"] == 100
+    assert result["lost"] == result["repeated"] == 0

@@ -1,0 +1,532 @@
+"""Callers that add at the same time share a statement, and nobody is the worse for it."""
+
+import asyncio
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+import psycopg
+import pytest
+
+from postgres.cluster import Cluster
+from postgres.proxy import Proxy
+from postgres.steps import APIS, aplay, count, play, step, thread
+from postgres.test_concurrency import deadlocks
+from threadmark import ClosedError, ConfigError, Saver, StoreError
+from threadmark.program import Program, Query, Rows, Transaction
+from threadmark_postgres import PostgresSaver
+from threadmark_postgres.arrays import BatchParams, Blobs, ChangeNumbers, Numbers, Texts, register_dumpers
+from threadmark_postgres.driver import aio
+from threadmark_postgres.driver.batching import MOST, BatchMember, together
+from threadmark_postgres.driver.blocking import StatementBatcher, _Member
+
+_BLOCKED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'threadmark_write'::regclass"
+_HELD_UP = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'threadmark' AND wait_event_type = 'Lock'
+"""
+_SESSIONS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'threadmark'
+"""
+_END_SESSIONS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'threadmark'
+"""
+
+NAMES = [f"thread {number}" for number in range(MOST)]
+
+
+@pytest.fixture
+def proxy(cluster: Cluster) -> Iterator[Proxy]:
+    with Proxy(cluster.port) as running:
+        yield running
+
+
+async def warmed(saver: PostgresSaver) -> list[dict[str, Any]]:
+    """A checkpoint in each thread, so that the next put reads nothing."""
+    return await asyncio.gather(*(aplay(saver, name, 3) for name in NAMES))
+
+
+def test_two_checkpoints_of_one_thread_share_a_statement(url: str) -> None:
+    with PostgresSaver(url) as saver:
+        before = play(saver, "thread", 2)
+        made = [step(number) for number in (2, 3)]
+        parts: list[Query] = []
+        run = saver._driver.run
+
+        def noted(transaction: Transaction) -> Any:
+            if transaction.writes and (query := BatchMember(transaction).query):
+                parts.append(query)
+            return run(transaction)
+
+        saver._driver.run = noted  # type: ignore[method-assign]
+        for each in made:
+            saver.put(before, *each)
+        with psycopg.connect(url) as connection:
+            register_dumpers(connection)
+            connection.execute(
+                "DELETE FROM threadmark_checkpoint WHERE rank > %s", [before["configurable"]["checkpoint_id"]]
+            )
+            cursor = psycopg.RawCursor(connection)
+            shared = next(together(parts).program())
+            assert isinstance(shared, Query)
+            assert len(cursor.execute(shared.sql, shared.params, binary=True).fetchall()) == 2
+        newest = saver.get(thread("thread"))
+        assert newest
+        assert newest["id"] == made[-1][0]["id"]
+
+
+@pytest.mark.parametrize("combine", [True, False])
+def test_tasks_that_put_at_the_same_time_make_one_round_trip(
+    proxy: Proxy, cluster: Cluster, url: str, *, combine: bool
+) -> None:
+    async def body() -> None:
+        through = url.replace(f":{cluster.port}/", f":{proxy.port}/") + "?sslmode=disable"
+        async with PostgresSaver(through, combine=combine) as saver:
+            configs = await warmed(saver)
+            for _ in range(2):  # as often as a connection needs to have the statement prepared
+                before = proxy.round_trips
+                await asyncio.gather(*(saver.aput_writes(config, [("count", 7)], "late") for config in configs))
+            assert (proxy.round_trips - before == 1) == combine
+            before = proxy.round_trips
+            await asyncio.gather(*(saver.aput(config, *step(5)) for config in configs))
+            assert (proxy.round_trips - before < len(configs) / 2) == combine
+            assert {count(saver, name) for name in NAMES} == {5}
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_one_bad_put_fails_alone(url: str, api: Callable[[Saver], Any]) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url) as saver:
+            calls = api(saver)
+            await warmed(saver)
+            bad = thread(os.urandom(4000).hex())
+            work = [calls.aput(thread(name), *step(4)) for name in NAMES[1:]]
+            outcomes = await asyncio.gather(calls.aput(bad, *step(4)), *work, return_exceptions=True)
+            assert [type(outcome) for outcome in outcomes] == [ConfigError, *[dict] * len(work)]
+            assert {count(saver, name) for name in NAMES[1:]} == {4}
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_what_comes_too_late_is_refused_alone(url: str, api: Callable[[Saver], Any]) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url) as saver, PostgresSaver(url) as other:
+            calls = api(saver)
+            configs = await warmed(saver)
+            await other.adelete_thread(NAMES[0])
+            outcomes = await asyncio.gather(
+                *(calls.aput(config, *step(4)) for config in configs), return_exceptions=True
+            )
+            assert [type(outcome) for outcome in outcomes] == [ConfigError, *[dict] * (len(configs) - 1)]
+            assert count(saver, NAMES[0]) is None
+            assert {count(saver, name) for name in NAMES[1:]} == {4}
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_removal_of_one_thread_holds_up_no_other(
+    url: str, tables: psycopg.Connection, api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url) as saver:
+            calls = api(saver)
+            configs = await warmed(saver)
+            with tables.transaction():
+                tables.execute("SELECT FROM threadmark_thread WHERE thread_id = %s FOR UPDATE", [NAMES[3]])
+                work = [asyncio.ensure_future(calls.aput(config, *step(6))) for config in configs]
+                await asyncio.wait([task for name, task in zip(NAMES, work, strict=True) if name != NAMES[3]])
+                assert not work[3].done()
+            await asyncio.gather(*work)
+            assert {count(saver, name) for name in NAMES} == {6}
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_changes_to_one_thread_meet_in_one_statement(url: str, api: Callable[[Saver], Any]) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url) as saver:
+            calls = api(saver)
+            config = await aplay(calls, "one", 1)
+            writes = [("messages", "the first"), ("__interrupt__", "whichever")]
+            tasks = [f"task {number % 5}" for number in range(MOST)]
+            await asyncio.gather(*(calls.aput_writes(config, writes, task) for task in tasks))
+            puts = [step(number) for number in range(6)]
+            await asyncio.gather(*(calls.aput(config, *arguments) for arguments in [*puts, *puts]))
+            found = await calls.aget_tuple(config)
+            assert len(found.pending_writes) == 1 + 5 * len(writes)
+            assert len(list(saver.list(thread("one")))) == 1 + len(puts)
+
+    asyncio.run(body())
+
+
+def test_a_cancelled_task_takes_no_other_with_it(url: str, tables: psycopg.Connection) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url) as saver:
+            configs = await warmed(saver)
+            with tables.transaction():
+                tables.execute("LOCK TABLE threadmark_write IN EXCLUSIVE MODE")
+                work = [asyncio.ensure_future(saver.aput_writes(config, [("count", 1)], "late")) for config in configs]
+                await asyncio.to_thread(until, lambda: next(tables.execute(_BLOCKED))[0])
+                work[1].cancel()
+                await asyncio.sleep(0)
+            outcomes = await asyncio.gather(*work, return_exceptions=True)
+            assert isinstance(outcomes[1], asyncio.CancelledError)
+            assert outcomes[:1] + outcomes[2:] == [None] * (len(work) - 1)
+            for config in configs[2:]:
+                found = await saver.aget_tuple(config)
+                assert found
+                assert len(found.pending_writes or ()) == 2
+
+    asyncio.run(body())
+
+
+def params_of_change(number: int) -> Query:
+    return Query("ADD", BatchParams((Texts([str(number)]), ChangeNumbers([1]), Numbers([number]))), likely_last=True)
+
+
+def test_nothing_acknowledged_is_lost_while_sessions_end_under_shared_statements(
+    url: str, tables: psycopg.Connection
+) -> None:
+    stored: list[str] = []
+
+    async def run(saver: PostgresSaver, name: str) -> None:
+        config = thread(name)
+        for number in range(12):
+            config = await saver.aput(config, *step(number % 4))
+            stored.append(config["configurable"]["checkpoint_id"])
+            await saver.aput_writes(config, [("count", number)], f"task of {name}")
+
+    async def body() -> None:
+        async with PostgresSaver(url, pool_size=4) as saver:
+            await saver.asetup()
+            work = [asyncio.ensure_future(run(saver, name)) for name in NAMES]
+            for _ in range(8):
+                tables.execute(_END_SESSIONS)
+                await asyncio.sleep(0.03)
+            await asyncio.gather(*work)
+            found = [item async for item in saver.alist(None)]
+            assert {item.config["configurable"]["checkpoint_id"] for item in found} == set(stored)
+            assert len(stored) == 12 * len(NAMES)
+            assert {len(item.pending_writes or ()) for item in found} == {1}
+
+    asyncio.run(body())
+
+
+def first_of(*params: Any) -> Transaction:
+    def program() -> Program[None]:
+        yield Query("ADD", BatchParams(params), likely_last=True)
+
+    return Transaction(program, writes=True)
+
+
+def test_a_large_change_goes_alone() -> None:
+    for size, shared in ((60_000, True), (70_000, False)):
+        for large in (Blobs([bytes(size), b"more", None]), Texts(["x" * size, None])):
+            with BatchMember(first_of(Texts(["thread"]), ChangeNumbers([1, 1]), large)) as part:
+                assert bool(part.query) == shared
+
+
+class Server:
+    """Answers each change with its own number, when it is let."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[int | None]] = []
+        self.begun = threading.Semaphore(0)
+        self.go_on = threading.Semaphore(0)
+
+    def ask(self, transaction: Transaction) -> Rows:
+        query: Any = next(transaction.program())
+        _, locations, numbers = query.params
+        self.asked.append(list(numbers))
+        self.begun.release()
+        assert self.go_on.acquire(timeout=60)
+        return [(location, number) for location, number in zip(locations, numbers, strict=True) if number != 13]
+
+
+def started(batcher: StatementBatcher, number: int, answers: dict[int, Rows]) -> threading.Thread:
+    worker = threading.Thread(target=lambda: answers.update({number: batcher.rows(params_of_change(number))}))
+    worker.start()
+    return worker
+
+
+def until(condition: Callable[[], bool]) -> None:
+    for _ in range(2000):
+        if condition():
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("it did not come to that")
+
+
+def waiting(batcher: StatementBatcher) -> int:
+    return len(batcher._waiting.get("ADD", ()))
+
+
+def test_threads_that_come_while_others_ask_go_together() -> None:
+    server, answers = Server(), dict[int, Rows]()
+    batcher = StatementBatcher(server.ask)
+    workers = []
+    for number in range(2):
+        workers.append(started(batcher, number, answers))
+        assert server.begun.acquire(timeout=60)
+    workers += [started(batcher, number, answers) for number in range(2, MOST + 5)]
+    until(lambda: waiting(batcher) == MOST + 3)
+    server.go_on.release(6)
+    for worker in workers:
+        worker.join()
+    assert max(map(len, server.asked)) == MOST
+    assert len(server.asked) <= 2 + 4
+    assert answers == {number: [] if number == 13 else [(1, number)] for number in range(MOST + 5)}
+
+
+def test_the_main_thread_which_interrupts_strike_leads_nobody(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[threading.Thread] = []
+    rows = StatementBatcher.rows
+
+    def watched(batcher: StatementBatcher, query: Query) -> Rows:
+        seen.append(threading.current_thread())
+        return rows(batcher, query)
+
+    monkeypatch.setattr(StatementBatcher, "rows", watched)
+    with PostgresSaver(url) as saver:
+        play(saver, "one", 2)
+        assert not seen
+        worker = threading.Thread(target=play, args=(saver, "one", 2))
+        worker.start()
+        worker.join()
+        assert set(seen) == {worker}
+
+
+def test_a_leader_at_the_end_of_its_stack_answers_all_and_hands_on() -> None:
+    def ask(transaction: Transaction) -> Rows:
+        query: Any = next(transaction.program())
+        return [(location, 0) for location in query.params[1]]
+
+    def lead_below(frames: int, batcher: StatementBatcher) -> None:
+        if frames:
+            lead_below(frames - 1, batcher)
+        else:
+            batcher.rows(query)
+
+    def lead_near_the_limit() -> None:
+        limit = sys.getrecursionlimit()
+        for frames in range(limit - 40, limit):
+            batcher = StatementBatcher(ask)
+            batcher.rows(query)
+            members = [_Member(params_of_change(number)) for number in range(2 * MOST)]
+            batcher._waiting["ADD"] = list(members)
+            with contextlib.suppress(RecursionError):
+                lead_below(frames, batcher)
+            going_on = [member.turn.acquire(blocking=False) for member in members].count(True)
+            leaders = [member.leads for member in members].count(True)
+            seen.append((len(members) - len(batcher._waiting["ADD"]), going_on, leaders, batcher._leading["ADD"]))
+
+    query = params_of_change(0)
+    seen: list[tuple[int, int, int, int]] = []
+    leader = threading.Thread(target=lead_near_the_limit)
+    leader.start()
+    leader.join()
+    assert len(seen) == 40
+    assert set(seen) == {(MOST, MOST, 1, 1), (0, 0, 0, 0)}
+
+
+def test_tasks_hear_of_a_refusal_of_the_pool_and_go_alone_where_the_statement_failed() -> None:
+    failures: list[Exception] = [StoreError("all connections are in use"), psycopg.DataError("somebody's row")]
+
+    async def ask(_: Transaction) -> Rows:
+        raise failures[0]
+
+    async def body() -> None:
+        batcher = aio.StatementBatcher(ask)
+        work = [batcher.rows(params_of_change(number)) for number in range(MOST + 1)]
+        assert {type(outcome) for outcome in await asyncio.gather(*work, return_exceptions=True)} == {StoreError}
+        failures.reverse()
+        work = [batcher.rows(params_of_change(number)) for number in range(MOST + 1)]
+        assert await asyncio.gather(*work) == [[]] * (MOST + 1)
+
+    asyncio.run(body())
+
+
+def test_a_refusal_of_the_pool_is_told_to_all_who_waited_for_it_and_the_next_may_lead() -> None:
+    begun, go_on = threading.Semaphore(0), threading.Semaphore(0)
+    asked, refused = list[int](), list[int]()
+
+    def ask(transaction: Transaction) -> Rows:
+        query: Any = next(transaction.program())
+        asked.append(len(query.params[0]))
+        begun.release()
+        assert go_on.acquire(timeout=60)
+        raise StoreError("all connections are in use")
+
+    def work(number: int) -> None:
+        with pytest.raises(StoreError, match="in use"):
+            batcher.rows(params_of_change(number))
+        refused.append(number)
+
+    batcher = StatementBatcher(ask)
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(MOST + 2)]
+    for worker in workers:
+        worker.start()
+    until(lambda: waiting(batcher) == MOST)
+    go_on.release(4)
+    for worker in workers:
+        worker.join()
+    assert sorted(refused) == list(range(MOST + 2))
+    assert sum(asked) == MOST + 2
+    assert len(asked) <= 4
+    assert batcher._leading["ADD"] == 0
+
+
+def read_committed(url: str) -> str:
+    """The same database as most servers have it, whatever this one's default is."""
+    return f"{url}?options=-c%20default_transaction_isolation%3Dread%5C%20committed"
+
+
+def rows_of(tables: psycopg.Connection, checkpoint_id: str) -> int:
+    query = "SELECT count(*) FROM threadmark_checkpoint WHERE coalesce(id, rank) = %s"
+    return int(next(tables.execute(query, [checkpoint_id]))[0])
+
+
+def test_a_checkpoint_put_twice_at_once_is_stored_under_one_rank(url: str, tables: psycopg.Connection) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url) as saver:
+            parent = await saver.aput(thread("one"), *step(1))
+            made, metadata, versions = step(2)
+            made["id"] = f"0{made['id'][1:]}"  # the clock was set back: after the parent it gets another rank
+            await asyncio.gather(
+                saver.aput(thread("one"), made, metadata, versions), saver.aput(parent, made, metadata, versions)
+            )
+            assert rows_of(tables, made["id"]) == 1
+            assert await saver.aget_tuple(thread("one", made["id"]))
+
+    asyncio.run(body())
+
+
+def test_a_checkpoint_that_two_savers_stored_under_two_ranks_is_read_and_put_again(
+    url: str, tables: psycopg.Connection
+) -> None:
+    with PostgresSaver(read_committed(url), combine=False) as saver, psycopg.connect(url) as holder:
+        parent = saver.put(thread("one"), *step(1))
+        made, *more = step(2)
+        made["id"] = f"0{made['id'][1:]}"
+        saver.put(thread("one"), *step(1))
+        holder.execute("UPDATE threadmark_head SET rank = rank")  # so that neither sees what the other adds
+        with ThreadPoolExecutor(2) as pool:
+            work = [pool.submit(saver.put, config, made, *more) for config in (parent, thread("one"))]
+            until(lambda: next(tables.execute(_HELD_UP))[0] == len(work))
+            holder.commit()
+            for each in work:
+                each.result()
+        assert rows_of(tables, made["id"]) == 2
+        found = saver.get(thread("one", made["id"]))
+        assert found
+        assert found["channel_values"]["count"] == 2
+        saver.put(parent, made, *more)
+        assert rows_of(tables, made["id"]) == 1
+
+
+def test_a_checkpoint_that_two_savers_rank_after_two_parents_is_stored_by_both_under_one_rank(
+    url: str, tables: psycopg.Connection
+) -> None:
+    with PostgresSaver(read_committed(url), combine=False) as saver, psycopg.connect(url) as holder:
+        first = saver.put(thread("one"), *step(1))
+        second = saver.put(first, *step(1))
+        made, *more = step(2)
+        made["id"] = f"0{made['id'][1:]}"  # the clock was set back
+        with ThreadPoolExecutor(2) as pool:
+            holder.execute("UPDATE threadmark_head SET rank = rank")  # so that neither sees what the other adds
+            work = [pool.submit(saver.put, parent, made, *more) for parent in (first, second)]
+            until(lambda: next(tables.execute(_HELD_UP))[0] == len(work))
+            holder.commit()
+            for each in work:
+                each.result()
+        assert rows_of(tables, made["id"]) == 1
+        assert saver.get(thread("one", made["id"]))
+
+
+def test_savers_that_begin_a_deleted_thread_anew_never_wait_in_a_circle(url: str, tables: psycopg.Connection) -> None:
+    with PostgresSaver(url) as saver, PostgresSaver(url) as cold, psycopg.connect(url) as remover:
+        play(saver, "one", 2)
+        cold.setup()
+        remover.execute("SELECT FROM threadmark_thread FOR UPDATE")
+        with ThreadPoolExecutor(4) as pool:
+            work = [pool.submit(cold.put, thread("one"), *step(1)) for _ in range(4)]
+            until(lambda: next(tables.execute(_HELD_UP))[0] == len(work))
+            remover.execute("UPDATE threadmark_thread SET live = false, epoch = epoch + 1, deleted_up_to = ''")
+            remover.execute("DELETE FROM threadmark_checkpoint")
+            remover.execute("DELETE FROM threadmark_write")
+            remover.execute("DELETE FROM threadmark_head")
+            remover.commit()
+            for each in work:
+                each.result()
+        assert len(list(saver.list(thread("one")))) == len(work)
+    # The sessions are over, so all that they counted is known.
+    assert deadlocks(tables) == 0
+
+
+def test_closing_a_saver_that_many_use_answers_everybody_and_leaves_no_session(
+    url: str, tables: psycopg.Connection
+) -> None:
+    stored: list[str] = []
+    saver = PostgresSaver(url, pool_size=2)
+
+    def work(number: int) -> None:
+        with contextlib.suppress(ClosedError):
+            while True:
+                config = saver.put(thread(f"of thread {number}"), *step(1))
+                stored.append(config["configurable"]["checkpoint_id"])
+
+    async def awork(number: int) -> None:
+        with contextlib.suppress(ClosedError):
+            while True:
+                config = await saver.aput(thread(f"of task {number}"), *step(1))
+                stored.append(config["configurable"]["checkpoint_id"])
+
+    async def tasks() -> None:
+        await asyncio.gather(*(awork(number) for number in range(3 * MOST)))
+
+    with ThreadPoolExecutor(MOST + 1) as pool:
+        working = [pool.submit(work, number) for number in range(MOST)]
+        working.append(pool.submit(asyncio.run, tasks()))
+        until(lambda: len(stored) > 4 * MOST)
+        saver.close()
+        for each in working:
+            each.result()
+    found = {checkpoint_id for (checkpoint_id,) in tables.execute("SELECT rank FROM threadmark_checkpoint")}
+    assert set(stored) <= found
+    until(lambda: next(tables.execute(_SESSIONS))[0] == 0)
+
+
+def test_threads_play_together(url: str) -> None:
+    with PostgresSaver(url) as saver:
+        workers = [threading.Thread(target=play, args=(saver, name, 8)) for name in NAMES]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert {count(saver, name) for name in NAMES} == {7}
+        assert len(list(saver.list(None))) == 8 * len(NAMES)
+
+
+def test_who_adds_waits_for_another_who_begins_the_thread_anew(url: str) -> None:
+    with PostgresSaver(url) as saver, psycopg.connect(url) as other:
+        made = [saver.put(thread("one"), *step(1))]
+        # As another saver does that found the thread deleted, and then was not the first to begin it anew.
+        other.execute("UPDATE threadmark_thread SET live = true")
+        with ThreadPoolExecutor(4) as pool:
+            work = [pool.submit(saver.put, thread("one"), *step(number)) for number in range(2, 6)]
+            assert not wait(work, timeout=0.5).done
+            other.commit()
+            made += [each.result() for each in work]
+        listed = {item.config["configurable"]["checkpoint_id"] for item in saver.list(thread("one"))}
+        assert listed == {config["configurable"]["checkpoint_id"] for config in made}
