@@ -194,7 +194,7 @@ def test_an_asyncio_twin_refers_to_the_other(name: str) -> None:
     assert found.startswith(f"Like `{name[1:]}`, for asyncio.")
 
 
-def test_the_suite_adapts_every_twin_to_the_blocking_face() -> None:
+def test_the_suite_adapts_every_async_method_to_the_blocking_api() -> None:
     assert sorted(name for name in vars(Blocking) if not name.startswith("_")) == ASYNC_METHODS
 
 

@@ -1,21 +1,150 @@
-"""Each package can be built by itself, and says that it is typed."""
+"""Each package is built and installed by itself, works as its README says, and says who made it and what it needs."""
 
-import subprocess
-import sys
-import zipfile
+import re
+import tarfile
+import uuid
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
-LIBS = sorted(path.parent for path in (Path(__file__).parent.parent / "libs").glob("*/pyproject.toml"))
+import threadmark
+from clean_environment import Built, CleanEnvironment, build
+from postgres.cluster import shared
+
+ROOT = Path(__file__).parent.parent
+LIBS = sorted(path.parent for path in ROOT.glob("libs/*/pyproject.toml"))
+PROJECT = "https://github.com/threadmark/threadmark"
+
+UNCAPPED = {
+    "cryptography": "its first number grows several times a year, and AES-GCM stays",
+    "pytest": "the suite uses what every release of it has, and a limit would hold up a backend's own tests",
+    "rich": "the command that moves threads uses its tables only, as every release has them",
+}
+"""Dependencies that have no upper limit, and why."""
 
 
-@pytest.mark.parametrize("lib", LIBS, ids=lambda lib: lib.name)
-def test_a_package_builds_alone_and_is_typed(lib: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*command, "--wheel-dir", str(tmp_path), str(lib)], check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
-    (package,) = {name.split("/")[0] for name in names if not name.split("/")[0].endswith(".dist-info")}
-    assert f"{package}/py.typed" in names
-    assert f"{package}/__init__.py" in names
+def _name(lib: Path) -> str:
+    return "threadmark" if lib.name == "core" else f"threadmark-{lib.name}"
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Built]:
+    """Every package, by its name."""
+    folder = tmp_path_factory.mktemp("built")
+    return {_name(lib): build(lib, folder) for lib in LIBS}
+
+
+@pytest.fixture(params=LIBS, ids=lambda lib: lib.name)
+def package(request: pytest.FixtureRequest, built: dict[str, Built]) -> Built:
+    """Each package in turn."""
+    return built[_name(request.param)]
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def _installs(block: str) -> tuple[set[str], str]:
+    """What a block of a page installs from a checkout (the folders, extras left out), and by name."""
+    from_checkout, by_name = block.strip().splitlines()
+    folders = re.findall(r"\./libs/(\w+)", from_checkout)
+    assert from_checkout.startswith("pip install ./libs/core")
+    found = re.match(r'pip install "?([\w\[\],-]+)"?\s+# once ', by_name)
+    assert found, f"{by_name!r} should install by name"
+    return {_name(ROOT / "libs" / folder) for folder in folders}, found[1]
+
+
+def test_a_package_has_all_its_files(package: Built) -> None:
+    (source,) = (package.lib / "src").iterdir()
+    expected = {str(path.relative_to(source.parent)) for path in source.rglob("*") if "__pycache__" not in path.parts}
+    with ZipFile(package.wheel) as wheel, tarfile.open(package.sdist) as sdist:
+        in_wheel, in_sdist = set(wheel.namelist()), {name.partition("/")[2] for name in sdist.getnames()}
+        (licence,) = (name for name in in_wheel if name.endswith("/licenses/LICENSE"))
+        assert wheel.read(licence) == (ROOT / "LICENSE").read_bytes()
+    files = {name for name in expected if (source.parent / name).is_file()}
+    assert f"{source.name}/py.typed" in files
+    assert {name for name in in_wheel if ".dist-info/" not in name} == files
+    assert in_sdist >= {f"src/{name}" for name in files} | {"LICENSE", "README.md", "PKG-INFO", "pyproject.toml"}
+
+
+def test_a_package_says_what_it_is(package: Built) -> None:
+    says = package.metadata
+    assert says["Name"] == _name(package.lib)
+    assert says["Version"] == threadmark.__version__
+    assert says["Requires-Python"] == ">=3.11"
+    assert says["License-Expression"] == "MIT"
+    assert says.get_all("License-File") == ["LICENSE"]
+    assert says["Author"] == "The Threadmark developers"
+    assert says["Summary"]
+    assert says["Keywords"]
+    assert says["Description-Content-Type"] == "text/markdown"
+    assert says.get_payload() == (package.lib / "README.md").read_text(encoding="utf-8")
+    urls = dict(line.split(", ") for line in says.get_all("Project-URL", []))
+    assert urls["Homepage"] == PROJECT
+    assert urls.keys() == {"Homepage", "Documentation", "Changelog", "Issues"}
+    assert all(url.startswith(PROJECT) for url in urls.values())
+    classifiers = says.get_all("Classifier", [])
+    assert {f"Programming Language :: Python :: 3.{minor}" for minor in range(11, 15)} < set(classifiers)
+    assert "Typing :: Typed" in classifiers
+
+
+def test_what_a_package_needs_has_limits(package: Built) -> None:
+    major, minor, *_ = Version(threadmark.__version__).release
+    for text in package.metadata.get_all("Requires-Dist", []):
+        needs = Requirement(text)
+        operators = {each.operator for each in needs.specifier}
+        if needs.name.startswith("threadmark"):
+            assert needs.specifier == SpecifierSet(f">={major}.{minor},<{major}.{minor + 1}")
+        elif needs.name in UNCAPPED:
+            assert operators == {">="}
+        else:
+            assert operators == {">=", "<"}, f"{text} has no upper limit"
+
+
+def test_the_extra_that_is_everything_names_every_other(built: dict[str, Built]) -> None:
+    says = built["threadmark"].metadata
+    brought: dict[str, set[str]] = {extra: set() for extra in says.get_all("Provides-Extra", [])}
+    for needs in map(Requirement, says.get_all("Requires-Dist", [])):
+        for extra, names in brought.items():
+            if needs.marker and needs.marker.evaluate({"extra": extra}):
+                names.add(f"{needs.name}{sorted(needs.extras)}{needs.specifier}")
+    everything = brought.pop("all")
+    assert all(brought.values())
+    assert everything == set().union(*brought.values())
+
+
+def test_a_package_works_alone_as_its_readme_says(package: Built, built: dict[str, Built], tmp_path: Path) -> None:
+    readme = package.lib / "README.md"
+    folders, requirement = _installs(_blocks(readme, "sh")[0])
+    assert Requirement(requirement).name == _name(package.lib)
+    clean = CleanEnvironment(tmp_path / "clean", requirement, built)
+    assert clean.installed() == folders
+
+    (example,) = _blocks(readme, "python")
+    script = tmp_path / "test_example.py"
+    script.write_text(example, encoding="utf-8")
+    database = shared().database(f"readme{uuid.uuid4().hex}") if package.lib.name == "postgres" else ""
+    run = ["-m", "pytest", "-q", "-k", "prune"] if "def test_" in example else []
+    clean.run("-W", "error", *run, str(script), DATABASE_URL=database)
+    (source,) = (package.lib / "src").iterdir()
+    assert clean.run("-c", f"import {source.name}; print({source.name}.__file__)").startswith(str(clean.site))
+
+
+def test_the_readme_installs_what_its_first_example_needs(built: dict[str, Built], tmp_path: Path) -> None:
+    readme = ROOT / "README.md"
+    folders, requirement = _installs(_blocks(readme, "sh")[0])
+    clean = CleanEnvironment(tmp_path / "clean", requirement, built)
+    assert clean.installed() == folders
+    clean.run("-W", "error", "-c", _blocks(readme, "python")[0])
+
+
+def test_a_readme_links_to_pages_that_are_there(package: Built) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (package.lib / "README.md").read_text(encoding="utf-8"))
+    assert links
+    for link in links:
+        assert link.startswith(f"{PROJECT}/blob/main/"), f"{link} leads nowhere outside the repository"
+        assert (ROOT / link.removeprefix(f"{PROJECT}/blob/main/")).exists(), link

@@ -41,7 +41,7 @@ async def use_both(saver: Checkpointer) -> None:
 
 
 @pytest.mark.parametrize("location", [":memory:", "file"])
-def test_names_for_sqlite_give_both_faces(tmp_path: Path, location: str) -> None:
+def test_names_for_sqlite_give_both_apis(tmp_path: Path, location: str) -> None:
     path = str(tmp_path / "checkpoints.db") if location == "file" else location
 
     async def run() -> None:
@@ -57,7 +57,7 @@ def test_names_for_sqlite_give_both_faces(tmp_path: Path, location: str) -> None
     asyncio.run(run())
 
 
-def test_memory_and_wrapped_savers_give_both_faces() -> None:
+def test_memory_and_wrapped_savers_give_both_apis() -> None:
     with InMemorySaver() as memory, wrap(MemorySaver()) as wrapped:
         for saver in (memory, wrapped):
             asyncio.run(use_both(saver))
@@ -65,7 +65,7 @@ def test_memory_and_wrapped_savers_give_both_faces() -> None:
 
 
 @pytest.mark.parametrize("kept_in", ["checkpoints.db", ":memory:"])
-def test_connection_of_the_user_serves_both_faces_and_stays_open(tmp_path: Path, kept_in: str) -> None:
+def test_connection_of_the_user_serves_both_apis_and_stays_open(tmp_path: Path, kept_in: str) -> None:
     path = tmp_path / kept_in if kept_in != ":memory:" else kept_in
     connection = sqlite3.connect(path, check_same_thread=False)
     with SqliteSaver(connection) as saver:

@@ -90,7 +90,7 @@ def test_the_other_methods_of_the_saver_in_memory_ask_the_blocking_ones_too() ->
     assert asked == ["prune", "copy_thread", "delete_for_runs", "get_delta_channel_history"]
 
 
-def test_on_a_database_each_face_answers_for_itself(tmp_path: Path) -> None:
+def test_on_a_database_each_api_answers_for_itself(tmp_path: Path) -> None:
     """docs/switching.md says so, and to override both."""
     with _noting(SqliteSaver)(tmp_path / "checkpoints.db") as saver:
         assert asyncio.run(_asked(saver)) == []

@@ -35,7 +35,7 @@ async def use_asyncio(saver: Checkpointer) -> None:
     assert await saver.aget_tuple(stored) is not None
 
 
-def test_both_names_give_both_faces_from_a_url(url: str) -> None:
+def test_both_names_give_both_apis_from_a_url(url: str) -> None:
     async def run() -> None:
         async with AsyncPostgresSaver.from_conn_string(url, pipeline=True) as saver:
             await saver.setup()
@@ -49,7 +49,7 @@ def test_both_names_give_both_faces_from_a_url(url: str) -> None:
     asyncio.run(run())
 
 
-def test_connection_and_pool_of_the_user_serve_both_faces(url: str) -> None:
+def test_connection_and_pool_of_the_user_serve_both_apis(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection, ConnectionPool(url, open=True) as pool:
         for given in (connection, pool):
             saver = PostgresSaver(given)

@@ -13,7 +13,7 @@ from typing import Self
 
 import pytest
 
-from postgres.cluster import ROOT, Cluster, as_user, free_port, server_user, shared
+from postgres.cluster import ROOT, PostgresServer, as_user, free_port, server_user, shared
 
 _SETTINGS = """
 [databases]
@@ -34,7 +34,7 @@ logfile = {folder}/log
 class Bouncer:
     """The program with its files."""
 
-    def __init__(self, cluster: Cluster, program: str) -> None:
+    def __init__(self, cluster: PostgresServer, program: str) -> None:
         self.port = free_port()
         self._folder = Path(tempfile.mkdtemp(prefix="threadmark-pgbouncer-"))
         settings = self._folder / "pgbouncer.ini"

@@ -29,24 +29,11 @@ _SETTINGS = {
 }
 
 
-class Cluster:
-    """A server with its files; `durable` leaves fsync on."""
+class PostgresServer:
+    """A server that listens on this machine, and whose superuser needs no password."""
 
-    def __init__(self, *, durable: bool = False, primary: "Cluster | None" = None) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="threadmark-postgres-"))
-        self.data = self.folder / "data"
-        self.port = free_port()
-        self._user = server_user()
-        if self._user:
-            shutil.chown(self.folder, self._user)
-        if primary is None:
-            self._command("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
-            self._configure(_SETTINGS | {"fsync": "on" if durable else "off"})
-        else:
-            source = f"host=127.0.0.1 port={primary.port} user=postgres application_name=standby"
-            self._command("pg_basebackup", "-D", self.data, "-d", source, "-R", "-X", "stream", "-c", "fast")
-        self._configure({"port": str(self.port), "unix_socket_directories": f"'{self.folder}'"})
-        self.start()
+    def __init__(self, port: int) -> None:
+        self.port = port
 
     @property
     def url(self) -> str:
@@ -62,6 +49,26 @@ class Cluster:
         """Run one statement as the superuser."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(statement)
+
+
+class Cluster(PostgresServer):
+    """A server with its files; `durable` leaves fsync on."""
+
+    def __init__(self, *, durable: bool = False, primary: "Cluster | None" = None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="threadmark-postgres-"))
+        self.data = self.folder / "data"
+        super().__init__(free_port())
+        self._user = server_user()
+        if self._user:
+            shutil.chown(self.folder, self._user)
+        if primary is None:
+            self._command("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+            self._configure(_SETTINGS | {"fsync": "on" if durable else "off"})
+        else:
+            source = f"host=127.0.0.1 port={primary.port} user=postgres application_name=standby"
+            self._command("pg_basebackup", "-D", self.data, "-d", source, "-R", "-X", "stream", "-c", "fast")
+        self._configure({"port": str(self.port), "unix_socket_directories": f"'{self.folder}'"})
+        self.start()
 
     def start(self) -> None:
         """Start the server and wait for it."""
@@ -121,8 +128,15 @@ class Cluster:
 
 
 @functools.cache
-def shared() -> Cluster:
-    """The one server of a run of tests that need none of their own; it ends with the process."""
+def shared() -> PostgresServer:
+    """The one server of a run of tests that need none of their own; it ends with the process.
+
+    THREADMARK_POSTGRES_PORT names the port of another one, so that CI can run them on every version. It is for one
+    process at a time, and its databases stay.
+    """
+    given = os.environ.get("THREADMARK_POSTGRES_PORT")
+    if given:
+        return PostgresServer(int(given))
     cluster = Cluster()
     atexit.register(cluster.__exit__)
     return cluster

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from postgres.cluster import Cluster, shared
+from postgres.cluster import PostgresServer, shared
 
 _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Cluster:
+def cluster() -> PostgresServer:
     return shared()
 
 
 @pytest.fixture
-def url(cluster: Cluster) -> Iterator[str]:
+def url(cluster: PostgresServer) -> Iterator[str]:
     """A new, empty database."""
     name = f"test_{next(_numbers)}"
     yield cluster.database(name)

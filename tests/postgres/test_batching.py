@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from postgres.cluster import Cluster
+from postgres.cluster import PostgresServer
 from postgres.proxy import Proxy
 from postgres.steps import APIS, aplay, count, play, step, thread
 from postgres.test_concurrency import deadlocks
@@ -42,7 +42,7 @@ NAMES = [f"thread {number}" for number in range(MOST)]
 
 
 @pytest.fixture
-def proxy(cluster: Cluster) -> Iterator[Proxy]:
+def proxy(cluster: PostgresServer) -> Iterator[Proxy]:
     with Proxy(cluster.port) as running:
         yield running
 
@@ -83,7 +83,7 @@ def test_two_checkpoints_of_one_thread_share_a_statement(url: str) -> None:
 
 @pytest.mark.parametrize("combine", [True, False])
 def test_tasks_that_put_at_the_same_time_make_one_round_trip(
-    proxy: Proxy, cluster: Cluster, url: str, *, combine: bool
+    proxy: Proxy, cluster: PostgresServer, url: str, *, combine: bool
 ) -> None:
     async def body() -> None:
         through = url.replace(f":{cluster.port}/", f":{proxy.port}/") + "?sslmode=disable"

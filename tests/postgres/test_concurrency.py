@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from postgres.cluster import Cluster
+from postgres.cluster import PostgresServer
 from postgres.steps import aplay, count, play, step, thread
 from threadmark import ClosedError
 from threadmark_postgres import PostgresSaver
@@ -201,7 +201,7 @@ def test_a_cancelled_task_finishes_on_a_connection_that_was_given(url: str) -> N
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork a process")
-def test_a_forked_process_opens_connections_of_its_own(url: str, cluster: Cluster) -> None:
+def test_a_forked_process_opens_connections_of_its_own(url: str, cluster: PostgresServer) -> None:
     assert cluster.port
     program = """
 import faulthandler, os, sys, threading, warnings

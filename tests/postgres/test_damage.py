@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from damage import Damage, Field, check, check_counts, check_listing, damages
-from postgres.cluster import Cluster
+from postgres.cluster import PostgresServer
 from postgres.damaged import KEYS, Database
 from threadmark import CorruptDataError
 from threadmark_postgres import PostgresSaver
@@ -17,7 +17,7 @@ _NO_DAMAGE = Damage("none", Field("", "", (), "", 0), 0)
 
 
 @pytest.fixture(scope="module")
-def database(cluster: Cluster) -> Iterator[Database]:
+def database(cluster: PostgresServer) -> Iterator[Database]:
     url = cluster.database("damaged")
     with psycopg.connect(url, autocommit=True) as connection, PostgresSaver(url, cache_bytes=0) as saver:
         yield Database(connection, saver)

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg_pool import ConnectionPool
 
-from postgres.cluster import Cluster
+from postgres.cluster import Cluster, PostgresServer
 from postgres.proxy import Proxy
 from postgres.steps import APIS, aplay, count, play, step, thread
 from threadmark import Saver, StoreError
@@ -69,7 +69,9 @@ def test_nothing_acknowledged_is_lost_while_sessions_end_under_load(url: str, ta
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_connections_cut_without_a_word_are_replaced(cluster: Cluster, url: str, api: Callable[[Saver], Any]) -> None:
+def test_connections_cut_without_a_word_are_replaced(
+    cluster: PostgresServer, url: str, api: Callable[[Saver], Any]
+) -> None:
     async def body() -> None:
         with Proxy(cluster.port) as proxy:
             through = url.replace(f":{cluster.port}/", f":{proxy.port}/")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from postgres.cluster import Cluster
+from postgres.cluster import PostgresServer
 from postgres.proxy import Proxy
 from postgres.steps import APIS, aplay, step, thread
 from threadmark import Saver
@@ -14,7 +14,7 @@ from threadmark_postgres import PostgresSaver
 
 
 @pytest.fixture
-def proxy(cluster: Cluster) -> Iterator[Proxy]:
+def proxy(cluster: PostgresServer) -> Iterator[Proxy]:
     with Proxy(cluster.port) as running:
         yield running
 

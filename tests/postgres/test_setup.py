@@ -12,7 +12,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import threadmark
-from postgres.cluster import Cluster
+from postgres.cluster import PostgresServer
 from postgres.steps import APIS, aplay, count, play, step, thread
 from threadmark import ConfigError, SchemaError, StoreError
 from threadmark_postgres import PostgresSaver, ddl, migrations
@@ -267,7 +267,7 @@ def test_a_url_opens_the_saver(url: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
-def test_a_database_may_have_another_encoding(cluster: Cluster, encoding: str) -> None:
+def test_a_database_may_have_another_encoding(cluster: PostgresServer, encoding: str) -> None:
     name = f"in_{encoding.lower()}"
     cluster.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0")
     try:
@@ -284,7 +284,7 @@ def test_a_database_may_have_another_encoding(cluster: Cluster, encoding: str) -
         cluster.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def test_the_application_has_a_name(cluster: Cluster, url: str, tables: psycopg.Connection) -> None:
+def test_the_application_has_a_name(cluster: PostgresServer, url: str, tables: psycopg.Connection) -> None:
     assert cluster.port
     with PostgresSaver(url, application_name="agents") as saver:
         play(saver, "one", 1)

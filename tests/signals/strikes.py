@@ -149,6 +149,8 @@ class Step:
 
     def begin(self) -> None:
         """From now on."""
+        # From Python 3.12 on, settrace asks for instructions only where a frame has asked for them before.
+        sys._getframe().f_trace_opcodes = True
         sys.settrace(self._trace)
 
     def end(self) -> None:
@@ -156,7 +158,9 @@ class Step:
         sys.settrace(None)
 
     def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "call":
+            frame.f_trace = self._trace  # Python 3.13 takes note of f_trace_opcodes only where f_trace is set
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event != "opcode":
             return self._trace
         self._number -= 1

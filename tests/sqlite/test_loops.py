@@ -45,7 +45,7 @@ def test_an_event_loop_in_each_of_many_threads(saver: SqliteSaver) -> None:
     assert len(list(saver.list(None))) == 48
 
 
-def test_both_faces_at_once(saver: SqliteSaver) -> None:
+def test_both_apis_at_once(saver: SqliteSaver) -> None:
     def blocking(number: int) -> None:
         config = at(f"blocking {number}")
         for _ in range(5):
@@ -219,7 +219,7 @@ def test_after_a_fork_a_database_in_memory_says_where_it_is() -> None:
 
 
 @pytest.mark.parametrize("use", [lambda saver: saver.close(), lambda saver: asyncio.run(saver.aclose())])
-def test_close_in_either_face_lets_go_of_the_file(use: Callable[[SqliteSaver], None], tmp_path: Path) -> None:
+def test_close_in_either_api_lets_go_of_the_file(use: Callable[[SqliteSaver], None], tmp_path: Path) -> None:
     path = tmp_path / "threads.db"
     saver = SqliteSaver(path)
     asyncio.run(_steps(saver, "thread"))

@@ -33,6 +33,8 @@ from threadmark.saver import Saver
 from threadmark.serde import Serde
 from threadmark.urls import open  # noqa: A004 - used as `threadmark.open`
 
+__version__ = "0.1.0"
+
 __all__ = [
     "ChannelStats",
     "Checkpoint",
@@ -54,6 +56,7 @@ __all__ = [
     "StoreError",
     "ThreadmarkError",
     "Verified",
+    "__version__",
     "new_id",
     "open",
 ]
