@@ -5,9 +5,9 @@ import threading
 
 from signals.strikes import Interruptions, Step
 from threadmark.digests import proof
-from threadmark.encoding_cache import EncodingCache, Known
 from threadmark.header import HEADER_TAG, Header
 from threadmark.rope import Source, deduplicate, pack
+from threadmark.saver.caches.encoding_cache import EncodingCache, Known
 from threadmark.stored import Stored
 
 _HEADER = Header({}, {}, b"", None)

@@ -9,8 +9,8 @@ import pytest
 
 from signals.strikes import Interruptions, Step
 from threadmark import MemorySaver
-from threadmark.saver import gc_pause
-from threadmark.saver.gc_pause import with_gc_paused
+from threadmark.saver.loading import gc_pause
+from threadmark.saver.loading.gc_pause import with_gc_paused
 from threadmark.serde import Serde
 
 _THREAD: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}

@@ -15,7 +15,7 @@ TOMBSTONE_MICROSECONDS = 24 * 3600 * 1_000_000
 """How long a deleted thread is remembered: longer than a run that was going on then."""
 
 FIRST_RECORD = 1 << 30
-"""From this `WriteRow.idx` on a row is the record of a batch of writes (`saver/batches.py`)."""
+"""From this `WriteRow.idx` on a row is the record of a batch of writes (`saver/proving/batches.py`)."""
 
 Key = tuple[str, str]
 """(namespace, checkpoint_id)"""

@@ -5,7 +5,7 @@ from typing import Any
 
 from threadmark.ids import new_id
 from threadmark.program import Program
-from threadmark.saver.checks import checkpoint_row
+from threadmark.saver.proving.checks import checkpoint_row
 from threadmark.store import Change, Scope, Store, now
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, early_id, id_of, listed, pending

@@ -10,7 +10,7 @@ from threadmark.digests import VALUE_DIGEST_SIZE
 from threadmark.errors import CorruptDataError
 from threadmark.header import HEADER_TAG, Header
 from threadmark.rope import KEY_SIZE, Slice, pack
-from threadmark.saver.checks import checkpoint_row, write_row
+from threadmark.saver.proving.checks import checkpoint_row, write_row
 from threadmark.store import Change, Outline, WriteRow
 from threadmark.stored import Stored
 from threadmark_conformance.backend import World

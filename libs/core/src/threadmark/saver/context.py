@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-from threadmark.encoding_cache import EncodingCache
 from threadmark.errors import ConfigError, shown
 from threadmark.rope import segment_key
-from threadmark.saver.segment_cache import SegmentCache
+from threadmark.saver.caches.encoding_cache import EncodingCache
+from threadmark.saver.caches.segment_cache import SegmentCache
 from threadmark.sealed import SealedStore
 from threadmark.serde import Serde, Serializer
 from threadmark.store import Store

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from threadmark.errors import CorruptDataError
-from threadmark.saver.checks import checkpoint_location
+from threadmark.saver.proving.checks import checkpoint_location
 from threadmark.store import Outline, Scope
 
 

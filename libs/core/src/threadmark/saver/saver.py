@@ -18,8 +18,18 @@ from threadmark.model import (
     Verified,
 )
 from threadmark.program import Driver, arun, run
-from threadmark.saver import copying, delta, inspecting, listing, reading, removing, resealing, surveying, writing
 from threadmark.saver.context import SaverOptions, checked_serde, context_of
+from threadmark.saver.operations import (
+    copying,
+    delta,
+    inspecting,
+    listing,
+    reading,
+    removing,
+    resealing,
+    surveying,
+    writing,
+)
 from threadmark.serde import Serializer
 from threadmark.store import Store
 from threadmark.versions import Version, next_version

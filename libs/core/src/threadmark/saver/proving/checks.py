@@ -14,7 +14,7 @@ def checkpoint_row(outline: Outline, header: bytes) -> CheckpointRow:
 
 
 def write_row(thread_id: str, row: WriteRow) -> WriteRow:
-    """Return the row of a pending write with its check. Its batch has a record (`saver/batches.py`)."""
+    """Return the row of a pending write with its check. Its batch has a record (`saver/proving/batches.py`)."""
     return row._replace(check=row_check(_RECORDED, thread_id, *row[:-1]))
 
 

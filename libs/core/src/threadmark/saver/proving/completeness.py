@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from threadmark.config import ParsedConfig
 from threadmark.errors import CorruptDataError
 from threadmark.program import Program
-from threadmark.saver.checks import checkpoint_location, is_sound, namespace_location
 from threadmark.saver.context import SaverContext
 from threadmark.saver.paging import Pages
+from threadmark.saver.proving.checks import checkpoint_location, is_sound, namespace_location
 from threadmark.store import CheckpointRow, Found, Head, Scope
 
 _ADVICE = "`verify` names what is damaged"

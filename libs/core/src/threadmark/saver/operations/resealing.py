@@ -5,7 +5,7 @@ from functools import partial
 from threadmark.errors import ConfigError, located
 from threadmark.program import Operation, Transaction
 from threadmark.saver.context import SaverContext
-from threadmark.saver.inspecting import some_threads
+from threadmark.saver.operations.inspecting import some_threads
 from threadmark.sealed import SealedStore
 
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from threadmark.header import Header
 from threadmark.program import Program
+from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
-from threadmark.saver.loader import CheckpointLoader, missing_headers
-from threadmark.saver.segment_cache import fill
+from threadmark.saver.loading.loader import CheckpointLoader, missing_headers
 from threadmark.store import Key, Outline
 
 _FIRST_REACH, _FURTHEST_REACH = 4, 256

@@ -5,7 +5,7 @@ from functools import partial
 from threadmark.model import CheckpointRef
 from threadmark.program import Operation, Transaction
 from threadmark.saver.context import SaverContext
-from threadmark.saver.listing import thread_ids
+from threadmark.saver.operations.listing import thread_ids
 from threadmark.saver.paging import Pages
 from threadmark.store import Scope
 

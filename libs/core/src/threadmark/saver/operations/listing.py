@@ -12,13 +12,13 @@ from threadmark.errors import ConfigError, CorruptDataError, LocatedError, shown
 from threadmark.metadata import certain_fragments, checked_filter, from_json, matches
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, Transaction
-from threadmark.saver.checks import checkpoint_location
-from threadmark.saver.completeness import missing, prove_complete
+from threadmark.saver.caches.segment_cache import SegmentCache, fill
 from threadmark.saver.context import SaverContext
-from threadmark.saver.decoding import decoded
-from threadmark.saver.loader import CheckpointLoader, LoadedCheckpoint, missing_headers
+from threadmark.saver.loading.decoding import decoded
+from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, missing_headers
 from threadmark.saver.paging import Pages
-from threadmark.saver.segment_cache import SegmentCache, fill
+from threadmark.saver.proving.checks import checkpoint_location
+from threadmark.saver.proving.completeness import missing, prove_complete
 from threadmark.store import CheckpointRow, Key, Outline, Scope, WriteRow
 
 _PAGE = 512

@@ -5,11 +5,11 @@ from functools import partial
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, Transaction
-from threadmark.saver.completeness import prove_absent, proven_row
+from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
-from threadmark.saver.decoding import decoded
-from threadmark.saver.loader import CheckpointLoader, LoadedCheckpoint, Wanted, remember
-from threadmark.saver.segment_cache import fill
+from threadmark.saver.loading.decoding import decoded
+from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, Wanted, remember
+from threadmark.saver.proving.completeness import prove_absent, proven_row
 
 
 def get_tuple(context: SaverContext, config: Config) -> Operation[CheckpointTuple | None]:

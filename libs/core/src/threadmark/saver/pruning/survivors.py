@@ -10,12 +10,12 @@ from typing import NamedTuple
 from threadmark.errors import located
 from threadmark.header import Header, plain_fields
 from threadmark.program import Program
-from threadmark.saver.ancestry import Headers, Held, children_first
-from threadmark.saver.calls import Calls, by_depth
-from threadmark.saver.checks import channel_location
+from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
-from threadmark.saver.delta import counted_channels, is_snapshot, may_be_delta
-from threadmark.saver.segment_cache import fill
+from threadmark.saver.operations.delta import counted_channels, is_snapshot, may_be_delta
+from threadmark.saver.proving.checks import channel_location
+from threadmark.saver.pruning.ancestry import Headers, Held, children_first
+from threadmark.saver.pruning.calls import Calls, by_depth
 from threadmark.store import Key, Outline, WriteRow, now
 from threadmark.stored import Encoded, Stored
 

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from threadmark.config import ParsedConfig, parse_config
-from threadmark.encoding_cache import Known
 from threadmark.errors import ConfigError, SerializationError, StoreError, ThreadmarkError, located
 from threadmark.header import Header, split_fields
 from threadmark.ids import rank_after
@@ -25,12 +24,13 @@ from threadmark.saver.arguments import (
     given_task,
     given_writes,
 )
-from threadmark.saver.batches import batch_record
-from threadmark.saver.checks import checkpoint_row, write_row
+from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
-from threadmark.saver.deduplicator import Deduplicator
-from threadmark.saver.reading import load
-from threadmark.saver.removing import sweep
+from threadmark.saver.operations.reading import load
+from threadmark.saver.operations.removing import sweep
+from threadmark.saver.proving.batches import batch_record
+from threadmark.saver.proving.checks import checkpoint_row, write_row
+from threadmark.saver.storing.deduplicator import Deduplicator
 from threadmark.serde import Serializer
 from threadmark.store import Added, Change, Outline, WriteRow, now
 from threadmark.stored import LONGEST_TAG, Encoded, Stored

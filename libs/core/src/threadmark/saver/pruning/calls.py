@@ -7,7 +7,7 @@ checkpoint comes back to it. A subgraph with a memory of its own has a namespace
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from threadmark.saver.decoding import decode_metadata
+from threadmark.saver.loading.decoding import decode_metadata
 from threadmark.store import Key, Outline
 
 _SEPARATOR, _TASK = "|", ":"

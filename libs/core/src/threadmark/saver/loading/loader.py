@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from threadmark.encoding_cache import EncodingCache, Known
 from threadmark.errors import CorruptDataError
 from threadmark.header import Header
 from threadmark.rope import Source
-from threadmark.saver.batches import proven_batches
-from threadmark.saver.checks import channel_location, header_location, prove_checkpoint, write_location
-from threadmark.saver.segment_cache import SegmentCache
+from threadmark.saver.caches.encoding_cache import EncodingCache, Known
+from threadmark.saver.caches.segment_cache import SegmentCache
+from threadmark.saver.proving.batches import proven_batches
+from threadmark.saver.proving.checks import channel_location, header_location, prove_checkpoint, write_location
 from threadmark.store import CheckpointRow, Outline, WriteRow
 from threadmark.stored import Stored
 

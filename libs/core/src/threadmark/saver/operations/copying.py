@@ -5,11 +5,11 @@ from functools import partial
 from threadmark.config import as_thread_id
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, Transaction
-from threadmark.saver.batches import proven_batches
-from threadmark.saver.checks import checkpoint_row, prove_checkpoint, rebound_write
-from threadmark.saver.completeness import prove_complete
 from threadmark.saver.context import SaverContext
 from threadmark.saver.paging import Pages
+from threadmark.saver.proving.batches import proven_batches
+from threadmark.saver.proving.checks import checkpoint_row, prove_checkpoint, rebound_write
+from threadmark.saver.proving.completeness import prove_complete
 from threadmark.store import Change, Scope, now
 
 _PAGE = 256

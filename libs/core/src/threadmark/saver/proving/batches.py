@@ -11,7 +11,7 @@ from zlib import crc32
 import msgpack
 
 from threadmark.errors import CorruptDataError
-from threadmark.saver.checks import prove_write, task_location, write_location, write_row
+from threadmark.saver.proving.checks import prove_write, task_location, write_location, write_row
 from threadmark.store import FIRST_RECORD, WriteRow
 from threadmark.stored import Stored
 

@@ -15,15 +15,15 @@ from threadmark.metadata import certain_fragments, matches
 from threadmark.model import Pruned
 from threadmark.program import Operation, Program, Transaction
 from threadmark.saver.arguments import check_flag, given_names, given_run
-from threadmark.saver.batches import without_records
-from threadmark.saver.checks import checkpoint_row, prove_checkpoint
-from threadmark.saver.completeness import prove_complete
 from threadmark.saver.context import SaverContext
-from threadmark.saver.decoding import decode_metadata
-from threadmark.saver.listing import all_outlines
-from threadmark.saver.loader import proven_writes
+from threadmark.saver.loading.decoding import decode_metadata
+from threadmark.saver.loading.loader import proven_writes
+from threadmark.saver.operations.listing import all_outlines
 from threadmark.saver.paging import Pages
-from threadmark.saver.survivors import Choice, Namespace, survival
+from threadmark.saver.proving.batches import without_records
+from threadmark.saver.proving.checks import checkpoint_row, prove_checkpoint
+from threadmark.saver.proving.completeness import prove_complete
+from threadmark.saver.pruning.survivors import Choice, Namespace, survival
 from threadmark.store import Key, Outline, Scope, now
 
 _PAGE = 4096

@@ -8,9 +8,9 @@ from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
 from threadmark.header import Header, joined_fields
 from threadmark.metadata import from_json
 from threadmark.model import Checkpoint, CheckpointTuple, Metadata
-from threadmark.saver.checks import channel_location, checkpoint_location, header_location, write_location
-from threadmark.saver.gc_pause import with_gc_paused
-from threadmark.saver.loader import LoadedCheckpoint, Write
+from threadmark.saver.loading.gc_pause import with_gc_paused
+from threadmark.saver.loading.loader import LoadedCheckpoint, Write
+from threadmark.saver.proving.checks import channel_location, checkpoint_location, header_location, write_location
 from threadmark.serde import Serializer
 from threadmark.store import Outline
 from threadmark.stored import Encoded, Stored

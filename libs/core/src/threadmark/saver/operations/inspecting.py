@@ -6,19 +6,19 @@ from operator import add
 from typing import NamedTuple
 
 from threadmark.config import as_thread_id
-from threadmark.encoding_cache import EncodingCache
 from threadmark.errors import CorruptDataError, LocatedError, StoreError
 from threadmark.model import ChannelStats, Problem, Stats, Verified
 from threadmark.program import Operation, Program, Transaction
-from threadmark.saver.batches import is_record, without_records
-from threadmark.saver.checks import prove_write, task_location
-from threadmark.saver.completeness import missing
+from threadmark.saver.caches.encoding_cache import EncodingCache
+from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
-from threadmark.saver.decoding import decode_write, decoded
-from threadmark.saver.listing import good, load_many, loaders, open_headers, thread_ids, whole
-from threadmark.saver.loader import CheckpointLoader, missing_headers, opened_write, proven_writes
+from threadmark.saver.loading.decoding import decode_write, decoded
+from threadmark.saver.loading.loader import CheckpointLoader, missing_headers, opened_write, proven_writes
+from threadmark.saver.operations.listing import good, load_many, loaders, open_headers, thread_ids, whole
 from threadmark.saver.paging import Pages
-from threadmark.saver.segment_cache import fill
+from threadmark.saver.proving.batches import is_record, without_records
+from threadmark.saver.proving.checks import prove_write, task_location
+from threadmark.saver.proving.completeness import missing
 from threadmark.store import CheckpointRow, Key, Outline, Scope, WriteRow
 from threadmark.stored import Allowance, Stored
 

@@ -1,0 +1,1 @@
+"""Whether rows are what was written, and all of it."""

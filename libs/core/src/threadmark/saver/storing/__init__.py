@@ -1,0 +1,1 @@
+"""From checkpoints to rows: what is new in them, and its stored form."""
