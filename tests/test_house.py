@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,7 +34,6 @@ LAYERS = (
     "rope",
     "stored",
     "header",
-    "encoding_cache",
     "program",
     "store",
     "sealing",
@@ -44,12 +44,11 @@ LAYERS = (
 )
 """The parts of core; each may import those before it."""
 
-LONGEST = 300
-LONGER: dict[str, tuple[int, str]] = {
-    "libs/postgres/src/threadmark_postgres/sql.py": (700, "every statement of a backend, in one place"),
-    "libs/sqlite/src/threadmark_sqlite/sql.py": (500, "every statement of a backend, in one place"),
-}
-"""Modules that may be longer, and why; 500 lines at most, but for the statements of a backend."""
+LONGEST, LONGEST_OF_ALL = 300, 500
+"""Lines from which a module is a warning, and a failure."""
+
+ANY_LENGTH = {"sql.py": "every statement of a backend, in one place", "saver/saver.py": "every method, in both APIs"}
+"""Modules that may be as long as what they hold, and why."""
 
 STATEMENTS = (
     r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|PRAGMA|BEGIN|SAVEPOINT|RELEASE|WITH|LOCK|SET|LISTEN)\s+[A-Z\d\"*_]",
@@ -154,23 +153,23 @@ def test_the_search_for_sql_finds_it() -> None:
     assert any(_is_sql(text) for path in MODULES if path.name == "sql.py" for text in _texts(path))
 
 
+@pytest.mark.filterwarnings("default:.*may be two modules:UserWarning")
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_modules_are_short_and_say_what_they_are_for(path: Path) -> None:
     text = path.read_text()
-    limit, _reason = LONGER.get(str(path.relative_to(CORE)) if CORE in path.parents else _name(path), (LONGEST, ""))
-    assert limit <= 500 or path.name == "sql.py"
-    assert len(text.splitlines()) <= limit, f"{_name(path)} is too long to be read at once"
+    lines = len(text.splitlines())
+    if lines > LONGEST and not _name(path).endswith(tuple(ANY_LENGTH)):
+        warnings.warn(f"{_name(path)} has {lines} lines: it may be two modules", stacklevel=1)
+        assert lines <= LONGEST_OF_ALL, f"{_name(path)} is too long to be read at once"
     assert ast.get_docstring(ast.parse(text)), f"{_name(path)} does not say what it is for"
 
 
-@pytest.mark.parametrize(
-    "name", ["utils", "util", "common", "helpers", "helper", "base", "internal", "misc", "manager"]
-)
+@pytest.mark.parametrize("name", ["utils", "util", "common", "helpers", "helper", "misc"])
 def test_names_come_from_the_domain(name: str) -> None:
     assert [_name(path) for path in MODULES if path.stem.strip("_") == name] == []
 
 
-def test_every_public_method_has_its_twin() -> None:
+def test_every_public_method_has_an_asyncio_version() -> None:
     public = {name for name, member in vars(Saver).items() if inspect.isfunction(member) and not name.startswith("_")}
     async_methods = set(ASYNC_METHODS)
     assert public - async_methods - {name[1:] for name in async_methods} == ONLY_SYNC
