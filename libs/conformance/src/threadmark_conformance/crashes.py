@@ -34,13 +34,13 @@ class Mortal:
         self.steps_left: int | None = None
         self.answers_left: int | None = None
 
-    def run(self, transaction: Transaction) -> Any:
+    def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result, or die."""
         result = self._driver.run(self._mortal(transaction))
         self._answer()
         return result
 
-    async def arun(self, transaction: Transaction) -> Any:
+    async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio."""
         result = await self._driver.arun(self._mortal(transaction))
         self._answer()
@@ -54,7 +54,7 @@ class Mortal:
         """Like `close`, for asyncio."""
         await self._driver.aclose()
 
-    def _mortal(self, transaction: Transaction) -> Transaction:
+    def _mortal(self, transaction: Transaction[Any]) -> Transaction[Any]:
         return transaction._replace(program=partial(self._until_death, transaction.program))
 
     def _until_death(self, program: Callable[[], Program[Any]]) -> Program[Any]:

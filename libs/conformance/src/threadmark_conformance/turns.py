@@ -67,7 +67,7 @@ class Patient:
         """From now on go by turns."""
         self._turns, self._who = turns, who
 
-    def run(self, transaction: Transaction) -> Any:
+    def run(self, transaction: Transaction[Any]) -> Any:
         """Wait, then run the program in one transaction and return its result."""
         if self._turns is None:
             return self._driver.run(transaction)
@@ -79,7 +79,7 @@ class Patient:
         finally:
             self._turns.give_back()
 
-    async def arun(self, transaction: Transaction) -> Any:
+    async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio."""
         if self._turns is None:
             return await self._driver.arun(transaction)
