@@ -20,7 +20,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver as PeerSaver
 
 import workloads
 from threadmark import Saver
-from threadmark.saver import deduplicator
+from threadmark.saver.storing import deduplicator
 from threadmark_sqlite import SqliteSaver
 from workloads import WORKLOADS, Step, Task
 

@@ -6,7 +6,7 @@ any error, so that no operation has to tidy up.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from threadmark.program import Program
@@ -57,6 +57,8 @@ class CheckpointRow(NamedTuple):
     header: bytes
     """The header in its stored form (`stored.Stored`)."""
     check: bytes
+    run_id: str | None
+    """The run that made it, for a backend with an index of runs. Of a row that was read it may be missing."""
 
 
 class WriteRow(NamedTuple):
@@ -107,6 +109,8 @@ class Scope(NamedTuple):
     before: str | None = None
     """Only checkpoints with a smaller rank are wanted."""
     fragments: Sequence[str] = ()
+    run_id: str | None = None
+    """The run that made them. A backend may leave out the checkpoints of others, or ignore it."""
 
 
 class Change(NamedTuple):
@@ -121,7 +125,7 @@ class Change(NamedTuple):
     writes: Sequence[WriteRow]
     continues: str | None
     """The checkpoint that the rows belong to or follow. If it was deleted with its thread, the rows are refused."""
-    needs: Sequence[bytes] = ()
+    needs: Callable[[], Sequence[bytes]] = tuple
     """The segments needed to read the one checkpoint. A backend may record them in order to fetch them all at once."""
 
 

@@ -47,7 +47,8 @@ def listing(
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise ConfigError(f"limit must be None or a number from 0 on, not {shown(limit)}")
     checked = checked_filter(wanted)
-    scope = Scope(fragments=certain_fragments(checked))
+    run_id = checked.get("run_id")
+    scope = Scope(fragments=certain_fragments(checked), run_id=run_id if isinstance(run_id, str) else None)
     if config is not None:
         scope = scope._replace(
             ns=namespace(config),
@@ -102,8 +103,7 @@ class Reader:
         if page and after is None and not self._asked.wanted and _starts_at_the_newest(scope):
             yield from read(_prove_newest, self._context, page[0])
         if not pages.more:
-            program = partial(missing, self._context, scope.thread_id, scope.ns)
-            self._missing = yield from read(program)
+            self._missing = yield from read(missing, self._context, scope.thread_id, scope.ns)
         return [outline for outline in page if _matches(outline, self._asked.wanted)]
 
     def readable(self, batch: Sequence[CheckpointLoader | CorruptDataError]) -> Iterator[CheckpointTuple]:

@@ -36,12 +36,17 @@ class Deduplicator:
 
     def store(self, encoded: Encoded, near: Sequence[Source], beside: Collection[bytes] = ()) -> Stored:
         """The stored form of a value: compared with sources near it, and if much of it is new, with all others."""
-        return self._stored(encoded, near, partial(self._deduplicated, encoded.data, near, beside))
+        stored, _ = self._stored(encoded, near, partial(self._deduplicated, encoded.data, near, beside))
+        return stored
 
-    def store_header(self, data: bytes, parent: Source | None) -> Stored:
-        """The stored form of a header: it resembles its parent's, and nothing else resembles a header."""
+    def store_header(self, data: bytes, parent: Source | None) -> tuple[Stored, Source]:
+        """The stored form of a header, and the header as a source for its successor's.
+
+        It resembles its parent's, and nothing else resembles a header.
+        """
         near = [parent] if parent else []
-        return self._stored(Encoded(HEADER_TAG, data), near, partial(patch, data, parent, self._segment_key))
+        stored, source = self._stored(Encoded(HEADER_TAG, data), near, partial(patch, data, parent, self._segment_key))
+        return stored, source or stored.source(data)
 
     def inherit(self, stored: Stored) -> Stored:
         """A value that the thread already holds."""
@@ -52,10 +57,6 @@ class Deduplicator:
         """Return the bytes of a stored value, to compare with. Empty for literals and values not in the cache."""
         found = self._source(stored.digest) if stored is not None and stored.digest else None
         return [found] if found else []
-
-    def source_of(self, stored: Stored, data: bytes) -> Source:
-        """The value that was stored last, to compare its successor with."""
-        return self.deduplicated[-1][1] if stored.digest else stored.source(data)
 
     def siblings(self) -> list[Source]:
         """What was deduplicated before in this change, the last first."""
@@ -79,10 +80,13 @@ class Deduplicator:
         for stored, source in self.deduplicated:
             self._encoding_cache.see_value(self._thread_id, epoch, stored, source)
 
-    def _stored(self, encoded: Encoded, near: Sequence[Source], deduplicating: Callable[[], Deduplicated]) -> Stored:
+    def _stored(
+        self, encoded: Encoded, near: Sequence[Source], deduplicating: Callable[[], Deduplicated]
+    ) -> tuple[Stored, Source | None]:
+        """The stored form of a value, and the value as a source for others, unless it is a literal."""
         tag, data = encoded
         if len(data) <= LITERAL_LIMIT:
-            return Stored(tag, data, b"")
+            return Stored(tag, data, b""), None
         proven = proof(data, near[0].proof if near else None)
         digest = proven.digest
         same = self._source(digest)
@@ -91,7 +95,7 @@ class Deduplicator:
         manifest, fresh = deduplicating()
         packed = pack(manifest)
         if not keys_in(packed):
-            return Stored(tag, data, b"")
+            return Stored(tag, data, b""), None
         self._fresh |= fresh
         return self._keep(Stored(tag, packed, digest), Source(data, manifest, packed=packed, proof=proven))
 
@@ -106,6 +110,6 @@ class Deduplicator:
     def _source(self, digest: bytes) -> Source | None:
         return self._lent.get(digest) or self._encoding_cache.source(self._thread_id, digest, self._epoch)
 
-    def _keep(self, stored: Stored, source: Source) -> Stored:
+    def _keep(self, stored: Stored, source: Source) -> tuple[Stored, Source]:
         self.deduplicated.append((stored, source))
-        return self.inherit(stored)
+        return self.inherit(stored), source
