@@ -11,7 +11,6 @@ from typing import Any
 
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import ConfigError, StoreError
-from threadmark.ids import rank_after
 from threadmark.metadata import merged, to_json
 from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, read, write
@@ -28,9 +27,8 @@ from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.removing import sweep
 from threadmark.saver.proving.batches import batch_record
 from threadmark.saver.proving.checks import checkpoint_row, write_row
-from threadmark.saver.storing.deduplicator import Deduplicator
-from threadmark.saver.storing.draft import Draft, encode, needed_segments
-from threadmark.store import Added, Change, Outline, WriteRow, now
+from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
+from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
 from threadmark.stored import Stored
 
 _ATTEMPTS = 8
