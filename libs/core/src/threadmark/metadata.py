@@ -77,7 +77,7 @@ def checked_filter(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def certain_fragments(wanted: Mapping[str, Any]) -> list[str]:
-    """Text that stands in the JSON of every metadata that matches; rows without it need not be read.
+    """Return texts that the JSON of every matching metadata contains. Rows without them need not be read.
 
     Only strings, booleans and None have one: equal numbers can be spelled in several ways, and so can equal objects
     and letters outside ASCII.
@@ -95,7 +95,7 @@ def run_id_in(metadata: str) -> str | None:
 
 
 def check_plain(value: Any, location: str, levels: int = DEEPEST) -> None:
-    """Raise SerializationError where a value is not of the types that JSON gives back; tuples become lists."""
+    """Raise SerializationError where a value is not of the types that JSON gives back, or a tuple."""
     kind = type(value)
     if kind in _SCALARS:
         return

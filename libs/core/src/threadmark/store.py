@@ -83,7 +83,7 @@ class CheckpointRow(NamedTuple):
 
 
 class WriteRow(NamedTuple):
-    """A pending write as it is stored. `idx` is its place in its task's writes, negative for the special channels."""
+    """A pending write as it is stored. `idx` numbers its task's writes, and is negative for the special channels."""
 
     ns: str
     checkpoint_id: str
@@ -118,7 +118,7 @@ class Head(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """Which checkpoints to list; None leaves a part open.
+    """Which checkpoints to list. None leaves a part open.
 
     `fragments` are texts that the metadata of every wanted checkpoint contains. A backend may leave out rows that
     lack one, or ignore them.
@@ -196,14 +196,14 @@ class Store(Protocol):
         """
 
     def add(self, change: Change) -> Program[Added]:
-        """Add the rows of one change; see `Change` and `Added`.
+        """Add the rows of one change, as `Change` and `Added` describe.
 
         A write with a negative `idx` replaces one of the same key, another write leaves the one that is there. The
         heads of the namespaces are brought up to date.
         """
 
     def replace(self, change: Change) -> Program[Added]:
-        """Like `add`, and a checkpoint replaces one of the same key. It locks the thread."""
+        """Like `add`, but a checkpoint replaces one of the same key. Locks the thread."""
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         """Write over checkpoints that are there under these ranks, in a thread that is locked.
@@ -218,7 +218,7 @@ class Store(Protocol):
         """Return the same, computed from the checkpoints that exist."""
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        """What is damaged and belongs to no thread, as (place, problem): lost rows, the database's own structures."""
+        """What is damaged and belongs to no thread, as (location, problem): lost rows, the database's own structures."""
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         """The stored size of every segment of the thread."""

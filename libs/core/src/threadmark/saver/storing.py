@@ -180,7 +180,7 @@ def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:
 
 
 def encode(serde: Serializer, what: str, value: Any) -> Encoded:
-    """A value, encoded; errors say what it is, such as a channel, and the way inside the value.
+    """Encode a value. An error names `what` it is, such as a channel, and the way inside the value.
 
     What the user's own serializer raises is the cause of a SerializationError.
     """

@@ -17,7 +17,7 @@ def has_tables(context: SaverContext) -> Operation[bool]:
 
 
 def list_checkpoint_refs(context: SaverContext) -> Operation[list[CheckpointRef]]:
-    """The places of all checkpoints."""
+    """List all checkpoints, without their state."""
     found: list[CheckpointRef] = []
     pages = Pages(Scope(), _PAGE)
     while pages.more:
@@ -27,7 +27,7 @@ def list_checkpoint_refs(context: SaverContext) -> Operation[list[CheckpointRef]
 
 
 def orphan_writes(context: SaverContext) -> Operation[list[CheckpointRef]]:
-    """The places of pending writes at which there is no checkpoint."""
+    """List the checkpoints that are missing although pending writes belong to them."""
     written: set[tuple[str, str, str]] = set()
     after = ""
     more = True
