@@ -35,6 +35,7 @@ LAYERS = (
     "stored",
     "header",
     "program",
+    "logs",
     "store",
     "sealing",
     "sealed",
