@@ -218,7 +218,7 @@ class Store(Protocol):
         """Return the same, computed from the checkpoints that exist."""
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        """Return damage that belongs to no thread, as (location, problem): lost rows, the structures of the database."""
+        """Return damage that belongs to no thread, as (location, problem), such as lost rows."""
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         """The stored size of every segment of the thread."""

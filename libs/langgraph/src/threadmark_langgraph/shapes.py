@@ -1,6 +1,7 @@
 """What the two sides call things: configurations, metadata, checkpoints and writes on their way in and out."""
 
 import json
+import logging
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from threadmark import SerializationError
 from threadmark.metadata import check_plain
 from threadmark.metadata import merged as merged_by_saver
 from threadmark.saver.arguments import given_writes
+from threadmark_langgraph.log import log
 
 FIRST_VERSION = f"{1:032d}.{0:016d}"
 """The version of a thread's first channel, in the kind that LangGraph's own savers use.
@@ -79,7 +81,11 @@ def _storable(serde: SerializerProtocol, error: Any) -> Any:
     try:
         serde.dumps_typed(error)
     except Exception:  # noqa: BLE001 - a serializer of the user's may raise anything
-        return _shown(error) if isinstance(error, BaseException) else error
+        if not isinstance(error, BaseException):
+            return error
+        name = type(error).__qualname__
+        log.write(logging.DEBUG, "a task's error cannot be stored as it is (%s): its text is stored", name)
+        return _shown(error)
     return error
 
 

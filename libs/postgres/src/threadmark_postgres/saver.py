@@ -10,6 +10,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from threadmark import ConfigError, Saver
+from threadmark.logs import slow_after
 from threadmark.saver import SaverOptions
 from threadmark_postgres.driver import PostgresDriver, Settings, aio, blocking
 from threadmark_postgres.migrations import checked_partitions
@@ -47,6 +48,8 @@ class PostgresSaver(Saver):
 
     What callers put at the same time is stored by one statement for up to sixteen of them, whatever their threads;
     with `combine=False` each statement is one caller's and so one thread's, as tables spread over shards need it.
+
+    A transaction that takes `slow` seconds or more is logged as a warning (None: none is).
     """
 
     def __init__(
@@ -59,13 +62,14 @@ class PostgresSaver(Saver):
         application_name: str = "threadmark",
         timeout: float = 30.0,
         combine: bool = True,
+        slow: float | None = 1.0,
         **options: Unpack[SaverOptions],
     ) -> None:
         if type(pool_size) is not int or pool_size < 1:
             raise ConfigError(f"pool_size must be a number from 1 on, not {pool_size!r}")
         if schema is not None:
             quoted(schema)
-        settings = Settings("", schema, pool_size, prepare, application_name, timeout, combine)
+        settings = Settings("", schema, pool_size, prepare, application_name, timeout, combine, slow_after(slow))
         self._postgres = _driver(database, settings)
         super().__init__(PostgresStore(schema), self._postgres, **options)
 
@@ -88,18 +92,29 @@ class PostgresSaver(Saver):
 
 def _driver(database: Any, settings: Settings) -> PostgresDriver:
     if isinstance(database, str):
-        try:
-            conninfo_to_dict(database)
-        except psycopg.ProgrammingError as error:
-            raise ConfigError(
-                f"this is not a Postgres connection string ({error}): write 'postgresql://user@host:5432/database'"
-            ) from error
+        _check_conninfo(database)
         return PostgresDriver(settings._replace(conninfo=database))
     if isinstance(database, psycopg.Connection):
         return PostgresDriver(settings, given=blocking.BorrowedConnection(_Exclusive(database).hold))
     if isinstance(database, psycopg.AsyncConnection):
         return PostgresDriver(settings, given_async=aio.BorrowedConnection(_AsyncExclusive(database).hold))
     return _driver_of_pool(database, settings)
+
+
+def _check_conninfo(conninfo: str) -> None:
+    try:
+        given = conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError:  # its text may quote the password
+        raise ConfigError(f"this is not a Postgres connection string: {_HOW_TO_WRITE}") from None
+    hosts, ports = str(given.get("host", "")), str(given.get("port", ""))
+    # In "p@ssword@host" the host would be "ssword@host", and messages name it. Only a socket's name begins with "@".
+    if any("@" in host[1:] for host in hosts.split(",")) or not all(map(str.isdigit, filter(None, ports.split(",")))):
+        raise ConfigError(f"this connection string has no valid host and port: {_HOW_TO_WRITE}")
+
+
+_HOW_TO_WRITE = (
+    "write 'postgresql://user:password@host:5432/database', and in the password @ as %40, / as %2F and % as %25"
+)
 
 
 def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:

@@ -34,9 +34,13 @@ class Moved:
     """How many were there from an earlier move."""
     problems: list[Problem] = field(default_factory=list)
 
-    def __str__(self) -> str:
-        counts = (
+    @property
+    def counts(self) -> str:
+        """The counts in a line."""
+        return (
             f"{self.checkpoints} checkpoints with {self.writes} pending writes of {self.threads} threads, "
             f"{self.already_there} already there, {len(self.problems)} not moved"
         )
-        return "\n".join([counts, *map(str, self.problems)])
+
+    def __str__(self) -> str:
+        return "\n".join([self.counts, *map(str, self.problems)])

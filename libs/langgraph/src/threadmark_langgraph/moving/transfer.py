@@ -4,7 +4,9 @@ Both may be stopped and started again: what is there already is compared and lef
 meanwhile, on either side; only where it did on both, its last checkpoint has a difference to report.
 """
 
+import logging
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +17,7 @@ from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_ev
 
 from threadmark import CheckpointRef, MemorySaver, Saver
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
+from threadmark_langgraph.log import log
 from threadmark_langgraph.moving.comparing import Content, content_of, difference, equal, exactly_equal, lacking
 from threadmark_langgraph.moving.report import Moved, Problem, Progress
 from threadmark_langgraph.moving.sources import Source, config_of, read, source_of
@@ -84,6 +87,7 @@ class _Move:
         self._moved = Moved()
 
     def run(self, progress: Progress | None) -> Moved:
+        begun = time.monotonic()
         source = source_of(self._from)
         refs = source.refs()
         self._moved.threads = len({ref.thread_id for ref in refs})
@@ -100,6 +104,8 @@ class _Move:
                 progress(done, len(refs))
         for orphan in source.orphan_writes():
             self._moved.problems.append(Problem(orphan, "only pending writes of it are there: they were not moved"))
+        moved = "would be moved" if self._dry_run else "moved"
+        log.write(logging.INFO, "%s: %s, in %.3f s", moved, self._moved.counts, time.monotonic() - begun)
         return self._moved
 
     def _move(self, source: Source, ref: CheckpointRef) -> None:

@@ -1,5 +1,6 @@
 """Where the database is and how it is used."""
 
+import math
 from typing import Any, NamedTuple
 
 from psycopg.conninfo import conninfo_to_dict
@@ -29,10 +30,14 @@ class Settings(NamedTuple):
     """Seconds for which an operation is tried again while the database cannot be reached."""
     combine: bool
     """Whether callers that add at the same time may share a statement."""
+    slow: float = math.inf
+    """Seconds from which a transaction is logged as slow."""
 
     def __str__(self) -> str:
-        given = {key: value for key, value in conninfo_to_dict(self.conninfo).items() if key in _PATH_PARAMETERS}
-        return " ".join(["Postgres", *(f"{key}={value}" for key, value in given.items())])
+        given = {key: str(value) for key, value in conninfo_to_dict(self.conninfo).items() if key in _PATH_PARAMETERS}
+        # libpq takes a whole connection string as `dbname`, and that may hold a password.
+        shown = {key: "..." if "@" in value or "=" in value else value for key, value in given.items()}
+        return " ".join(["Postgres", *(f"{key}={value}" for key, value in shown.items())])
 
     def connecting(self) -> dict[str, Any]:
         """The parameters of a new connection."""

@@ -1,5 +1,6 @@
 """Opening SQLite connections, running programs on them, and what their errors mean."""
 
+import math
 import os
 import sqlite3
 import time
@@ -13,7 +14,8 @@ from urllib.parse import quote
 from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError
 from threadmark.program import Step, Transaction, play
 from threadmark_sqlite import sql
-from threadmark_sqlite.migrations import is_current, is_made, migrate
+from threadmark_sqlite.driver.log import log
+from threadmark_sqlite.migrations import CURRENT, is_current, is_made, migrate
 from threadmark_sqlite.steps import Many, Query
 
 MEMORY = ":memory:"
@@ -28,6 +30,8 @@ class Settings(NamedTuple):
     """Seconds to wait for a lock that another process holds."""
     read_only: bool = False
     """Whether nothing may be written, not even where the file system allows it."""
+    slow: float = math.inf
+    """Seconds from which a transaction is logged as slow."""
 
     def __str__(self) -> str:
         return f"SQLite database {self.path!r}"
@@ -133,13 +137,16 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
                 raise StoreError(f"{settings}{NOT_OURS}")
             connection.execute(sql.INCREMENTAL_VACUUM)
             _use_log(connection, settings)
-            transact(connection, Transaction(partial(migrate, str(settings)), writes=True))
+            begun = time.monotonic()
+            found = transact(connection, Transaction(partial(migrate, str(settings)), writes=True), settings)
+            log.note_migration(settings, found, CURRENT, begun)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise to_threadmark_error(error, settings) from error
 
 
-def transact(connection: sqlite3.Connection, transaction: Transaction[Any]) -> Any:
+def transact(connection: sqlite3.Connection, transaction: Transaction[Any], settings: Settings) -> Any:
     """Run a program in a transaction of its own."""
+    begun = time.monotonic()
     try:
         connection.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
         result = play(transaction.program(), partial(execute, connection))
@@ -148,6 +155,8 @@ def transact(connection: sqlite3.Connection, transaction: Transaction[Any]) -> A
         if connection.in_transaction:  # asked here: to call a function of ours would be a place for an interrupt
             connection.execute(sql.ROLLBACK)
         raise
+    if (seconds := time.monotonic() - begun) >= settings.slow:
+        log.note_slow(settings, seconds, transaction)
     return result
 
 
