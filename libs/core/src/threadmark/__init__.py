@@ -11,10 +11,13 @@ from threadmark.errors import (
     ConfigError,
     CorruptDataError,
     ForbiddenTypeError,
+    MissingDependencyError,
     SchemaError,
     SerializationError,
     StoreError,
+    ThreadDeletedError,
     ThreadmarkError,
+    TransientStoreError,
 )
 from threadmark.ids import new_id
 from threadmark.memory import MemorySaver
@@ -30,7 +33,8 @@ from threadmark.model import (
     Verified,
 )
 from threadmark.saver import Saver
-from threadmark.serde import Serde
+from threadmark.sealing import Keyring
+from threadmark.serde import Serde, Serializer
 from threadmark.urls import open  # noqa: A004 - used as `threadmark.open`
 
 __version__ = "0.1.0"
@@ -45,16 +49,21 @@ __all__ = [
     "CorruptDataError",
     "DeltaChannelHistory",
     "ForbiddenTypeError",
+    "Keyring",
     "MemorySaver",
+    "MissingDependencyError",
     "Problem",
     "Pruned",
     "Saver",
     "SchemaError",
     "Serde",
     "SerializationError",
+    "Serializer",
     "Stats",
     "StoreError",
+    "ThreadDeletedError",
     "ThreadmarkError",
+    "TransientStoreError",
     "Verified",
     "__version__",
     "new_id",

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from threadmark import ConfigError
+from threadmark import ConfigError, MissingDependencyError
 from threadmark_langgraph.checkpointer import Checkpointer
 
 
@@ -16,8 +16,10 @@ class _Postgres(Checkpointer):
             raise ConfigError("a pipeline is not needed: a put is one round trip here; leave out `pipe`")
         try:
             from threadmark_postgres import PostgresSaver as PostgresBackend
-        except ModuleNotFoundError as missing:
-            raise ConfigError(f"{missing}: pip install 'threadmark-langgraph[postgres]'") from missing
+        except ImportError as missing:
+            raise MissingDependencyError(
+                f"{missing}: pip install 'threadmark-langgraph[postgres]'", name=missing.name
+            ) from missing
 
         self._postgres = PostgresBackend(conn, **options)
         super().__init__(self._postgres, serde=serde)

@@ -2,19 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 from threadmark.errors import ConfigError, shown
 from threadmark.rope import segment_key
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.caches.segment_cache import SegmentCache
 from threadmark.sealed import SealedStore
+from threadmark.sealing import Keyring
 from threadmark.serde import Serde, Serializer
 from threadmark.store import Store
 from threadmark.stored import EXPANSION_BYTES
-
-if TYPE_CHECKING:
-    from threadmark.sealing import Keyring  # needs an optional extra
 
 CACHE_BYTES = 64 * 1024 * 1024
 """The default capacity of the encoding cache."""
@@ -30,7 +28,7 @@ class SaverOptions(TypedDict, total=False):
     max_expansion_bytes: int
     """How many bytes the values of a checkpoint may take beyond what their stored bytes account for. Whatever was put
     needs none; more is refused as damaged, so that a crafted row cannot take all memory."""
-    keyring: "Keyring | None"
+    keyring: Keyring | None
     """With one, every row is sealed (AES-256-GCM), and rows that it does not open are refused."""
     seal_metadata: bool
     """Whether metadata is encrypted as well (default: True). A filter then reads the metadata of all checkpoints."""

@@ -10,7 +10,14 @@ from functools import partial
 from typing import Any
 
 from threadmark.config import ParsedConfig, parse_config
-from threadmark.errors import ConfigError, SerializationError, StoreError, ThreadmarkError, located
+from threadmark.errors import (
+    ConfigError,
+    SerializationError,
+    ThreadDeletedError,
+    ThreadmarkError,
+    TransientStoreError,
+    located,
+)
 from threadmark.header import Header, split_fields
 from threadmark.ids import rank_after
 from threadmark.metadata import merged, to_json
@@ -261,7 +268,7 @@ def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> O
     if added.exists:
         added = yield Transaction(partial(context.store.replace, change), writes=True)
     if added.too_late:
-        raise ConfigError(
+        raise ThreadDeletedError(
             f"thread {change.thread_id!r} was deleted, and checkpoint {change.continues!r} with it: "
             "what continues it is not stored. Start the thread anew, without a checkpoint_id"
         )
@@ -273,5 +280,7 @@ def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> O
     return stored
 
 
-def _restless(where: ParsedConfig) -> StoreError:
-    return StoreError(f"{where}: rows of the thread were deleted {_ATTEMPTS} times while this was stored; try again")
+def _restless(where: ParsedConfig) -> TransientStoreError:
+    return TransientStoreError(
+        f"{where}: rows of the thread were deleted {_ATTEMPTS} times while this was stored; try again"
+    )
