@@ -105,6 +105,10 @@ class Blocking(Saver):
         """Like `stats`, for asyncio."""
         return await asyncio.to_thread(self.stats, thread_id)
 
+    async def asetup(self) -> None:
+        """Like `setup`, for asyncio."""
+        await asyncio.to_thread(self.setup)
+
     async def ahas_tables(self) -> bool:
         """Like `has_tables`, for asyncio."""
         return await asyncio.to_thread(self.has_tables)

@@ -85,6 +85,17 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         clone.serde = serde
         return clone
 
+    def setup(self) -> None:
+        """Create the tables of a new database, or bring those of an earlier release to the current format.
+
+        Whatever is called first does so by itself; it is here because LangGraph's savers ask their users to call it.
+        """
+        self._saver.setup()
+
+    async def asetup(self) -> None:
+        """Like `setup`, for asyncio."""
+        await self._saver.asetup()
+
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that `config` names, or the newest of its namespace."""
         found = self._saver.get_tuple(config)

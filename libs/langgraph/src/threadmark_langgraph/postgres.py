@@ -21,8 +21,7 @@ class _Postgres(Checkpointer):
                 f"{missing}: pip install 'threadmark-langgraph[postgres]'", name=missing.name
             ) from missing
 
-        self._postgres = PostgresBackend(conn, **options)
-        super().__init__(self._postgres, serde=serde)
+        super().__init__(PostgresBackend(conn, **options), serde=serde)
         self.conn = conn
 
 
@@ -47,10 +46,6 @@ class PostgresSaver(_Postgres):
         with cls(conn_string, serde=serde, **options) as saver:
             yield saver
 
-    def setup(self) -> None:
-        """Make the tables now; otherwise the first operation does."""
-        self._postgres.setup()
-
 
 class AsyncPostgresSaver(_Postgres):
     """`PostgresSaver` under LangGraph's asyncio name; `conn` may be an asyncio connection or pool."""
@@ -69,6 +64,6 @@ class AsyncPostgresSaver(_Postgres):
         async with cls(conn_string, serde=serde, **options) as saver:
             yield saver
 
-    async def setup(self) -> None:
-        """Make the tables now; otherwise the first operation does."""
-        await self._postgres.asetup()
+    async def setup(self) -> None:  # type: ignore[override]  # LangGraph's name for it, which is awaited here
+        """Like `asetup`."""
+        await self.asetup()

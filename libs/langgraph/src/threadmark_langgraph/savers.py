@@ -23,8 +23,6 @@ from threadmark_langgraph.checkpointer import Checkpointer
 if TYPE_CHECKING:
     import aiosqlite
 
-_NOWHERE: dict[str, Any] = {"configurable": {"thread_id": ""}}
-
 
 class InMemorySaver(Checkpointer):
     """Keeps everything in this process. It stores encoded bytes as the databases do, and answers alike.
@@ -115,10 +113,6 @@ class SqliteSaver(Checkpointer):
         with cls(conn_string, **options) as saver:
             yield saver
 
-    def setup(self) -> None:
-        """Make the tables now. Needed by nobody: the first operation makes them."""
-        self.saver.get_tuple(_NOWHERE)
-
 
 class AsyncSqliteSaver(Checkpointer):
     """`SqliteSaver` under LangGraph's asyncio name. `conn` may also be an aiosqlite connection."""
@@ -140,9 +134,9 @@ class AsyncSqliteSaver(Checkpointer):
         async with cls(conn_string, **options) as saver:
             yield saver
 
-    async def setup(self) -> None:
-        """Make the tables now. Needed by nobody: the first operation makes them."""
-        await self.saver.aget_tuple(_NOWHERE)
+    async def setup(self) -> None:  # type: ignore[override]  # LangGraph's name for it, which is awaited here
+        """Like `asetup`."""
+        await self.asetup()
 
 
 def _sqlite(database: Any, options: dict[str, Any]) -> Saver:

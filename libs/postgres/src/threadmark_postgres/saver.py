@@ -75,9 +75,10 @@ class PostgresSaver(Saver):
         return cls(url, **options)
 
     def setup(self, *, partitions: int | None = None) -> None:
-        """Make the tables, or bring those of an earlier release to the current format.
+        """Create the tables of a new database, or bring those of an earlier release to the current format.
 
-        It is called at first use, so there is no need to, except to have new tables partitioned by thread.
+        Whatever is called first does so by itself. Call this to have it done at a time of your own choice, or to have
+        new tables partitioned by thread into `partitions` parts.
         """
         self._postgres.setup(checked_partitions(partitions))
 

@@ -63,6 +63,18 @@ class Saver:
         """Extra fields that a run's configuration may have for this saver. There are none."""
         return []
 
+    def setup(self) -> None:
+        """Create the tables of a new database, or bring those of an earlier release to the current format.
+
+        Whatever is called first does so by itself. Call this to have it done at a time of your own choice, such as in a
+        deployment step, whose role may change tables. It may be called again.
+        """
+        return run(self._driver, surveying.setup(self._context))
+
+    async def asetup(self) -> None:
+        """Like `setup`, for asyncio."""
+        return await arun(self._driver, surveying.setup(self._context))
+
     def get(self, config: Config) -> Checkpoint | None:
         """Return the checkpoint that `config` names, or the newest of its namespace; None if there is none."""
         found = self.get_tuple(config)

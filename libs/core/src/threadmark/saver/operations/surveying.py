@@ -12,6 +12,11 @@ from threadmark.store import Scope
 _PAGE = 4096
 
 
+def setup(context: SaverContext) -> Operation[None]:
+    """Create the tables where they are missing, as any transaction does that may: this one asks for next to nothing."""
+    yield Transaction(partial(context.store.epoch, ""), writes=False)
+
+
 def has_tables(context: SaverContext) -> Operation[bool]:
     """Whether the database is there: any answer but None comes from its tables."""
     answer = yield Transaction(partial(context.store.threads, "", 1), writes=False, creates_tables=False)
