@@ -14,6 +14,7 @@ from threadmark.model import (
     Config,
     DeltaChannelHistory,
     Pruned,
+    PruneStrategy,
     Stats,
     Verified,
 )
@@ -76,7 +77,7 @@ class Blocking(Saver):
         self,
         thread_ids: Sequence[str],
         *,
-        strategy: str = "keep_latest",
+        strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
         older_than: timedelta | None = None,
         dry_run: bool = False,

@@ -28,7 +28,9 @@ from threadmark.model import (
     CheckpointTuple,
     DeltaChannelHistory,
     Problem,
+    ProblemKind,
     Pruned,
+    PruneStrategy,
     Stats,
     Verified,
 )
@@ -53,6 +55,8 @@ __all__ = [
     "MemorySaver",
     "MissingDependencyError",
     "Problem",
+    "ProblemKind",
+    "PruneStrategy",
     "Pruned",
     "Saver",
     "SchemaError",

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol, maybe_add_typed_methods
 
 from threadmark import CheckpointTuple as StoredTuple
-from threadmark import Saver
+from threadmark import PruneStrategy, Saver
 from threadmark_langgraph.allowlist import extended
 from threadmark_langgraph.sends import lacks_sends, with_sends
 from threadmark_langgraph.shapes import (
@@ -196,11 +196,13 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         The namespace of a subgraph's call goes with the checkpoint that the call was made from. `saver.prune` can keep
         more, and says what it removed.
         """
-        self._saver.prune(thread_ids, strategy=strategy)
+        self._saver.prune(
+            thread_ids, strategy=cast("PruneStrategy", strategy)
+        )  # LangGraph has text; the saver checks it
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Like `prune`, for asyncio."""
-        await self._saver.aprune(thread_ids, strategy=strategy)
+        await self._saver.aprune(thread_ids, strategy=cast("PruneStrategy", strategy))  # as in `prune`
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]

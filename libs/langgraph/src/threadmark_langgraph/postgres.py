@@ -2,16 +2,25 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from threadmark import ConfigError, MissingDependencyError
 from threadmark_langgraph.checkpointer import Checkpointer
 
+if TYPE_CHECKING:
+    from threadmark_langgraph.options import PostgresOptions
+
 
 class _Postgres(Checkpointer):
-    def __init__(self, conn: Any, pipe: object = None, serde: SerializerProtocol | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        conn: Any,
+        pipe: object = None,
+        serde: SerializerProtocol | None = None,
+        **options: "Unpack[PostgresOptions]",
+    ) -> None:
         if pipe is not None:
             raise ConfigError("a pipeline is not needed: a put is one round trip here; leave out `pipe`")
         try:
@@ -40,7 +49,7 @@ class PostgresSaver(_Postgres):
         *,
         pipeline: bool = False,  # noqa: ARG003 - LangGraph's switch; a put is one round trip without it
         serde: SerializerProtocol | None = None,
-        **options: Any,
+        **options: "Unpack[PostgresOptions]",
     ) -> Iterator[Self]:
         """A saver for this database, closed in the end."""
         with cls(conn_string, serde=serde, **options) as saver:
@@ -58,7 +67,7 @@ class AsyncPostgresSaver(_Postgres):
         *,
         pipeline: bool = False,  # noqa: ARG003 - LangGraph's switch; a put is one round trip without it
         serde: SerializerProtocol | None = None,
-        **options: Any,
+        **options: "Unpack[PostgresOptions]",
     ) -> AsyncIterator[Self]:
         """A saver for this database, closed in the end."""
         async with cls(conn_string, serde=serde, **options) as saver:

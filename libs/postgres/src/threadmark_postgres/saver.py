@@ -13,6 +13,7 @@ from threadmark import ConfigError, Saver
 from threadmark.saver import SaverOptions
 from threadmark_postgres.driver import PostgresDriver, Settings, aio, blocking
 from threadmark_postgres.migrations import checked_partitions
+from threadmark_postgres.options import PostgresOptions
 from threadmark_postgres.schema import quoted
 from threadmark_postgres.store import PostgresStore
 
@@ -70,7 +71,7 @@ class PostgresSaver(Saver):
         super().__init__(PostgresStore(schema), self._postgres, **options)
 
     @classmethod
-    def from_url(cls, url: str, **options: Any) -> Self:
+    def from_url(cls, url: str, **options: Unpack[PostgresOptions]) -> Self:
         """The saver for `postgresql://user:password@host:port/database`."""
         return cls(url, **options)
 

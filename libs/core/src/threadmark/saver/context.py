@@ -1,8 +1,10 @@
 """What every operation of a saver works with."""
 
+import inspect
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from functools import partial
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from threadmark.errors import ConfigError, shown
 from threadmark.rope import segment_key
@@ -18,11 +20,9 @@ CACHE_BYTES = 64 * 1024 * 1024
 """The default capacity of the encoding cache."""
 
 
-class SaverOptions(TypedDict, total=False):
-    """The options of a saver, whatever its backend."""
+class StorageOptions(TypedDict, total=False):
+    """The options of a saver but its serializer, whatever its backend."""
 
-    serde: Serializer | None
-    """The serializer of values. The default is `threadmark.Serde()`."""
     cache_bytes: int
     """How much to remember of recent encodings, so that a put need not read its parent."""
     max_expansion_bytes: int
@@ -32,6 +32,13 @@ class SaverOptions(TypedDict, total=False):
     """With one, every row is sealed (AES-256-GCM), and rows that it does not open are refused."""
     seal_metadata: bool
     """Whether metadata is encrypted as well (default: True). A filter then reads the metadata of all checkpoints."""
+
+
+class SaverOptions(StorageOptions, total=False):
+    """The options of a saver, whatever its backend."""
+
+    serde: Serializer | None
+    """The serializer of values. The default is `threadmark.Serde()`."""
 
 
 class SaverContext(NamedTuple):
@@ -57,10 +64,24 @@ def checked_serde(serde: Serializer) -> Serializer:
     return serde
 
 
+def check_options(saver: type, options: Mapping[str, Any]) -> None:
+    """Refuse an option that a saver of this class does not have. The error lists those that it has."""
+    unknown = sorted(options.keys() - SaverOptions.__annotations__.keys())
+    if unknown:
+        known = [*_own_options(saver), *SaverOptions.__annotations__]
+        meant = "".join(f", did you mean {name!r}?" for name in get_close_matches(unknown[0], known, n=1))
+        raise ConfigError(f"unknown option {unknown[0]!r}{meant or ':'} {saver.__name__} takes {', '.join(known)}")
+
+
+def _own_options(saver: type) -> list[str]:
+    """The names of the keyword arguments that the classes of a saver take beside those of all savers."""
+    signatures = [inspect.signature(vars(each)["__init__"]) for each in saver.__mro__[:-1] if "__init__" in vars(each)]
+    parameters = [each for signature in signatures for each in signature.parameters.values()]
+    return list(dict.fromkeys(each.name for each in parameters if each.kind is each.KEYWORD_ONLY))
+
+
 def context_of(store: Store, options: SaverOptions) -> SaverContext:
     """The context of a saver with these options."""
-    if unknown := sorted(options.keys() - SaverOptions.__annotations__.keys()):
-        raise ConfigError(f"unknown option {unknown[0]!r}: all savers take {', '.join(SaverOptions.__annotations__)}")
     serde, cache_bytes = options.get("serde"), options.get("cache_bytes", CACHE_BYTES)
     if not isinstance(cache_bytes, int) or cache_bytes < 0:
         raise ConfigError(f"cache_bytes must be a number of bytes from 0 on, not {shown(cache_bytes)}")

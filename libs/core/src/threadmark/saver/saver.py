@@ -14,11 +14,12 @@ from threadmark.model import (
     Config,
     DeltaChannelHistory,
     Pruned,
+    PruneStrategy,
     Stats,
     Verified,
 )
 from threadmark.program import Driver, arun, run
-from threadmark.saver.context import SaverOptions, checked_serde, context_of
+from threadmark.saver.context import SaverOptions, check_options, checked_serde, context_of
 from threadmark.saver.operations import (
     copying,
     delta,
@@ -44,6 +45,7 @@ class Saver:
     """
 
     def __init__(self, store: Store, driver: Driver, **options: Unpack[SaverOptions]) -> None:
+        check_options(type(self), options)
         self._driver = driver
         self._context = context_of(store, options)
 
@@ -185,7 +187,7 @@ class Saver:
         self,
         thread_ids: Sequence[str],
         *,
-        strategy: str = "keep_latest",
+        strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
         older_than: timedelta | None = None,
         dry_run: bool = False,
@@ -203,7 +205,7 @@ class Saver:
         self,
         thread_ids: Sequence[str],
         *,
-        strategy: str = "keep_latest",
+        strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
         older_than: timedelta | None = None,
         dry_run: bool = False,
