@@ -1,4 +1,4 @@
-"""Options: what type checkers see is what the constructors take, and an unknown one is told with those that there are."""
+"""Options: what type checkers see is what constructors take, and an unknown one is told with those that there are."""
 
 import inspect
 from collections.abc import Callable

@@ -64,7 +64,10 @@ Operation = Generator[Transaction, Any, T]
 
 
 class Driver(Protocol):
-    """What runs transactions on a real database, for both APIs."""
+    """What runs transactions on a real database, for both APIs.
+
+    Its text (`__str__`) says which database, for the `repr` of savers. It shows no password.
+    """
 
     def run(self, transaction: Transaction) -> Any:
         """Run the program in one transaction and return its result."""

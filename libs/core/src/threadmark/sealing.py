@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from threadmark.errors import ConfigError, CorruptDataError, MissingDependencyError
+from threadmark.rope import segment_key
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -76,6 +77,10 @@ class Keyring:
                 f"a row does not open with key {name!r}: it was changed, moved here from another place, or "
                 "sealed with another key of that id"
             ) from None
+
+    def segment_key(self, data: bytes) -> bytes:
+        """The key of a segment, from which nobody without the secret can tell what the segment holds."""
+        return segment_key(data, secret=self.digest_key)
 
     def is_current(self, sealed: bytes) -> bool:
         """Whether the newest key sealed this row, so that it need not be sealed again."""

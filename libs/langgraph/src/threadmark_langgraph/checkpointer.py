@@ -48,6 +48,9 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         if serde is not None:
             self.serde = serde
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._saver!r})"
+
     @property
     def saver(self) -> Saver:
         """The Threadmark saver, for what LangGraph's interface has no method for."""

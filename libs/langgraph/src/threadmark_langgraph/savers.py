@@ -91,6 +91,10 @@ class InMemorySaver(Checkpointer):
         return self.get_delta_channel_history(config=config, channels=channels)
 
 
+MemorySaver = InMemorySaver
+"""LangGraph's other name for it."""
+
+
 class SqliteSaver(Checkpointer):
     """Keeps everything in a SQLite file, for any number of threads, event loops and processes.
 

@@ -2,16 +2,17 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from threadmark import ConfigError, Saver
 from threadmark.saver import SaverOptions
 from threadmark_postgres.driver import PostgresDriver, Settings, aio, blocking
+from threadmark_postgres.driver.settings import PATH_PARAMETERS
 from threadmark_postgres.migrations import checked_partitions
 from threadmark_postgres.options import PostgresOptions
 from threadmark_postgres.schema import quoted
@@ -98,19 +99,43 @@ def _driver(database: Any, settings: Settings) -> PostgresDriver:
             ) from error
         return PostgresDriver(settings._replace(conninfo=database))
     if isinstance(database, psycopg.Connection):
-        return PostgresDriver(settings, given=blocking.BorrowedConnection(_Exclusive(database).hold))
+        given = blocking.BorrowedConnection(_Exclusive(database).hold)
+        return PostgresDriver(settings._replace(conninfo=_place_of(database)), given=given)
     if isinstance(database, psycopg.AsyncConnection):
-        return PostgresDriver(settings, given_async=aio.BorrowedConnection(_AsyncExclusive(database).hold))
+        given_async = aio.BorrowedConnection(_AsyncExclusive(database).hold)
+        return PostgresDriver(settings._replace(conninfo=_place_of(database)), given_async=given_async)
     return _driver_of_pool(database, settings)
 
 
 def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
     kinds = _pool_classes()
     if isinstance(pool, kinds[:1]):
+        settings = settings._replace(conninfo=_place_of_pool(pool))
         return PostgresDriver(settings, given=blocking.BorrowedConnection(pool.connection, pool.check))
     if isinstance(pool, kinds[1:]):
+        settings = settings._replace(conninfo=_place_of_pool(pool))
         return PostgresDriver(settings, given_async=aio.BorrowedConnection(pool.connection, pool.check))
     raise ConfigError(f"expected a URL, a psycopg connection or a psycopg_pool pool, got {type(pool).__name__}")
+
+
+def _place_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> str:
+    """Which database a connection leads to, for messages: a connection string without user and password."""
+    try:
+        return _place_in(connection.info.get_parameters())
+    except psycopg.OperationalError:  # it is closed, which its first use tells
+        return ""
+
+
+def _place_of_pool(pool: Any) -> str:
+    """Like `_place_of`, for a pool. One that makes its connection strings by a function does not tell."""
+    try:
+        return _place_in(conninfo_to_dict(pool.conninfo)) if isinstance(pool.conninfo, str) else ""
+    except psycopg.ProgrammingError:  # its first connection fails, which tells
+        return ""
+
+
+def _place_in(parameters: Mapping[str, Any]) -> str:
+    return make_conninfo("", **{key: parameters[key] for key in PATH_PARAMETERS if parameters.get(key) is not None})
 
 
 def _pool_classes() -> tuple[type[Any], ...]:

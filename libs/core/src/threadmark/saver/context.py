@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from functools import partial
 from typing import Any, NamedTuple, TypedDict
 
 from threadmark.errors import ConfigError, shown
@@ -95,4 +94,4 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
     if keyring is None:
         return context
     sealed = SealedStore(store, keyring, seal_metadata=options.get("seal_metadata", True))
-    return context._replace(store=sealed, segment_key=partial(segment_key, secret=keyring.digest_key))
+    return context._replace(store=sealed, segment_key=keyring.segment_key)

@@ -49,6 +49,9 @@ class Saver:
         self._driver = driver
         self._context = context_of(store, options)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on {self._driver}>"
+
     @property
     def serde(self) -> Serializer:
         """The serializer of values."""

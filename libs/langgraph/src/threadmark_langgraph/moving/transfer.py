@@ -16,7 +16,7 @@ from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_ev
 from threadmark import CheckpointRef, MemorySaver, Saver
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.moving.comparing import Content, content_of, difference, equal, exactly_equal, lacking
-from threadmark_langgraph.moving.report import Moved, Problem, Progress
+from threadmark_langgraph.moving.report import Moved, NotMoved, Progress
 from threadmark_langgraph.moving.sources import Source, config_of, read, source_of
 from threadmark_langgraph.moving.versions import Renaming
 
@@ -61,7 +61,7 @@ def export(
     return _Move(checkpointer, _ready(target, dry_run=dry_run), rename=True, dry_run=dry_run).run(progress)
 
 
-class _NotMoved(Exception):  # noqa: N818 - it never leaves this module
+class _CannotMove(Exception):  # noqa: N818 - it never leaves this module
     """Why a checkpoint cannot be moved."""
 
 
@@ -93,13 +93,13 @@ class _Move:
                 thread_id, self._names = ref.thread_id, Renaming()
             try:
                 self._move(source, ref)
-            except _NotMoved as problem:
+            except _CannotMove as problem:
                 self._names.forget(ref)
-                self._moved.problems.append(Problem(ref, str(problem)))
+                self._moved.problems.append(NotMoved(ref, str(problem)))
             if progress:
                 progress(done, len(refs))
         for orphan in source.orphan_writes():
-            self._moved.problems.append(Problem(orphan, "only pending writes of it are there: they were not moved"))
+            self._moved.problems.append(NotMoved(orphan, "only pending writes of it are there: they were not moved"))
         return self._moved
 
     def _move(self, source: Source, ref: CheckpointRef) -> None:
@@ -112,7 +112,7 @@ class _Move:
             renamed, new = self._names.renamed(ref, found.checkpoint)
             content = content._replace(checkpoint=renamed)
         if there and (problem := self._difference(content, there)):
-            raise _NotMoved(f"there already, and left alone, it differs in {problem}")
+            raise _CannotMove(f"there already, and left alone, it differs in {problem}")
         writes = lacking(content, content_of(there)) if there else len(content.writes)
         if writes or not there:
             self._store(ref, content, new, source.paths(ref, found), whole=not there)
@@ -138,7 +138,7 @@ class _Move:
         if stored and not problem and lacking(content, content_of(stored)):
             problem = "the pending writes"
         if problem:
-            raise _NotMoved(f"stored and read back, it differs in {problem}")
+            raise _CannotMove(f"stored and read back, it differs in {problem}")
 
     def _read(self, ref: CheckpointRef) -> CheckpointTuple:
         events: list[SerdeEvent] = []
@@ -149,12 +149,14 @@ class _Move:
         finally:
             stop()
         if blocked := _names(each for each in events if "blocked" in each["kind"]):
-            raise _NotMoved(f"its serializer was not allowed to load {blocked}: add to `allow` (--allow module:Class)")
+            raise _CannotMove(
+                f"its serializer was not allowed to load {blocked}: add to `allow` (--allow module:Class)"
+            )
         # LangGraph's serializer gives the bare fields of an object whose class it does not find.
         if missing := _names(each for each in events if not _is_found(each)):
-            raise _NotMoved(f"{missing} cannot be imported here: move where Python finds the application's modules")
+            raise _CannotMove(f"{missing} cannot be imported here: move where Python finds the application's modules")
         if found is None:
-            raise _NotMoved("it was deleted meanwhile")
+            raise _CannotMove("it was deleted meanwhile")
         return found
 
     def _difference(self, content: Content, there: CheckpointTuple) -> str | None:
@@ -219,4 +221,4 @@ def _refused(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise _NotMoved(f"{what}: {error}") from error
+        raise _CannotMove(f"{what}: {error}") from error

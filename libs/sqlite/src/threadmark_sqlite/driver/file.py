@@ -53,6 +53,9 @@ class FileDriver:
         begin_anew_after_fork(self)
         _drivers.add(self)
 
+    def __str__(self) -> str:
+        return str(self._settings)
+
     @property
     def path(self) -> str:
         """Where the file is."""
