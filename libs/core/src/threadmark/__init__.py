@@ -34,7 +34,7 @@ from threadmark.model import (
     Stats,
     Verified,
 )
-from threadmark.saver import Saver
+from threadmark.saver import Saver, SaverProtocol
 from threadmark.sealing import Keyring
 from threadmark.serde import Serde, Serializer
 from threadmark.urls import open  # noqa: A004 - used as `threadmark.open`
@@ -59,6 +59,7 @@ __all__ = [
     "PruneStrategy",
     "Pruned",
     "Saver",
+    "SaverProtocol",
     "SchemaError",
     "Serde",
     "SerializationError",

@@ -17,7 +17,8 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol, maybe_add_typed_methods
 
 from threadmark import CheckpointTuple as StoredTuple
-from threadmark import PruneStrategy, Saver
+from threadmark import PruneStrategy, SaverProtocol
+from threadmark.saver import expect_saver
 from threadmark_langgraph.allowlist import extended
 from threadmark_langgraph.sends import lacks_sends, with_sends
 from threadmark_langgraph.shapes import (
@@ -32,8 +33,11 @@ from threadmark_langgraph.shapes import (
 )
 
 
-def wrap(saver: Saver) -> "Checkpointer":
-    """A checkpointer for LangGraph that keeps everything in this saver, whoever wrote its backend."""
+def wrap(saver: SaverProtocol) -> "Checkpointer":
+    """Return a checkpointer for LangGraph that keeps everything in this saver.
+
+    Whoever wrote its backend, and whether it is a `threadmark.Saver` or another object with the same methods.
+    """
     return Checkpointer(saver)
 
 
@@ -43,8 +47,8 @@ class Checkpointer(BaseCheckpointSaver[Any]):
     Both APIs work, on whatever threads and event loops the saver serves. Closing it closes the saver.
     """
 
-    def __init__(self, saver: Saver, *, serde: SerializerProtocol | None = None) -> None:
-        self._saver = saver
+    def __init__(self, saver: SaverProtocol, *, serde: SerializerProtocol | None = None) -> None:
+        self._saver = expect_saver(saver)
         if serde is not None:
             self.serde = serde
 
@@ -52,7 +56,7 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         return f"{type(self).__name__}({self._saver!r})"
 
     @property
-    def saver(self) -> Saver:
+    def saver(self) -> SaverProtocol:
         """The Threadmark saver, for what LangGraph's interface has no method for."""
         return self._saver
 

@@ -13,7 +13,7 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, Chann
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 
-from threadmark import CheckpointRef, MemorySaver, Saver
+from threadmark import CheckpointRef, MemorySaver, SaverProtocol
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.moving.comparing import Content, content_of, difference, equal, exactly_equal, lacking
 from threadmark_langgraph.moving.report import Moved, NotMoved, Progress
@@ -23,7 +23,7 @@ from threadmark_langgraph.moving.versions import Renaming
 
 def migrate(
     source: BaseCheckpointSaver[Any],
-    target: Checkpointer | Saver,
+    target: Checkpointer | SaverProtocol,
     *,
     allow: Iterable[type] = (),
     dry_run: bool = False,
@@ -41,12 +41,12 @@ def migrate(
         progress: Called after each checkpoint with the number done and the number of all.
     """
     allowed = source.with_allowlist({(each.__module__, each.__qualname__) for each in allow}) if allow else source
-    checkpointer = wrap(target) if isinstance(target, Saver) else target
+    checkpointer = target if isinstance(target, Checkpointer) else wrap(target)
     return _Move(allowed, _ready(checkpointer, dry_run=dry_run), rename=False, dry_run=dry_run).run(progress)
 
 
 def export(
-    source: Checkpointer | Saver,
+    source: Checkpointer | SaverProtocol,
     target: BaseCheckpointSaver[Any],
     *,
     dry_run: bool = False,
@@ -57,7 +57,7 @@ def export(
     Channel versions are made anew, because LangGraph's savers need different ones in every fork. What their
     serializer does not give back as it was is reported.
     """
-    checkpointer = wrap(source) if isinstance(source, Saver) else source
+    checkpointer = source if isinstance(source, Checkpointer) else wrap(source)
     return _Move(checkpointer, _ready(target, dry_run=dry_run), rename=True, dry_run=dry_run).run(progress)
 
 
