@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from threadmark import compression
 from threadmark.compression import SMALLEST, expand, shrink
-from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.errors import CorruptDataError, MissingDependencyError
 
 TEXT = b"A sentence that comes again and again. " * 100
 
@@ -34,7 +34,7 @@ def test_without_the_extra_segments_are_stored_as_they_are(monkeypatch: pytest.M
     monkeypatch.setattr(compression, "_INSTALLED", False)
     assert shrink(TEXT) == b"\x00" + TEXT
     assert expand(shrink(TEXT), len(TEXT)) == TEXT
-    with pytest.raises(ConfigError, match=r"install threadmark\[zstd\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install 'threadmark\[zstd\]'"):
         expand(compressed, len(TEXT))
 
 

@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from langgraph_parity.backends import cluster
-from threadmark import ConfigError
+from threadmark import ConfigError, MissingDependencyError
 from threadmark_langgraph import AsyncPostgresSaver, Checkpointer, PostgresSaver
 
 THREAD: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
@@ -77,5 +77,5 @@ def test_pipeline_is_refused_with_the_reason(url: str) -> None:
 
 def test_without_the_backend_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "threadmark_postgres", None)
-    with pytest.raises(ConfigError, match=r"threadmark-langgraph\[postgres\]"):
+    with pytest.raises(MissingDependencyError, match=r"threadmark-langgraph\[postgres\]"):
         PostgresSaver("postgresql://host/database")

@@ -14,6 +14,7 @@ from threadmark.model import (
     Config,
     DeltaChannelHistory,
     Pruned,
+    PruneStrategy,
     Stats,
     Verified,
 )
@@ -76,7 +77,7 @@ class Blocking(Saver):
         self,
         thread_ids: Sequence[str],
         *,
-        strategy: str = "keep_latest",
+        strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
         older_than: timedelta | None = None,
         dry_run: bool = False,
@@ -104,6 +105,10 @@ class Blocking(Saver):
     async def astats(self, thread_id: str | None = None) -> Stats:
         """Like `stats`, for asyncio."""
         return await asyncio.to_thread(self.stats, thread_id)
+
+    async def asetup(self) -> None:
+        """Like `setup`, for asyncio."""
+        await asyncio.to_thread(self.setup)
 
     async def ahas_tables(self) -> bool:
         """Like `has_tables`, for asyncio."""

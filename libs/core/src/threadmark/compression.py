@@ -7,7 +7,7 @@ a compressed row is read without it.
 import threading
 from importlib.util import find_spec
 
-from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.errors import CorruptDataError, MissingDependencyError
 
 MOST_COMPRESSED = 128
 """A segment is at most so many times as long as its row, so that a row's length says how much it may ask for."""
@@ -79,7 +79,9 @@ class _Codecs(threading.local):
 
 def _decompressed(frame: bytes, size: int) -> bytes:
     if not _INSTALLED:
-        raise ConfigError("a stored segment is compressed with zstd: install threadmark[zstd] to read it")
+        raise MissingDependencyError(
+            "a stored segment is compressed with zstd: to read it, pip install 'threadmark[zstd]'", name="zstandard"
+        )
     import zstandard
 
     try:

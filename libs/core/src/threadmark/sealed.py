@@ -7,7 +7,7 @@ table and key, so a row that was moved or exchanged does not open. The saver aro
 
 from base64 import b85decode, b85encode
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgpack
 
@@ -15,10 +15,8 @@ from threadmark.digests import CHECK_SIZE
 from threadmark.errors import CorruptDataError
 from threadmark.metadata import run_id_in
 from threadmark.program import Program
+from threadmark.sealing import Keyring
 from threadmark.store import Added, Change, CheckpointRow, Found, Head, Key, Outline, Scope, Store, WriteRow
-
-if TYPE_CHECKING:
-    from threadmark.sealing import Keyring  # needs an optional extra
 
 T = TypeVar("T")
 
@@ -29,7 +27,7 @@ _EVERYTHING = 2**31 - 1
 class SealedStore(Store):
     """Another store, its rows sealed with a keyring."""
 
-    def __init__(self, store: Store, keyring: "Keyring", *, seal_metadata: bool) -> None:
+    def __init__(self, store: Store, keyring: Keyring, *, seal_metadata: bool) -> None:
         self._store = store
         self._keyring = keyring
         self._seal_metadata = seal_metadata

@@ -9,14 +9,13 @@ threadmark[crypto]`.
 import os
 from collections.abc import Mapping
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
-from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.errors import ConfigError, CorruptDataError, MissingDependencyError
+from threadmark.rope import segment_key
 
-try:
-    from cryptography.exceptions import InvalidTag
+if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-except ImportError as missing:
-    raise ConfigError("encryption needs a further package: pip install 'threadmark[crypto]'") from missing
 
 KEY_LENGTH = 32
 _VERSION = b"\x01"
@@ -40,6 +39,7 @@ class Keyring:
     """
 
     def __init__(self, keys: Mapping[str, bytes], newest: str, *, digest_secret: bytes) -> None:
+        cipher, self._forged = _cryptography()
         if newest not in keys:
             raise ConfigError(f"the newest key {newest!r} is not among the keys ({', '.join(sorted(keys))})")
         for name, key in keys.items():
@@ -49,7 +49,7 @@ class Keyring:
                 raise ConfigError(f"the id of key {name!r} must have 1 to {_LONGEST_ID} bytes")
         if len(digest_secret) < KEY_LENGTH:
             raise ConfigError(f"the digest secret has {len(digest_secret)} bytes; it needs at least {KEY_LENGTH}")
-        self._ciphers = {name: AESGCM(key) for name, key in keys.items()}
+        self._ciphers = {name: cipher(key) for name, key in keys.items()}
         self._newest = newest
         self._header = _header(newest)
         self.digest_key = _derived(digest_secret)
@@ -72,15 +72,31 @@ class Keyring:
         nonce = sealed[len(header) : len(header) + _NONCE_LENGTH]
         try:
             return cipher.decrypt(nonce, sealed[len(header) + _NONCE_LENGTH :], _bound(header, where))
-        except InvalidTag:
+        except self._forged:
             raise CorruptDataError(
                 f"a row does not open with key {name!r}: it was changed, moved here from another place, or "
                 "sealed with another key of that id"
             ) from None
 
+    def segment_key(self, data: bytes) -> bytes:
+        """The key of a segment, from which nobody without the secret can tell what the segment holds."""
+        return segment_key(data, secret=self.digest_key)
+
     def is_current(self, sealed: bytes) -> bool:
         """Whether the newest key sealed this row, so that it need not be sealed again."""
         return _key_of(sealed)[0] == self._newest
+
+
+def _cryptography() -> "tuple[type[AESGCM], type[Exception]]":
+    """The cipher, and the error of a row that it does not open. Imported late, because few savers have a keyring."""
+    try:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    except ImportError as missing:
+        raise MissingDependencyError(
+            "encryption needs a further package: pip install 'threadmark[crypto]'", name="cryptography"
+        ) from missing
+    return AESGCM, InvalidTag
 
 
 def _header(name: str) -> bytes:

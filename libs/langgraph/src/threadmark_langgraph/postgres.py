@@ -2,25 +2,35 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from threadmark import ConfigError
+from threadmark import ConfigError, MissingDependencyError
 from threadmark_langgraph.checkpointer import Checkpointer
+
+if TYPE_CHECKING:
+    from threadmark_langgraph.options import PostgresOptions
 
 
 class _Postgres(Checkpointer):
-    def __init__(self, conn: Any, pipe: object = None, serde: SerializerProtocol | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        conn: Any,
+        pipe: object = None,
+        serde: SerializerProtocol | None = None,
+        **options: "Unpack[PostgresOptions]",
+    ) -> None:
         if pipe is not None:
             raise ConfigError("a pipeline is not needed: a put is one round trip here; leave out `pipe`")
         try:
             from threadmark_postgres import PostgresSaver as PostgresBackend
-        except ModuleNotFoundError as missing:
-            raise ConfigError(f"{missing}: pip install 'threadmark-langgraph[postgres]'") from missing
+        except ImportError as missing:
+            raise MissingDependencyError(
+                f"{missing}: pip install 'threadmark-langgraph[postgres]'", name=missing.name
+            ) from missing
 
-        self._postgres = PostgresBackend(conn, **options)
-        super().__init__(self._postgres, serde=serde)
+        super().__init__(PostgresBackend(conn, **options), serde=serde)
         self.conn = conn
 
 
@@ -39,15 +49,11 @@ class PostgresSaver(_Postgres):
         *,
         pipeline: bool = False,  # noqa: ARG003 - LangGraph's switch; a put is one round trip without it
         serde: SerializerProtocol | None = None,
-        **options: Any,
+        **options: "Unpack[PostgresOptions]",
     ) -> Iterator[Self]:
         """A saver for this database, closed in the end."""
         with cls(conn_string, serde=serde, **options) as saver:
             yield saver
-
-    def setup(self) -> None:
-        """Make the tables now; otherwise the first operation does."""
-        self._postgres.setup()
 
 
 class AsyncPostgresSaver(_Postgres):
@@ -61,12 +67,12 @@ class AsyncPostgresSaver(_Postgres):
         *,
         pipeline: bool = False,  # noqa: ARG003 - LangGraph's switch; a put is one round trip without it
         serde: SerializerProtocol | None = None,
-        **options: Any,
+        **options: "Unpack[PostgresOptions]",
     ) -> AsyncIterator[Self]:
         """A saver for this database, closed in the end."""
         async with cls(conn_string, serde=serde, **options) as saver:
             yield saver
 
-    async def setup(self) -> None:
-        """Make the tables now; otherwise the first operation does."""
-        await self._postgres.asetup()
+    async def setup(self) -> None:  # type: ignore[override]  # LangGraph's name for it, which is awaited here
+        """Like `asetup`."""
+        await self.asetup()

@@ -13,6 +13,7 @@ from threadmark.saver import SaverOptions
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver
 from threadmark_sqlite.driver.connection import MEMORY, path_in, reads_only
+from threadmark_sqlite.options import Durability, SqliteOptions
 from threadmark_sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class SqliteSaver(Saver):
         self,
         database: "str | os.PathLike[str] | sqlite3.Connection | aiosqlite.Connection",
         *,
-        durability: str = "full",
+        durability: Durability = "full",
         timeout: float = 30.0,
         slow: float | None = 1.0,
         **options: Unpack[SaverOptions],
@@ -48,7 +49,7 @@ class SqliteSaver(Saver):
         super().__init__(SqliteStore(), driver, **options)
 
     @classmethod
-    def from_url(cls, url: str, **options: Any) -> Self:
+    def from_url(cls, url: str, **options: Unpack[SqliteOptions]) -> Self:
         """The saver for `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://:memory:`.
 
         With `?mode=ro` behind the path it only reads, and writes nothing to the file.

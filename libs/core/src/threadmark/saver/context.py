@@ -1,39 +1,43 @@
 """What every operation of a saver works with."""
 
+import inspect
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from difflib import get_close_matches
+from typing import Any, NamedTuple, TypedDict
 
 from threadmark.errors import ConfigError, shown
 from threadmark.rope import segment_key
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.caches.segment_cache import SegmentCache
 from threadmark.sealed import SealedStore
+from threadmark.sealing import Keyring
 from threadmark.serde import Serde, Serializer
 from threadmark.store import Store
 from threadmark.stored import EXPANSION_BYTES
-
-if TYPE_CHECKING:
-    from threadmark.sealing import Keyring  # needs an optional extra
 
 CACHE_BYTES = 64 * 1024 * 1024
 """The default capacity of the encoding cache."""
 
 
-class SaverOptions(TypedDict, total=False):
-    """The options of a saver, whatever its backend."""
+class StorageOptions(TypedDict, total=False):
+    """The options of a saver but its serializer, whatever its backend."""
 
-    serde: Serializer | None
-    """The serializer of values. The default is `threadmark.Serde()`."""
     cache_bytes: int
     """How much to remember of recent encodings, so that a put need not read its parent."""
     max_expansion_bytes: int
     """How many bytes the values of a checkpoint may take beyond what their stored bytes account for. Whatever was put
     needs none; more is refused as damaged, so that a crafted row cannot take all memory."""
-    keyring: "Keyring | None"
+    keyring: Keyring | None
     """With one, every row is sealed (AES-256-GCM), and rows that it does not open are refused."""
     seal_metadata: bool
     """Whether metadata is encrypted as well (default: True). A filter then reads the metadata of all checkpoints."""
+
+
+class SaverOptions(StorageOptions, total=False):
+    """The options of a saver, whatever its backend."""
+
+    serde: Serializer | None
+    """The serializer of values. The default is `threadmark.Serde()`."""
 
 
 class SaverContext(NamedTuple):
@@ -59,10 +63,24 @@ def checked_serde(serde: Serializer) -> Serializer:
     return serde
 
 
+def check_options(saver: type, options: Mapping[str, Any]) -> None:
+    """Refuse an option that a saver of this class does not have. The error lists those that it has."""
+    unknown = sorted(options.keys() - SaverOptions.__annotations__.keys())
+    if unknown:
+        known = [*_own_options(saver), *SaverOptions.__annotations__]
+        meant = "".join(f", did you mean {name!r}?" for name in get_close_matches(unknown[0], known, n=1))
+        raise ConfigError(f"unknown option {unknown[0]!r}{meant or ':'} {saver.__name__} takes {', '.join(known)}")
+
+
+def _own_options(saver: type) -> list[str]:
+    """The names of the keyword arguments that the classes of a saver take beside those of all savers."""
+    signatures = [inspect.signature(vars(each)["__init__"]) for each in saver.__mro__[:-1] if "__init__" in vars(each)]
+    parameters = [each for signature in signatures for each in signature.parameters.values()]
+    return list(dict.fromkeys(each.name for each in parameters if each.kind is each.KEYWORD_ONLY))
+
+
 def context_of(store: Store, options: SaverOptions) -> SaverContext:
     """The context of a saver with these options."""
-    if unknown := sorted(options.keys() - SaverOptions.__annotations__.keys()):
-        raise ConfigError(f"unknown option {unknown[0]!r}: all savers take {', '.join(SaverOptions.__annotations__)}")
     serde, cache_bytes = options.get("serde"), options.get("cache_bytes", CACHE_BYTES)
     if not isinstance(cache_bytes, int) or cache_bytes < 0:
         raise ConfigError(f"cache_bytes must be a number of bytes from 0 on, not {shown(cache_bytes)}")
@@ -76,4 +94,4 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
     if keyring is None:
         return context
     sealed = SealedStore(store, keyring, seal_metadata=options.get("seal_metadata", True))
-    return context._replace(store=sealed, segment_key=partial(segment_key, secret=keyring.digest_key))
+    return context._replace(store=sealed, segment_key=keyring.segment_key)

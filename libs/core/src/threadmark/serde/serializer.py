@@ -50,6 +50,19 @@ class Serde:
         classes = Classes(registry, self._allow, import_anything=dangerously_import_anything)
         self._plans = Dispatch(registry, classes)
 
+    def __repr__(self) -> str:
+        arguments = []
+        if self._allow is not None:
+            names = sorted(
+                each if isinstance(each, str) else f"{each.__module__}:{each.__qualname__}" for each in self._allow
+            )
+            arguments.append(f"allow={names}")
+        if self._import_anything:
+            arguments.append("dangerously_import_anything=True")
+        if self._registry is not DEFAULT:
+            arguments.append(f"registry={self._registry!r}")
+        return f"Serde({', '.join(arguments)})"
+
     def allowing(self, classes: Iterable[type | str]) -> "Serde":
         """Return a serializer that also allows these classes, or this one if it already does."""
         wanted = frozenset(classes)

@@ -10,7 +10,7 @@ Progress = Callable[[int, int], None]
 """Called with the number of checkpoints done, and of all."""
 
 
-class Problem(NamedTuple):
+class NotMoved(NamedTuple):
     """A checkpoint that was not moved, and why."""
 
     ref: CheckpointRef
@@ -32,7 +32,7 @@ class Moved:
     """How many pending writes, those added to checkpoints that were there among them."""
     already_there: int = 0
     """How many were there from an earlier move."""
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[NotMoved] = field(default_factory=list)
 
     @property
     def counts(self) -> str:

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
+from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark.program import Transaction
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import register_dumpers
@@ -89,7 +89,7 @@ class LoopPool:
             async with asyncio.timeout(self._settings.timeout):
                 await self._free.acquire()
         except TimeoutError as error:
-            raise StoreError(
+            raise TransientStoreError(
                 f"all {self._settings.pool_size} connections have been in use "
                 f"for {self._settings.timeout:g} s: give a larger pool_size"
             ) from error

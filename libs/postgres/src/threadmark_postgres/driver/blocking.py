@@ -10,7 +10,7 @@ import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
-from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
+from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark.program import Transaction
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import register_dumpers
@@ -53,7 +53,7 @@ class Pool:
     def lend(self) -> Iterator[Connection]:
         """Lend a connection, after waiting if all are in use."""
         if not self._free.acquire(timeout=max(self._settings.timeout, 0)):
-            raise StoreError(
+            raise TransientStoreError(
                 f"all {self._settings.pool_size} connections have been in use "
                 f"for {self._settings.timeout:g} s: give a larger pool_size"
             )

@@ -58,6 +58,9 @@ class PostgresDriver:
         self._turn_of_main_thread = asyncio.Lock()
         begin_anew_after_fork(self)
 
+    def __str__(self) -> str:
+        return str(self._settings)
+
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result."""
         try:

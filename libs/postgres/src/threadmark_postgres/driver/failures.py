@@ -14,7 +14,7 @@ from typing import NoReturn
 import psycopg
 from psycopg import errors
 
-from threadmark.errors import ConfigError, StoreError, ThreadmarkError
+from threadmark.errors import ConfigError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
 
@@ -75,7 +75,7 @@ class Patience:
         if not passes(error):
             raise to_threadmark_error(error, self._settings) from error
         if self.left <= 0:
-            raise StoreError(
+            raise TransientStoreError(
                 f"{self._settings} could not be used for {self._settings.timeout:g} s: {_words(error)}"
             ) from error
         wait = min(self._wait * random.uniform(0.5, 1.0), self.left)  # noqa: S311 - spreads callers, hides nothing
@@ -153,7 +153,7 @@ def to_threadmark_error(error: psycopg.Error, settings: Settings) -> ThreadmarkE
             "DELETE on its tables"
         )
     if isinstance(error, errors.QueryCanceled):
-        return StoreError(f"{settings}: {_words(error)}; the statement_timeout may be too short")
+        return TransientStoreError(f"{settings}: {_words(error)}; the statement_timeout may be too short")
     return StoreError(f"{settings}: {_words(error)}")
 
 

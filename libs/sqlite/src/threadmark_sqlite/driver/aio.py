@@ -44,6 +44,9 @@ class AiosqliteDriver:
         self._users_factory: Any = None
         self._process = os.getpid()
 
+    def __str__(self) -> str:
+        return str(self._settings)
+
     def run(self, transaction: Transaction[Any]) -> Any:
         """Let the connection's event loop run the program, while the caller waits on another thread.
 

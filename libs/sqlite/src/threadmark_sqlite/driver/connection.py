@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError
+from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark.program import Step, Transaction, play
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.log import log
@@ -201,7 +201,7 @@ def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError):
         return CorruptDataError(f"the file is damaged or is not a SQLite database ({error})", str(settings))
     meaning = _MEANINGS[primary].format(timeout=settings.timeout) if primary in _MEANINGS else f": {error}"
-    return StoreError(f"{settings}{meaning}")
+    return (TransientStoreError if primary in _PASSING else StoreError)(f"{settings}{meaning}")
 
 
 READ_ONLY = " is read-only: nothing can be stored in it; give the saver a path, or a connection, that may be written to"
@@ -209,6 +209,8 @@ NOT_OURS = " is read-only, and has no tables of this release to read: let a save
 _LOCKED = (
     " has been locked by somebody else for {timeout:g} s: end the transaction that holds it, or give a longer timeout"
 )
+_PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+"""Codes of failures that somebody else's lock causes."""
 _MEANINGS = {
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,

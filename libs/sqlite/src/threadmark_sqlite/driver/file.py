@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from threadmark.errors import ClosedError, StoreError
+from threadmark.errors import ClosedError, StoreError, TransientStoreError
 from threadmark.forks import begin_anew_after_fork
 from threadmark.program import Program, Transaction
 from threadmark.store import now
@@ -55,6 +55,9 @@ class FileDriver:
         self._closed = False
         begin_anew_after_fork(self)
         _drivers.add(self)
+
+    def __str__(self) -> str:
+        return str(self._settings)
 
     @property
     def path(self) -> str:
@@ -217,7 +220,9 @@ class _Handles:
             except NotThereError:
                 return None
             except UnsettledError as error:
-                raise StoreError(f"{self._settings} was written to each time that it was read: try again") from error
+                raise TransientStoreError(
+                    f"{self._settings} was written to each time that it was read: try again"
+                ) from error
             except sqlite3.Error as error:
                 raise to_threadmark_error(error, self._settings) from error
 

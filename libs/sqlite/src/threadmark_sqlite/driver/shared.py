@@ -32,6 +32,9 @@ class SharedDriver:
         self._lock = threading.Lock()
         self._prepared = False
 
+    def __str__(self) -> str:
+        return str(self._settings)
+
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result."""
         self._expect_own_process()

@@ -5,7 +5,7 @@ from operator import add
 from typing import NamedTuple
 
 from threadmark.config import as_thread_id
-from threadmark.errors import CorruptDataError, LocatedError, StoreError
+from threadmark.errors import CorruptDataError, LocatedError, TransientStoreError
 from threadmark.model import ChannelStats, Problem, Stats, Verified
 from threadmark.program import Operation, Program, read
 from threadmark.saver.caches.encoding_cache import EncodingCache
@@ -98,7 +98,7 @@ def _verify_thread(context: SaverContext, thread_id: str) -> Operation[Verified]
             problems += _orphans(thread_id, contents, needed, whole=not problems)
             writes = without_records(contents.writes)
             return Verified(int(epoch is not None), len(contents.outlines), len(writes), problems)
-    raise StoreError(f"thread {thread_id!r}: rows were deleted {_ATTEMPTS} times during the check; try again")
+    raise TransientStoreError(f"thread {thread_id!r}: rows were deleted {_ATTEMPTS} times during the check; try again")
 
 
 def _contents(context: SaverContext, thread_id: str) -> Program[_Contents]:
