@@ -16,7 +16,7 @@ def get_tuple(context: SaverContext, config: Config) -> Operation[CheckpointTupl
     """The checkpoint that `config` names, or the newest of its namespace."""
     where = parse_config(config)
     loaded = yield Transaction(partial(load, context, where), writes=False)
-    return decoded(loaded, context.serde) if loaded else None
+    return decoded(context, loaded) if loaded else None
 
 
 def load(
