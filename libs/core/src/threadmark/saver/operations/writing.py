@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from threadmark.config import ParsedConfig, parse_config
-from threadmark.errors import ConfigError, SerializationError, StoreError, ThreadmarkError, located
+from threadmark.errors import ConfigError, LocatedError, SerializationError, StoreError, ThreadmarkError
 from threadmark.header import Header, split_fields
 from threadmark.ids import rank_after
 from threadmark.metadata import merged, to_json
@@ -142,21 +142,22 @@ def _alike(deduplicator: Deduplicator, where: ParsedConfig, channel: str, curren
 
 
 def encode(serde: Serializer, what: str, value: Any) -> Encoded:
-    """A value, encoded; errors say what it is, such as a channel, and the way inside the value.
+    """Encode a value. Errors say what it is, such as a channel, and where inside it they occurred.
 
     What the user's own serializer raises is the cause of a SerializationError.
     """
-    with located(what):
-        try:
-            encoded = Encoded.of(serde.dumps_typed(value))
-            length = len(encoded.tag.encode("utf-8", "surrogatepass"))
-        except ThreadmarkError:
-            raise
-        except Exception as error:
-            raise SerializationError(f"the serializer cannot store a {type(value).__name__}: {error}") from error
-        if length > LONGEST_TAG:
-            raise SerializationError(f"the serializer's tag is longer than {LONGEST_TAG} bytes")
-        return encoded
+    try:
+        encoded = Encoded.of(serde.dumps_typed(value))
+        length = len(encoded.tag.encode("utf-8", "surrogatepass"))
+    except LocatedError as error:
+        raise error.at(what) from error.origin
+    except ThreadmarkError:
+        raise
+    except Exception as error:
+        raise SerializationError(f"the serializer cannot store a {type(value).__name__}: {error}", what) from error
+    if length > LONGEST_TAG:
+        raise SerializationError(f"the serializer's tag is longer than {LONGEST_TAG} bytes", what)
+    return encoded
 
 
 class _Draft:

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
-from threadmark.compression import shrink
 from threadmark.digests import proof
 from threadmark.header import HEADER_TAG
 from threadmark.rope import Deduplicated, Source, deduplicate, keys_in, pack, patch
 from threadmark.saver.context import SaverContext
-from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
+from threadmark.stored import LITERAL_LIMIT, Encoded, Stored, shrink
 
 _SOURCES = 24
 
