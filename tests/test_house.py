@@ -26,7 +26,6 @@ LAYERS = (
     "text",
     "names",
     "digests",
-    "compression",
     "model",
     "config",
     "metadata",

@@ -1,7 +1,7 @@
-"""Digests: what proves a value, what ties a row's body to its key.
+"""Digests: the key of a segment, the proof of a value, and the check that ties a row's body to its key.
 
-They are cut to what each needs (docs/decisions/0002-stored-form.md), and a value's is made of the digests of its
-pieces, so that of a value that resembles a proven one only the pieces that differ are hashed.
+Each is as short as its use allows (docs/decisions/0002-stored-form.md). A value's digest is made of the digests of its
+pieces, so that only those pieces are hashed that differ from a value already proven.
 """
 
 from hashlib import blake2b, sha256
@@ -9,9 +9,26 @@ from typing import NamedTuple
 
 import msgpack
 
+KEY_SIZE = 12
+"""The length of a segment's key."""
+
 VALUE_DIGEST_SIZE = 16
+"""The length of a value's digest."""
+
 CHECK_SIZE = 12
+"""The length of a row's check."""
+
 PIECE = 16 * 1024
+"""The length of the pieces of a value that are hashed one by one; the last may be shorter."""
+
+
+def segment_key(segment: bytes, secret: bytes = b"") -> bytes:
+    """Return the key of a segment inside its thread. With a secret, the key tells nobody what the bytes are.
+
+    It is short because every manifest repeats it. Should two segments ever collide, the digest of the whole value,
+    checked on every read, turns that into a CorruptDataError.
+    """
+    return blake2b(segment, digest_size=KEY_SIZE, key=secret).digest()
 
 
 class Proof(NamedTuple):

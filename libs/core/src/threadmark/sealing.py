@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from threadmark.digests import segment_key
 from threadmark.errors import ConfigError, CorruptDataError, MissingDependencyError
-from threadmark.rope import segment_key
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM

@@ -29,8 +29,9 @@ from itertools import accumulate, repeat
 from struct import Struct
 from typing import NamedTuple
 
+from threadmark.digests import KEY_SIZE
 from threadmark.errors import CorruptDataError
-from threadmark.rope.manifest import KEY_SIZE, MOST_PARTS, MOST_SEGMENTS, Manifest, Slice
+from threadmark.rope.manifest import MOST_PARTS, MOST_SEGMENTS, Manifest, Slice
 
 _LITERAL, _LAST, _OTHER, _NUMBERED = range(4)
 _LEFT, _IN_STEP, _MOVED, _WHOLE = range(4)

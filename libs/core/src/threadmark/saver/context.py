@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple, TypedDict
 
+from threadmark.digests import segment_key
 from threadmark.errors import ConfigError, shown
-from threadmark.rope import segment_key
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.caches.segment_cache import SegmentCache
 from threadmark.sealed import SealedStore
@@ -27,6 +27,9 @@ class StorageOptions(TypedDict, total=False):
     max_expansion_bytes: int
     """How many bytes the values of a checkpoint may take beyond what their stored bytes account for. Whatever was put
     needs none; more is refused as damaged, so that a crafted row cannot take all memory."""
+    pause_gc: bool
+    """Whether the garbage collector is paused while a large value is decoded (default: False). It makes lists of many
+    objects up to twice as fast, and is the whole process's: other threads' garbage waits meanwhile, too."""
     keyring: Keyring | None
     """With one, every row is sealed (AES-256-GCM), and rows that it does not open are refused."""
     seal_metadata: bool
@@ -50,6 +53,8 @@ class SaverContext(NamedTuple):
     """Derives the key of a segment from its bytes. Uses a secret if rows are encrypted."""
     expansion: int = EXPANSION_BYTES
     """How many bytes more than they account for the stored bytes of a checkpoint may ask for."""
+    pause_gc: bool = False
+    """Whether the garbage collector is paused while a large value is decoded."""
 
     def segment_cache(self, segments: Mapping[bytes, bytes] | None = None) -> SegmentCache:
         """A cache for the segments that one transaction reads."""
@@ -90,6 +95,10 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
         if not isinstance(expansion, int) or expansion < 0:
             raise ConfigError(f"max_expansion_bytes must be a number of bytes from 0 on, not {shown(expansion)}")
         context = context._replace(expansion=expansion)
+    pause_gc = options.get("pause_gc", False)
+    if not isinstance(pause_gc, bool):
+        raise ConfigError(f"pause_gc must be True or False, not {shown(pause_gc)}")
+    context = context._replace(pause_gc=pause_gc)
     keyring = options.get("keyring")
     if keyring is None:
         return context

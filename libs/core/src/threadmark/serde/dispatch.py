@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.classes import Classes, canonical_name
+from threadmark.serde.families import Families, split_code
 from threadmark.serde.kinds import (
-    arrays,
     containers,
     enums,
     exceptions,
-    frames,
     models,
     records,
     scalars,
@@ -83,19 +82,17 @@ class Dispatch:
         )
         self._kind_writers = MappingProxyType({kind.cls: _kind_writer(kind) for kind in kinds})
         self._kind_readers = MappingProxyType({kind.letter.encode(): Reader(kind.reconstruct) for kind in kinds})
-        self._families: tuple[Family, ...] = (
-            enums.FAMILY,
-            exceptions.FAMILY,
-            *arrays.FAMILIES,
-            frames.FAMILY,
-            times.FAMILY,
-            records.NAMED_TUPLES,
-            subclasses.DefaultDicts(factories),
-            subclasses.FAMILY,
-            *models.FAMILIES,
-            *records.FAMILIES,
+        self._families = Families(
+            first=(enums.FAMILY, exceptions.FAMILY),
+            last=(
+                times.FAMILY,
+                records.NAMED_TUPLES,
+                subclasses.DefaultDicts(factories),
+                subclasses.FAMILY,
+                *models.FAMILIES,
+                *records.FAMILIES,
+            ),
         )
-        self._families_by_letter = MappingProxyType({family.letter: family for family in self._families})
         self._writers: dict[str, _Writer] = {}
         self._readers: dict[bytes, _Kept] = {}
         self._readers_cost = 0
@@ -149,17 +146,17 @@ class Dispatch:
     def _new_writer(self, cls: type, registered: Registered | None) -> Deconstruct:
         if registered and registered.encode:
             return _encoding(registered, Definer(cls, _REGISTERED + registered.name).shape())
-        family = self._family(cls)
+        family = self._families.of_class(cls)
         if family is None:
             raise refusal(cls)
         name = registered.name if registered else self._classes.name_of(cls)
         family.check(cls)
-        return family.writer(Definer(cls, family.letter + name))
+        return family.writer(Definer(cls, family.code + name))
 
     def _new_reader(self, payload: bytes) -> _Kept:
         head, details = _parts(payload)
-        name = head[1:]
-        cls, family, registered = self._leads_to(head[:1], name)
+        code, name = split_code(head)
+        cls, family, registered = self._leads_to(code, name)
         if family is not None:
             reconstruct = family.reader(StoredClass(cls, details, registered.upgrade if registered else None))
         elif registered is not None and registered.decode is not None:
@@ -168,26 +165,32 @@ class Dispatch:
             raise SerializationError(f"a {name!r} was stored by functions, but is registered without them now")
         return _Kept(name, cls, registered, Reader(reconstruct))
 
-    def _leads_to(self, letter: str, name: str) -> _Head:
+    def _leads_to(self, code: str, name: str) -> _Head:
         registered = self._registry.of_name(name)
-        if letter == _REGISTERED:
+        if code == _REGISTERED:
             if registered is None:
                 raise SerializationError(f"no class is registered as {name!r} now; register it before loading")
             return _Head(registered.cls, None, registered)
-        family = self._families_by_letter.get(letter)
-        if family is None:
-            raise CorruptDataError(f"the stored kind {letter!r} is not one that this release knows")
+        # The class comes first: a family is known only once the library of its classes has been imported.
         cls = self._classes.find(name)
+        family = self._families.by_code().get(code)
+        if family is None:
+            raise _unknown_family(code, name)
         if cls in self._kind_writers or not family.accepts(cls):
             raise CorruptDataError(f"{name} was stored as {family.title}, and it is not one")
         family.check(cls)
         return _Head(cls, family, registered)
 
-    def _family(self, cls: type) -> Family | None:
-        return next((family for family in self._families if family.accepts(cls)), None)
-
     def _is_stored(self, cls: type) -> bool:
-        return cls in self.carried or cls in self._kind_writers or self._family(cls) is not None
+        return cls in self.carried or cls in self._kind_writers or self._families.of_class(cls) is not None
+
+
+def _unknown_family(code: str, name: str) -> CorruptDataError | SerializationError:
+    if len(code) == 1:
+        return CorruptDataError(f"the stored kind {code!r} is not one that this release knows")
+    return SerializationError(
+        f"{name} was stored by the kind {code}, which no installed package has; install the package that stored it"
+    )
 
 
 def names_in(payload: bytes) -> list[str]:
@@ -195,7 +198,7 @@ def names_in(payload: bytes) -> list[str]:
     if len(payload) == 1:
         return []
     head, details = _parts(payload)
-    if head[:1] == exceptions.FAMILY.letter:
+    if split_code(head)[0] == exceptions.FAMILY.code:
         return exceptions.PARTS
     names = details[0] if details else []
     return names if type(names) is list and all(type(name) is str for name in names) else []

@@ -1,22 +1,15 @@
 """Values to bytes: the packers, which ask here for everything that msgpack cannot carry."""
 
 from collections.abc import Callable, Generator, Iterable
+from sys import getrefcount
 from typing import Any
 
 from threadmark.errors import SerializationError
-from threadmark.serde.buffers import holds_stowaway, may_hold_buffer
+from threadmark.serde import wire
+from threadmark.serde.buffers import BUFFER_HEADERS, ENDS_IN_SPAN, LONGEST_SPAN, holds_stowaway, is_in_span
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.kinds_api import Deconstruct, Shape
-from threadmark.serde.wire import (
-    NEVER_ASKED_ABOUT,
-    NeedsSlowWayError,
-    fast_mark,
-    mark,
-    may_hold_envelope,
-    new_pack,
-    no_envelope_found,
-    pack_fast,
-)
+from threadmark.serde.wire import INSTANCES, NEVER_ASKED_ABOUT, fast_mark, mark, new_pack
 
 # Sets are sorted by the encodings of their members, each by a packer of its own inside the running one: this
 # bound keeps the C stack small where every other bound would multiply.
@@ -24,20 +17,25 @@ DEEPEST_SETS = 8
 _SORTABLE: tuple[frozenset[type], ...] = (frozenset({str}), frozenset({int}), frozenset())
 
 
+# Looking at all values costs about as much as looking at this many suspicious bytes for each byte of encoding.
+_LOOKS_A_BYTE = 1 / 250
+_PATIENCE = 3
+
+
 def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
-    """The bytes, and whether there are marks in them."""
+    """Encode a value. Returns the bytes, and whether there are marks in them."""
     encoder = Encoder(dispatch, fast_mark)
     try:
-        encoded = pack_fast(value, encoder.write)
-    except NeedsSlowWayError:
-        pass
-    else:
-        is_suspicious = may_hold_envelope()
+        encoded = wire.pack_fast(value, encoder.write) if wire.HAS_FAST else None
+    except wire.PackFastError:
+        encoded = None
+    if encoded is not None:
+        is_suspicious = _may_hold_envelope()
         if not is_suspicious and not may_hold_buffer(encoded):
             return encoded, bool(encoder.states)
         if not holds_stowaway([value, *encoder.open_states()]):
             if is_suspicious:
-                no_envelope_found()
+                INSTANCES.were_not_found()
             return encoded, bool(encoder.states)
     if encoder.failures:
         raise encoder.failures.pop()
@@ -50,6 +48,36 @@ def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
     if not holds_stowaway([value, *encoder.open_states()]):
         return encoded, bool(encoder.states)
     return new_pack(_shielded(dispatch), surrogates=True)(held(value)), True
+
+
+def _may_hold_envelope() -> bool:
+    """Whether ormsgpack may have been given an envelope of its own (`envelopes`)."""
+    references = 0
+    for cls in INSTANCES.classes:
+        references += getrefcount(cls)
+    others = references - len(wire.FAST_MARKS)
+    return others != INSTANCES.others and INSTANCES.may_be_more(others)
+
+
+def may_hold_buffer(encoded: bytes) -> bool:
+    """Whether a buffer may have been written (`buffers`)."""
+    looks = 8 + int(len(encoded) * _LOOKS_A_BYTE)
+    find, is_surely_in_span = encoded.find, ENDS_IN_SPAN.search
+    for header, fewest in BUFFER_HEADERS.items():
+        end = max(0, len(encoded) - fewest + 1)
+        location = find(header, 0, end)
+        while location >= 0:
+            looks -= 1
+            if not looks:
+                return True
+            # The first search is the beginning of `is_in_span`, without the price of a call.
+            if not (
+                is_surely_in_span(encoded, location - LONGEST_SPAN, location)
+                or is_in_span(encoded, location, _PATIENCE)
+            ):
+                return True
+            location = find(header, location + 1, end)
+    return False
 
 
 class _Writers:

@@ -27,22 +27,21 @@ class Instances:
 
     def __init__(self, classes: Mapping[type, tuple[Any, ...]]) -> None:
         """Watch these classes; the arguments make an instance of each. Nothing is known before `count`."""
-        self._classes = tuple(classes)
+        self.classes = tuple(classes)
+        self.others = 0
+        """How many references are expected that are not those of instances."""
         self._arguments = tuple(classes.values())
         self._own = sys.maxsize
-        self._others = 0
         self._wrong_suspicions = 0
 
-    def may_be_more_than(self, known: int) -> bool:
-        """Whether there may be more instances than those."""
-        others = -known
-        for cls in self._classes:
-            others += getrefcount(cls)
-        if others == self._others:
-            return False
+    def may_be_more(self, others: int) -> bool:
+        """Whether there may be more instances than known ones, of which this many references are not.
+
+        The encoder counts the references itself, and asks only if there are not as many as expected.
+        """
         # Where they have become fewer, a module that had a class under a name is gone.
-        self._others = min(self._others, others)
-        return others > self._others
+        self.others = min(self.others, others)
+        return others > self.others
 
     def were_not_found(self) -> None:
         """The suspicion was wrong; count again, if it was not done lately."""
@@ -53,29 +52,29 @@ class Instances:
     def count(self) -> None:
         """Find out how many references are not those of instances."""
         before = self._references()
-        samples = [cls(*arguments) for cls, arguments in zip(self._classes, self._arguments, strict=True)]
+        samples = [cls(*arguments) for cls, arguments in zip(self.classes, self._arguments, strict=True)]
         # No name may be left for a class: it would be one more reference.
-        found = gc.get_referrers(*self._classes)
+        found = gc.get_referrers(*self.classes)
         references = self._references()
-        instances = {id(each) for each in found if type(each) in self._classes}
+        instances = {id(each) for each in found if type(each) in self.classes}
         if references < before + len(samples) or not instances.issuperset(map(id, samples)):
-            self._others = 0
+            self.others = 0
             return
         of_modules = self._names_in_modules(found)
         self._own = min(self._own, references - len(instances) - of_modules)
-        self._others = self._own + of_modules
+        self.others = self._own + of_modules
 
     def _references(self) -> int:
-        # As in `may_be_more_than`, so that the loop's own name for a class counts in both.
+        # As in the encoder, so that the loop's own name for a class counts in both.
         found = 0
-        for cls in self._classes:
+        for cls in self.classes:
             found += getrefcount(cls)
         return found
 
     def _names_in_modules(self, referrers: list[Any]) -> int:
         namespaces = {id(vars(module)) for module in [*sys.modules.values()] if isinstance(module, ModuleType)}
         return sum(
-            any(item is cls for cls in self._classes)
+            any(item is cls for cls in self.classes)
             for each in referrers
             if type(each) is dict and id(each) in namespaces
             for item in each.values()

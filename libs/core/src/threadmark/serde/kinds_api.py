@@ -10,7 +10,7 @@ marks of the others as they were.
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from threadmark.errors import CorruptDataError
 from threadmark.serde.wire import new_pack
@@ -63,7 +63,7 @@ class Kind(NamedTuple):
 
 
 class Definer:
-    """Makes the shapes of one class: its family's letter and its name, then details that only the family reads."""
+    """Makes the shapes of one class: its family's code and its name, then details that only the family reads."""
 
     def __init__(self, cls: type, head: str) -> None:
         self.cls: Any = cls
@@ -102,15 +102,19 @@ def exactly(items: list[Any], *classes: type) -> list[Any]:
     return items
 
 
+@runtime_checkable
 class Family(Protocol):
     """A kind of value that many classes have (dataclasses, enums ...), so that the mark names the class.
+
+    `code` stands for the family in stored values and must never change: one character for Threadmark's own families,
+    a name in parentheses for those of other packages. `title` is what an error calls the family's values.
 
     `accepts` decides alone whether a class is really of this family, and `check` whether its values can be built
     without running it. Both are asked at put and again at load: a name in stored data can select one of the classes
     that values were stored of, and never anything else.
     """
 
-    letter: str
+    code: str
     title: str
 
     def accepts(self, cls: type) -> bool:

@@ -6,6 +6,7 @@ hands over arrays as they end; ormsgpack's reads the rest, twice as fast.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgpack
@@ -16,22 +17,28 @@ from threadmark.serde.envelopes import Instances
 try:
     import ormsgpack
 except ImportError:
-    _HAS_FAST = False
+    HAS_FAST = False
     _ENVELOPES: dict[Any, tuple[Any, ...]] = {}
 else:
-    _HAS_FAST = True
+    HAS_FAST = True
     # Fragment is younger than what is required of ormsgpack.
     _ENVELOPES = {ormsgpack.Ext: (0, b"")}
     if hasattr(ormsgpack, "Fragment"):
         _ENVELOPES[ormsgpack.Fragment] = (b"\xc0",)
 
-# The one extension type in stored values: it announces a typed array.
 MARK_CODE = 84
+"""The one extension type in stored values: it announces a typed array."""
+
+FAST_MARKS: dict[bytes, Any] = {}
+"""The marks for `pack_fast`. They are kept so that it is known how many of ormsgpack's envelopes are our own."""
+
+INSTANCES = Instances(_ENVELOPES)
+"""How many of ormsgpack's envelopes there are in the process."""
+
+NEVER_ASKED_ABOUT = frozenset({bytearray, memoryview, msgpack.ExtType, msgpack.Timestamp, *_ENVELOPES})
+"""What one of the packers writes without asking although it would come back as something else."""
 
 Pack: TypeAlias = Callable[[Any], bytes]
-
-# What one of the packers writes without asking although it would come back as something else.
-NEVER_ASKED_ABOUT = frozenset({bytearray, memoryview, msgpack.ExtType, msgpack.Timestamp, *_ENVELOPES})
 
 
 class NeedsSlowWayError(Exception):
@@ -68,38 +75,18 @@ def unpack(encoded: bytes, read_array: Callable[[list[Any]], Any], read_extensio
 
 
 def fast_mark(payload: bytes) -> Any:
-    """A mark for `pack_fast`. They are kept, so that it is known how many there are."""
-    found = _FAST_MARKS.get(payload)
-    if found is None and _HAS_FAST:
-        if len(_FAST_MARKS) >= _MOST_MARKS:
-            _FAST_MARKS.clear()
-        found = _FAST_MARKS.setdefault(payload, ormsgpack.Ext(MARK_CODE, payload))
+    """Return a mark for `pack_fast`."""
+    found = FAST_MARKS.get(payload)
+    if found is None and HAS_FAST:
+        if len(FAST_MARKS) >= _MOST_MARKS:
+            FAST_MARKS.clear()
+        found = FAST_MARKS.setdefault(payload, ormsgpack.Ext(MARK_CODE, payload))
     return found
-
-
-def may_hold_envelope() -> bool:
-    """Whether `pack_fast` may have been given an envelope of ormsgpack's, which it writes without asking."""
-    return _INSTANCES.may_be_more_than(len(_FAST_MARKS))
-
-
-def no_envelope_found() -> None:
-    """What to say where it was not so."""
-    _INSTANCES.were_not_found()
-
-
-def pack_fast(value: Any, write: Callable[[Any], Any]) -> bytes:
-    """Like `new_pack`, if ormsgpack is there, keys are text, none has surrogates, and nesting is not deep."""
-    if not _HAS_FAST:
-        raise NeedsSlowWayError
-    try:
-        return ormsgpack.packb(value, default=write, option=_ASK_ABOUT)
-    except ormsgpack.MsgpackEncodeError as error:
-        raise NeedsSlowWayError from error
 
 
 def unpack_fast(encoded: bytes) -> Any:
     """Like `unpack`, if ormsgpack is there, for bytes without marks and surrogates."""
-    if not _HAS_FAST:
+    if not HAS_FAST:
         raise NeedsSlowWayError
     try:
         # ormsgpack ignores what follows a value: as the first of two, the value must end where the second begins.
@@ -112,22 +99,32 @@ def unpack_fast(encoded: bytes) -> Any:
     return value
 
 
-_FAST_MARKS: dict[bytes, Any] = {}
 _MOST_MARKS = 10_000
-_INSTANCES = Instances(_ENVELOPES)
-_INSTANCES.count()
 _END_NUMBER = 0x7468726561646D6B
 _END = b"\xcf" + _END_NUMBER.to_bytes(8, "big")
-_ASK_ABOUT = (
-    (
-        ormsgpack.OPT_PASSTHROUGH_BIG_INT
+
+PackFastError: type[Exception]
+"""What `pack_fast` raises for a value that ormsgpack cannot carry, and for what `write` raised."""
+
+pack_fast: Callable[[Any, Callable[[Any], Any]], bytes]
+"""Packs like `new_pack` if ormsgpack is there (`HAS_FAST`), keys are text without surrogates, and nesting is not deep.
+
+The second argument is `write`. It is no function of Python's, because a call of one for each value would take longer.
+"""
+
+if HAS_FAST:
+    PackFastError = ormsgpack.MsgpackEncodeError
+    pack_fast = partial(
+        ormsgpack.packb,
+        option=ormsgpack.OPT_PASSTHROUGH_BIG_INT
         | ormsgpack.OPT_PASSTHROUGH_DATACLASS
         | ormsgpack.OPT_PASSTHROUGH_DATETIME
         | ormsgpack.OPT_PASSTHROUGH_ENUM
         | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
         | ormsgpack.OPT_PASSTHROUGH_TUPLE
-        | ormsgpack.OPT_PASSTHROUGH_UUID
+        | ormsgpack.OPT_PASSTHROUGH_UUID,
     )
-    if _HAS_FAST
-    else 0
-)
+else:
+    PackFastError = NeedsSlowWayError
+
+INSTANCES.count()  # last, when nothing more in this module will refer to the classes

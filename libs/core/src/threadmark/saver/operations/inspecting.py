@@ -126,7 +126,7 @@ def _problems_of(
         needed.update(loaded.stored.segment_keys())
         for value in (*loaded.header.values.values(), *(write.value for write in loaded.writes)):
             needed.update(value.segment_keys())
-        decoded(loaded, context.serde)
+        decoded(context, loaded)
     except CorruptDataError as error:
         yield _damage(error)
     except LocatedError as error:
@@ -156,7 +156,7 @@ def _problems_of_writes(
             for write in proven_writes(thread_id, rows):
                 needed.update(write.value.segment_keys())
                 data = write.value.data(segments, Allowance(context.expansion))
-                decode_write(thread_id, write, {write.value.digest: data}, context.serde)
+                decode_write(context, thread_id, write, {write.value.digest: data})
         except CorruptDataError as error:
             yield Problem("damaged", error.location or task_location(thread_id, rows[0]), error.problem)
         except LocatedError as error:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Arrays(Family):
     """Arrays. The mark has the dtype and the memory order; objects are stored one by one."""
 
-    letter = "Y"
+    code = "Y"
     title = "a numpy array"
 
     def accepts(self, cls: type) -> bool:
@@ -50,7 +50,7 @@ class Arrays(Family):
 class MaskedArrays(Family):
     """numpy.ma.MaskedArray: the data, the mask, the fill value, and whether the mask is hard."""
 
-    letter = "y"
+    code = "y"
     title = "a masked numpy array"
 
     def accepts(self, cls: type) -> bool:
@@ -130,7 +130,7 @@ def _are_one(value: Any, other: Any) -> bool:
 class Scalars(Family):
     """Single values with a dtype, by their bytes; text and bytes as such, because arrays drop their last NULs."""
 
-    letter = "#"
+    code = "#"
     title = "a numpy scalar"
 
     def accepts(self, cls: type) -> bool:

@@ -12,7 +12,7 @@ from threadmark.serde.shapes import Shapes
 class Enums(Family):
     """Enum in all its kinds. The mark names the member; a combination of flags is a number."""
 
-    letter = "E"
+    code = "E"
     title = "an enum"
 
     def accepts(self, cls: type) -> bool:

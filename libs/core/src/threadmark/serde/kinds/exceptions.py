@@ -47,7 +47,7 @@ PARTS = ["args", "fields", "attributes", "__cause__", "__context__", "__suppress
 class Exceptions(Family):
     """Every exception, groups included."""
 
-    letter = "X"
+    code = "X"
     title = "an exception"
 
     def accepts(self, cls: type) -> bool:

@@ -12,7 +12,7 @@ from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct
 class PandasValues(Family):
     """Each of these classes has one function that takes a value apart and one that builds it."""
 
-    letter = "V"
+    code = "V"
     title = "a pandas value"
 
     def accepts(self, cls: type) -> bool:
@@ -38,7 +38,7 @@ class PandasValues(Family):
 
 # A level may be so long although the index is shorter.
 _MOST_UNUSED = 1 << 16
-FAMILY = PandasValues()
+FAMILIES = (PandasValues(),)
 
 
 def _refuse_attributes(value: Any) -> None:

@@ -27,7 +27,7 @@ class Models(Family):
     attributes.
     """
 
-    letter = "M"
+    code = "M"
     title = "a pydantic model"
 
     def accepts(self, cls: type) -> bool:
@@ -177,7 +177,7 @@ class FirstModels(Family):
     Which fields were given, and the private ones, are slots: the attributes are all there is.
     """
 
-    letter = "m"
+    code = "m"
     title = "a pydantic.v1 model"
 
     def accepts(self, cls: type) -> bool:
@@ -203,7 +203,7 @@ def _first_model_fields(cls: Any) -> Fields:
 class Secrets(Family):
     """SecretStr and SecretBytes. They hide a value from logs, not from storage: encryption does that."""
 
-    letter = "K"
+    code = "K"
     title = "a pydantic secret"
 
     def accepts(self, cls: type) -> bool:

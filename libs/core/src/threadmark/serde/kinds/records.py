@@ -89,7 +89,7 @@ def _listed(fields: Fields, names: tuple[str, ...]) -> tuple[list[str], ...]:
 class Dataclasses(Family):
     """Dataclasses, pydantic's included."""
 
-    letter = "D"
+    code = "D"
     title = "a dataclass"
 
     def accepts(self, cls: type) -> bool:
@@ -119,7 +119,7 @@ def _dataclass_fields(cls: Any) -> Fields:
 class AttrsClasses(Family):
     """Classes made by attrs."""
 
-    letter = "A"
+    code = "A"
     title = "an attrs class"
 
     def accepts(self, cls: type) -> bool:
@@ -157,7 +157,7 @@ class Structs(Family):
     are refused; there is nothing else that could run.
     """
 
-    letter = "S"
+    code = "S"
     title = "a msgspec Struct"
 
     def accepts(self, cls: type) -> bool:
@@ -230,7 +230,7 @@ def _struct_fields(cls: Any) -> Fields:
 class NamedTuples(Family):
     """Classes that namedtuple or NamedTuple made, and their subclasses."""
 
-    letter = "T"
+    code = "T"
     title = "a named tuple"
 
     def accepts(self, cls: type) -> bool:

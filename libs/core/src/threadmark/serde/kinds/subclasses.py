@@ -122,7 +122,7 @@ _BUILTINS: dict[type, _Builtin] = {
 class Subclasses(Family):
     """Python classes derived from a builtin type; those derived in C hide state that nothing here can see."""
 
-    letter = "B"
+    code = "B"
     title = "a subclass of a builtin type"
 
     def accepts(self, cls: type) -> bool:
@@ -157,7 +157,7 @@ class Subclasses(Family):
 class DefaultDicts(Family):
     """Subclasses of defaultdict, whose factory is a class that the policy allows."""
 
-    letter = "F"
+    code = "F"
     title = "a subclass of defaultdict"
 
     def __init__(self, factories: Factories) -> None:

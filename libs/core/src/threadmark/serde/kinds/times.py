@@ -124,7 +124,7 @@ KINDS = (
 class Offsets(Family):
     """The zone of a datetime that pydantic read from a text with an offset: as many seconds from UTC."""
 
-    letter = "O"
+    code = "O"
     title = "a pydantic offset"
 
     def accepts(self, cls: type) -> bool:
