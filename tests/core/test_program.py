@@ -2,12 +2,21 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from threadmark.errors import StoreError
-from threadmark.program import Operation, Program, Query, Step, Transaction, arun, play, run
+from threadmark.program import Operation, Program, Step, Transaction, arun, ask, play, run
+
+
+@dataclass
+class Query(Step):
+    """A step of no backend."""
+
+    text: str
+    params: tuple[int, ...] = ()
 
 
 class Scripted:
@@ -15,16 +24,16 @@ class Scripted:
 
     def __init__(self, *answers: Any) -> None:
         self._answers = iter(answers)
-        self.asked: list[Transaction] = []
+        self.asked: list[Transaction[Any]] = []
 
-    def run(self, transaction: Transaction) -> Any:
+    def run(self, transaction: Transaction[Any]) -> Any:
         self.asked.append(transaction)
         answer = next(self._answers)
         if isinstance(answer, BaseException):
             raise answer
         return answer
 
-    async def arun(self, transaction: Transaction) -> Any:
+    async def arun(self, transaction: Transaction[Any]) -> Any:
         await asyncio.sleep(0)
         return self.run(transaction)
 
@@ -47,8 +56,9 @@ APIS = pytest.mark.parametrize("drive", [_blocking, _asyncio])
 Drive = Callable[[Scripted, Operation[Any]], Any]
 
 
-def _nothing() -> Program[None]:
+def _nothing() -> Program[str]:
     yield Query("never run")
+    return "never returned"
 
 
 ONE = Transaction(_nothing, writes=False)
@@ -58,8 +68,8 @@ TWO = Transaction(_nothing, writes=True)
 @APIS
 def test_an_operation_is_sent_what_its_transactions_return(drive: Drive) -> None:
     def operation() -> Operation[list[Any]]:
-        first = yield ONE
-        second = yield TWO
+        first = yield from ask(ONE)
+        second = yield from ask(TWO)
         return [first, second]
 
     driver = Scripted("a", "b")
@@ -82,9 +92,9 @@ def test_an_operation_without_transactions_returns(drive: Drive) -> None:
 def test_an_error_is_thrown_into_the_operation(drive: Drive) -> None:
     def operation() -> Operation[str]:
         try:
-            yield ONE
+            yield from ask(ONE)
         except StoreError:
-            answer: str = yield TWO
+            answer = yield from ask(TWO)
             return f"after the error: {answer}"
         return "no error came"
 
@@ -97,7 +107,7 @@ def test_an_error_that_nobody_expects_passes_through(drive: Drive) -> None:
 
     def operation() -> Operation[None]:
         try:
-            yield ONE
+            yield from ask(ONE)
         finally:
             ended.append(True)
 
@@ -112,7 +122,7 @@ def test_an_interruption_ends_the_operation(drive: Drive) -> None:
 
     def operation() -> Operation[None]:
         try:
-            yield ONE
+            yield from ask(ONE)
         finally:
             ended.append(True)
 
@@ -126,7 +136,7 @@ def test_a_cancelled_operation_is_ended() -> None:
 
     def operation() -> Operation[None]:
         try:
-            yield ONE
+            yield from ask(ONE)
         finally:
             ended.append(True)
 

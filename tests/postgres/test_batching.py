@@ -17,12 +17,13 @@ from postgres.proxy import Proxy
 from postgres.steps import APIS, aplay, count, play, step, thread
 from postgres.test_concurrency import deadlocks
 from threadmark import ClosedError, ConfigError, Saver, StoreError
-from threadmark.program import Program, Query, Rows, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import BatchParams, Blobs, ChangeNumbers, Numbers, Texts, register_dumpers
 from threadmark_postgres.driver import aio
 from threadmark_postgres.driver.batching import MOST, BatchMember, together
 from threadmark_postgres.driver.blocking import StatementBatcher, _Member
+from threadmark_postgres.steps import Query, Rows
 
 _BLOCKED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'threadmark_write'::regclass"
 _HELD_UP = """
@@ -59,7 +60,7 @@ def test_two_checkpoints_of_one_thread_share_a_statement(url: str) -> None:
         parts: list[Query] = []
         run = saver._driver.run
 
-        def noted(transaction: Transaction) -> Any:
+        def noted(transaction: Transaction[Any]) -> Any:
             if transaction.writes and (query := BatchMember(transaction).query):
                 parts.append(query)
             return run(transaction)
@@ -223,7 +224,7 @@ def test_nothing_acknowledged_is_lost_while_sessions_end_under_shared_statements
     asyncio.run(body())
 
 
-def first_of(*params: Any) -> Transaction:
+def first_of(*params: Any) -> Transaction[Any]:
     def program() -> Program[None]:
         yield Query("ADD", BatchParams(params), likely_last=True)
 
@@ -245,7 +246,7 @@ class Server:
         self.begun = threading.Semaphore(0)
         self.go_on = threading.Semaphore(0)
 
-    def ask(self, transaction: Transaction) -> Rows:
+    def ask(self, transaction: Transaction[Any]) -> Rows:
         query: Any = next(transaction.program())
         _, locations, numbers = query.params
         self.asked.append(list(numbers))
@@ -308,7 +309,7 @@ def test_the_main_thread_which_interrupts_strike_leads_nobody(url: str, monkeypa
 
 
 def test_a_leader_at_the_end_of_its_stack_answers_all_and_hands_on() -> None:
-    def ask(transaction: Transaction) -> Rows:
+    def ask(transaction: Transaction[Any]) -> Rows:
         query: Any = next(transaction.program())
         return [(location, 0) for location in query.params[1]]
 
@@ -343,7 +344,7 @@ def test_a_leader_at_the_end_of_its_stack_answers_all_and_hands_on() -> None:
 def test_tasks_hear_of_a_refusal_of_the_pool_and_go_alone_where_the_statement_failed() -> None:
     failures: list[Exception] = [StoreError("all connections are in use"), psycopg.DataError("somebody's row")]
 
-    async def ask(_: Transaction) -> Rows:
+    async def ask(_: Transaction[Any]) -> Rows:
         raise failures[0]
 
     async def body() -> None:
@@ -361,7 +362,7 @@ def test_a_refusal_of_the_pool_is_told_to_all_who_waited_for_it_and_the_next_may
     begun, go_on = threading.Semaphore(0), threading.Semaphore(0)
     asked, refused = list[int](), list[int]()
 
-    def ask(transaction: Transaction) -> Rows:
+    def ask(transaction: Transaction[Any]) -> Rows:
         query: Any = next(transaction.program())
         asked.append(len(query.params[0]))
         begun.release()

@@ -16,11 +16,11 @@ import pytest
 
 from postgres.steps import play
 from postgres.test_batching import until
-from threadmark.program import Query
 from threadmark.store import Change, CheckpointRow, Outline, WriteRow, now
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import together
+from threadmark_postgres.steps import Query
 from threadmark_postgres.store import PostgresStore
 
 Key = tuple[int, ...]

@@ -8,10 +8,10 @@ import psycopg
 import pytest
 
 from postgres.steps import play, step, thread
-from threadmark.program import Query
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver import blocking
+from threadmark_postgres.steps import Query
 
 _PART = re.compile(r" on threadmark_[a-z]+_(\d+)")
 

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from psycopg.conninfo import make_conninfo
 
 from threadmark import StoreError
-from threadmark.program import Program, Query, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_postgres.columns import from_id_column, id_column, run_of
 from threadmark_postgres.driver import Settings
 from threadmark_postgres.driver.conversation import Conversation, conversation
 from threadmark_postgres.driver.failures import Patience, passes, to_threadmark_error
 from threadmark_postgres.schema import in_schema
+from threadmark_postgres.steps import Query
 
 _OF_PSYCOPG = ("autocommit", "prepare_threshold")
 """Parameters of a connection that are not libpq's."""
@@ -56,7 +57,7 @@ def test_only_tables_are_put_into_a_schema() -> None:
     assert in_schema("SELECT FROM tm.thread", None) == "SELECT FROM threadmark_thread"
 
 
-def transaction(*steps: Query, writes: bool = True) -> Transaction:
+def transaction(*steps: Query, writes: bool = True) -> Transaction[Any]:
     def program() -> Program[str]:
         for step in steps:  # noqa: UP028 - a tuple cannot be sent anything
             yield step

@@ -15,12 +15,13 @@ import pytest
 
 from sqlite_file import looking_at
 from threadmark import ClosedError, ConfigError, StoreError
-from threadmark.program import Program, Query, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_conformance.engine import Run, at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.driver import connection as opening
 from threadmark_sqlite.driver import writer
 from threadmark_sqlite.driver.jobs import Job, Jobs
+from threadmark_sqlite.steps import Query
 
 
 @pytest.fixture

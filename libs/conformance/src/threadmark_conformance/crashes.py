@@ -35,7 +35,7 @@ class Mortal(DriverWrapper):
         self.steps_left: int | None = None
         self.answers_left: int | None = None
 
-    def _wrap(self, transaction: Transaction) -> Generator[Transaction, Any, Any]:
+    def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any], Any, Any]:
         result = yield transaction._replace(program=partial(self._until_death, transaction.program))
         self._answer_or_die()
         return result

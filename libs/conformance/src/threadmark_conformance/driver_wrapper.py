@@ -18,21 +18,21 @@ class DriverWrapper(ABC):
         self._driver = driver
 
     @abstractmethod
-    def _wrap(self, transaction: Transaction) -> Generator[Transaction | None, Any, Any]:
+    def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:
         """Yield what the driver behind is to run, or None to let others go on for a moment. Returns the result."""
 
-    def run(self, transaction: Transaction) -> Any:
+    def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result."""
         return play(self._wrap(transaction), self._answer)
 
-    async def arun(self, transaction: Transaction) -> Any:
+    async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio."""
         return await aplay(self._wrap(transaction), self._aanswer)
 
-    def _answer(self, asked: Transaction | None) -> Any:
+    def _answer(self, asked: Transaction[Any] | None) -> Any:
         return time.sleep(_PAUSE) if asked is None else self._driver.run(asked)
 
-    async def _aanswer(self, asked: Transaction | None) -> Any:
+    async def _aanswer(self, asked: Transaction[Any] | None) -> Any:
         return await (asyncio.sleep(0) if asked is None else self._driver.arun(asked))
 
     def close(self) -> None:

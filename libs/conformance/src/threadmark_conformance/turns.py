@@ -66,7 +66,7 @@ class Patient(DriverWrapper):
         """From now on go by turns."""
         self._turns, self._who = turns, who
 
-    def _wrap(self, transaction: Transaction) -> Generator[Transaction | None, Any, Any]:
+    def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:
         if self._turns is None:
             return (yield transaction)
         self._turns.wait_for(self._who)

@@ -1,58 +1,39 @@
 """Programs and operations: what is to be done, written once, with no I/O in it.
 
-A *program* is a generator that yields steps (a statement with its parameters, or a call on the dictionaries of the
-memory backend), is sent the rows of each and returns its result. A driver runs a whole program inside one
-transaction: it commits when the program returns and rolls back when it raises.
+A *program* is a generator that yields steps, is sent the answer to each and returns its result. What a step is, is its
+backend's own affair: a statement with its parameters, or a call on the dictionaries of the memory backend. A driver
+runs a whole program inside one transaction: it commits when the program returns and rolls back when it raises.
 
 An *operation* is a generator that yields transactions and is sent their results. Between two of its transactions
 it may compute for as long as it likes: no lock and no connection is held then. Every method of a saver is one
 operation. `run` and `arun` play it for the two APIs; no operation knows which of them it serves.
+
+Both kinds call others with `yield from`, which gives a result of a known type: `read` and `write` for a transaction, and a
+function of the backend's own for a step. So a `yield from` that was forgotten is an error of types.
 """
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Generator
+from functools import partial
+from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 
 T = TypeVar("T")
+P = ParamSpec("P")
 Asked = TypeVar("Asked")
 
-Row = tuple[Any, ...]
-Rows = list[Row]
+
+class Step:
+    """What a program asks its driver for. Each backend has classes of its own."""
+
+    __slots__ = ()
 
 
-class Query(NamedTuple):
-    """One statement. Its rows are sent back, an empty list if it returns none."""
-
-    sql: str
-    params: Sequence[Any] = ()
-    likely_last: bool = False
-    """Whether the program most likely ends with this statement.
-
-    A driver may then run it as a transaction of its own, and start the program anew in a whole transaction should
-    it go on; so such a statement changes nothing unless the program ends with it. Elsewhere it is like any other.
-    """
-
-
-class Many(NamedTuple):
-    """One statement, executed for each item of `params`. An empty list is sent back."""
-
-    sql: str
-    params: Sequence[Sequence[Any]]
-
-
-class Call(NamedTuple):
-    """A function that is called with the memory backend's tables. Its result is sent back."""
-
-    function: Callable[[Any], Any]
-
-
-Step = Query | Many | Call
 Program = Generator[Step, Any, T]
 
 
-class Transaction(NamedTuple):
+class Transaction(NamedTuple, Generic[T]):
     """A program to run whole or not at all. It is a factory, because a retry needs a fresh generator."""
 
-    program: Callable[[], Program[Any]]
+    program: Callable[[], Program[T]]
     writes: bool
     reclaims_space: bool = False
     """Whether it may delete so much that the driver should reclaim disk space afterwards."""
@@ -60,16 +41,38 @@ class Transaction(NamedTuple):
     """Whether to create missing tables (and a missing file) first. If not, the result without tables is None."""
 
 
-Operation = Generator[Transaction, Any, T]
+Operation = Generator[Transaction[Any], Any, T]
+
+
+def ask(transaction: Transaction[T]) -> Operation[T]:
+    """Have a transaction run. Returns its result."""
+    result: T = yield transaction
+    return result
+
+
+def read(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+    """Have a program run that only reads. Returns its result."""
+    return ask(Transaction(partial(program, *args, **kwargs), writes=False))
+
+
+def read_existing(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T | None]:
+    """Like `read`, and where there are no tables none are created. Returns None then."""
+    existing: Callable[[], Program[T | None]] = partial(program, *args, **kwargs)
+    return ask(Transaction(existing, writes=False, creates_tables=False))
+
+
+def write(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+    """Have a program run that may write. Returns its result."""
+    return ask(Transaction(partial(program, *args, **kwargs), writes=True))
 
 
 class Driver(Protocol):
     """What runs transactions on a real database, for both APIs."""
 
-    def run(self, transaction: Transaction) -> Any:
+    def run(self, transaction: Transaction[T]) -> T:
         """Run the program in one transaction and return its result."""
 
-    async def arun(self, transaction: Transaction) -> Any:
+    async def arun(self, transaction: Transaction[T]) -> T:
         """Like `run`, for asyncio."""
 
     def close(self) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from threadmark.errors import ConfigError, SchemaError
-from threadmark.program import Program, Query
+from threadmark.program import Program
 from threadmark_postgres import sql
 from threadmark_postgres.schema import in_schema, quoted
+from threadmark_postgres.steps import execute
 
 _MOST_PARTITIONS = 4096
 
@@ -186,16 +187,16 @@ def format_of(schema: str | None) -> Program[int]:
 
 def migrate(schema: str | None, partitions: int | None) -> Program[None]:
     """Bring the database to the current format. Run it in a write transaction."""
-    yield Query(sql.LOCK_SETUP)
+    yield from execute(sql.LOCK_SETUP)
     last = yield from format_of(schema)
     if last == 0:
         yield from _begin(schema)
     for migration in MIGRATIONS:
         if migration.number > last:
             for statement in _statements(migration, partitions):
-                yield Query(in_schema(statement, schema))
+                yield from execute(in_schema(statement, schema))
             record = in_schema(sql.RECORD_MIGRATION, schema)
-            yield Query(record, (migration.number, migration.name))
+            yield from execute(record, (migration.number, migration.name))
 
 
 def checked_partitions(partitions: int | None) -> int | None:
@@ -207,17 +208,17 @@ def checked_partitions(partitions: int | None) -> int | None:
 
 def _begin(schema: str | None) -> Program[None]:
     if schema is not None:
-        ((exists,),) = yield Query(sql.HAS_SCHEMA, (schema,))
+        ((exists,),) = yield from execute(sql.HAS_SCHEMA, (schema,))
         if not exists:
-            yield Query(f"CREATE SCHEMA {quoted(schema)}")
-    yield Query(in_schema(_MIGRATION_TABLE, schema))
+            yield from execute(f"CREATE SCHEMA {quoted(schema)}")
+    yield from execute(in_schema(_MIGRATION_TABLE, schema))
 
 
 def _last(schema: str | None) -> Program[int]:
-    ((exists,),) = yield Query(sql.HAS_MIGRATIONS, (schema,))
+    ((exists,),) = yield from execute(sql.HAS_MIGRATIONS, (schema,))
     if not exists:
         return 0
-    ((last,),) = yield Query(in_schema(sql.LAST_MIGRATION, schema))
+    ((last,),) = yield from execute(in_schema(sql.LAST_MIGRATION, schema))
     return int(last)
 
 

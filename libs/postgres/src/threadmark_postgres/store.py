@@ -6,7 +6,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from threadmark.errors import StoreError
-from threadmark.program import Program, Query
+from threadmark.program import Program
 from threadmark.store import (
     TOMBSTONE_MICROSECONDS,
     Added,
@@ -34,6 +34,7 @@ from threadmark_postgres.columns import (
     write_row,
 )
 from threadmark_postgres.schema import in_schema
+from threadmark_postgres.steps import Query, Rows, execute
 
 _CHECKPOINT, _WRITE, _SEGMENT, _HEAD = range(4)
 """The kinds of rows that `sql.FIND` gives."""
@@ -52,9 +53,9 @@ class PostgresStore(Store):
         """One statement, which includes every segment of the newest checkpoint."""
         namespace = (to_column(thread_id), to_column(ns))
         if checkpoint_id is None:
-            rows = yield self._query(sql.FIND_NEWEST, *namespace, likely_last=True)
+            rows = yield from self._execute(sql.FIND_NEWEST, *namespace, likely_last=True)
         else:
-            rows = yield self._query(sql.FIND, *namespace, to_column(checkpoint_id))
+            rows = yield from self._execute(sql.FIND, *namespace, to_column(checkpoint_id))
         found = newest = None
         writes: list[WriteRow] = []
         segments: dict[bytes, bytes] = {}
@@ -78,7 +79,7 @@ class PostgresStore(Store):
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         """One statement, whatever their number."""
-        rows = yield self._query(sql.SEGMENTS, to_column(thread_id), list(keys))
+        rows = yield from self._execute(sql.SEGMENTS, to_column(thread_id), list(keys))
         return dict(rows)
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
@@ -89,39 +90,39 @@ class PostgresStore(Store):
             numbers = range(len(params) + 1, len(params) + 1 + len(values))
             clauses.append(clause.format(*numbers))
             params += values
-        rows = yield self._query(sql.PAGE.format(clauses=" AND ".join(clauses)), *params, likely_last=True)
+        rows = yield from self._execute(sql.PAGE.format(clauses=" AND ".join(clauses)), *params, likely_last=True)
         return [outline(from_column(thread_id), columns) for thread_id, *columns in rows]
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
         """One statement, whatever their number."""
-        rows = yield self._query(sql.ROWS, to_column(thread_id), *_arrays(keys))
+        rows = yield from self._execute(sql.ROWS, to_column(thread_id), *_arrays(keys))
         return [checkpoint_row(thread_id, columns) for columns in rows]
 
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
         """One statement, whatever their number."""
         if keys is None:
-            rows = yield self._query(sql.WRITES_OF_THREAD, to_column(thread_id))
+            rows = yield from self._execute(sql.WRITES_OF_THREAD, to_column(thread_id))
         else:
-            rows = yield self._query(sql.WRITES, to_column(thread_id), *_arrays(keys))
+            rows = yield from self._execute(sql.WRITES, to_column(thread_id), *_arrays(keys))
         return [write_row(columns) for columns in rows]
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         """One recursive statement."""
         start = (to_column(thread_id), to_column(ns), limit)
         if checkpoint_id is None:
-            rows = yield self._query(sql.CHAIN_FROM_NEWEST, *start)
+            rows = yield from self._execute(sql.CHAIN_FROM_NEWEST, *start)
         else:
-            rows = yield self._query(sql.CHAIN, *start, to_column(checkpoint_id))
+            rows = yield from self._execute(sql.CHAIN, *start, to_column(checkpoint_id))
         return [checkpoint_row(thread_id, columns) for columns in rows]
 
     def epoch(self, thread_id: str) -> Program[int | None]:
         """The live thread's epoch."""
-        rows = yield self._query(sql.EPOCH, to_column(thread_id))
+        rows = yield from self._execute(sql.EPOCH, to_column(thread_id))
         return next((epoch for (epoch,) in rows), None)
 
     def lock(self, thread_id: str) -> Program[int | None]:
         """Lock the thread's row, also that of a deleted thread."""
-        rows = yield self._query(sql.LOCK, to_column(thread_id))
+        rows = yield from self._execute(sql.LOCK, to_column(thread_id))
         return next((epoch for epoch, live in rows if live), None)
 
     def add(self, change: Change) -> Program[Added]:
@@ -148,77 +149,79 @@ class PostgresStore(Store):
         replaced = any(row.header != fresh[row.outline.key].header for row in stored)
         if stored:
             keys = [(row.outline.ns, row.outline.rank) for row in stored]
-            yield self._query(sql.REMOVE_REPLACED, thread, *_arrays(keys))
-            yield self._query(sql.SETTLE_HEADS, thread)
+            yield from self._execute(sql.REMOVE_REPLACED, thread, *_arrays(keys))
+            yield from self._execute(sql.SETTLE_HEADS, thread)
         if replaced:
-            yield self._query(sql.NEXT_EPOCH, thread)
+            yield from self._execute(sql.NEXT_EPOCH, thread)
         added = yield from self.add(change._replace(epoch=None))
         return added._replace(replaced=replaced)
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         """One statement."""
         _, ns, _, rank, parent, _, metadata, header, check, *_ = checkpoint_columns(rows, ())
-        yield self._query(sql.REWRITE_CHECKPOINTS, to_column(thread_id), ns, rank, parent, metadata, header, check)
+        yield from self._execute(
+            sql.REWRITE_CHECKPOINTS, to_column(thread_id), ns, rank, parent, metadata, header, check
+        )
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         """One statement."""
-        rows = yield self._query(sql.SEGMENT_SIZES, to_column(thread_id))
+        rows = yield from self._execute(sql.SEGMENT_SIZES, to_column(thread_id))
         return dict(rows)
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         """Remove and step the epoch on in one statement."""
         thread = to_column(thread_id)
-        ((epoch,),) = yield self._query(sql.REMOVE, thread, *_arrays(keys), list(segments))
+        ((epoch,),) = yield from self._execute(sql.REMOVE, thread, *_arrays(keys), list(segments))
         if keys:
-            yield self._query(sql.SETTLE_HEADS, thread)
-            yield self._query(sql.REMOVE_EMPTY_HEADS, thread)
+            yield from self._execute(sql.SETTLE_HEADS, thread)
+            yield from self._execute(sql.REMOVE_EMPTY_HEADS, thread)
         return int(epoch)
 
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         """One statement."""
-        rows = yield self._query(sql.HEADS, *_texts(thread_id, ns), likely_last=True)
+        rows = yield from self._execute(sql.HEADS, *_texts(thread_id, ns), likely_last=True)
         return [_head(columns) for columns in rows]
 
     def counted_heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         """One statement."""
-        rows = yield self._query(sql.COUNTED_HEADS, *_texts(thread_id, ns))
+        rows = yield from self._execute(sql.COUNTED_HEADS, *_texts(thread_id, ns))
         return [_head(columns) for columns in rows]
 
     def damage(self) -> Program[list[tuple[str, str]]]:
         """Rows whose thread is not there."""
-        rows = yield self._query(sql.LOST_ROWS)
+        rows = yield from self._execute(sql.LOST_ROWS)
         return [(f"table threadmark_{kind}", f"{count} rows belong to no thread") for kind, count in rows]
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
         """Lock the thread, mark it deleted, and empty it. Then remove the marks of threads deleted long ago."""
         thread = to_column(thread_id)
-        rows = yield self._query(sql.LOCK, thread)
+        rows = yield from self._execute(sql.LOCK, thread)
         if not rows:
             return
-        yield self._query(sql.BURY_THREAD, thread, now)
-        yield self._query(sql.EMPTY_THREAD, thread)
-        yield self._query(sql.FORGET_BURIED, now - TOMBSTONE_MICROSECONDS)
+        yield from self._execute(sql.BURY_THREAD, thread, now)
+        yield from self._execute(sql.EMPTY_THREAD, thread)
+        yield from self._execute(sql.FORGET_BURIED, now - TOMBSTONE_MICROSECONDS)
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
         """The bytes never leave the server."""
-        yield self._query(sql.COPY_SEGMENTS, to_column(source), to_column(target))
+        yield from self._execute(sql.COPY_SEGMENTS, to_column(source), to_column(target))
 
     def threads(self, after: str, limit: int) -> Program[list[str]]:
         """One statement."""
-        rows = yield self._query(sql.THREADS, to_column(after), limit)
+        rows = yield from self._execute(sql.THREADS, to_column(after), limit)
         return [from_column(thread_id) for (thread_id,) in rows]
 
-    def _query(self, statement: str, *params: Any, likely_last: bool = False) -> Query:
-        return Query(in_schema(statement, self._schema), params, likely_last)
+    def _execute(self, statement: str, *params: Any, likely_last: bool = False) -> Program[Rows]:
+        return execute(in_schema(statement, self._schema), params, likely_last=likely_last)
 
     def _add_once(self, change: Change, waits: Iterator[str]) -> Program[Added | None]:
         """Return the outcome of the change, or None if it must be tried again, perhaps after waiting for the thread."""
         thread = to_column(change.thread_id)
         added = Added(0)
         for query in self._adding(change):
-            rows = yield query
+            rows: Rows = yield query
             if not rows:
-                found = yield self._query(next(waits), thread)
+                found = yield from self._execute(next(waits), thread)
                 return None if found or change.epoch is None else Added(0)
             ((_, epoch, live, steady, too_late, *outcome),) = rows
             if change.epoch not in (None, epoch):
@@ -228,7 +231,7 @@ class PostgresStore(Store):
             if too_late:
                 return Added(epoch, too_late=True)
             if not live:
-                yield self._query(sql.REVIVE_THREAD, thread)
+                yield from self._execute(sql.REVIVE_THREAD, thread)
                 return None
             added = _added(change, epoch, *outcome)
             if added.exists:

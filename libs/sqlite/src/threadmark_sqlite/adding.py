@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from threadmark.program import Many, Program, Query
+from threadmark.program import Program
 from threadmark.store import FIRST_RECORD, Added, Change, CheckpointRow, Key, WriteRow
 from threadmark.text import to_column
 from threadmark_sqlite import sql
 from threadmark_sqlite.columns import checkpoint_columns, from_blob_column, from_text_column, write_columns
+from threadmark_sqlite.steps import execute, executemany
 
 
 class Thread(NamedTuple):
@@ -21,15 +22,15 @@ class Thread(NamedTuple):
 def admitted(change: Change) -> Program[Thread | Added]:
     """Return the thread of a change, created if it is new, or the outcome if the change is refused."""
     thread_id = to_column(change.thread_id)
-    rows = yield Query(sql.THREAD, (thread_id,))
+    rows = yield from execute(sql.THREAD, (thread_id,))
     if change.epoch is not None and (not rows or rows[0][1] != change.epoch):
         return Added(rows[0][1] if rows else 0)
     if not rows:
-        yield Query(sql.ADD_THREAD, (thread_id, change.now, change.now))
-        rows = yield Query(sql.THREAD, (thread_id,))
+        yield from execute(sql.ADD_THREAD, (thread_id, change.now, change.now))
+        rows = yield from execute(sql.THREAD, (thread_id,))
     number, epoch, live, deleted_up_to = rows[0]
     if deleted_up_to is not None and change.continues and change.continues <= from_text_column(deleted_up_to):
-        known = yield Query(sql.HAS_CHECKPOINT, (number, *twice(change.continues)))
+        known = yield from execute(sql.HAS_CHECKPOINT, (number, *twice(change.continues)))
         if not known:
             return Added(epoch, too_late=True)
     return Thread(number, epoch, bool(live))
@@ -38,23 +39,23 @@ def admitted(change: Change) -> Program[Thread | Added]:
 def insert(thread: Thread, change: Change) -> Program[list[WriteRow]]:
     """Insert the rows of a change. Returns the writes that replaced others, each with the value of the other one."""
     if not thread.live:
-        yield Query(sql.REVIVE_THREAD, (thread.number,))
+        yield from execute(sql.REVIVE_THREAD, (thread.number,))
     if change.segments:
-        yield Many(sql.ADD_SEGMENT, [(thread.number, key, data) for key, data in change.segments.items()])
+        yield from executemany(sql.ADD_SEGMENT, [(thread.number, key, data) for key, data in change.segments.items()])
     for row in change.checkpoints:
-        yield Query(sql.ADD_CHECKPOINT, checkpoint_columns(thread.number, row))
+        yield from execute(sql.ADD_CHECKPOINT, checkpoint_columns(thread.number, row))
         head = (change.thread_id, row.outline.ns, row.outline.rank)
-        yield Query(sql.ADD_TO_HEAD, tuple(map(to_column, head)))
+        yield from execute(sql.ADD_TO_HEAD, tuple(map(to_column, head)))
     return (yield from _insert_writes(thread.number, change.writes)) if change.writes else []
 
 
 def remove_checkpoints(thread_id: str, keys: Sequence[tuple[Any, ...]]) -> Program[None]:
     """Remove checkpoints, each given by the parameters of `sql.REMOVE_CHECKPOINT`, and count them off their heads."""
     if keys:
-        yield Query(sql.BEFORE_REMOVAL, (thread_id,))
-        yield Many(sql.REMOVE_CHECKPOINT, keys)
-        yield Query(sql.AFTER_REMOVAL, (thread_id,))
-        yield Query(sql.REMOVE_EMPTY_HEADS, (thread_id,))
+        yield from execute(sql.BEFORE_REMOVAL, (thread_id,))
+        yield from executemany(sql.REMOVE_CHECKPOINT, keys)
+        yield from execute(sql.AFTER_REMOVAL, (thread_id,))
+        yield from execute(sql.REMOVE_EMPTY_HEADS, (thread_id,))
 
 
 def old_headers(thread: int, rows: Sequence[CheckpointRow]) -> Program[dict[Key, bytes]]:
@@ -62,7 +63,7 @@ def old_headers(thread: int, rows: Sequence[CheckpointRow]) -> Program[dict[Key,
     found: dict[Key, bytes] = {}
     for row in rows:
         _, ns, checkpoint_id, *_ = row.outline
-        stored = yield Query(sql.STORED_CHECKPOINT, (thread, to_column(ns), *twice(checkpoint_id)))
+        stored = yield from execute(sql.STORED_CHECKPOINT, (thread, to_column(ns), *twice(checkpoint_id)))
         found.update(((ns, checkpoint_id), from_blob_column(header)) for (header,) in stored)
     return found
 
@@ -72,15 +73,15 @@ def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[list[WriteR
     records = [write_columns(thread, row) for row in rows if row.idx >= FIRST_RECORD]
     replacing = [(row, write_columns(thread, row)) for row in rows if row.idx < 0]
     if kept:
-        yield Many(sql.ADD_WRITE, kept)
+        yield from executemany(sql.ADD_WRITE, kept)
     if records:
-        yield Many(sql.ADD_RECORD, records)
+        yield from executemany(sql.ADD_RECORD, records)
     replaced: list[WriteRow] = []
     for row, columns in replacing:
-        stored = yield Query(sql.STORED_WRITE, columns[:5])
+        stored = yield from execute(sql.STORED_WRITE, columns[:5])
         replaced += [row._replace(value=from_blob_column(value)) for (value,) in stored]
     if replacing:
-        yield Many(sql.REPLACE_WRITE, [columns for _, columns in replacing])
+        yield from executemany(sql.REPLACE_WRITE, [columns for _, columns in replacing])
     return replaced
 
 

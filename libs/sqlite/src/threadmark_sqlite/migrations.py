@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from threadmark.errors import SchemaError
-from threadmark.program import Program, Query
+from threadmark.program import Program
 from threadmark_sqlite import sql
+from threadmark_sqlite.steps import execute
 
 
 class Migration(NamedTuple):
@@ -142,7 +143,7 @@ CURRENT = MIGRATIONS[-1].number
 
 def is_made(location: str) -> Program[bool]:
     """Return whether the tables exist, in any format. Raises SchemaError if the file is not Threadmark's."""
-    ((application_id,),) = yield Query(sql.GET_APPLICATION_ID)
+    ((application_id,),) = yield from execute(sql.GET_APPLICATION_ID)
     if application_id not in (0, sql.APPLICATION_ID):
         raise SchemaError(
             f"{location} belongs to another application (application_id {application_id:#x}): choose another file"
@@ -153,7 +154,7 @@ def is_made(location: str) -> Program[bool]:
 def is_current(location: str) -> Program[bool]:
     """Return whether the format is current. Raises SchemaError if the file is not ours or of a later release."""
     made = yield from is_made(location)
-    ((number,),) = yield Query(sql.GET_FORMAT)
+    ((number,),) = yield from execute(sql.GET_FORMAT)
     if made and number > CURRENT:
         raise SchemaError(
             f"{location} has format {number}, this release knows formats up to {CURRENT}: upgrade threadmark-sqlite"
@@ -165,16 +166,16 @@ def migrate(location: str) -> Program[None]:
     """Bring the database to the current format. Run it in a write transaction, which keeps other processes out."""
     if (yield from is_current(location)):
         return
-    ((exists,),) = yield Query(sql.HAS_MIGRATIONS)
-    ((last,),) = (yield Query(sql.LAST_MIGRATION)) if exists else ((0,),)
+    ((exists,),) = yield from execute(sql.HAS_MIGRATIONS)
+    ((last,),) = (yield from execute(sql.LAST_MIGRATION)) if exists else ((0,),)
     for migration in MIGRATIONS:
         if migration.number <= last:
             continue
         for statement in migration.statements:
-            yield Query(statement)
-        yield Query(
+            yield from execute(statement)
+        yield from execute(
             sql.RECORD_MIGRATION,
             (migration.number, migration.name, datetime.now(UTC).isoformat(timespec="seconds")),
         )
-    yield Query(sql.SET_FORMAT.format(number=CURRENT))
-    yield Query(sql.SET_APPLICATION_ID)
+    yield from execute(sql.SET_FORMAT.format(number=CURRENT))
+    yield from execute(sql.SET_APPLICATION_ID)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from threadmark.program import Many, Program, Query
+from threadmark.program import Program
 from threadmark.store import (
     TOMBSTONE_MICROSECONDS,
     Added,
@@ -30,6 +30,7 @@ from threadmark_sqlite.columns import (
     rewriting_columns,
     write_row,
 )
+from threadmark_sqlite.steps import execute, executemany
 
 _KEYS_AT_ONCE = 256
 
@@ -42,11 +43,11 @@ class SqliteStore(Store):
     def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
         thread, namespace = to_column(thread_id), to_column(ns)
         if checkpoint_id is None:
-            rows = yield Query(sql.FIND_NEWEST, (thread, namespace))
+            rows = yield from execute(sql.FIND_NEWEST, (thread, namespace))
             if not rows:
-                rows = yield Query(sql.FIND_NEWEST_WITHOUT_HEAD, (thread, namespace))
+                rows = yield from execute(sql.FIND_NEWEST_WITHOUT_HEAD, (thread, namespace))
         else:
-            rows = yield Query(sql.FIND, (thread, namespace, *twice(checkpoint_id)))
+            rows = yield from execute(sql.FIND, (thread, namespace, *twice(checkpoint_id)))
         if not rows:
             return None
         head, epoch, *columns = rows[0]
@@ -54,19 +55,19 @@ class SqliteStore(Store):
         if columns[0] is None:  # there is a head, and nothing else
             return Found(0, None, (), {}, newest)
         row = checkpoint_row(thread_id, columns)
-        writes = yield Query(sql.WRITES_OF_CHECKPOINT, (thread, namespace, id_column(row.outline.id)))
+        writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (thread, namespace, id_column(row.outline.id)))
         return Found(epoch, row, [write_row(write) for write in writes], {}, newest)
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         found: dict[bytes, bytes] = {}
         for some in _chunks(keys):
-            rows = yield Query(_with_placeholders(sql.SEGMENTS, some), (to_column(thread_id), *some))
+            rows = yield from execute(_with_placeholders(sql.SEGMENTS, some), (to_column(thread_id), *some))
             found.update((key, from_blob_column(data)) for key, data in rows)
         return found
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         clauses, params = _clauses(scope, after)
-        rows = yield Query(sql.PAGE.format(clauses=" AND ".join(clauses)), (*params, limit))
+        rows = yield from execute(sql.PAGE.format(clauses=" AND ".join(clauses)), (*params, limit))
         return [outline(from_text_column(thread_id), columns) for thread_id, *columns in rows]
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
@@ -74,37 +75,37 @@ class SqliteStore(Store):
         for ns, ids in _by_namespace(keys):
             for some in _chunks([to_column(one) for one in ids]):
                 asked = (to_column(thread_id), to_column(ns), *some)
-                rows = yield Query(_with_placeholders(sql.ROWS, some), (*asked, *asked))
+                rows = yield from execute(_with_placeholders(sql.ROWS, some), (*asked, *asked))
                 found += [checkpoint_row(thread_id, columns) for columns in rows]
         return found
 
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
         thread = to_column(thread_id)
         if keys is None:
-            rows = yield Query(sql.WRITES_OF_THREAD, (thread,))
+            rows = yield from execute(sql.WRITES_OF_THREAD, (thread,))
             return [write_row(columns) for columns in rows]
         found: list[WriteRow] = []
         for ns, ids in _by_namespace(keys):
             for some in _chunks([id_column(one) for one in ids]):
                 asked = (thread, to_column(ns), *some)
-                rows = yield Query(_with_placeholders(sql.WRITES_OF_CHECKPOINTS, some), (*asked, *asked))
+                rows = yield from execute(_with_placeholders(sql.WRITES_OF_CHECKPOINTS, some), (*asked, *asked))
                 found += [write_row(columns) for columns in rows]
         return found
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         thread, namespace = to_column(thread_id), to_column(ns)
         if checkpoint_id is None:
-            start = yield Query(sql.CHAIN_START_NEWEST, (thread, namespace))
+            start = yield from execute(sql.CHAIN_START_NEWEST, (thread, namespace))
         else:
-            start = yield Query(sql.CHAIN_START, (thread, namespace, *twice(checkpoint_id)))
+            start = yield from execute(sql.CHAIN_START, (thread, namespace, *twice(checkpoint_id)))
         if not start:
             return []
         number, parent, of_thread = start[0]
-        rows = yield Query(sql.CHAIN, (number, parent, of_thread, namespace, limit))
+        rows = yield from execute(sql.CHAIN, (number, parent, of_thread, namespace, limit))
         return [checkpoint_row(thread_id, columns) for columns in rows]
 
     def epoch(self, thread_id: str) -> Program[int | None]:
-        rows = yield Query(sql.THREAD, (to_column(thread_id),))
+        rows = yield from execute(sql.THREAD, (to_column(thread_id),))
         return next((epoch for _, epoch, live, _ in rows if live), None)
 
     def lock(self, thread_id: str) -> Program[int | None]:
@@ -129,13 +130,13 @@ class SqliteStore(Store):
         rows = change.checkpoints
         replaced = any(old.get(row.outline.key, row.header) != row.header for row in rows)
         if replaced:
-            yield Query(sql.NEXT_EPOCH, (thread.number,))
+            yield from execute(sql.NEXT_EPOCH, (thread.number,))
         replaced_writes = yield from insert(thread, change)
         return Added(thread.epoch + replaced, replaced=replaced, replaced_writes=replaced_writes)
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
-        ((number, *_),) = yield Query(sql.THREAD, (to_column(thread_id),))
-        yield Many(sql.REWRITE_CHECKPOINT, [rewriting_columns(number, row) for row in rows])
+        ((number, *_),) = yield from execute(sql.THREAD, (to_column(thread_id),))
+        yield from executemany(sql.REWRITE_CHECKPOINT, [rewriting_columns(number, row) for row in rows])
 
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         return self._heads(sql.HEADS, sql.HEADS_OF_NAMESPACE, thread_id, ns)
@@ -145,52 +146,52 @@ class SqliteStore(Store):
 
     def damage(self) -> Program[list[tuple[str, str]]]:
         """Rows whose thread is not there, and what the database says of its own pages and indexes."""
-        lost = yield Query(sql.LOST_ROWS)
+        lost = yield from execute(sql.LOST_ROWS)
         found = [(f"table {table}", f"{count} rows belong to no thread") for table, count in lost if count]
-        structure = yield Query(sql.CHECK_STRUCTURE)
+        structure = yield from execute(sql.CHECK_STRUCTURE)
         return found + [("the database file", str(line)) for (line,) in structure if line != "ok"]
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
-        rows = yield Query(sql.SEGMENT_SIZES, (to_column(thread_id),))
+        rows = yield from execute(sql.SEGMENT_SIZES, (to_column(thread_id),))
         return dict(rows)
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
-        ((number, epoch, _, _),) = yield Query(sql.THREAD, (to_column(thread_id),))
+        ((number, epoch, _, _),) = yield from execute(sql.THREAD, (to_column(thread_id),))
         locations = [(number, to_column(ns), checkpoint_id) for ns, checkpoint_id in keys]
         yield from remove_checkpoints(to_column(thread_id), [(*location, *twice(key)) for *location, key in locations])
         written_for = [(*location, id_column(key)) for *location, key in locations]
-        yield Many(sql.REMOVE_WRITES, written_for)
-        yield Many(sql.REMOVE_RECORDS, written_for)
-        yield Many(sql.REMOVE_SEGMENT, [(number, key) for key in segments])
-        yield Query(sql.NEXT_EPOCH, (number,))
+        yield from executemany(sql.REMOVE_WRITES, written_for)
+        yield from executemany(sql.REMOVE_RECORDS, written_for)
+        yield from executemany(sql.REMOVE_SEGMENT, [(number, key) for key in segments])
+        yield from execute(sql.NEXT_EPOCH, (number,))
         return int(epoch) + 1
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
-        rows = yield Query(sql.THREAD, (to_column(thread_id),))
+        rows = yield from execute(sql.THREAD, (to_column(thread_id),))
         if not rows:
             return
         number, _, _, deleted_before = rows[0]
-        ((greatest,),) = yield Query(sql.GREATEST_ID, (number,))
-        written = yield Query(sql.WRITTEN_FOR, (number,))
+        ((greatest,),) = yield from execute(sql.GREATEST_ID, (number,))
+        written = yield from execute(sql.WRITTEN_FOR, (number,))
         ids = [from_id_column(column) for (column,) in written]
         ids += [from_text_column(column) for column in (greatest, deleted_before) if column is not None]
         for statement in sql.EMPTY_THREAD:
-            yield Query(statement, (number,))
-        yield Query(sql.REMOVE_HEADS, (to_column(thread_id),))
-        yield Query(sql.BURY_THREAD, (to_column(max(ids, default="")), now, number))
-        yield Query(sql.FORGET_BURIED, (now - TOMBSTONE_MICROSECONDS,))
+            yield from execute(statement, (number,))
+        yield from execute(sql.REMOVE_HEADS, (to_column(thread_id),))
+        yield from execute(sql.BURY_THREAD, (to_column(max(ids, default="")), now, number))
+        yield from execute(sql.FORGET_BURIED, (now - TOMBSTONE_MICROSECONDS,))
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
-        yield Query(sql.COPY_SEGMENTS, (to_column(source), to_column(target)))
+        yield from execute(sql.COPY_SEGMENTS, (to_column(source), to_column(target)))
 
     def threads(self, after: str, limit: int) -> Program[list[str]]:
-        rows = yield Query(sql.THREADS, (to_column(after), to_column(after), limit))
+        rows = yield from execute(sql.THREADS, (to_column(after), to_column(after), limit))
         return [from_text_column(thread_id) for (thread_id,) in rows]
 
     def _heads(self, statement: str, of_namespace: str, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         asked = {sql.HEADS_OF_THREAD: thread_id, of_namespace: ns}
         clauses = {clause: to_column(name) for clause, name in asked.items() if name is not None}
-        rows = yield Query(
+        rows = yield from execute(
             statement.format(clauses=" AND ".join([sql.HEADS_OF_ALL, *clauses])), tuple(clauses.values())
         )
         return [

@@ -23,11 +23,11 @@ class _Twice:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
 
-    def run(self, transaction: Transaction) -> Any:
+    def run(self, transaction: Transaction[Any]) -> Any:
         self._driver.run(transaction)
         return self._driver.run(transaction)
 
-    async def arun(self, transaction: Transaction) -> Any:
+    async def arun(self, transaction: Transaction[Any]) -> Any:
         await self._driver.arun(transaction)
         return await self._driver.arun(transaction)
 

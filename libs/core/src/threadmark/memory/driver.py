@@ -2,12 +2,14 @@
 
 import threading
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from threadmark.errors import ClosedError
 from threadmark.forks import begin_anew_after_fork
-from threadmark.memory.tables import Tables
-from threadmark.program import Call, Step, Transaction, play
+from threadmark.memory.tables import Call, Tables
+from threadmark.program import Step, Transaction, play
+
+T = TypeVar("T")
 
 
 class MemoryDriver:
@@ -18,7 +20,7 @@ class MemoryDriver:
         self._lock = threading.Lock()
         begin_anew_after_fork(self)
 
-    def run(self, transaction: Transaction) -> Any:
+    def run(self, transaction: Transaction[T]) -> T:
         """Run the program in one transaction and return its result."""
         with self._lock:
             if self._tables is None:
@@ -33,7 +35,7 @@ class MemoryDriver:
             tables.commit()
             return result
 
-    async def arun(self, transaction: Transaction) -> Any:
+    async def arun(self, transaction: Transaction[T]) -> T:
         """Like `run`, for asyncio. Nothing here waits, so nothing is gained by another thread."""
         return self.run(transaction)
 

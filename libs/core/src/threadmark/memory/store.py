@@ -1,11 +1,10 @@
 """The store operations on dictionaries, row for row what a database would keep."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TypeVar
 
-from threadmark.memory.tables import Tables, Thread
-from threadmark.program import Call, Program
+from threadmark.memory.tables import Tables, Thread, with_tables
+from threadmark.program import Program
 from threadmark.store import (
     TOMBSTONE_MICROSECONDS,
     Added,
@@ -19,8 +18,6 @@ from threadmark.store import (
     Store,
     WriteRow,
 )
-
-T = TypeVar("T")
 
 
 class MemoryStore(Store):
@@ -38,14 +35,14 @@ class MemoryStore(Store):
             writes = [write for write in thread.writes.values() if write[:2] == key]
             return Found(thread.epoch, row, writes, {}, row.outline.rank)
 
-        return (yield from _ask(call))
+        return with_tables(call)
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         def call(tables: Tables) -> dict[bytes, bytes]:
             held = tables.threads[thread_id].segments if thread_id in tables.threads else {}
             return {key: held[key] for key in keys if key in held}
 
-        return (yield from _ask(call))
+        return with_tables(call)
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         def call(tables: Tables) -> list[Outline]:
@@ -53,14 +50,14 @@ class MemoryStore(Store):
             chosen = sorted(filter(partial(_in_scope, scope), outlines), key=_order, reverse=True)
             return [outline for outline in chosen if after is None or _order(outline) < _order(after)][:limit]
 
-        return (yield from _ask(call))
+        return with_tables(call)
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
         def call(tables: Tables) -> list[CheckpointRow]:
             held = tables.threads[thread_id].checkpoints if thread_id in tables.threads else {}
             return [held[key] for key in keys if key in held]
 
-        return (yield from _ask(call))
+        return with_tables(call)
 
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
         def call(tables: Tables) -> list[WriteRow]:
@@ -68,7 +65,7 @@ class MemoryStore(Store):
             wanted = None if keys is None else set(keys)
             return [row for row in held.values() if wanted is None or row[:2] in wanted]
 
-        return (yield from _ask(call))
+        return with_tables(call)
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         def call(tables: Tables) -> list[CheckpointRow]:
@@ -82,14 +79,14 @@ class MemoryStore(Store):
                 row = thread.checkpoints.get((ns, row.outline.parent or ""))
             return rows
 
-        return (yield from _ask(call))
+        return with_tables(call)
 
     def epoch(self, thread_id: str) -> Program[int | None]:
         def call(tables: Tables) -> int | None:
             thread = tables.threads.get(thread_id)
             return thread.epoch if thread and thread.state["live"] else None
 
-        return (yield from _ask(call))
+        return with_tables(call)
 
     def lock(self, thread_id: str) -> Program[int | None]:
         return self.epoch(thread_id)  # a transaction has the dictionaries to itself
@@ -101,18 +98,18 @@ class MemoryStore(Store):
         return self._add(change, replace=True)
 
     def _add(self, change: Change, *, replace: bool) -> Program[Added]:
-        thread: Thread | None = yield Call(lambda tables: tables.threads.get(change.thread_id))
+        thread = yield from with_tables(lambda tables: tables.threads.get(change.thread_id))
         if change.epoch is not None and (thread is None or thread.epoch != change.epoch):
             return Added(thread.epoch if thread else 0)
         if thread is None:
-            thread = yield Call(partial(_new_thread, thread_id=change.thread_id, now=change.now))
+            thread = yield from with_tables(partial(_new_thread, thread_id=change.thread_id, now=change.now))
         if _too_late(thread, change):
             return Added(thread.epoch, too_late=True)
         if not replace and any(row.outline.key in thread.checkpoints for row in change.checkpoints):
             return Added(thread.epoch, exists=True)
-        yield Call(partial(_add_segments, thread=thread, segments=change.segments.items()))
-        replaced = yield Call(partial(_add_checkpoints, thread=thread, rows=change.checkpoints))
-        replaced_writes = yield Call(partial(_add_writes, thread=thread, rows=change.writes))
+        yield from with_tables(partial(_add_segments, thread=thread, segments=change.segments.items()))
+        replaced = yield from with_tables(partial(_add_checkpoints, thread=thread, rows=change.checkpoints))
+        replaced_writes = yield from with_tables(partial(_add_writes, thread=thread, rows=change.writes))
         return Added(thread.epoch, replaced=replaced, replaced_writes=replaced_writes)
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
@@ -120,7 +117,7 @@ class MemoryStore(Store):
             for row in rows:
                 tables.set(tables.threads[thread_id].checkpoints, row.outline.key, row)
 
-        yield Call(call)
+        return with_tables(call)
 
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         """Dictionaries do not get damaged: what is recorded is what is there."""
@@ -135,17 +132,17 @@ class MemoryStore(Store):
                         ranks.setdefault((name, outline.ns), []).append(outline.rank)
             return [Head(*key, max(some), len(some)) for key, some in ranks.items() if ns in (None, key[1])]
 
-        return (yield from _ask(call))
+        return with_tables(call)
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        return (yield from _ask(lambda _: []))
+        return with_tables(lambda _: [])
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         def call(tables: Tables) -> dict[bytes, int]:
             held = tables.threads[thread_id].segments if thread_id in tables.threads else {}
             return {key: len(data) for key, data in held.items()}
 
-        return (yield from _ask(call))
+        return with_tables(call)
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         def call(tables: Tables) -> int:
@@ -160,7 +157,7 @@ class MemoryStore(Store):
             tables.set(thread.state, "epoch", thread.epoch + 1)
             return thread.epoch
 
-        return (yield from _ask(call))
+        return with_tables(call)
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
         def call(tables: Tables) -> None:
@@ -175,25 +172,20 @@ class MemoryStore(Store):
             for other in [key for key, each in tables.threads.items() if each.epoch < old and not each.state["live"]]:
                 tables.unset(tables.threads, other)
 
-        yield Call(call)
+        return with_tables(call)
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
         def call(tables: Tables) -> None:
             _add_segments(tables, tables.threads[target], tables.threads[source].segments.items())
 
-        yield Call(call)
+        return with_tables(call)
 
     def threads(self, after: str, limit: int) -> Program[list[str]]:
         def call(tables: Tables) -> list[str]:
             live = [thread_id for thread_id, thread in tables.threads.items() if thread.state["live"]]
             return sorted(thread_id for thread_id in live if thread_id > after)[:limit]
 
-        return (yield from _ask(call))
-
-
-def _ask(function: Callable[[Tables], T]) -> Program[T]:
-    result: T = yield Call(function)
-    return result
+        return with_tables(call)
 
 
 def _newest(thread: Thread, ns: str) -> CheckpointRow | None:

@@ -1,10 +1,14 @@
-"""The dictionaries that stand for tables, with a journal that undoes a transaction."""
+"""The dictionaries that stand for tables, with a journal that undoes a transaction, and the one step there is."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
+from threadmark.program import Program, Step
 from threadmark.store import CheckpointRow, Key, WriteRow
+
+T = TypeVar("T")
 
 WriteKey = tuple[str, str, str, int]
 """(namespace, checkpoint_id, task_id, idx)"""
@@ -58,3 +62,16 @@ class Tables:
         while self._journal:
             self._journal[-1]()
             self._journal.pop()
+
+
+@dataclass(slots=True)
+class Call(Step):
+    """A function that is called with the tables."""
+
+    function: Callable[[Tables], Any]
+
+
+def with_tables(function: Callable[[Tables], T]) -> Program[T]:
+    """Call a function with the tables. Returns its result."""
+    result: T = yield Call(function)
+    return result

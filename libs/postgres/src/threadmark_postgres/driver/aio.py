@@ -10,7 +10,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
-from threadmark.program import Query, Rows, Transaction
+from threadmark.program import Transaction
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, split_rows, together
@@ -19,6 +19,7 @@ from threadmark_postgres.driver.cancellation import stopped
 from threadmark_postgres.driver.conversation import Conversation
 from threadmark_postgres.driver.pipelines import pipeline
 from threadmark_postgres.driver.settings import Settings
+from threadmark_postgres.steps import Query, Rows
 
 Connection = psycopg.AsyncConnection[Any]
 
@@ -180,7 +181,7 @@ class BorrowedConnection:
 class StatementBatcher:
     """Lets the tasks that add in the same turn of an event loop share a statement."""
 
-    def __init__(self, ask: Callable[[Transaction], Awaitable[Rows]]) -> None:
+    def __init__(self, ask: Callable[[Transaction[Any]], Awaitable[Rows]]) -> None:
         self._ask = ask
         self._waiting: dict[str, list[_Member]] = {}
         self._answering: dict[asyncio.Task[None], Sequence[_Member]] = {}

@@ -9,9 +9,10 @@ the thread), its program runs by itself: one bad change fails alone. There is no
 from collections.abc import Sequence
 from typing import Any, Self, cast
 
-from threadmark.program import Program, Query, Rows, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_postgres.arrays import BatchParams
 from threadmark_postgres.sql import for_several
+from threadmark_postgres.steps import Query, Rows
 
 MOST = 16
 """Changes in a statement: with many more, the server would wait for this process, and then this process for it."""
@@ -23,7 +24,7 @@ _LARGE = 64 * 1024
 class BatchMember:
     """One caller's part: a program that waits for the answer to its first statement."""
 
-    def __init__(self, transaction: Transaction) -> None:
+    def __init__(self, transaction: Transaction[Any]) -> None:
         self._program = transaction.program()
         self.query: Query | None = None
         """The statement, if others may take part in it."""
@@ -55,7 +56,7 @@ class BatchMember:
         self._program.close()
 
 
-def together(queries: Sequence[Query]) -> Transaction:
+def together(queries: Sequence[Query]) -> Transaction[Any]:
     """Combine queries that differ only in their parameters. `split_rows` splits the result."""
     batch_params = [cast("BatchParams", query.params) for query in queries]  # `BatchMember.query` gives no others
     statement = (

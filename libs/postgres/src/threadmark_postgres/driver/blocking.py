@@ -11,12 +11,13 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
-from threadmark.program import Query, Rows, Transaction
+from threadmark.program import Transaction
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, split_rows, together
 from threadmark_postgres.driver.conversation import Conversation
 from threadmark_postgres.driver.settings import Settings
+from threadmark_postgres.steps import Query, Rows
 
 Connection = psycopg.Connection[Any]
 
@@ -148,7 +149,7 @@ class StatementBatcher:
     a leader that is done makes the first of them lead what has come since.
     """
 
-    def __init__(self, ask: Callable[[Transaction], Rows]) -> None:
+    def __init__(self, ask: Callable[[Transaction[Any]], Rows]) -> None:
         self._ask = ask
         self._changing = threading.Lock()
         self._waiting: dict[str, list[_Member]] = {}

@@ -8,13 +8,14 @@ drives it rolls back when it raises.
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from threadmark.program import Program, Query, Rows, Step, Transaction
+from threadmark.program import Program, Step, Transaction
 from threadmark_postgres import sql
+from threadmark_postgres.steps import Query, Rows
 
 Conversation = Generator[Sequence[Query], list[Rows], Any]
 
 
-def conversation(transaction: Transaction) -> Conversation:
+def conversation(transaction: Transaction[Any]) -> Conversation:
     """A program in one transaction.
 
     A program whose first statement is `likely_last` costs one round trip if it ends there: the statement is its own

@@ -57,7 +57,7 @@ class PostgresDriver:
         self._turn_of_main_thread = asyncio.Lock()
         begin_anew_after_fork(self)
 
-    def run(self, transaction: Transaction) -> Any:
+    def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result."""
         if self._given_async is not None:
             return self._run_on_loop(self._given_async.loop, transaction)
@@ -66,7 +66,7 @@ class PostgresDriver:
             return for_main_thread(self._main_threads_own, work, waits=self._given is not None)
         return self._run_batched(transaction)
 
-    async def arun(self, transaction: Transaction) -> Any:
+    async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio."""
         if self._given is not None:
             # A single connection is at its user's hand, and is not disturbed in what it does for others.
@@ -77,7 +77,7 @@ class PostgresDriver:
             return await in_order(self._arun_batched(transaction))
         return await self._arun_batched(transaction)
 
-    def _run_on_loop(self, loop: asyncio.AbstractEventLoop | None, transaction: Transaction) -> Any:
+    def _run_on_loop(self, loop: asyncio.AbstractEventLoop | None, transaction: Transaction[Any]) -> Any:
         """Let the loop of what was given run the program, while the caller waits on another thread."""
         if loop is None or not loop.is_running() or loop is aio.running_loop():
             raise ConfigError(
@@ -87,7 +87,7 @@ class PostgresDriver:
             )
         return run_on_loop(partial(self._in_turn if may_be_interrupted() else self.arun, transaction), loop)
 
-    async def _in_turn(self, transaction: Transaction) -> Any:
+    async def _in_turn(self, transaction: Transaction[Any]) -> Any:
         """Like `arun`, after what the main thread asked for before: an interrupt may have made it leave that alone."""
         async with self._turn_of_main_thread:
             return await self.arun(transaction)
@@ -125,21 +125,21 @@ class PostgresDriver:
         """In the child of a fork, where another thread may have held the lock: it will not give it back."""
         self._changing = threading.Lock()
 
-    def _run_batched(self, transaction: Transaction) -> Any:
+    def _run_batched(self, transaction: Transaction[Any]) -> Any:
         if transaction.writes and self._settings.combine:
             with BatchMember(transaction) as part:
                 if part.query and part.ends_with(self._batcher().rows(part.query)):
                     return part.result
         return self._run(transaction)
 
-    async def _arun_batched(self, transaction: Transaction) -> Any:
+    async def _arun_batched(self, transaction: Transaction[Any]) -> Any:
         if transaction.writes and self._settings.combine:
             with BatchMember(transaction) as part:
                 if part.query and part.ends_with(await self._batcher_of_loop().rows(part.query)):
                     return part.result
         return await self._arun(transaction)
 
-    def _run(self, transaction: Transaction) -> Any:
+    def _run(self, transaction: Transaction[Any]) -> Any:
         patience = Patience(self._settings)
         while True:
             source = self._source()
@@ -153,7 +153,7 @@ class PostgresDriver:
                     source.forget_idle(patience.left)
             time.sleep(wait)
 
-    async def _arun(self, transaction: Transaction) -> Any:
+    async def _arun(self, transaction: Transaction[Any]) -> Any:
         patience = Patience(self._settings)
         while True:
             source = self._source_of_loop()
@@ -167,22 +167,22 @@ class PostgresDriver:
                     await source.forget_idle(patience.left)
             await asyncio.sleep(wait)
 
-    def _run_once(self, source: blocking.ConnectionSource, transaction: Transaction) -> Any:
+    def _run_once(self, source: blocking.ConnectionSource, transaction: Transaction[Any]) -> Any:
         with source.lend() as connection, in_use(connection):
             if not self._ready and not self._prepare(connection, creates_tables=transaction.creates_tables):
                 return None
             return self._transact(connection, transaction)
 
-    async def _arun_once(self, source: aio.ConnectionSource, transaction: Transaction) -> Any:
+    async def _arun_once(self, source: aio.ConnectionSource, transaction: Transaction[Any]) -> Any:
         async with source.lend() as connection:
             if not self._ready and not await self._aprepare(connection, creates_tables=transaction.creates_tables):
                 return None
             return await self._atransact(connection, transaction)
 
-    def _transact(self, connection: blocking.Connection, transaction: Transaction) -> Any:
+    def _transact(self, connection: blocking.Connection, transaction: Transaction[Any]) -> Any:
         return blocking.converse(connection, conversation(transaction), prepare=self._settings.prepare)
 
-    async def _atransact(self, connection: aio.Connection, transaction: Transaction) -> Any:
+    async def _atransact(self, connection: aio.Connection, transaction: Transaction[Any]) -> Any:
         return await aio.converse(connection, conversation(transaction), prepare=self._settings.prepare)
 
     def _prepare(self, connection: blocking.Connection, *, creates_tables: bool) -> bool:
@@ -207,10 +207,10 @@ class PostgresDriver:
         self._ready = True
         return True
 
-    def _checking(self) -> Transaction:
+    def _checking(self) -> Transaction[Any]:
         return Transaction(partial(format_of, self._settings.schema), writes=False)
 
-    def _migrating(self) -> Transaction:
+    def _migrating(self) -> Transaction[Any]:
         return Transaction(partial(migrate, self._settings.schema, self._partitions), writes=True)
 
     def _source(self) -> blocking.ConnectionSource:

@@ -9,7 +9,7 @@ from typing import Any
 import aiosqlite
 
 from threadmark.errors import ClosedError, ConfigError, StoreError
-from threadmark.program import Many, Query, Step, Transaction, aplay
+from threadmark.program import Step, Transaction, aplay
 from threadmark.threads import in_spite_of_cancelling, run_on_loop
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import (
@@ -24,6 +24,7 @@ from threadmark_sqlite.driver.connection import (
 )
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 from threadmark_sqlite.migrations import is_current, is_made, migrate
+from threadmark_sqlite.steps import Many, Query
 
 
 class AiosqliteDriver:
@@ -41,7 +42,7 @@ class AiosqliteDriver:
         self._users_factory: Any = None
         self._process = os.getpid()
 
-    def run(self, transaction: Transaction) -> Any:
+    def run(self, transaction: Transaction[Any]) -> Any:
         """Let the connection's event loop run the program, while the caller waits on another thread.
 
         On the loop's own thread this would wait for itself for ever, so it is refused there.
@@ -56,7 +57,7 @@ class AiosqliteDriver:
             )
         return run_on_loop(partial(self._transact, transaction), loop)
 
-    async def arun(self, transaction: Transaction) -> Any:
+    async def arun(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction. Once begun it is finished, even if its task is cancelled."""
         self._expect_own_process()
         self._bind_to_loop()
@@ -86,7 +87,7 @@ class AiosqliteDriver:
                 )
             self._loop, self._turn = loop, asyncio.Lock()
 
-    async def _transact(self, transaction: Transaction) -> Any:
+    async def _transact(self, transaction: Transaction[Any]) -> Any:
         async with self._turn:
             connection = self._connection
             if connection is None:
@@ -113,7 +114,7 @@ class AiosqliteDriver:
             finally:
                 connection.text_factory = self._users_factory
 
-    async def _run(self, connection: aiosqlite.Connection, transaction: Transaction) -> Any:
+    async def _run(self, connection: aiosqlite.Connection, transaction: Transaction[Any]) -> Any:
         try:
             async with connection.cursor() as cursor:
                 cursor.row_factory = None
@@ -162,7 +163,7 @@ class AiosqliteDriver:
         self._prepared = True
         return True
 
-    async def _in_transaction(self, cursor: aiosqlite.Cursor, transaction: Transaction) -> Any:
+    async def _in_transaction(self, cursor: aiosqlite.Cursor, transaction: Transaction[Any]) -> Any:
         self._began = True
         await cursor.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
         result = await aplay(transaction.program(), partial(_execute, cursor))

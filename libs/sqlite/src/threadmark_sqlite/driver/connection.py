@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError
-from threadmark.program import Many, Query, Step, Transaction, play
+from threadmark.program import Step, Transaction, play
 from threadmark_sqlite import sql
 from threadmark_sqlite.migrations import is_current, is_made, migrate
+from threadmark_sqlite.steps import Many, Query
 
 MEMORY = ":memory:"
 
@@ -137,7 +138,7 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
         raise to_threadmark_error(error, settings) from error
 
 
-def transact(connection: sqlite3.Connection, transaction: Transaction) -> Any:
+def transact(connection: sqlite3.Connection, transaction: Transaction[Any]) -> Any:
     """Run a program in a transaction of its own."""
     try:
         connection.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)

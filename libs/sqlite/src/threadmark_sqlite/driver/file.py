@@ -9,7 +9,7 @@ from typing import Any
 
 from threadmark.errors import ClosedError, StoreError
 from threadmark.forks import begin_anew_after_fork
-from threadmark.program import Program, Query, Transaction
+from threadmark.program import Program, Transaction
 from threadmark.store import now
 from threadmark.threads import Workers, may_be_interrupted
 from threadmark_sqlite import sql
@@ -28,6 +28,7 @@ from threadmark_sqlite.driver.forking import pause_for_forks
 from threadmark_sqlite.driver.unchanging import UnsettledError, is_unchanging, is_whole, read_unchanging
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 from threadmark_sqlite.driver.writer import Writer
+from threadmark_sqlite.steps import execute
 
 _READERS = 8
 _LONGEST_PAUSE = 5.0
@@ -58,7 +59,7 @@ class FileDriver:
         """Where the file is."""
         return self._settings.path
 
-    def run(self, transaction: Transaction) -> Any:
+    def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result."""
         self._expect_allowed(transaction)
         while True:
@@ -70,7 +71,7 @@ class FileDriver:
             except ReplacedError:
                 self._replace(handles)
 
-    async def arun(self, transaction: Transaction) -> Any:
+    async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio. A write that was begun is finished even if its task is cancelled."""
         self._expect_allowed(transaction)
         while True:
@@ -130,7 +131,7 @@ class FileDriver:
         _inherited.extend(self._left)
         self._left = []
 
-    def _expect_allowed(self, transaction: Transaction) -> None:
+    def _expect_allowed(self, transaction: Transaction[Any]) -> None:
         if transaction.writes and self._settings.read_only:
             raise StoreError(f"{self._settings}{READ_ONLY}")
 
@@ -184,7 +185,7 @@ class _Handles:
         self._idle: list[sqlite3.Connection] = []
         self._paused: list[Any] = []
 
-    def read(self, transaction: Transaction) -> Any:
+    def read(self, transaction: Transaction[Any]) -> Any:
         """Run a program that only reads, on one snapshot of the database."""
         with self._main_thread if may_be_interrupted() else self._free:
             try:
@@ -289,4 +290,4 @@ class _Handles:
 
 
 def _end_epochs() -> Program[None]:
-    yield Query(sql.END_EPOCHS, (now(),))
+    yield from execute(sql.END_EPOCHS, (now(),))

@@ -21,7 +21,7 @@ _BATCH = 64
 class Job(NamedTuple):
     """A transaction, and where its result is waited for."""
 
-    transaction: Transaction
+    transaction: Transaction[Any]
     waiting: Waiting
 
 
@@ -45,13 +45,13 @@ class Jobs:
         if self._closed:
             raise ClosedError("this saver was closed; open a new one")
 
-    def submit(self, transaction: Transaction) -> Answer:
+    def submit(self, transaction: Transaction[Any]) -> Answer:
         """The result to come, once it is committed."""
         answer = Answer()
         self._hand_over([Job(transaction, answer)])
         return answer
 
-    def asubmit(self, transaction: Transaction) -> asyncio.Future[Any]:
+    def asubmit(self, transaction: Transaction[Any]) -> asyncio.Future[Any]:
         """Like `submit`, for asyncio."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()

@@ -31,7 +31,7 @@ class SharedDriver:
         self._lock = threading.Lock()
         self._prepared = False
 
-    def run(self, transaction: Transaction) -> Any:
+    def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result."""
         self._expect_own_process()
         with self._lock:
@@ -50,7 +50,7 @@ class SharedDriver:
             except sqlite3.Error as error:
                 raise to_threadmark_error(error, self._settings) from error
 
-    async def arun(self, transaction: Transaction) -> Any:
+    async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio. The database is in memory: there is nothing to wait for."""
         return self.run(transaction)
 
@@ -72,7 +72,7 @@ class SharedDriver:
         if self._process != os.getpid():
             raise ClosedError("this saver's database is in the memory of the process that forked; use a file")
 
-    def _run(self, connection: sqlite3.Connection, transaction: Transaction) -> Any:
+    def _run(self, connection: sqlite3.Connection, transaction: Transaction[Any]) -> Any:
         """Like `run`, on the connection, which is left as it was.
 
         Here a context manager in Python would not do: an interrupt may come where it has changed the connection and

@@ -27,7 +27,7 @@ class UnsettledError(Exception):
     """Somebody wrote to the file while it was read as one that does not change."""
 
 
-def read_unchanging(settings: Settings, transaction: Transaction) -> Any:
+def read_unchanging(settings: Settings, transaction: Transaction[Any]) -> Any:
     """Read a file that is whole by itself and that nobody is writing to; nothing is made beside it.
 
     SQLite opens a file with a log only where it may put its index of the log beside it, unless it is told that the
@@ -63,7 +63,7 @@ def is_unchanging(settings: Settings, error: StoreError) -> bool:
     return refused and Path(settings.path).exists() and is_whole(settings.path)
 
 
-def _read_once(settings: Settings, transaction: Transaction) -> Any:
+def _read_once(settings: Settings, transaction: Transaction[Any]) -> Any:
     connect_once = partial(sqlite3.connect, location(settings, unchanging=True), uri=True, isolation_level=None)
     with closing(connect_once(check_same_thread=False)) as connection:
         connection.text_factory = plain_text

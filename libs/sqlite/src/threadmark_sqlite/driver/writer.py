@@ -45,7 +45,7 @@ class Writer:
         """Held by the thread that serves."""
         self._thread: threading.Thread | None = None
 
-    def run(self, transaction: Transaction) -> Any:
+    def run(self, transaction: Transaction[Any]) -> Any:
         """The program's result, once it is committed."""
         if not (self._may_be_done_here() and self.turn.acquire(blocking=False)):
             self._let_serve()
@@ -59,7 +59,7 @@ class Writer:
             raise outcome.error
         return outcome
 
-    def submit(self, transaction: Transaction) -> asyncio.Future[Any]:
+    def submit(self, transaction: Transaction[Any]) -> asyncio.Future[Any]:
         """The result to come, for a task of the running event loop."""
         self._let_serve()
         return self._jobs.asubmit(transaction)
@@ -110,7 +110,7 @@ class Writer:
                     outcomes = self._outcomes([job.transaction for job in batch])
                 answer(zip(batch, outcomes, strict=True))
 
-    def _outcomes(self, transactions: Sequence[Transaction]) -> list[Any]:
+    def _outcomes(self, transactions: Sequence[Transaction[Any]]) -> list[Any]:
         """What came of each, in their order."""
         try:
             if self._connection is None:
@@ -126,7 +126,7 @@ class Writer:
             return [Failed(self._meant(error))] * len(transactions)
         return outcomes
 
-    def _together(self, connection: sqlite3.Connection, transactions: Sequence[Transaction]) -> list[Any]:
+    def _together(self, connection: sqlite3.Connection, transactions: Sequence[Transaction[Any]]) -> list[Any]:
         """Run transactions in one commit. If one fails, the others are committed without it. Returns the outcomes."""
         try:
             connection.execute(sql.BEGIN_WRITE)

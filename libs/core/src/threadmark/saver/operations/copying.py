@@ -1,10 +1,8 @@
 """Copying a thread: every checkpoint, every pending write, and the bytes once."""
 
-from functools import partial
-
 from threadmark.config import as_thread_id
 from threadmark.names import THREAD_ID_BYTES, check_length
-from threadmark.program import Operation, Program, Transaction
+from threadmark.program import Operation, Program, write
 from threadmark.saver.context import SaverContext
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving.batches import proven_batches
@@ -20,7 +18,7 @@ def copy_thread(context: SaverContext, source: str, target: str) -> Operation[No
     source, target = as_thread_id(source), as_thread_id(target)
     check_length(target, THREAD_ID_BYTES, "target_thread_id")
     if source != target:
-        yield Transaction(partial(_copy, context, source, target), writes=True)
+        yield from write(_copy, context, source, target)
 
 
 def _copy(context: SaverContext, source: str, target: str) -> Program[None]:

@@ -1,12 +1,11 @@
 """Delta channels: what the ancestors of a checkpoint contributed to a channel that is stored as its changes."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from functools import partial
 
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import located
 from threadmark.model import Config, DeltaChannelHistory
-from threadmark.program import Operation, Program, Transaction
+from threadmark.program import Operation, Program, read
 from threadmark.saver.arguments import given_channels
 from threadmark.saver.caches.segment_cache import SegmentCache, fill
 from threadmark.saver.context import SaverContext
@@ -63,7 +62,7 @@ def get_delta_channel_history(
     channels = given_channels(channels)
     if not channels:
         return {}
-    walk, writes, data = yield Transaction(partial(_history, context, where, channels), writes=False)
+    walk, writes, data = yield from read(_history, context, where, channels)
     result: dict[str, DeltaChannelHistory] = {}
     for channel in channels:
         visited = reversed(walk.visited[channel])

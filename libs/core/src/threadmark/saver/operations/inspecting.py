@@ -1,14 +1,13 @@
 """Inspecting: is everything stored readable, and how much is it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from operator import add
 from typing import NamedTuple
 
 from threadmark.config import as_thread_id
 from threadmark.errors import CorruptDataError, LocatedError, StoreError
 from threadmark.model import ChannelStats, Problem, Stats, Verified
-from threadmark.program import Operation, Program, Transaction
+from threadmark.program import Operation, Program, read
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
@@ -57,7 +56,7 @@ def verify(context: SaverContext, thread_id: str | None) -> Operation[Verified]:
             one = yield from _verify_thread(context, name)
             total = Verified(*(mine + theirs for mine, theirs in zip(total, one, strict=True)))  # type: ignore[operator]  # numbers and lists both add up
     if thread_id is None:
-        damage = yield Transaction(context.store.damage, writes=False)
+        damage = yield from read(context.store.damage)
         total.problems.extend(Problem("damaged", *one) for one in damage)
     return total
 
@@ -70,7 +69,7 @@ def stats(context: SaverContext, thread_id: str | None) -> Operation[Stats]:
     while after is not None:
         names, after = yield from some_threads(context, thread_id, after)
         for name in names:
-            total.add((yield Transaction(partial(_count, context, name), writes=False)))
+            total.add((yield from read(_count, context, name)))
     return total.stats()
 
 
@@ -78,23 +77,23 @@ def some_threads(context: SaverContext, thread_id: str | None, after: str) -> Op
     """A page of thread ids, and where the next one starts."""
     if thread_id is not None:
         return [as_thread_id(thread_id)], None
-    names = yield Transaction(partial(thread_ids, context, after, _PAGE), writes=False)
+    names = yield from read(thread_ids, context, after, _PAGE)
     return names, names[-1] if len(names) == _PAGE else None
 
 
 def _verify_thread(context: SaverContext, thread_id: str) -> Operation[Verified]:
     """Verify one thread, a few checkpoints in each transaction. Starts again if rows were deleted meanwhile."""
     for _ in range(_ATTEMPTS):
-        contents = yield Transaction(partial(_contents, context, thread_id), writes=False)
+        contents = yield from read(_contents, context, thread_id)
         problems = [Problem("damaged", *one) for one in contents.missing]
         needed: set[bytes] = set()
         for batch in _batches(contents.outlines):
-            found = yield Transaction(partial(load_many, context, batch, {}), writes=False)
+            found = yield from read(load_many, context, batch, {})
             for item in found:
                 problems += _problems_of(context, item, needed)
-        orphan = yield Transaction(partial(_orphan_writes, context, thread_id, contents), writes=False)
+        orphan = yield from read(_orphan_writes, context, thread_id, contents)
         problems += _problems_of_writes(context, thread_id, orphan, needed)
-        epoch = yield Transaction(partial(context.store.epoch, thread_id), writes=False)
+        epoch = yield from read(context.store.epoch, thread_id)
         if epoch == contents.epoch:
             problems += _orphans(thread_id, contents, needed, whole=not problems)
             writes = without_records(contents.writes)

@@ -11,7 +11,7 @@ from threadmark.config import checkpoint_id, namespace, thread_id
 from threadmark.errors import ConfigError, CorruptDataError, LocatedError, shown
 from threadmark.metadata import certain_fragments, checked_filter, from_json, matches
 from threadmark.model import CheckpointTuple, Config
-from threadmark.program import Operation, Program, Transaction
+from threadmark.program import Operation, Program, read
 from threadmark.saver.caches.segment_cache import SegmentCache, fill
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decoded
@@ -90,7 +90,7 @@ class Reader:
         batch, self._waiting = self._waiting[:size], self._waiting[size:]
         if not batch:
             return []
-        found = yield Transaction(partial(load_many, self._context, batch, self._segment_caches), writes=False)
+        found = yield from read(load_many, self._context, batch, self._segment_caches)
         if self._left is not None:
             self._left -= len(found)
         return list(found)
@@ -98,12 +98,12 @@ class Reader:
     def _next_page(self, pages: Pages) -> Operation[list[Outline]]:
         """Read one page. Returns what matches the filter."""
         scope, after, _ = pages.request
-        page = pages.read((yield Transaction(partial(self._context.store.page, *pages.request), writes=False)))
+        page = pages.read((yield from read(self._context.store.page, *pages.request)))
         if page and after is None and not self._asked.wanted and _starts_at_the_newest(scope):
-            yield Transaction(partial(_prove_newest, self._context, page[0]), writes=False)
+            yield from read(_prove_newest, self._context, page[0])
         if not pages.more:
             program = partial(missing, self._context, scope.thread_id, scope.ns)
-            self._missing = yield Transaction(program, writes=False)
+            self._missing = yield from read(program)
         return [outline for outline in page if _matches(outline, self._asked.wanted)]
 
     def readable(self, batch: Sequence[CheckpointLoader | CorruptDataError]) -> Iterator[CheckpointTuple]:
@@ -132,7 +132,7 @@ class Reader:
         scope, before = self._asked.scope, self._asked.before
         if before is not None and scope.thread_id is not None:
             same = Scope(thread_id=scope.thread_id, ns=scope.ns, checkpoint_id=before)
-            found = yield Transaction(partial(self._context.store.page, same, None, 1), writes=False)
+            found = yield from read(self._context.store.page, same, None, 1)
             before = found[0].rank if found else before
         return scope._replace(before=before)
 

@@ -1,10 +1,8 @@
 """Reading one checkpoint."""
 
-from functools import partial
-
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.model import CheckpointTuple, Config
-from threadmark.program import Operation, Program, Transaction
+from threadmark.program import Operation, Program, read
 from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decoded
@@ -15,7 +13,7 @@ from threadmark.saver.proving.completeness import prove_absent, proven_row
 def get_tuple(context: SaverContext, config: Config) -> Operation[CheckpointTuple | None]:
     """The checkpoint that `config` names, or the newest of its namespace."""
     where = parse_config(config)
-    loaded = yield Transaction(partial(load, context, where), writes=False)
+    loaded = yield from read(load, context, where)
     return decoded(loaded, context.serde) if loaded else None
 
 

@@ -13,7 +13,7 @@ from threadmark.config import as_thread_id
 from threadmark.errors import ConfigError, CorruptDataError, shown
 from threadmark.metadata import certain_fragments, matches
 from threadmark.model import Pruned
-from threadmark.program import Operation, Program, Transaction
+from threadmark.program import Operation, Program, Transaction, ask, read
 from threadmark.saver.arguments import check_flag, given_names, given_run
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decode_metadata
@@ -39,7 +39,9 @@ class Rule(NamedTuple):
 
 def delete_thread(context: SaverContext, thread_id: str) -> Operation[None]:
     """Remove a thread whole."""
-    yield Transaction(partial(context.store.drop, as_thread_id(thread_id), now()), writes=True, reclaims_space=True)
+    yield from ask(
+        Transaction(partial(context.store.drop, as_thread_id(thread_id), now()), writes=True, reclaims_space=True)
+    )
 
 
 def prune(context: SaverContext, thread_ids: Sequence[str], rule: Rule, *, dry_run: bool) -> Operation[Pruned]:
@@ -48,7 +50,7 @@ def prune(context: SaverContext, thread_ids: Sequence[str], rule: Rule, *, dry_r
     total = Pruned(0, 0, 0, 0)
     for thread_id in given_names(thread_ids, "thread_ids", as_thread_id):
         program = partial(_remove, context, thread_id, rule.choose, everything=rule.everything, dry_run=dry_run)
-        removed = yield Transaction(program, writes=not dry_run, reclaims_space=not dry_run)
+        removed = yield from ask(Transaction(program, writes=not dry_run, reclaims_space=not dry_run))
         total = total.plus(removed)
     return total
 
@@ -60,7 +62,7 @@ def sweep(context: SaverContext, thread_id: str) -> Operation[None]:
     """
     program = partial(_remove, context, thread_id, _nothing, everything=False, dry_run=False)
     try:
-        yield Transaction(program, writes=True, reclaims_space=True)
+        yield from ask(Transaction(program, writes=True, reclaims_space=True))
     except CorruptDataError:
         return
 
@@ -91,12 +93,12 @@ def delete_for_runs(context: SaverContext, run_ids: Sequence[str]) -> Operation[
         threads: dict[str, None] = {}
         pages = Pages(Scope(fragments=certain_fragments(wanted)), _PAGE)
         while pages.more:
-            page = pages.read((yield Transaction(partial(context.store.page, *pages.request), writes=False)))
+            page = pages.read((yield from read(context.store.page, *pages.request)))
             threads |= dict.fromkeys(row.thread_id for row in page if matches(decode_metadata(row), wanted))
         choose = partial(_made_by, wanted=wanted)
         for thread_id in sorted(threads):
             program = partial(_remove, context, thread_id, choose, everything=False, dry_run=False)
-            yield Transaction(program, writes=True, reclaims_space=True)
+            yield from ask(Transaction(program, writes=True, reclaims_space=True))
 
 
 def _remove(

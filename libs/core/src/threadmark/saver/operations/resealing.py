@@ -1,9 +1,7 @@
 """Rotation of keys: everything stored is sealed with the newest one."""
 
-from functools import partial
-
 from threadmark.errors import ConfigError, located
-from threadmark.program import Operation, Transaction
+from threadmark.program import Operation, write
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.inspecting import some_threads
 from threadmark.sealed import SealedStore
@@ -20,5 +18,5 @@ def reencrypt(context: SaverContext, thread_id: str | None) -> Operation[int]:
         names, after = yield from some_threads(context, thread_id, after)
         for name in names:
             with located(f"thread {name!r}"):
-                count += yield Transaction(partial(store.reseal, name), writes=True)
+                count += yield from write(store.reseal, name)
     return count

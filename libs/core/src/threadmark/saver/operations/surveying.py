@@ -3,7 +3,7 @@
 from functools import partial
 
 from threadmark.model import CheckpointRef
-from threadmark.program import Operation, Transaction
+from threadmark.program import Operation, read, read_existing
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.listing import thread_ids
 from threadmark.saver.paging import Pages
@@ -14,7 +14,7 @@ _PAGE = 4096
 
 def has_tables(context: SaverContext) -> Operation[bool]:
     """Whether the database is there: any answer but None comes from its tables."""
-    answer = yield Transaction(partial(context.store.threads, "", 1), writes=False, creates_tables=False)
+    answer = yield from read_existing(context.store.threads, "", 1)
     return answer is not None
 
 
@@ -24,7 +24,7 @@ def list_checkpoint_refs(context: SaverContext) -> Operation[list[CheckpointRef]
     pages = Pages(Scope(), _PAGE)
     while pages.more:
         program = partial(context.store.page, *pages.request)
-        page = pages.read((yield Transaction(program, writes=False, creates_tables=False)))
+        page = pages.read((yield from read_existing(program)))
         found += [CheckpointRef(each.thread_id, each.ns, each.id, each.parent) for each in page]
     return found
 
@@ -35,10 +35,10 @@ def orphan_writes(context: SaverContext) -> Operation[list[CheckpointRef]]:
     after = ""
     more = True
     while more:
-        threads = yield Transaction(partial(thread_ids, context, after, _PAGE), writes=False, creates_tables=False)
+        threads = yield from read_existing(thread_ids, context, after, _PAGE)
         more, after = bool(threads) and len(threads) == _PAGE, threads[-1] if threads else ""
         for thread_id in threads or ():
-            rows = yield Transaction(partial(context.store.writes, thread_id, None), writes=False)
+            rows = yield from read(context.store.writes, thread_id, None)
             written.update((thread_id, row.ns, row.checkpoint_id) for row in rows)
     # Looked for last, so that a checkpoint that has just come is none.
     there = {ref[:3] for ref in (yield from list_checkpoint_refs(context))}

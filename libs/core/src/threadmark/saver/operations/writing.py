@@ -15,7 +15,7 @@ from threadmark.header import Header, split_fields
 from threadmark.ids import rank_after
 from threadmark.metadata import merged, to_json
 from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
-from threadmark.program import Operation, Transaction
+from threadmark.program import Operation, read, write
 from threadmark.rope import Source, layout
 from threadmark.saver.arguments import (
     GivenCheckpoint,
@@ -225,7 +225,7 @@ def _prepared(
     if where.checkpoint_id is not None:
         known = context.encoding_cache.checkpoint(where.thread_id, where.ns, where.checkpoint_id)
         if reads is not None and (known is None or _lacks(context, where.thread_id, known, reads)):
-            read = yield Transaction(partial(load, context, where, reads.__contains__, early=early), writes=False)
+            read = yield from read(load, context, where, reads.__contains__, early=early)
             known, lent = (read.known(), read.sources()) if read else (None, {})
     epoch = known.epoch if known else context.encoding_cache.epoch(where.thread_id)
     return known, Deduplicator(context, where.thread_id, epoch, lent)
@@ -257,9 +257,9 @@ def _clear_away(
 
 def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> Operation[Added | None]:
     """Apply a change. Returns None if the epoch it relied on is over, so that it must be prepared again."""
-    added = yield Transaction(partial(context.store.add, change), writes=True)
+    added = yield from write(context.store.add, change)
     if added.exists:
-        added = yield Transaction(partial(context.store.replace, change), writes=True)
+        added = yield from write(context.store.replace, change)
     if added.too_late:
         raise ConfigError(
             f"thread {change.thread_id!r} was deleted, and checkpoint {change.continues!r} with it: "
