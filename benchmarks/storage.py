@@ -20,7 +20,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver as PeerSaver
 
 import workloads
 from threadmark import Saver
-from threadmark.saver import deduplicator
+from threadmark.saver import storing
 from threadmark_sqlite import SqliteSaver
 from workloads import WORKLOADS, Step, Task
 
@@ -99,7 +99,7 @@ def tables(path: Path) -> list[Table]:
 
 def zstd(*, on: bool) -> AbstractContextManager[object]:
     """Within it, segments are stored as if zstandard were installed, or were not."""
-    return nullcontext() if on else patch.object(deduplicator, "shrink", lambda data: b"\x00" + data)
+    return nullcontext() if on else patch.object(storing, "shrink", lambda data: b"\x00" + data)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threadmark.errors import ConfigError, CorruptDataError, SerializationError
-from threadmark.metadata import certain_fragments, checked_filter, from_json, matches, merged, to_json
+from threadmark.metadata import certain_fragments, checked_filter, from_json, matches, merged, run_id_in, to_json
 from threadmark.text import from_column, to_column
 
 TEXT = st.text() | st.text(st.characters(codec=None, exclude_categories=[])) | st.just("\ud83d\ude00")
@@ -95,3 +95,8 @@ def test_a_filter_names_the_key_that_it_cannot_compare() -> None:
 def test_the_callers_metadata_wins_over_the_configurations() -> None:
     config = {"metadata": {"a": "run", "b": "run"}, "configurable": {"thread_id": "t", "b": "c", "c": "c", "d": None}}
     assert merged(config, {"a": "mine"}) == {"a": "mine", "b": "run", "c": "c"}
+
+
+def test_a_run_is_found_whatever_else_the_metadata_holds() -> None:
+    assert run_id_in('{"x":{"run_id":"b"},"run_id":"a"}') == "a"
+    assert run_id_in('{"run_id":7}') is run_id_in('{"x":{"run_id":"a"}}') is run_id_in("{}") is None

@@ -13,7 +13,7 @@ from threadmark.errors import ConfigError, CorruptDataError, SerializationError
 from threadmark.header import Header, joined_fields, split_fields
 from threadmark.memory import MemorySaver
 from threadmark.rope import deduplicate, pack
-from threadmark.saver.operations.writing import encode
+from threadmark.saver.storing import encode
 from threadmark.serde import Serde
 from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
 

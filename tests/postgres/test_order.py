@@ -51,7 +51,7 @@ def by_thread(keys: Iterable[Key]) -> Iterator[tuple[int, list[Key]]]:
 
 
 def checkpoint(number: int, ns: int, rank: int = 1) -> CheckpointRow:
-    return CheckpointRow(Outline(str(number), str(ns), str(rank), str(rank), None, 0, "{}"), b"", b"")
+    return CheckpointRow(Outline(str(number), str(ns), str(rank), str(rank), None, 0, "{}"), b"", b"", None)
 
 
 def write(_: int, ns: int, checkpoint_id: int, task_id: int, idx: int) -> WriteRow:
@@ -274,7 +274,7 @@ def delete(saver: PostgresSaver) -> None:
 def test_a_removal_takes_the_thread_before_it_reads_and_nothing_before_that(
     url: str, tables: psycopg.Connection, scene: Scene, remove: Callable[[PostgresSaver], None], left: int
 ) -> None:
-    older = CheckpointRow(Outline("b", "", "0", "0", None, 0, "{}"), b"", b"")
+    older = CheckpointRow(Outline("b", "", "0", "0", None, 0, "{}"), b"", b"", None)
     with PostgresSaver(url) as saver, scene.session() as adder:
         for name in "abc":
             play(saver, name, 3)

@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 
 from threadmark import StoreError
 from threadmark.program import Program, Transaction
-from threadmark_postgres.columns import from_id_column, id_column, run_of
+from threadmark_postgres.columns import from_id_column, id_column
 from threadmark_postgres.driver import Settings
 from threadmark_postgres.driver.conversation import Conversation, conversation
 from threadmark_postgres.driver.failures import Patience, passes, to_threadmark_error
@@ -44,12 +44,6 @@ def test_a_uuid_takes_sixteen_bytes() -> None:
 def test_different_id_columns_never_read_as_the_same_id(one: bytes, other: bytes) -> None:
     if one != other:
         assert from_id_column(one) != from_id_column(other)
-
-
-def test_a_run_is_found_whatever_else_the_metadata_holds() -> None:
-    assert run_of('{"run_id":"a"}') == run_of('{"x":{"run_id":"b"},"run_id":"a"}')
-    assert run_of('{"run_id":"a"}') != run_of('{"run_id":"b"}')
-    assert run_of('{"run_id":7}') is run_of('{"x":{"run_id":"a"}}') is run_of("{}") is None
 
 
 def test_only_tables_are_put_into_a_schema() -> None:

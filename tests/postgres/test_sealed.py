@@ -1,5 +1,7 @@
 """Sealed rows on Postgres: SQL cannot read which segments they need, and keys are changed while others read."""
 
+import pytest
+
 from postgres.steps import count, play, step, thread
 from threadmark.sealing import Keyring
 from threadmark_postgres import PostgresSaver
@@ -29,3 +31,14 @@ def test_rows_are_sealed_anew_and_read_as_before(url: str) -> None:
         found = saver.get_tuple(thread("two"))
         assert found
         assert found.pending_writes == before[0].pending_writes
+
+
+@pytest.mark.parametrize("seal_metadata", [True, False])
+def test_runs_are_found_after_rows_were_sealed_anew(url: str, *, seal_metadata: bool) -> None:
+    with PostgresSaver(url, keyring=ring("old"), seal_metadata=seal_metadata) as saver:
+        checkpoint, metadata, versions = step(0)
+        saver.put(thread("one"), checkpoint, {**metadata, "run_id": "r"}, versions)
+    with PostgresSaver(url, keyring=ring("old", "new"), seal_metadata=seal_metadata) as saver:
+        assert saver.reencrypt() > 0
+        saver.delete_for_runs(["r"])
+        assert saver.get(thread("one")) is None

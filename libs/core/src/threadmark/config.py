@@ -1,4 +1,4 @@
-"""What a saver reads from a run's configuration: the place it names, and what it adds to metadata."""
+"""What a saver reads from a run's configuration: the checkpoint it names, and what it adds to metadata."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -1,6 +1,6 @@
 """Every error a saver raises, under one base class.
 
-A message says what happened, to which key, and what to do about it. Errors about a value know their place: the
+A message says what happened, to which key, and what to do about it. Errors about a value know its location: the
 layer that meets one adds what it knows (`error.at('channel "state"')`), so that the user reads the whole path.
 """
 
@@ -34,7 +34,7 @@ class LocatedError(ThreadmarkError):
 
 
 class located:  # noqa: N801 - reads as a statement: `with located("channel 'x'"):`
-    """A block whose placed errors get one more step in front of their place."""
+    """A block whose located errors get one more step in front of their location."""
 
     __slots__ = ("_location",)
 

@@ -4,7 +4,6 @@ LangGraph makes its ids the same way, so both kinds sort among each other. Where
 backends store the 16 bytes of a UUID.
 """
 
-import re
 import secrets
 import threading
 import time
@@ -65,23 +64,3 @@ def uuid_text(packed: bytes) -> str:
     """The text of a UUID, in a third of the time that the standard library takes: every pending write has two."""
     digits = packed.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
-def rank_after(parent_rank: str | None, checkpoint_id: str) -> str:
-    """What a checkpoint sorts by: its id, unless that would sort it before its parent.
-
-    Ids come from clocks, and clocks are set back. A checkpoint whose id is not greater than its parent's rank gets
-    the parent's rank with a counter and its own id behind, which sorts after the parent and before anything newer.
-    """
-    if parent_rank is None or checkpoint_id > parent_rank:
-        return checkpoint_id
-    stepped_back = _STEPPED_BACK.search(parent_rank)
-    if stepped_back is None:
-        return f"{parent_rank}\x0200000001.{checkpoint_id}"
-    count = int(stepped_back[1], 16) + 1
-    return f"{parent_rank[: stepped_back.start()]}\x02{count:08x}.{checkpoint_id}"
-
-
-# An id may look like such a rank, by chance or by malice. A last count must not wrap; it is passed over, and not made
-# longer by one more count for each generation.
-_STEPPED_BACK = re.compile("\x02(?!ffffffff)([0-9a-f]{8})[.]")

@@ -6,7 +6,7 @@ a filter to read fewer rows (`certain_fragments`); the filter itself decides.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from threadmark.config import config_metadata
@@ -37,7 +37,8 @@ def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
 
 def to_json(metadata: Mapping[str, Any]) -> str:
     """Convert metadata to JSON that `from_json` reads back equal. Raises SerializationError if that is impossible."""
-    plain = _plain(dict(metadata), "metadata")
+    plain = metadata if type(metadata) is dict else dict(metadata)
+    check_plain(plain, "metadata")
     try:
         # Surrogates stand as they are (`text.to_column` is for those): two of them that JSON escapes are one letter.
         return _encode(plain)
@@ -68,14 +69,15 @@ def checked_filter(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
     if not isinstance(wanted, MAPPING):
         raise ConfigError(f"filter must be a dictionary, not {type(wanted).__name__}")
     try:
-        plain: dict[str, Any] = _plain({as_text(key, "a filter's key"): wanted[key] for key in wanted}, "filter")
+        plain = {as_text(key, "a filter's key"): wanted[key] for key in wanted}
+        check_plain(plain, "filter")
     except SerializationError as error:
         raise ConfigError(f"{error.location}: {error.problem}; compare with a JSON value") from error
     return plain
 
 
 def certain_fragments(wanted: Mapping[str, Any]) -> list[str]:
-    """Text that stands in the JSON of every metadata that matches; rows without it need not be read.
+    """Return texts that the JSON of every matching metadata contains. Rows without them need not be read.
 
     Only strings, booleans and None have one: equal numbers can be spelled in several ways, and so can equal objects
     and letters outside ASCII.
@@ -86,25 +88,36 @@ def certain_fragments(wanted: Mapping[str, Any]) -> list[str]:
     return [fragment for fragment in spelled if fragment.isascii()]
 
 
-def _plain(value: Any, location: str, levels: int = DEEPEST) -> Any:
-    """Return the value with exactly the types that JSON gives back. Tuples become lists, as in LangGraph's savers."""
+def run_id_in(metadata: str) -> str | None:
+    """The run that made a checkpoint, from the JSON text of its metadata."""
+    run_id = from_json(metadata).get("run_id") if '"run_id"' in metadata else None
+    return run_id if isinstance(run_id, str) else None
+
+
+def check_plain(value: Any, location: str, levels: int = DEEPEST) -> None:
+    """Raise SerializationError where a value is not of the types that JSON gives back, or a tuple."""
     kind = type(value)
     if kind in _SCALARS:
-        return value
+        return
     if levels == 0:
         raise SerializationError(
             f"it is nested deeper than {DEEPEST} levels, or contains itself", location[:_LONGEST_LOCATION]
         )
+    for key, item in _items(value, location):
+        if type(item) not in _SCALARS:
+            check_plain(item, f"{location}[{key!r}]", levels - 1)
+
+
+def _items(value: Any, location: str) -> Iterable[tuple[object, Any]]:
+    """The items of a dictionary or list, each with its key or index."""
+    kind = type(value)
     if kind is dict:
         for key in value:
             if type(key) is not str:
                 raise SerializationError(f"the key {shown(key)} is not a string; metadata is JSON", location)
-        return {
-            key: item if type(item) in _SCALARS else _plain(item, f"{location}[{key!r}]", levels - 1)
-            for key, item in value.items()
-        }
+        return value.items()  # type: ignore[no-any-return]  # `kind` is not narrowed
     if kind in (list, tuple):
-        return [_plain(item, f"{location}[{index}]", levels - 1) for index, item in enumerate(value)]
+        return enumerate(value)
     raise SerializationError(
         f"a {kind.__name__} is not a JSON value; metadata is JSON, so that it can be searched. "
         "Keep it in a channel, or convert it to a string or a number",

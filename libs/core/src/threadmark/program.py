@@ -8,8 +8,8 @@ An *operation* is a generator that yields transactions and is sent their results
 it may compute for as long as it likes: no lock and no connection is held then. Every method of a saver is one
 operation. `run` and `arun` play it for the two APIs; no operation knows which of them it serves.
 
-Both kinds call others with `yield from`, which gives a result of a known type: `read` and `write` for a transaction, and a
-function of the backend's own for a step. So a `yield from` that was forgotten is an error of types.
+Both kinds call others with `yield from`, which gives a result of a known type: `read` and `write` for a transaction,
+and a function of the backend's own for a step. So a `yield from` that was forgotten is an error of types.
 """
 
 from collections.abc import Awaitable, Callable, Generator

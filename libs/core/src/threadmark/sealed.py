@@ -13,6 +13,7 @@ import msgpack
 
 from threadmark.digests import CHECK_SIZE
 from threadmark.errors import CorruptDataError
+from threadmark.metadata import run_id_in
 from threadmark.program import Program
 from threadmark.store import Added, Change, CheckpointRow, Found, Head, Key, Outline, Scope, Store, WriteRow
 
@@ -50,7 +51,7 @@ class SealedStore(Store):
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         if self._seal_metadata:
             # What is sealed contains no fragment of what is looked for; the saver's own filter decides.
-            scope = scope._replace(fragments=())
+            scope = scope._replace(fragments=(), run_id=None)
         outlines = yield from self._store.page(scope, after, limit)
         return [self._open_outline(outline) for outline in outlines]
 
@@ -161,7 +162,8 @@ class SealedStore(Store):
     def _strictly_opened(self, row: CheckpointRow) -> CheckpointRow:
         """A row that must open: what does not is left as it is, with everything else of its thread."""
         self._keyring.open(row.header, _where("checkpoint", *row.outline[:3]))
-        return self._open_row(row)
+        opened = self._open_row(row)
+        return opened._replace(run_id=run_id_in(opened.outline.metadata))
 
     def _strictly_opened_write(self, thread_id: str, row: WriteRow) -> WriteRow:
         self._keyring.open(row.value, _where("write", thread_id, *row[:4]))
@@ -191,11 +193,11 @@ class SealedStore(Store):
                 outline.metadata.encode("utf-8", "surrogatepass"), _where("metadata", *outline[:3])
             )
             outline = outline._replace(metadata=b85encode(sealed).decode())
-        return CheckpointRow(outline, header, b"")
+        return CheckpointRow(outline, header, b"", None if self._seal_metadata else row.run_id)
 
     def _open_row(self, row: CheckpointRow) -> CheckpointRow:
         body = self._open(row.header, _where("checkpoint", *row.outline[:3]))
-        return CheckpointRow(self._open_outline(row.outline), body[CHECK_SIZE:], body[:CHECK_SIZE])
+        return CheckpointRow(self._open_outline(row.outline), body[CHECK_SIZE:], body[:CHECK_SIZE], row.run_id)
 
     def _open_outline(self, outline: Outline) -> Outline:
         if not self._seal_metadata:

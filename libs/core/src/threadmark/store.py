@@ -5,8 +5,9 @@ statements is the backend's own affair. An operation that writes happens in a tr
 any error, so that no operation has to tidy up.
 """
 
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from threadmark.program import Program
@@ -24,6 +25,26 @@ Key = tuple[str, str]
 def now() -> int:
     """Microseconds since 1970, by the clock of this process."""
     return time.time_ns() // 1000
+
+
+def rank_after(parent_rank: str | None, checkpoint_id: str) -> str:
+    """What a checkpoint sorts by: its id, unless that would sort it before its parent.
+
+    Ids come from clocks, and clocks are set back. A checkpoint whose id is not greater than its parent's rank gets
+    the parent's rank with a counter and its own id behind, which sorts after the parent and before anything newer.
+    """
+    if parent_rank is None or checkpoint_id > parent_rank:
+        return checkpoint_id
+    stepped_back = _STEPPED_BACK.search(parent_rank)
+    if stepped_back is None:
+        return f"{parent_rank}\x0200000001.{checkpoint_id}"
+    count = int(stepped_back[1], 16) + 1
+    return f"{parent_rank[: stepped_back.start()]}\x02{count:08x}.{checkpoint_id}"
+
+
+# An id may look like such a rank, by chance or by malice. A last count must not wrap; it is passed over, and not made
+# longer by one more count for each generation.
+_STEPPED_BACK = re.compile("\x02(?!ffffffff)([0-9a-f]{8})[.]")
 
 
 class Outline(NamedTuple):
@@ -57,10 +78,12 @@ class CheckpointRow(NamedTuple):
     header: bytes
     """The header in its stored form (`stored.Stored`)."""
     check: bytes
+    run_id: str | None
+    """The run that made it, for a backend with an index of runs. Of a row that was read it may be missing."""
 
 
 class WriteRow(NamedTuple):
-    """A pending write as it is stored. `idx` is its place in its task's writes, negative for the special channels."""
+    """A pending write as it is stored. `idx` numbers its task's writes, and is negative for the special channels."""
 
     ns: str
     checkpoint_id: str
@@ -95,7 +118,7 @@ class Head(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """Which checkpoints to list; None leaves a part open.
+    """Which checkpoints to list. None leaves a part open.
 
     `fragments` are texts that the metadata of every wanted checkpoint contains. A backend may leave out rows that
     lack one, or ignore them.
@@ -107,6 +130,8 @@ class Scope(NamedTuple):
     before: str | None = None
     """Only checkpoints with a smaller rank are wanted."""
     fragments: Sequence[str] = ()
+    run_id: str | None = None
+    """The run that made them. A backend may leave out the checkpoints of others, or ignore it."""
 
 
 class Change(NamedTuple):
@@ -121,7 +146,7 @@ class Change(NamedTuple):
     writes: Sequence[WriteRow]
     continues: str | None
     """The checkpoint that the rows belong to or follow. If it was deleted with its thread, the rows are refused."""
-    needs: Sequence[bytes] = ()
+    needs: Callable[[], Sequence[bytes]] = tuple
     """The segments needed to read the one checkpoint. A backend may record them in order to fetch them all at once."""
 
 
@@ -171,14 +196,14 @@ class Store(Protocol):
         """
 
     def add(self, change: Change) -> Program[Added]:
-        """Add the rows of one change; see `Change` and `Added`.
+        """Add the rows of one change, as `Change` and `Added` describe.
 
         A write with a negative `idx` replaces one of the same key, another write leaves the one that is there. The
         heads of the namespaces are brought up to date.
         """
 
     def replace(self, change: Change) -> Program[Added]:
-        """Like `add`, and a checkpoint replaces one of the same key. It locks the thread."""
+        """Like `add`, but a checkpoint replaces one of the same key. Locks the thread."""
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         """Write over checkpoints that are there under these ranks, in a thread that is locked.
@@ -193,7 +218,7 @@ class Store(Protocol):
         """Return the same, computed from the checkpoints that exist."""
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        """What is damaged and belongs to no thread, as (place, problem): lost rows, the database's own structures."""
+        """What is damaged and belongs to no thread, as (location, problem): lost rows, the database's own structures."""
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         """The stored size of every segment of the thread."""

@@ -25,7 +25,6 @@ from threadmark_langgraph.shapes import (
     engine_config,
     engine_tuple,
     following_version,
-    identity_only,
     saver_checkpoint,
     stored_metadata,
     stored_writes,
@@ -127,8 +126,8 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
-        location, merged = identity_only(config), stored_metadata(config, metadata)
-        stored = self._saver.put(location, saver_checkpoint(checkpoint), merged, new_versions)
+        merged = stored_metadata(config, metadata)
+        stored = self._saver.put(config, saver_checkpoint(checkpoint), merged, new_versions)
         return engine_config(stored)
 
     async def aput(
@@ -139,8 +138,8 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Like `put`, for asyncio."""
-        location, merged = identity_only(config), stored_metadata(config, metadata)
-        put = self._saver.aput(location, saver_checkpoint(checkpoint), merged, new_versions)
+        merged = stored_metadata(config, metadata)
+        put = self._saver.aput(config, saver_checkpoint(checkpoint), merged, new_versions)
         return engine_config(await put)
 
     def put_writes(

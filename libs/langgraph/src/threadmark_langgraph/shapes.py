@@ -9,14 +9,14 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
-    get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import ERROR
 
 from threadmark import Checkpoint as StoredCheckpoint
 from threadmark import CheckpointTuple as StoredTuple
-from threadmark.config import parse_config
+from threadmark import SerializationError
+from threadmark.metadata import check_plain
 from threadmark.metadata import merged as merged_by_saver
 from threadmark.saver.arguments import given_writes
 
@@ -44,14 +44,23 @@ def following_version(current: str) -> str | None:
 
 def stored_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
     """A checkpoint's metadata as LangGraph merges and cleans it, and as JSON gives it back."""
+    merged = merged_by_saver(config, metadata)
+    for key, value in merged.items():
+        if isinstance(value, str) and "\0" in value:
+            merged[key] = value.replace("\0", "")
     try:
-        merged = dict(get_checkpoint_metadata(config, metadata))
-    except (AttributeError, TypeError):
-        return merged_by_saver(config, metadata)  # it says what is wrong
+        check_plain(merged, "metadata")
+    except SerializationError:
+        return _as_json_gives_it_back(merged)
+    return merged
+
+
+def _as_json_gives_it_back(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Metadata of other types, as LangGraph's savers keep it: an enum's member as text, a number as a key as well."""
     try:
-        plain = json.loads(json.dumps(merged))
+        plain = json.loads(json.dumps(metadata))
     except (TypeError, ValueError, RecursionError):
-        return merged  # the saver says which key it is
+        return metadata  # the saver says which key it is
     return dict(plain)
 
 
@@ -80,11 +89,6 @@ def _shown(error: BaseException) -> str:
         return repr(error)
     except Exception as failure:  # noqa: BLE001 - of the user's class, too
         return f"<{type(error).__qualname__}, whose repr raised {type(failure).__qualname__}>"
-
-
-def identity_only(config: RunnableConfig) -> dict[str, Any]:
-    """The configuration without what has already been merged into metadata."""
-    return parse_config(config).config()
 
 
 def saver_checkpoint(checkpoint: Checkpoint) -> StoredCheckpoint:

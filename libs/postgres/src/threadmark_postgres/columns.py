@@ -4,7 +4,6 @@ Reading never raises: of a damaged column comes some value, and the row's check 
 with its place.
 """
 
-import json
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
@@ -56,7 +55,7 @@ def outline(thread_id: str, columns: Sequence[Any]) -> Outline:
 def checkpoint_row(thread_id: str, columns: Sequence[Any]) -> CheckpointRow:
     """A checkpoint from the columns of `sql._ROW`."""
     *outline_columns, header, check = columns
-    return CheckpointRow(outline(thread_id, outline_columns), header, check)
+    return CheckpointRow(outline(thread_id, outline_columns), header, check, None)
 
 
 def checkpoint_columns(rows: Sequence[CheckpointRow], needs: Sequence[bytes]) -> Columns:
@@ -72,7 +71,7 @@ def checkpoint_columns(rows: Sequence[CheckpointRow], needs: Sequence[bytes]) ->
         Texts(to_column(outline.metadata) for outline in outlines),
         Blobs(row.header for row in rows),
         Blobs(row.check for row in rows),
-        Numbers(run_of(outline.metadata) for outline in outlines),
+        Numbers(None if row.run_id is None else run_number(row.run_id) for row in rows),
         Texts([_array_of_bytes(needs)] if needs else [None] * len(rows)),
     )
 
@@ -120,19 +119,11 @@ def change_columns(change: Change) -> Columns:
     )
 
 
-def run_of(metadata: str) -> int | None:
-    """A number for the `run_id` in a checkpoint's metadata, by which an index finds the checkpoints of a run.
-
-    It only has to differ for most: the saver compares the metadata itself.
-    """
-    if '"run_id"' not in metadata:
-        return None
-    run_id = json.loads(metadata).get("run_id")
-    return run_number(run_id) if isinstance(run_id, str) else None
-
-
 def run_number(run_id: str) -> int:
-    """The number that `run_of` gives for this run."""
+    """A number for a run, by which an index finds its checkpoints.
+
+    It only has to differ for most runs: the saver compares the metadata itself.
+    """
     digest = blake2b(run_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 

@@ -1,6 +1,5 @@
 """The store operations in SQL: one statement wherever that can be, because each is a round trip."""
 
-import json
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any
@@ -40,7 +39,6 @@ _CHECKPOINT, _WRITE, _SEGMENT, _HEAD = range(4)
 """The kinds of rows that `sql.FIND` gives."""
 
 _ATTEMPTS = 16
-_RUN = '"run_id":"'
 
 
 class PostgresStore(Store):
@@ -242,7 +240,7 @@ class PostgresStore(Store):
         likely_last = not (change.checkpoints and change.writes)
         start = change_columns(change)
         if change.checkpoints:
-            columns = checkpoint_columns(change.checkpoints, change.needs)
+            columns = checkpoint_columns(change.checkpoints, change.needs())
             # One statement that added a checkpoint under two ranks would see no row to replace, and add both.
             ranked_by_id = all(row.outline.rank == row.outline.id for row in change.checkpoints)
             params = (*start, *columns)
@@ -289,10 +287,9 @@ def _clauses(scope: Scope, after: Outline | None) -> Iterator[tuple[str, list[An
         yield sql.PAGE_WITH_ID, [to_column(scope.checkpoint_id)]
     if scope.before is not None:
         yield sql.PAGE_BEFORE, [to_column(scope.before)]
+    if scope.run_id is not None:
+        yield sql.PAGE_OF_RUN, [run_number(scope.run_id)]
     for fragment in scope.fragments:
-        if fragment.startswith(_RUN):
-            yield sql.PAGE_OF_RUN, [run_number(json.loads(f"{{{fragment}}}")["run_id"])]
-        else:
-            yield sql.PAGE_WITH_FRAGMENT, [to_column(fragment)]
+        yield sql.PAGE_WITH_FRAGMENT, [to_column(fragment)]
     if after is not None:
         yield sql.PAGE_AFTER, [to_column(text) for text in (after.rank, after.thread_id, after.ns)]

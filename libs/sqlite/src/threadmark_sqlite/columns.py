@@ -51,7 +51,7 @@ def outline(thread_id: str, columns: Any) -> Outline:
 def checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
     """A checkpoint from the columns of `sql._ROW`."""
     *outline_columns, header, check = columns
-    return CheckpointRow(outline(thread_id, outline_columns), from_blob_column(header), from_blob_column(check))
+    return CheckpointRow(outline(thread_id, outline_columns), from_blob_column(header), from_blob_column(check), None)
 
 
 def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:

@@ -197,7 +197,7 @@ async def _let_days_pass(world: World) -> None:
         outlines = yield from store.page(Scope("thread"), None, 1000)
         rows = yield from store.rows("thread", [outline.key for outline in outlines])
         older = [row.outline._replace(created_at=row.outline.created_at - 3 * 24 * 3600 * 1_000_000) for row in rows]
-        aged = [checkpoint_row(outline, row.header) for outline, row in zip(older, rows, strict=True)]
+        aged = [checkpoint_row(outline, row.header, None) for outline, row in zip(older, rows, strict=True)]
         yield from store.replace(Change("thread", None, now(), {}, aged, (), None))
 
     await world.in_store(program)

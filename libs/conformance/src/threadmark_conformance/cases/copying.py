@@ -21,6 +21,15 @@ async def a_copy_holds_everything(world: World) -> None:
         assert len(await listed(saver, at("source"))) == 8
 
 
+async def the_runs_of_a_copy_are_found(world: World) -> None:
+    run = Run(world.saver, "source")
+    for run_id in ("r1", "r2"):
+        await run.step({"a": run_id}, metadata={"run_id": run_id})
+    await world.saver.acopy_thread("source", "target")
+    await world.another().adelete_for_runs(["r1"])
+    assert [item.metadata["run_id"] for item in await listed(world.saver, None)] == ["r2"] * 2
+
+
 async def a_copy_outlives_its_source(world: World) -> None:
     run = Run(world.saver, "source")
     for number in range(4):

@@ -31,7 +31,7 @@ class Pages:
         """What to ask the store for next."""
 
     def read(self, page: Sequence[Outline] | None) -> Sequence[Outline]:
-        """Go on behind a page. Returns the page; None, the answer of a store without tables, is an empty one.
+        """Move on behind a page. Returns the page. None, the answer of a store without tables, counts as an empty page.
 
         Raises CorruptDataError if an outline is repeated or out of order, which may hide another one.
         """

@@ -64,7 +64,7 @@ class Saver:
         return []
 
     def get(self, config: Config) -> Checkpoint | None:
-        """Return the checkpoint that `config` names, or the newest of its namespace; None if there is none."""
+        """Return the checkpoint that `config` names, or the newest of its namespace. Returns None if there is none."""
         found = self.get_tuple(config)
         return found.checkpoint if found else None
 

@@ -41,16 +41,6 @@ class Files(NamedTuple):
         return f"{self.path}-wal"
 
 
-def look(settings: Settings) -> os.stat_result | None:
-    """Return the status of the file at the path, or None if there is none."""
-    try:
-        return os.stat(settings.path)  # noqa: PTH116 - a Path takes longer, and this is done before every transaction
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise StoreError(f"{settings} cannot be looked at: {error}") from error
-
-
 def file_id(seen: os.stat_result) -> FileId:
     """Which file was looked at."""
     return FileId(seen.st_dev, seen.st_ino)
@@ -59,7 +49,7 @@ def file_id(seen: os.stat_result) -> FileId:
 def id_of(path: str) -> FileId | None:
     """Return the identity of the file at a path, or None if there is none or it cannot be reached."""
     try:
-        return file_id(os.stat(path))  # noqa: PTH116 - the same
+        return file_id(os.stat(path))  # noqa: PTH116 - a Path takes longer, and this is done after every commit
     except OSError:
         return None
 

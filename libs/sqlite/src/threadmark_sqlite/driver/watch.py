@@ -17,7 +17,7 @@ from functools import partial
 from threadmark.errors import StoreError
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import Settings, location
-from threadmark_sqlite.driver.database_files import FileId, Files, file_id, id_of, look, take_log_away
+from threadmark_sqlite.driver.database_files import FileId, Files, file_id, id_of, take_log_away
 from threadmark_sqlite.driver.unchanging import is_whole
 
 _ATTEMPTS = 100
@@ -61,10 +61,10 @@ class Watch:
         """
         for _ in range(_ATTEMPTS):
             self.expect_there()
-            before = look(self._settings)
+            before = _look(self._settings)
             if before is None and creates_tables and self._files is None:
                 with suppress(sqlite3.Error), closing(sqlite3.connect(self._settings.path)):
-                    before = look(self._settings)
+                    before = _look(self._settings)
             try:
                 connection = connect(partial(self._expect_same, before))
             except _AnotherError:
@@ -76,7 +76,7 @@ class Watch:
 
     def learn(self) -> None:
         """Take the file at the path for the one that a connection of the user has open."""
-        before = look(self._settings)
+        before = _look(self._settings)
         if before is None or not self._learn(file_id(before)):
             raise StoreError(f"{self._settings}{_GONE}")
 
@@ -126,13 +126,13 @@ class Watch:
         connection.close()
 
     def _expect_same(self, before: os.stat_result | None) -> None:
-        now = look(self._settings)
+        now = _look(self._settings)
         if before is None or now is None or file_id(now) != file_id(before):
             raise _AnotherError
 
     def _learn(self, before: FileId) -> bool:
         """Whether the file that was at the path before a connection was opened is still there."""
-        now = look(self._settings)
+        now = _look(self._settings)
         if now is None or file_id(now) != before:
             return False
         path = os.path.realpath(self._settings.path)
@@ -145,10 +145,10 @@ class Watch:
         """When the file was last written to, and its size."""
         if self._left:
             raise ReplacedError
-        now = look(self._settings)
+        now = _look(self._settings)
         if now is None:
             raise StoreError(f"{self._settings}{_GONE}")
-        if file_id(now) != files.database:
+        if (now.st_dev, now.st_ino) != files.database:
             raise ReplacedError
         if self._refusal is not None:
             raise StoreError(self._refusal)
@@ -176,6 +176,16 @@ class Watch:
     def _refused(self, reason: str) -> StoreError:
         self._refusal = f"{self._settings}{reason}"
         return StoreError(self._refusal)
+
+
+def _look(settings: Settings) -> os.stat_result | None:
+    """Return the status of the file at the path, or None if there is none."""
+    try:
+        return os.stat(settings.path)  # noqa: PTH116 - a Path takes longer, and this is done before every transaction
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise StoreError(f"{settings} cannot be looked at: {error}") from error
 
 
 _GONE = (

@@ -9,7 +9,7 @@ from threadmark.stored import EXPANSION_BYTES, Allowance, Stored
 
 
 class SegmentCache:
-    """The segments that were fetched; each is expanded once, however many values are made of it.
+    """The segments that were fetched. Each is expanded once, however many values are made of it.
 
     Values of one channel mostly resemble each other, so each is proven with what the one before has proven.
     """

@@ -16,7 +16,7 @@ from threadmark.store import Outline
 from threadmark.stored import Encoded, Stored
 
 _LARGE = 16 * 1024
-"""From so many bytes on, a value is decoded without a collection in between."""
+"""The size in bytes from which on a value may be decoded with garbage collection paused."""
 
 
 def decoded(loaded: LoadedCheckpoint, serde: Serializer) -> CheckpointTuple:

@@ -21,7 +21,7 @@ Wanted = Callable[[str], bool]
 """Whether the value of this channel is to be read."""
 
 NO_EPOCH = 0
-"""Sentinel; never a real epoch."""
+"""A sentinel that is never a real epoch."""
 
 
 class Write(NamedTuple):
@@ -63,7 +63,7 @@ class CheckpointLoader:
     """One checkpoint while it is being read.
 
     Call `missing_header_keys`, fetch, `open_header`, `value_keys`, fetch, `loaded`, with all that was fetched on one
-    segment cache. Damage raises CorruptDataError that names the place.
+    segment cache. Damage raises a CorruptDataError that names what is damaged.
     """
 
     header: Header

@@ -1,6 +1,7 @@
 """Copying a thread: every checkpoint, every pending write, and the bytes once."""
 
 from threadmark.config import as_thread_id
+from threadmark.metadata import run_id_in
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, write
 from threadmark.saver.context import SaverContext
@@ -8,7 +9,7 @@ from threadmark.saver.paging import Pages
 from threadmark.saver.proving.batches import proven_batches
 from threadmark.saver.proving.checks import checkpoint_row, prove_checkpoint, rebound_write
 from threadmark.saver.proving.completeness import prove_complete
-from threadmark.store import Change, Scope, now
+from threadmark.store import Change, CheckpointRow, Scope, now
 
 _PAGE = 256
 
@@ -40,11 +41,16 @@ def _copy(context: SaverContext, source: str, target: str) -> Program[None]:
     while pages.more:
         page = pages.read((yield from context.store.page(*pages.request)))
         rows = yield from context.store.rows(source, [outline.key for outline in page])
-        for row in rows:
-            prove_checkpoint(row)
-        bound = [checkpoint_row(row.outline._replace(thread_id=target), row.header) for row in rows]
+        bound = [_rebound(row, target) for row in rows]
         yield from context.store.replace(Change(target, None, moment, {}, bound, (), None))
     writes = yield from context.store.writes(source, None)
     proven_batches(source, writes)
     bound_writes = [rebound_write(source, target, write) for write in writes]
     yield from context.store.add(Change(target, None, moment, {}, (), bound_writes, None))
+
+
+def _rebound(row: CheckpointRow, target: str) -> CheckpointRow:
+    """Verify a checkpoint's row and return it for another thread."""
+    prove_checkpoint(row)
+    outline = row.outline._replace(thread_id=target)
+    return checkpoint_row(outline, row.header, run_id_in(outline.metadata))

@@ -23,7 +23,7 @@ _FIRST_REACH = 64
 _COUNTERS = "counters_since_delta_snapshot"
 _SNAPSHOT = "_DeltaSnapshot"
 _BEGINNING = 128
-"""In so many bytes the serializer names the class of a value."""
+"""The serializer names the class of a value within this many bytes."""
 
 _TRIGGERS = "branch:to:"
 _EMPTIED = frozenset({"__start__", "__pregel_tasks"})

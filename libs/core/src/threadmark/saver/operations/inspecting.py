@@ -39,7 +39,7 @@ class _Contents(NamedTuple):
 
 
 class _OrphanWrites(NamedTuple):
-    """The rows of writes at one place where there is no checkpoint."""
+    """The rows of pending writes that belong to one missing checkpoint."""
 
     rows: Sequence[WriteRow]
     segments: dict[bytes, bytes]

@@ -25,7 +25,7 @@ _PAGE = 512
 _LARGE_PAGE = 4096
 _BATCH = 64
 _FEW = 16
-"""So many come first where there is no limit: perhaps only the newest is looked at."""
+"""The size of the first batch where there is no limit: perhaps only the newest is looked at."""
 _HEAVY = 32 * 1024 * 1024
 """Bytes that a batch should not hold: one that held more is followed by smaller ones."""
 
@@ -47,7 +47,8 @@ def listing(
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise ConfigError(f"limit must be None or a number from 0 on, not {shown(limit)}")
     checked = checked_filter(wanted)
-    scope = Scope(fragments=certain_fragments(checked))
+    run_id = checked.get("run_id")
+    scope = Scope(fragments=certain_fragments(checked), run_id=run_id if isinstance(run_id, str) else None)
     if config is not None:
         scope = scope._replace(
             ns=namespace(config),
@@ -102,8 +103,7 @@ class Reader:
         if page and after is None and not self._asked.wanted and _starts_at_the_newest(scope):
             yield from read(_prove_newest, self._context, page[0])
         if not pages.more:
-            program = partial(missing, self._context, scope.thread_id, scope.ns)
-            self._missing = yield from read(program)
+            self._missing = yield from read(missing, self._context, scope.thread_id, scope.ns)
         return [outline for outline in page if _matches(outline, self._asked.wanted)]
 
     def readable(self, batch: Sequence[CheckpointLoader | CorruptDataError]) -> Iterator[CheckpointTuple]:
@@ -171,7 +171,7 @@ def thread_ids(context: SaverContext, after: str, limit: int) -> Program[list[st
 def load_many(
     context: SaverContext, outlines: Sequence[Outline], segment_caches: dict[str, SegmentCache]
 ) -> Program[list[CheckpointLoader | CorruptDataError]]:
-    """These checkpoints, read in one transaction; one that was deleted meanwhile is left out.
+    """Read these checkpoints in one transaction. One that was deleted meanwhile is left out.
 
     `segment_caches`, by thread, holds what was fetched for those before them, which is of no use to those any more,
     and then what was fetched for these.
@@ -270,4 +270,4 @@ def _matches(outline: Outline, wanted: Mapping[str, Any]) -> bool:
     try:
         return matches(from_json(outline.metadata), wanted)
     except CorruptDataError:
-        return True  # loading it will say so, with its place
+        return True  # loading it will say so, and name it

@@ -31,7 +31,7 @@ _BATCH = 256
 
 
 class Rule(NamedTuple):
-    """What `prune` was asked for, checked."""
+    """What is to be removed from a thread."""
 
     everything: bool
     choose: Choice
@@ -39,9 +39,8 @@ class Rule(NamedTuple):
 
 def delete_thread(context: SaverContext, thread_id: str) -> Operation[None]:
     """Remove a thread whole."""
-    yield from ask(
-        Transaction(partial(context.store.drop, as_thread_id(thread_id), now()), writes=True, reclaims_space=True)
-    )
+    program = partial(context.store.drop, as_thread_id(thread_id), now())
+    yield from ask(Transaction(program, writes=True, reclaims_space=True))
 
 
 def prune(context: SaverContext, thread_ids: Sequence[str], rule: Rule, *, dry_run: bool) -> Operation[Pruned]:
@@ -49,8 +48,7 @@ def prune(context: SaverContext, thread_ids: Sequence[str], rule: Rule, *, dry_r
     check_flag(dry_run, "dry_run")
     total = Pruned(0, 0, 0, 0)
     for thread_id in given_names(thread_ids, "thread_ids", as_thread_id):
-        program = partial(_remove, context, thread_id, rule.choose, everything=rule.everything, dry_run=dry_run)
-        removed = yield from ask(Transaction(program, writes=not dry_run, reclaims_space=not dry_run))
+        removed = yield from _removal(context, thread_id, rule, dry_run=dry_run)
         total = total.plus(removed)
     return total
 
@@ -60,9 +58,8 @@ def sweep(context: SaverContext, thread_id: str) -> Operation[None]:
 
     What was replaced is stored by then, so damage found on the way is left to whoever reads it, and to `verify`.
     """
-    program = partial(_remove, context, thread_id, _nothing, everything=False, dry_run=False)
     try:
-        yield from ask(Transaction(program, writes=True, reclaims_space=True))
+        yield from _removal(context, thread_id, Rule(everything=False, choose=_nothing))
     except CorruptDataError:
         return
 
@@ -91,19 +88,21 @@ def delete_for_runs(context: SaverContext, run_ids: Sequence[str]) -> Operation[
     for run_id in given_names(run_ids, "run_ids", given_run):
         wanted = {"run_id": run_id}
         threads: dict[str, None] = {}
-        pages = Pages(Scope(fragments=certain_fragments(wanted)), _PAGE)
+        pages = Pages(Scope(fragments=certain_fragments(wanted), run_id=run_id), _PAGE)
         while pages.more:
             page = pages.read((yield from read(context.store.page, *pages.request)))
             threads |= dict.fromkeys(row.thread_id for row in page if matches(decode_metadata(row), wanted))
-        choose = partial(_made_by, wanted=wanted)
+        rule = Rule(everything=False, choose=partial(_made_by, wanted=wanted))
         for thread_id in sorted(threads):
-            program = partial(_remove, context, thread_id, choose, everything=False, dry_run=False)
-            yield from ask(Transaction(program, writes=True, reclaims_space=True))
+            yield from _removal(context, thread_id, rule)
 
 
-def _remove(
-    context: SaverContext, thread_id: str, choose: Choice, *, everything: bool, dry_run: bool
-) -> Program[Pruned]:
+def _removal(context: SaverContext, thread_id: str, rule: Rule, *, dry_run: bool = False) -> Operation[Pruned]:
+    program = partial(_remove, context, thread_id, rule, dry_run=dry_run)
+    return ask(Transaction(program, writes=not dry_run, reclaims_space=not dry_run))
+
+
+def _remove(context: SaverContext, thread_id: str, rule: Rule, *, dry_run: bool) -> Program[Pruned]:
     """Remove the chosen checkpoints of one thread with their writes, and the segments that nothing needs then."""
     epoch = yield from (context.store.epoch(thread_id) if dry_run else context.store.lock(thread_id))
     if epoch is None:
@@ -112,10 +111,10 @@ def _remove(
     yield from prove_complete(context, thread_id, None)
     outlines = yield from all_outlines(context, thread_id)
     writes = yield from context.store.writes(thread_id, None)
-    doomed, needed = yield from survival(context, thread_id, outlines, writes, choose)
+    doomed, needed = yield from survival(context, thread_id, outlines, writes, rule.choose)
     sizes = yield from context.store.segment_sizes(thread_id)
-    gone = [row for row in writes if everything or (row.ns, row.checkpoint_id) in doomed]
-    kept = () if everything else [row for row in writes if (row.ns, row.checkpoint_id) not in doomed]
+    gone = [row for row in writes if rule.everything or (row.ns, row.checkpoint_id) in doomed]
+    kept = () if rule.everything else [row for row in writes if (row.ns, row.checkpoint_id) not in doomed]
     written = {key for write in proven_writes(thread_id, kept) for key in write.value.segment_keys()}
     swept = sorted(sizes.keys() - needed - written)
     pruned = Pruned(len(doomed), len(without_records(gone)), len(swept), sum(sizes[key] for key in swept))
@@ -140,7 +139,7 @@ def _forget_parents(
         rows = yield from context.store.rows(thread_id, orphaned[start : start + _BATCH])
         for row in rows:
             prove_checkpoint(row)
-        parentless = [checkpoint_row(row.outline._replace(parent=None), row.header) for row in rows]
+        parentless = [checkpoint_row(row.outline._replace(parent=None), row.header, row.run_id) for row in rows]
         yield from context.store.rewrite(thread_id, parentless)
 
 

@@ -1,7 +1,5 @@
 """Surveying: what there is, without its states, for tools that go through everything. Asking makes nothing."""
 
-from functools import partial
-
 from threadmark.model import CheckpointRef
 from threadmark.program import Operation, read, read_existing
 from threadmark.saver.context import SaverContext
@@ -19,25 +17,24 @@ def has_tables(context: SaverContext) -> Operation[bool]:
 
 
 def list_checkpoint_refs(context: SaverContext) -> Operation[list[CheckpointRef]]:
-    """The places of all checkpoints."""
+    """List all checkpoints, without their state."""
     found: list[CheckpointRef] = []
     pages = Pages(Scope(), _PAGE)
     while pages.more:
-        program = partial(context.store.page, *pages.request)
-        page = pages.read((yield from read_existing(program)))
+        page = pages.read((yield from read_existing(context.store.page, *pages.request)))
         found += [CheckpointRef(each.thread_id, each.ns, each.id, each.parent) for each in page]
     return found
 
 
 def orphan_writes(context: SaverContext) -> Operation[list[CheckpointRef]]:
-    """The places of pending writes at which there is no checkpoint."""
+    """List the checkpoints that are missing although pending writes belong to them."""
     written: set[tuple[str, str, str]] = set()
     after = ""
     more = True
     while more:
-        threads = yield from read_existing(thread_ids, context, after, _PAGE)
-        more, after = bool(threads) and len(threads) == _PAGE, threads[-1] if threads else ""
-        for thread_id in threads or ():
+        threads = (yield from read_existing(thread_ids, context, after, _PAGE)) or []
+        more, after = len(threads) == _PAGE, threads[-1] if threads else ""
+        for thread_id in threads:
             rows = yield from read(context.store.writes, thread_id, None)
             written.update((thread_id, row.ns, row.checkpoint_id) for row in rows)
     # Looked for last, so that a checkpoint that has just come is none.

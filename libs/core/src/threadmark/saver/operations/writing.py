@@ -5,20 +5,17 @@ in the epoch that the comparison relied on; where it is not (something was delet
 again with what is there now.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from threadmark.config import ParsedConfig, parse_config
-from threadmark.errors import ConfigError, SerializationError, StoreError, ThreadmarkError, located
-from threadmark.header import Header, split_fields
-from threadmark.ids import rank_after
+from threadmark.errors import ConfigError, StoreError
 from threadmark.metadata import merged, to_json
 from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, read, write
 from threadmark.rope import Source, layout
 from threadmark.saver.arguments import (
-    GivenCheckpoint,
     check_config,
     given_checkpoint,
     given_task,
@@ -30,11 +27,9 @@ from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.removing import sweep
 from threadmark.saver.proving.batches import batch_record
 from threadmark.saver.proving.checks import checkpoint_row, write_row
-from threadmark.saver.storing.deduplicator import Deduplicator
-from threadmark.serde import Serializer
-from threadmark.store import Added, Change, Outline, WriteRow, now
-from threadmark.stored import LONGEST_TAG, Encoded, Stored
-from threadmark.versions import Version
+from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
+from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
+from threadmark.stored import Stored
 
 _ATTEMPTS = 8
 
@@ -58,27 +53,28 @@ def put(
     """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
     continues = parse_config(config)
     check_config(continues)
-    draft = _Draft(context.serde, given_checkpoint(checkpoint, new_versions))
+    draft = Draft(context.serde, given_checkpoint(checkpoint, new_versions))
     where = continues._replace(checkpoint_id=draft.id)
     # A checkpoint put again under its own config is no child of itself.
     parent_id = continues.checkpoint_id if continues.checkpoint_id != draft.id else None
-    text = to_json(merged(config, metadata))
+    merged_metadata = merged(config, metadata)
+    text, run_id = to_json(merged_metadata), merged_metadata.get("run_id")
     for _ in range(_ATTEMPTS):
         parent, deduplicator = yield from _prepared(context, continues, draft.reads, early=False)
         header = draft.header(
             deduplicator, parent, partial(deduplicator.written, continues.ns, continues.checkpoint_id)
         )
         data = header.to_bytes()
-        stored = deduplicator.store_header(data, parent and parent.source)
+        stored, source = deduplicator.store_header(data, parent and parent.source)
         rank = rank_after(parent.rank if parent and parent_id else None, draft.id)
         outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, now(), text)
-        rows = [checkpoint_row(outline, stored.to_bytes())]
-        needs = _needs(header, stored)
+        rows = [checkpoint_row(outline, stored.to_bytes(), run_id if isinstance(run_id, str) else None)]
+        needs = partial(needed_segments, header, stored)
         change = Change(where.thread_id, deduplicator.epoch, now(), deduplicator.segments(), rows, (), parent_id, needs)
         added = yield from _add(context, deduplicator, change)
         if added is not None:
             epoch = added.epoch
-            known = Known(epoch, rank, header, deduplicator.source_of(stored, data), stored.digest)
+            known = Known(epoch, rank, header, source, stored.digest)
             context.encoding_cache.see_checkpoint(where.thread_id, where.ns, draft.id, known)
             if added.replaced:
                 yield from sweep(context, where.thread_id)
@@ -141,78 +137,6 @@ def _alike(deduplicator: Deduplicator, where: ParsedConfig, channel: str, curren
     return [*base, *written[:1]]
 
 
-def encode(serde: Serializer, what: str, value: Any) -> Encoded:
-    """A value, encoded; errors say what it is, such as a channel, and the way inside the value.
-
-    What the user's own serializer raises is the cause of a SerializationError.
-    """
-    with located(what):
-        try:
-            encoded = Encoded.of(serde.dumps_typed(value))
-            length = len(encoded.tag.encode("utf-8", "surrogatepass"))
-        except ThreadmarkError:
-            raise
-        except Exception as error:
-            raise SerializationError(f"the serializer cannot store a {type(value).__name__}: {error}") from error
-        if length > LONGEST_TAG:
-            raise SerializationError(f"the serializer's tag is longer than {LONGEST_TAG} bytes")
-        return encoded
-
-
-class _Draft:
-    """A checkpoint to store: its values are encoded when first needed, and once."""
-
-    def __init__(self, serde: Serializer, given: GivenCheckpoint) -> None:
-        self.id = given.id
-        self._serde = serde
-        self._values = given.values
-        self._versions = dict(given.versions)
-        self._new = given.new
-        self._plain, self._rest = split_fields(given.fields, partial(encode, serde, "the checkpoint"))
-        self._encoded: dict[str, Encoded] = {}
-
-    @property
-    def reads(self) -> set[str]:
-        """The channels whose value in the parent is worth having, to store only what changed."""
-        return {channel for channel in self._values if channel in self._new}
-
-    def header(
-        self, deduplicator: Deduplicator, parent: Known | None, written: Callable[[str], Sequence[Source]]
-    ) -> Header:
-        """Return the header with every value in its stored form. `written` gives what tasks wrote to a channel."""
-        held = parent.header if parent else _NOTHING
-        values: dict[str, Stored] = {}
-        for channel, value in self._values.items():
-            if channel in held.values and self._unchanged(channel, held.versions):
-                values[channel] = deduplicator.inherit(held.values[channel])
-            else:
-                base = deduplicator.sources(held.values.get(channel))
-                values[channel] = deduplicator.store(self._encode(channel, value), [*base, *written(channel)])
-        for channel in self._versions:
-            # Where the version has moved on, nothing is inherited: LangGraph puts a copy of a checkpoint as its
-            # sibling, with no new versions, and a channel that was emptied on the way stays empty.
-            if channel not in values and channel in held.values and self._unchanged(channel, held.versions):
-                values[channel] = deduplicator.inherit(held.values[channel])
-        return Header(self._versions, values, self._plain, self._rest)
-
-    def _unchanged(self, channel: str, held: Mapping[str, Version]) -> bool:
-        return channel not in self._new and channel in held and held[channel] == self._versions.get(channel)
-
-    def _encode(self, channel: str, value: Any) -> Encoded:
-        if channel not in self._encoded:
-            self._encoded[channel] = encode(self._serde, f'channel "{channel}"', value)
-        return self._encoded[channel]
-
-
-_NOTHING = Header({}, {}, b"", None)
-
-
-def _needs(header: Header, stored: Stored) -> tuple[bytes, ...]:
-    """The segments that reading a checkpoint takes, those of its header first."""
-    keys = [*stored.segment_keys(), *(key for value in header.values.values() for key in value.segment_keys())]
-    return tuple(dict.fromkeys(keys))
-
-
 def _prepared(
     context: SaverContext, where: ParsedConfig, reads: set[str] | None, *, early: bool
 ) -> Operation[tuple[Known | None, Deduplicator]]:
@@ -225,8 +149,8 @@ def _prepared(
     if where.checkpoint_id is not None:
         known = context.encoding_cache.checkpoint(where.thread_id, where.ns, where.checkpoint_id)
         if reads is not None and (known is None or _lacks(context, where.thread_id, known, reads)):
-            read = yield from read(load, context, where, reads.__contains__, early=early)
-            known, lent = (read.known(), read.sources()) if read else (None, {})
+            found = yield from read(load, context, where, reads.__contains__, early=early)
+            known, lent = (found.known(), found.sources()) if found else (None, {})
     epoch = known.epoch if known else context.encoding_cache.epoch(where.thread_id)
     return known, Deduplicator(context, where.thread_id, epoch, lent)
 
@@ -269,8 +193,7 @@ def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> O
     if not added.replaced and change.epoch not in (None, added.epoch):
         return None
     deduplicator.remember(added.epoch)
-    stored: Added = added
-    return stored
+    return added
 
 
 def _restless(where: ParsedConfig) -> StoreError:

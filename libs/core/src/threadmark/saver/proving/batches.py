@@ -41,7 +41,10 @@ def without_records(rows: Iterable[WriteRow]) -> list[WriteRow]:
 
 
 def proven_batches(thread_id: str, rows: Sequence[WriteRow]) -> list[WriteRow]:
-    """Verify all write rows of some checkpoints. Returns the writes; raises CorruptDataError if one is missing."""
+    """Verify all write rows of some checkpoints. Returns the writes.
+
+    Raises CorruptDataError if a row is damaged or missing.
+    """
     writes: list[WriteRow] = []
     recorded: list[WriteRow] = []
     listed: dict[_WriteKey, WriteRow] = {}

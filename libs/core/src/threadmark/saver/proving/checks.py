@@ -8,9 +8,9 @@ _RECORDED = 2
 """Comes first in the check of a write whose batch has a record. A thread's name is no number, so it cannot be one."""
 
 
-def checkpoint_row(outline: Outline, header: bytes) -> CheckpointRow:
+def checkpoint_row(outline: Outline, header: bytes, run_id: str | None) -> CheckpointRow:
     """The row of a checkpoint, with its check."""
-    return CheckpointRow(outline, header, row_check(*outline, header))
+    return CheckpointRow(outline, header, row_check(*outline, header), run_id)
 
 
 def write_row(thread_id: str, row: WriteRow) -> WriteRow:

@@ -56,7 +56,7 @@ def prove_absent(context: SaverContext, where: ParsedConfig) -> Program[None]:
 
 
 def missing(context: SaverContext, thread_id: str | None, ns: str | None) -> Program[list[tuple[str, str]]]:
-    """The namespaces (None: of all) that lack checkpoints, as (place, problem)."""
+    """The namespaces (None: of all) that lack checkpoints, as (location, problem)."""
     recorded = yield from context.store.heads(thread_id, ns)
     counted = yield from context.store.counted_heads(thread_id, ns)
     return list(_differences(recorded, counted))

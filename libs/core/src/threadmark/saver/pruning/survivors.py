@@ -166,7 +166,7 @@ class _Survey:
         return snapshots
 
     def _open_channels(self, visited: Sequence[_Visited], snapshots: Mapping[Key, set[str]]) -> dict[Key, _Channels]:
-        """The channels of each checkpoint whose value lies in its ancestors; another one without a value is empty.
+        """The channels of each checkpoint whose value lies in its ancestors. Another channel without a value is empty.
 
         The one was written since its last value, or that is a snapshot, or some step of the thread counted it.
         """

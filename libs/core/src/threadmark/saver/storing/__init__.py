@@ -1,1 +1,0 @@
-"""From checkpoints to rows: what is new in them, and its stored form."""
