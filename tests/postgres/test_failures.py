@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import psycopg
@@ -98,11 +98,11 @@ def test_a_server_that_is_away_is_an_error_and_one_that_is_back_is_used(api: Cal
                 with pytest.raises(TransientStoreError, match=r"port=.*could not be used for 0.3 s"):
                     await calls.aget(thread("one"))
                 own.start()
-                found = await calls.aget(thread("one"))
+                found = await _in_time(lambda: calls.aget(thread("one")), "for 0.3 s")
                 assert found["channel_values"]["count"] == 2
                 own.restart()
-                await calls.aput(config, *step(3))
-                assert count(saver, "one") == 3
+                await _in_time(lambda: calls.aput(config, *step(3)), "for 0.3 s")
+                assert (await calls.aget(thread("one")))["channel_values"]["count"] == 3
 
     asyncio.run(body())
 
@@ -142,18 +142,34 @@ def test_a_refused_role_is_told_at_once(url: str) -> None:
         saver.get(thread("one"))
 
 
-def test_a_statement_that_takes_too_long_is_told_at_once(url: str, tables: psycopg.Connection) -> None:
-    with PostgresSaver(url) as saver:
-        config = play(saver, "one", 2)
-    options = "?options=-c%20statement_timeout%3D50"
-    with PostgresSaver(url + options, timeout=3600) as saver:
-        assert count(saver, "one") == 1
-        with tables.transaction():
-            tables.execute("SELECT FROM threadmark_thread FOR UPDATE")
-            with pytest.raises(TransientStoreError, match="statement_timeout"):
-                saver.put(config, *step(2))
-        saver.put(config, *step(2))
-        assert count(saver, "one") == 2
+@pytest.mark.parametrize("api", APIS)
+def test_a_statement_that_takes_too_long_is_an_error_at_once(
+    url: str, tables: psycopg.Connection, api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        options = "?options=-c%20statement_timeout%3D50"
+        async with PostgresSaver(url) as saver, PostgresSaver(url + options, timeout=3600) as hurried:
+            config = await aplay(saver, "one", 2)
+            calls = api(hurried)
+            with tables.transaction():
+                tables.execute("SELECT FROM threadmark_thread FOR UPDATE")
+                with pytest.raises(StoreError, match="statement_timeout"):
+                    await calls.aput(config, *step(2))
+            assert count(saver, "one") == 1
+            await _in_time(lambda: calls.aput(config, *step(2)), "statement_timeout")
+            assert count(saver, "one") == 2
+
+    asyncio.run(body())
+
+
+async def _in_time(call: Callable[[], Awaitable[Any]], out_of_time: str) -> Any:
+    """Repeat a call for as long as its error says `out_of_time`: on a busy machine any call may be too slow."""
+    while True:
+        try:
+            return await call()
+        except StoreError as error:
+            if out_of_time not in str(error):
+                raise
 
 
 def test_an_id_that_is_too_long_for_an_index_is_told(url: str) -> None:

@@ -6,7 +6,7 @@ must see the state before, and doing the operation again must give the state aft
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from threadmark.model import CheckpointTuple, Pruned
 from threadmark.program import Driver, Program, Transaction
 from threadmark.saver import Saver
 from threadmark_conformance.backend import Backend, World, in_world
+from threadmark_conformance.driver_wrapper import DriverWrapper
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, listed
 
 _LONG = "a value that is stored in segments of its own. " * 8
@@ -26,36 +27,18 @@ class DeathError(Exception):
     """What the driver died of."""
 
 
-class Mortal:
+class Mortal(DriverWrapper):
     """A driver that dies after a number of steps, or, once a transaction has been committed, before it answers."""
 
     def __init__(self, driver: Driver) -> None:
-        self._driver = driver
+        super().__init__(driver)
         self.steps_left: int | None = None
         self.answers_left: int | None = None
 
-    def run(self, transaction: Transaction[Any]) -> Any:
-        """Run the program in one transaction and return its result, or die."""
-        result = self._driver.run(self._mortal(transaction))
-        self._answer()
+    def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any], Any, Any]:
+        result = yield transaction._replace(program=partial(self._until_death, transaction.program))
+        self._answer_or_die()
         return result
-
-    async def arun(self, transaction: Transaction[Any]) -> Any:
-        """Like `run`, for asyncio."""
-        result = await self._driver.arun(self._mortal(transaction))
-        self._answer()
-        return result
-
-    def close(self) -> None:
-        """Close the driver behind."""
-        self._driver.close()
-
-    async def aclose(self) -> None:
-        """Like `close`, for asyncio."""
-        await self._driver.aclose()
-
-    def _mortal(self, transaction: Transaction[Any]) -> Transaction[Any]:
-        return transaction._replace(program=partial(self._until_death, transaction.program))
 
     def _until_death(self, program: Callable[[], Program[Any]]) -> Program[Any]:
         steps = program()
@@ -77,7 +60,7 @@ class Mortal:
             if self.steps_left < 0:
                 raise DeathError
 
-    def _answer(self) -> None:
+    def _answer_or_die(self) -> None:
         if self.answers_left is not None:
             self.answers_left -= 1
             if self.answers_left < 0:

@@ -1,12 +1,11 @@
 """Turns that two operations take on one database, a transaction at a time, in an order that a script gives."""
 
-import asyncio
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from threadmark.program import Driver, Transaction
+from threadmark_conformance.driver_wrapper import DriverWrapper
 
 
 class Turns:
@@ -55,11 +54,11 @@ class Turns:
             self._chosen = who
 
 
-class Patient:
-    """A driver that waits for its turn before every transaction, once it is told to take turns."""
+class Patient(DriverWrapper):
+    """A driver that waits for its turn before every transaction, from `take_turns` on."""
 
     def __init__(self, driver: Driver) -> None:
-        self._driver = driver
+        super().__init__(driver)
         self._turns: Turns | None = None
         self._who = 0
 
@@ -67,34 +66,13 @@ class Patient:
         """From now on go by turns."""
         self._turns, self._who = turns, who
 
-    def run(self, transaction: Transaction[Any]) -> Any:
-        """Wait, then run the program in one transaction and return its result."""
+    def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:
         if self._turns is None:
-            return self._driver.run(transaction)
+            return (yield transaction)
         self._turns.wait_for(self._who)
         while not self._turns.has(self._who):
-            time.sleep(0.0001)
+            yield None
         try:
-            return self._driver.run(transaction)
+            return (yield transaction)
         finally:
             self._turns.give_back()
-
-    async def arun(self, transaction: Transaction[Any]) -> Any:
-        """Like `run`, for asyncio."""
-        if self._turns is None:
-            return await self._driver.arun(transaction)
-        self._turns.wait_for(self._who)
-        while not self._turns.has(self._who):  # noqa: ASYNC110 - turns are shared with the blocking API's threads
-            await asyncio.sleep(0)
-        try:
-            return await self._driver.arun(transaction)
-        finally:
-            self._turns.give_back()
-
-    def close(self) -> None:
-        """Close the driver behind."""
-        self._driver.close()
-
-    async def aclose(self) -> None:
-        """Like `close`, for asyncio."""
-        await self._driver.aclose()
