@@ -31,7 +31,8 @@ class Log:
 
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(name)
-        self._noted: deque[_Line] = deque(maxlen=_MOST_NOTED)
+        self.noted: deque[_Line] = deque(maxlen=_MOST_NOTED)
+        """Lines for `flush` to write: mostly none, which whoever would call it sees at once."""
         begin_anew_after_fork(self)
 
     def write(self, level: int, message: str, *arguments: object) -> None:
@@ -44,13 +45,13 @@ class Log:
 
     def note(self, level: int, message: str, *arguments: object) -> None:
         """Have a line written by the next `flush`."""
-        self._noted.append(_Line(level, message, arguments))
+        self.noted.append(_Line(level, message, arguments))
 
     def flush(self) -> None:
         """Write what was noted, by this or another thread."""
-        while self._noted:
+        while self.noted:
             try:
-                level, message, arguments = self._noted.popleft()
+                level, message, arguments = self.noted.popleft()
             except IndexError:  # another thread was quicker
                 return
             self.write(level, message, *arguments)
@@ -80,7 +81,7 @@ class Log:
 
     def begin_anew(self) -> None:
         """In the child of a fork: what the parent noted, the parent writes."""
-        self._noted.clear()
+        self.noted.clear()
 
 
 log = Log("threadmark")

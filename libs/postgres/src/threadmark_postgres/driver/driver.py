@@ -66,14 +66,16 @@ class PostgresDriver:
         try:
             return self._run_anywhere(transaction)
         finally:
-            log.flush()
+            if log.noted:
+                log.flush()
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio."""
         try:
             return await self._arun_anywhere(transaction)
         finally:
-            log.flush()
+            if log.noted:
+                log.flush()
 
     def _run_anywhere(self, transaction: Transaction[Any]) -> Any:
         if self._given_async is not None:

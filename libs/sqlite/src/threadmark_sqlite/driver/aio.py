@@ -63,7 +63,8 @@ class AiosqliteDriver:
         try:
             return run_on_loop(partial(self._transact, transaction), loop)
         finally:
-            log.flush()
+            if log.noted:
+                log.flush()
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction. Once begun it is finished, even if its task is cancelled."""
@@ -72,7 +73,8 @@ class AiosqliteDriver:
         try:
             return await asyncio.shield(asyncio.ensure_future(self._transact(transaction)))
         finally:
-            log.flush()
+            if log.noted:
+                log.flush()
 
     def close(self) -> None:
         """Release the connection. It belongs to the user, so it stays open."""

@@ -77,7 +77,8 @@ class FileDriver:
                 except ReplacedError:
                     self._replace(handles)
         finally:
-            log.flush()
+            if log.noted:
+                log.flush()
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio. A write that was begun is finished even if its task is cancelled."""
@@ -92,7 +93,8 @@ class FileDriver:
                 except ReplacedError:
                     await handles.threads.asubmit(partial(self._go_on_from, handles))
         finally:
-            log.flush()
+            if log.noted:
+                log.flush()
 
     def close(self) -> None:
         """Finish what was begun, then close every connection."""
@@ -105,14 +107,16 @@ class FileDriver:
             closing.close()
         else:
             self._close()
-        log.flush()
+        if log.noted:
+            log.flush()
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
         closing = Workers(1, "threadmark-sqlite-closing")
         await closing.asubmit(self._close)
         closing.close()
-        log.flush()
+        if log.noted:
+            log.flush()
 
     def _close(self) -> None:
         """For a thread that no interrupt strikes: it could lose a job, or a connection."""

@@ -42,7 +42,8 @@ class SharedDriver:
             with self._lock:
                 return self._run_alone(transaction)
         finally:
-            log.flush()
+            if log.noted:
+                log.flush()
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio. The database is in memory: there is nothing to wait for."""
