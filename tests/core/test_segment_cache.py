@@ -11,7 +11,7 @@ from threadmark.digests import proof
 from threadmark.memory.tables import Thread
 from threadmark.program import Program
 from threadmark.rope import Slice, pack, segment_key
-from threadmark.saver import listing
+from threadmark.saver.operations import listing
 from threadmark.saver.caches.segment_cache import SegmentCache
 from threadmark.store import CheckpointRow, Key
 from threadmark.stored import Stored
