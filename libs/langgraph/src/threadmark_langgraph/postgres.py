@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from langgraph.checkpoint.serde.base import SerializerProtocol
-
 from threadmark import ConfigError, MissingDependencyError
 from threadmark_langgraph.checkpointer import Checkpointer
 
 if TYPE_CHECKING:
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
     from threadmark_langgraph.options import PostgresOptions
 
 
@@ -18,7 +18,7 @@ class _Postgres(Checkpointer):
         self,
         conn: Any,
         pipe: object = None,
-        serde: SerializerProtocol | None = None,
+        serde: "SerializerProtocol | None" = None,
         **options: "Unpack[PostgresOptions]",
     ) -> None:
         if pipe is not None:
@@ -48,7 +48,7 @@ class PostgresSaver(_Postgres):
         conn_string: str,
         *,
         pipeline: bool = False,  # noqa: ARG003 - LangGraph's switch; a put is one round trip without it
-        serde: SerializerProtocol | None = None,
+        serde: "SerializerProtocol | None" = None,
         **options: "Unpack[PostgresOptions]",
     ) -> Iterator[Self]:
         """A saver for this database, closed in the end."""
@@ -66,7 +66,7 @@ class AsyncPostgresSaver(_Postgres):
         conn_string: str,
         *,
         pipeline: bool = False,  # noqa: ARG003 - LangGraph's switch; a put is one round trip without it
-        serde: SerializerProtocol | None = None,
+        serde: "SerializerProtocol | None" = None,
         **options: "Unpack[PostgresOptions]",
     ) -> AsyncIterator[Self]:
         """A saver for this database, closed in the end."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -11,14 +11,18 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     get_checkpoint_metadata,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.types import ERROR
 
 from threadmark import Checkpoint as StoredCheckpoint
 from threadmark import CheckpointTuple as StoredTuple
 from threadmark.config import parse_config
 from threadmark.metadata import merged as merged_by_saver
 from threadmark.saver.arguments import given_writes
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+ERROR = "__error__"
+"""LangGraph's channel of the error that ended a task."""
 
 FIRST_VERSION = f"{1:032d}.{0:016d}"
 """The version of a thread's first channel, in the kind that LangGraph's own savers use.
@@ -55,7 +59,7 @@ def stored_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> dic
     return dict(plain)
 
 
-def stored_writes(serde: SerializerProtocol, writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+def stored_writes(serde: "SerializerProtocol", writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
     """A task's writes; the error that ended it is there as its text, where it cannot be stored as it is.
 
     The engine puts down what a node raised, whatever that is, and nobody hears of it where that is refused.
@@ -66,7 +70,7 @@ def stored_writes(serde: SerializerProtocol, writes: Sequence[tuple[str, Any]]) 
     return [(channel, _storable(serde, value) if channel == ERROR else value) for channel, value in writes]
 
 
-def _storable(serde: SerializerProtocol, error: Any) -> Any:
+def _storable(serde: "SerializerProtocol", error: Any) -> Any:
     try:
         serde.dumps_typed(error)
     except Exception:  # noqa: BLE001 - a serializer of the user's may raise anything
