@@ -57,7 +57,8 @@ class Checkpointer(BaseCheckpointSaver[Any]):
             self.serde = serde
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._saver!r})"
+        saver = getattr(self, "_saver", None)  # none yet, where making it failed
+        return f"{type(self).__name__}({saver!r})"
 
     @property
     def saver(self) -> SaverProtocol:
