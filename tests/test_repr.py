@@ -62,6 +62,11 @@ def test_a_memory_saver_says_that_it_is_one() -> None:
     assert repr(saver), "a closed saver is shown as well"
 
 
+def test_a_saver_that_could_not_be_made_is_shown_too() -> None:
+    for kind in (MemorySaver, SqliteSaver, PostgresSaver, LangGraphSqlite, LangGraphPostgres):
+        assert kind.__name__ in repr(kind.__new__(kind))
+
+
 def test_a_serializer_shows_what_it_allows() -> None:
     assert repr(Serde()) == "Serde()"
     assert repr(Serde(allow=["shop:Order", Path])) == f"Serde(allow=['{Path.__module__}:Path', 'shop:Order'])"

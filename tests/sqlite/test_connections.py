@@ -229,7 +229,7 @@ def test_a_url_with_options_says_where_they_go(url: str) -> None:
 
 def test_durability_is_full_or_normal(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="durability"):
-        SqliteSaver(tmp_path / "threads.db", durability="off")  # type: ignore[arg-type]  # a mistake that mypy would find
+        SqliteSaver(tmp_path / "threads.db", durability="off")  # type: ignore[arg-type]  # refused without a type checker, too
     levels: dict[Durability, int] = {"full": 2, "normal": 1}
     for durability, level in levels.items():
         with (

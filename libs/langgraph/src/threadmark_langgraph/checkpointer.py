@@ -3,7 +3,7 @@
 import copy
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -14,7 +14,6 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol, maybe_add_typed_methods
 
 from threadmark import CheckpointTuple as StoredTuple
 from threadmark import PruneStrategy, SaverProtocol
@@ -30,6 +29,10 @@ from threadmark_langgraph.shapes import (
     stored_metadata,
     stored_writes,
 )
+from threadmark_langgraph.values import register_values_once
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.serde.base import SerializerProtocol
 
 
 def wrap(saver: SaverProtocol) -> "Checkpointer":
@@ -46,13 +49,15 @@ class Checkpointer(BaseCheckpointSaver[Any]):
     Both APIs work, on whatever threads and event loops the saver serves. Closing it closes the saver.
     """
 
-    def __init__(self, saver: SaverProtocol, *, serde: SerializerProtocol | None = None) -> None:
+    def __init__(self, saver: SaverProtocol, *, serde: "SerializerProtocol | None" = None) -> None:
         self._saver = expect_saver(saver)
+        register_values_once()
         if serde is not None:
             self.serde = serde
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._saver!r})"
+        saver = getattr(self, "_saver", None)  # none yet, where making it failed
+        return f"{type(self).__name__}({saver!r})"
 
     @property
     def saver(self) -> SaverProtocol:
@@ -60,13 +65,13 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         return self._saver
 
     @property
-    def serde(self) -> SerializerProtocol:
+    def serde(self) -> "SerializerProtocol":
         """The serializer of values. Setting it changes this checkpointer only, not its clones."""
         return self._saver.serde
 
     @serde.setter
-    def serde(self, serde: SerializerProtocol) -> None:
-        self._saver = self._saver.with_serde(maybe_add_typed_methods(serde))
+    def serde(self, serde: "SerializerProtocol") -> None:
+        self._saver = self._saver.with_serde(_typed(serde))
 
     @property
     def config_specs(self) -> list[Any]:
@@ -259,3 +264,12 @@ class Checkpointer(BaseCheckpointSaver[Any]):
             return found
         parent = await self._saver.aget_tuple(found.parent_config)
         return with_sends(found, parent and engine_tuple(parent))
+
+
+def _typed(serde: "SerializerProtocol") -> "SerializerProtocol":
+    """The serializer; one of the old kind, which knows no types of values, as LangGraph adapts it."""
+    if hasattr(serde, "dumps_typed") and hasattr(serde, "loads_typed"):
+        return serde
+    from langgraph.checkpoint.serde.base import maybe_add_typed_methods
+
+    return maybe_add_typed_methods(serde)

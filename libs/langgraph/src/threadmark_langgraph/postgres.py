@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from langgraph.checkpoint.serde.base import SerializerProtocol
-
-from threadmark import ConfigError, MissingDependencyError
+from threadmark import MissingDependencyError
 from threadmark_langgraph.checkpointer import Checkpointer
 
 if TYPE_CHECKING:
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
     from threadmark_langgraph.options import PostgresOptions
 
 
@@ -17,12 +17,10 @@ class _Postgres(Checkpointer):
     def __init__(
         self,
         conn: Any,
-        pipe: object = None,
-        serde: SerializerProtocol | None = None,
+        pipe: object = None,  # noqa: ARG002 - LangGraph's argument; a put is one round trip without it
+        serde: "SerializerProtocol | None" = None,
         **options: "Unpack[PostgresOptions]",
     ) -> None:
-        if pipe is not None:
-            raise ConfigError("a pipeline is not needed: a put is one round trip here; leave out `pipe`")
         try:
             from threadmark_postgres import PostgresSaver as PostgresBackend
         except ImportError as missing:
@@ -38,7 +36,9 @@ class PostgresSaver(_Postgres):
     """Keeps everything in Postgres, for any number of threads, event loops and processes.
 
     `conn` is a connection or a pool, as LangGraph's saver takes it, or simply a URL, which is better: connections
-    that break are replaced. The options are those of `threadmark_postgres.PostgresSaver`.
+    that break are replaced. `pipe`, and `pipeline` of `from_conn_string`, are accepted because LangGraph's saver has
+    them, and change nothing: a put is one round trip in any case. The options are those of
+    `threadmark_postgres.PostgresSaver`.
     """
 
     @classmethod
@@ -48,7 +48,7 @@ class PostgresSaver(_Postgres):
         conn_string: str,
         *,
         pipeline: bool = False,  # noqa: ARG003 - LangGraph's switch; a put is one round trip without it
-        serde: SerializerProtocol | None = None,
+        serde: "SerializerProtocol | None" = None,
         **options: "Unpack[PostgresOptions]",
     ) -> Iterator[Self]:
         """A saver for this database, closed in the end."""
@@ -66,7 +66,7 @@ class AsyncPostgresSaver(_Postgres):
         conn_string: str,
         *,
         pipeline: bool = False,  # noqa: ARG003 - LangGraph's switch; a put is one round trip without it
-        serde: SerializerProtocol | None = None,
+        serde: "SerializerProtocol | None" = None,
         **options: "Unpack[PostgresOptions]",
     ) -> AsyncIterator[Self]:
         """A saver for this database, closed in the end."""

@@ -14,7 +14,6 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from threadmark import MemorySaver as MemoryBackend
 from threadmark import Saver
@@ -22,6 +21,7 @@ from threadmark_langgraph.checkpointer import Checkpointer
 
 if TYPE_CHECKING:
     import aiosqlite
+    from langgraph.checkpoint.serde.base import SerializerProtocol
 
     from threadmark_langgraph.options import SqliteOptions
 
@@ -33,7 +33,7 @@ class InMemorySaver(Checkpointer):
     `put` is asked by both APIs.
     """
 
-    def __init__(self, *, serde: SerializerProtocol | None = None) -> None:
+    def __init__(self, *, serde: "SerializerProtocol | None" = None) -> None:
         super().__init__(MemoryBackend(), serde=serde)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -106,7 +106,7 @@ class SqliteSaver(Checkpointer):
         self,
         conn: sqlite3.Connection | str | os.PathLike[str],
         *,
-        serde: SerializerProtocol | None = None,
+        serde: "SerializerProtocol | None" = None,
         **options: "Unpack[SqliteOptions]",
     ) -> None:
         super().__init__(_sqlite(conn, options), serde=serde)
@@ -115,7 +115,7 @@ class SqliteSaver(Checkpointer):
     @classmethod
     @contextmanager
     def from_conn_string(
-        cls, conn_string: str, *, serde: SerializerProtocol | None = None, **options: "Unpack[SqliteOptions]"
+        cls, conn_string: str, *, serde: "SerializerProtocol | None" = None, **options: "Unpack[SqliteOptions]"
     ) -> Iterator[Self]:
         """A saver for the file with this path, or `:memory:`, closed in the end."""
         with cls(conn_string, serde=serde, **options) as saver:
@@ -129,7 +129,7 @@ class AsyncSqliteSaver(Checkpointer):
         self,
         conn: "aiosqlite.Connection | sqlite3.Connection | str | os.PathLike[str]",
         *,
-        serde: SerializerProtocol | None = None,
+        serde: "SerializerProtocol | None" = None,
         **options: "Unpack[SqliteOptions]",
     ) -> None:
         super().__init__(_sqlite(conn, options), serde=serde)
@@ -138,7 +138,7 @@ class AsyncSqliteSaver(Checkpointer):
     @classmethod
     @asynccontextmanager
     async def from_conn_string(
-        cls, conn_string: str, *, serde: SerializerProtocol | None = None, **options: "Unpack[SqliteOptions]"
+        cls, conn_string: str, *, serde: "SerializerProtocol | None" = None, **options: "Unpack[SqliteOptions]"
     ) -> AsyncIterator[Self]:
         """A saver for the file with this path, or `:memory:`, closed in the end."""
         async with cls(conn_string, serde=serde, **options) as saver:

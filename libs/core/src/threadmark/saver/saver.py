@@ -50,7 +50,8 @@ class Saver:
         self._context = context_of(store, options)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} on {self._driver}>"
+        driver = getattr(self, "_driver", None)  # none yet, where making it failed
+        return f"<{type(self).__name__} on {driver}>"
 
     @property
     def serde(self) -> Serializer:
