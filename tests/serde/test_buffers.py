@@ -62,7 +62,7 @@ def written(value: Any) -> bytes:
 def test_a_buffer_is_always_suspected(before: Any, buffer: bytearray, after: Any) -> None:
     for value in ([before, buffer, after], {"k": buffer, "l": after}, [[before], {"a": buffer}]):
         assert encoder.may_hold_buffer(written(value))
-        assert buffers.holds_stowaway([value])
+        assert buffers.holds_buffer_or_envelope([value])
 
 
 @given(plain, buffers_, plain)

@@ -15,7 +15,7 @@ from serde import specimens as s
 from serde.sameness import same
 from threadmark.errors import SerializationError
 from threadmark.serde import Registry, Serde, encoder, wire
-from threadmark.serde.buffers import holds_stowaway
+from threadmark.serde.buffers import holds_buffer_or_envelope
 from threadmark.serde.envelopes import Instances
 
 MARK = wire.new_pack(lambda _: None)(["Dserde.specimens:Point", ["x", "y"]])
@@ -91,9 +91,9 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     def looking(roots: Any) -> bool:
         found.append(roots)
-        return holds_stowaway(roots)
+        return holds_buffer_or_envelope(roots)
 
-    monkeypatch.setattr(encoder, "holds_stowaway", looking)
+    monkeypatch.setattr(encoder, "holds_buffer_or_envelope", looking)
     return found
 
 

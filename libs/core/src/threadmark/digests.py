@@ -32,7 +32,7 @@ def segment_key(segment: bytes, secret: bytes = b"") -> bytes:
 
 
 class Proof(NamedTuple):
-    """A value's bytes, what the value is known by, and the digests of its pieces."""
+    """A value's bytes, its digest, and the digests of its pieces."""
 
     data: bytes
     digest: bytes
@@ -40,7 +40,7 @@ class Proof(NamedTuple):
 
 
 def proof(data: bytes, near: Proof | None = None) -> Proof:
-    """Return the digest of a value. Pieces equal to those of `near` at the same position are not hashed again."""
+    """Compute the digest of a value. Pieces equal to those of `near` at the same position are not hashed again."""
     pieces = []
     known = memoryview(near.data if near else b"")
     for start in range(0, len(data), PIECE):
@@ -49,13 +49,13 @@ def proof(data: bytes, near: Proof | None = None) -> Proof:
             pieces.append(near.pieces[start // PIECE])
         else:
             pieces.append(sha256(data[start:end]).digest())
-    # The length comes first, so that every input here is unambiguous, and so is therefore the digest.
+    # The length comes first, so that no two values have the same input here.
     root = sha256(len(data).to_bytes(8, "big") + b"".join(pieces))
     return Proof(data, root.digest()[:VALUE_DIGEST_SIZE], tuple(pieces))
 
 
 def row_check(*fields: str | bytes | int | None) -> bytes:
-    """What proves that a row's body stands under the key it was written with."""
+    """Compute the check of a row, which proves that its body stands under the key it was written with."""
     return blake2b(_unambiguous(fields), digest_size=CHECK_SIZE).digest()
 
 

@@ -1,9 +1,8 @@
-"""Encryption of stored rows: AES-256-GCM, each row bound to its place, with keys that can be replaced.
+"""Encryption of stored rows: AES-256-GCM, each row bound to its table and key, with keys that can be rotated.
 
-A sealed row is one byte of version, the key's id, a random nonce, and the ciphertext with its tag. Who reads
-the database learns the lengths of rows and which key sealed them; who writes to it can neither change a row
-nor move it to another place, nor pass off plain bytes as a row. It needs the extra: `pip install
-threadmark[crypto]`.
+A sealed row is a version byte, the key's id, a random nonce, and the ciphertext with its tag. Anyone who reads the
+database learns the lengths of rows and which key sealed them. Anyone who writes to it can neither change a row, nor
+move it to another place, nor pass off plain bytes as a row. This needs the extra: `pip install threadmark[crypto]`.
 """
 
 import os
@@ -22,20 +21,20 @@ _VERSION = b"\x01"
 _NONCE_LENGTH = 12
 _TAG_LENGTH = 16
 _LONGEST_ID = 255
-# BLAKE2b's `person` field: no other use of the secret gives this key.
+# BLAKE2b's `person` field, so that no other use of the secret gives this key.
 _DIGEST_PURPOSE = b"threadmark.value"
 
 
 class Keyring:
-    """The keys of a database by id. The newest seals; all of them open.
+    """The keys of a database, by id. Rows are sealed with the newest key, and opened with any of them.
 
-    To rotate, add a key, make it the newest, and seal the old rows again (`is_current` tells which those
-    are); then the old key can go. Ids stand in the rows in clear.
+    To rotate, add a key, make it the newest, and seal the old rows again with `reencrypt`. Then the old key can be
+    removed. The ids of keys are stored in clear.
 
-    The digests that find equal content must stay the same all the while, so they have a key of their own:
-    derived from `digest_secret`, which never changes as long as the database lives.
+    The digests that find equal content must not change by this, so they have a key of their own, which is derived from
+    `digest_secret`: it must stay the same for the life of the database.
 
-    Random nonces are safe for about four billion rows sealed by one key; rotate before that.
+    Random nonces are safe for about four billion rows sealed with one key. Rotate before that.
     """
 
     def __init__(self, keys: Mapping[str, bytes], newest: str, *, digest_secret: bytes) -> None:
@@ -105,10 +104,10 @@ def _header(name: str) -> bytes:
 
 
 def _key_of(sealed: bytes) -> tuple[str, bytes]:
-    """The id of the key that sealed a row, and the bytes that say so."""
+    """Return the id of the key that sealed a row, and the header that holds it."""
     header = bytes(sealed[: 2 + sealed[1]]) if len(sealed) > 1 else b""
     if not header.startswith(_VERSION) or len(sealed) < len(header) + _NONCE_LENGTH + _TAG_LENGTH:
-        raise CorruptDataError("a row is not sealed, or cut short")
+        raise CorruptDataError("a row is not sealed, or is cut short")
     try:
         return header[2:].decode(), header
     except UnicodeDecodeError:
@@ -116,7 +115,7 @@ def _key_of(sealed: bytes) -> tuple[str, bytes]:
 
 
 def _bound(header: bytes, where: bytes) -> bytes:
-    """What the tag covers besides the row. The header has its own length in it, so that no two pairs are alike."""
+    """Return what the tag covers besides the row. The header contains its length, so that no two pairs are equal."""
     return header + where
 
 

@@ -19,7 +19,7 @@ LITERAL_LIMIT = 96
 """Up to this many bytes a value stands in its row: a segment of its own would cost more."""
 
 EXPANSION_BYTES = 512 * 1024
-"""What reading a checkpoint may make of stored bytes beyond what a saver ever stores so, unless told otherwise."""
+"""The default limit of bytes that a checkpoint's values may take beyond what their stored bytes account for."""
 
 LONGEST_TAG = 255
 """The longest tag of a serializer, in bytes: its length is stored in one byte."""
@@ -49,30 +49,30 @@ _INSTALLED = find_spec("zstandard") is not None
 
 
 class Encoded(NamedTuple):
-    """What a serializer made of a value."""
+    """A value as a serializer returned it."""
 
     tag: str
     data: bytes
 
     @classmethod
     def of(cls, typed: tuple[str, bytes]) -> "Encoded":
-        """What `dumps_typed` returned, for keeps: some serializers hand over the user's own bytearray."""
+        """Take what `dumps_typed` returned, copied if it could change: some serializers return the user's bytearray."""
         tag, data = typed
         return cls(tag, data if type(data) is bytes else bytes(memoryview(data)))
 
 
 class Allowance:
-    """How much longer than their stored bytes account for the values of one checkpoint may be.
+    """How many bytes the values of one checkpoint may take beyond what their stored bytes account for.
 
-    A saver stores no segment so that it is more than 128 times as long as its row, and no value that is more than 4
-    times as long as its segments. Crafted rows would ask for anything, so what goes beyond is counted here.
+    What a saver stores never needs any: no segment is more than 128 times as long as its row, and no value more than 4
+    times as long as its segments. Crafted rows could ask for anything, so what goes beyond that is counted here.
     """
 
     def __init__(self, most: int = EXPANSION_BYTES) -> None:
         self._most = self._left = most
 
     def renew(self) -> None:
-        """Begin with another checkpoint."""
+        """Begin again, for another checkpoint."""
         self._left = self._most
 
     def take(self, excess: int) -> None:
@@ -82,26 +82,26 @@ class Allowance:
         self._left -= excess
         if self._left < 0:
             raise CorruptDataError(
-                f"its stored bytes ask for {excess:,} bytes more than anything that was put would; "
-                f"if they are to be trusted, open the saver with max_expansion_bytes={self._most - self._left} or more"
+                f"its stored bytes ask for {excess:,} bytes more than any value that was put would need; "
+                f"if they can be trusted, open the saver with max_expansion_bytes={self._most - self._left} or more"
             )
 
 
 class Stored(NamedTuple):
-    """A value in its stored form: packed, because few of those that are read are ever taken apart."""
+    """A value in its stored form. The manifest stays packed, because few of the values that are read are decoded."""
 
     tag: str
     packed: bytes
-    """The manifest, or of a literal the value itself."""
+    """The packed manifest, or the value itself if it is a literal."""
     digest: bytes
     """The digest of the value. Empty for a literal, which is covered by the check of its row."""
 
     def segment_keys(self) -> tuple[bytes, ...]:
-        """The segments that hold the value's bytes."""
+        """Return the keys of the segments that hold the value's bytes."""
         return keys_in(self.packed) if self.digest else ()
 
     def size(self) -> int:
-        """How many bytes the encoded value has."""
+        """Return the length of the encoded value in bytes."""
         if not self.digest:
             return len(self.packed)
         return layout(self.packed).length
@@ -117,10 +117,10 @@ class Stored(NamedTuple):
         near: Proof | None = None,
         allowance: Allowance | None = None,
     ) -> Proof:
-        """The same, of a value that is no literal, with what proves it.
+        """Like `data`, for a value that is not a literal. Returns the bytes with their proof.
 
-        `whole` keeps the segments as they were before they were stored, for other values that share them; `near` is
-        the proof of a value that this one resembles; `allowance` is that of its checkpoint.
+        `whole` collects the expanded segments, for other values that share them. `near` is the proof of a similar
+        value. `allowance` is that of the value's checkpoint.
         """
         manifest = layout(self.packed)
         allowance = allowance or Allowance()
@@ -133,26 +133,26 @@ class Stored(NamedTuple):
                     whole[key] = expand(row, size)
             proven = proof(join(manifest, whole), near)
         except MemoryError as error:
-            raise CorruptDataError(f"there is not the memory for its {manifest.length:,} bytes") from error
+            raise CorruptDataError(f"there is not enough memory for its {manifest.length:,} bytes") from error
         if proven.digest != self.digest:
             raise CorruptDataError("its bytes do not have the digest they were written with")
         return proven
 
     def source(self, data: bytes) -> Source:
-        """The value's bytes, to compare others with."""
+        """Return the value's bytes with its manifest, to compare other values with."""
         return Source(data, packed=self.packed) if self.digest else Source(data, (data,) if data else ())
 
     def to_bytes(self) -> bytes:
-        """The form that a row holds (docs/format.md)."""
+        """Return the form that a row holds (docs/format.md)."""
         tag = self.tag.encode("utf-8", "surrogatepass")
         if not self.digest:
             return b"\x00" + bytes([len(tag)]) + tag + self.packed
-        # The manifest comes first, because it starts with the keys of its segments, and SQL must find those.
+        # The manifest comes first, because it begins with the keys of its segments, which SQL reads.
         return self.packed + self.digest + tag + bytes([len(tag)])
 
     @classmethod
     def from_bytes(cls, body: bytes) -> "Stored":
-        """Parse the stored form that a row holds. Raises CorruptDataError if it is none."""
+        """Parse the form that a row holds. Raises CorruptDataError if it is cut off or damaged."""
         try:
             if body[0] == 0:
                 start = 2 + body[1]
@@ -167,7 +167,7 @@ class Stored(NamedTuple):
 
 
 def shrink(data: bytes) -> bytes:
-    """The stored form of a segment, at most one byte longer than it."""
+    """Return the stored form of a segment, which is at most one byte longer."""
     if _INSTALLED and len(data) >= SMALLEST:
         frame = _codecs.compressor.compress(data)
         frame = _lengthened(frame, -(-len(data) // MOST_COMPRESSED))
@@ -177,22 +177,22 @@ def shrink(data: bytes) -> bytes:
 
 
 def expand(stored: bytes, size: int) -> bytes:
-    """The segment of `size` bytes that was stored so.
+    """Return the segment of `size` bytes from its stored form.
 
-    No more than that is ever made of it, whatever the stored bytes say.
+    Never makes more than that, whatever the stored bytes say.
     """
     tag, body = stored[:1], stored[1:]
     if tag == _ZSTD:
         body = _decompressed(_without_skipped(body), size)
     elif tag != _AS_IT_IS:
-        raise CorruptDataError(f"a segment is stored in an unknown way (tag {tag.hex() or 'missing'})")
+        raise CorruptDataError(f"a segment is stored in an unknown form (tag {tag.hex() or 'missing'})")
     if len(body) != size:
         raise CorruptDataError(f"a segment has {len(body)} bytes where {size} were stored")
     return body
 
 
 def _lengthened(frame: bytes, least: int) -> bytes:
-    """The frame, and in front of it where that is too short a frame of zeros that every reader of zstd skips."""
+    """Return the frame with at least this length, by a frame of zeros in front, which every reader of zstd skips."""
     if len(frame) >= least:
         return frame
     zeros = max(0, least - len(frame) - len(_SKIPPED) - _SKIPPED_LENGTH)
@@ -200,7 +200,7 @@ def _lengthened(frame: bytes, least: int) -> bytes:
 
 
 def _without_skipped(body: bytes) -> bytes:
-    """The frame that says something."""
+    """Return the frame without the skipped one in front of it."""
     if not body.startswith(_SKIPPED):
         return body
     start = len(_SKIPPED) + _SKIPPED_LENGTH
@@ -211,7 +211,7 @@ def _without_skipped(body: bytes) -> bytes:
 
 
 class _Codecs(threading.local):
-    """zstandard's objects must not be shared between threads, and are costly to make for every segment."""
+    """zstandard's objects, one of each for every thread: they must not be shared, and are expensive to make."""
 
     def __init__(self) -> None:
         import zstandard
@@ -228,7 +228,7 @@ def _decompressed(frame: bytes, size: int) -> bytes:
     import zstandard
 
     try:
-        # Checked first: the decompressor allocates what the frame announces.
+        # Checked first, because the decompressor allocates what the frame announces.
         if zstandard.frame_content_size(frame) != size:
             raise CorruptDataError(f"a compressed segment does not announce the {size} bytes that were stored")
         return _codecs.decompressor.decompress(frame, allow_extra_data=False)

@@ -1,4 +1,4 @@
-"""Bytes as slices of stored segments: what changed, found and written down. Nothing here does I/O."""
+"""Finding what changed in a value, and storing it as slices of stored segments. Nothing here does I/O."""
 
 from threadmark.rope.deduplicate import Deduplicated, deduplicate, patch
 from threadmark.rope.manifest import MOST_REPEATED, Manifest, Part, Slice, segment_keys

@@ -1,10 +1,15 @@
-"""What a value is made of: slices of stored segments, and literals."""
+"""Manifests: a value as slices of stored segments and literals."""
 
 from typing import NamedTuple
 
 MOST_SEGMENTS = 48
+"""The most segments that a manifest may name."""
+
 MOST_PARTS = 512
-MOST_REPEATED = 4  # a value is at most so many times as long as its segments and its raw bytes together
+"""The most parts that a manifest may have."""
+
+MOST_REPEATED = 4
+"""A value is at most this many times as long as its segments and its literals together."""
 
 
 class Slice(NamedTuple):
@@ -21,5 +26,5 @@ Manifest = tuple[Part, ...]
 
 
 def segment_keys(manifest: Manifest) -> tuple[bytes, ...]:
-    """The distinct segments that a manifest names, in order of first appearance."""
+    """Return the keys of the segments that a manifest names, each once, in order of first appearance."""
     return tuple(dict.fromkeys(part.key for part in manifest if isinstance(part, Slice)))

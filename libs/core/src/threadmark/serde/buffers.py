@@ -1,8 +1,9 @@
-"""Finding what the packers write without asking: bytearray and memoryview come out as if they were bytes.
+"""Finding buffers (bytearray, memoryview), which the packers write as if they were bytes, without calling any hook.
 
-There is no hook for them, and looking at every value costs more than packing it. But each leaves one of three
-header bytes in the encoding. Where such a byte occurs it is mostly part of a length or a number, and the few
-bytes before it can prove that; only where they cannot, the values are looked at.
+Looking at every value would cost more than packing it. But each buffer leaves one of three header bytes in the
+encoding. The encoder searches for these (`encoder.may_hold_buffer`). Usually such a byte is part of a length or a
+number, and the few bytes before it prove that (`is_in_span`); only if they do not, the values are looked at
+(`holds_buffer_or_envelope`).
 """
 
 import gc
@@ -13,11 +14,11 @@ from typing import Any
 from threadmark.serde.wire import NEVER_ASKED_ABOUT
 
 _ENTERED = frozenset({dict, list})
-# What a buffer begins with, and the fewest bytes from there on: a longer header stands for a longer buffer only.
+# The headers of a buffer, each with the length of the shortest buffer that has it.
 BUFFER_HEADERS = {b"\xc4": 2, b"\xc5": 3 + 0x100, b"\xc6": 5 + 0x10000}
 
-# Headers by how many bytes of a number, a length or a reference follow them; after a length comes text. All
-# of them can also be the first half of a character, which a second half follows.
+# Headers by their span: how many bytes of a number, a length or a reference follow them. After a length comes text.
+# Each of them can also be the first byte of a character, and then another byte of it follows.
 _HEADERS = {
     1: b"\xc7\xcc\xd0\xd9",
     2: b"\xc8\xcd\xd1\xd4\xda\xdc\xde",
@@ -29,8 +30,8 @@ LONGEST_SPAN = max(_HEADERS)
 _NO_SECOND_HALF = rb"(?![\x80-\xbf])"
 
 
-def holds_stowaway(roots: Iterable[Any]) -> bool:
-    """Whether one of these values, or of those in their lists and dictionaries, came aboard without being asked."""
+def holds_buffer_or_envelope(roots: Iterable[Any]) -> bool:
+    """Whether these values, or the lists and dictionaries in them, hold a type that a packer writes without asking."""
     level = list(roots)
     while True:
         types = set(map(type, level))
@@ -42,21 +43,21 @@ def holds_stowaway(roots: Iterable[Any]) -> bool:
 
 
 def is_in_span(encoded: bytes, location: int, patience: int) -> bool:
-    """Whether the byte certainly belongs to an earlier header, and so is none itself."""
+    """Whether the byte certainly belongs to an earlier header, and so is not a header itself."""
     if ENDS_IN_SPAN.search(encoded, location - LONGEST_SPAN, location):
         return True
     return patience > 0 and any(_is_header(encoded, start, patience - 1) for start in _reaching(encoded, location))
 
 
 def _is_header(encoded: bytes, location: int, patience: int) -> bool:
-    """Whether the byte is certainly a header: no half of a character, and no earlier header has it in its span."""
+    """Whether the byte is certainly a header: not part of a character, and not in the span of an earlier header."""
     if not _HALF_ALONE.match(encoded, location):
         return False
     return all(is_in_span(encoded, start, patience) for start in _reaching(encoded, location))
 
 
 def _reaching(encoded: bytes, location: int) -> list[int]:
-    """The places of what may be headers whose span includes `place`."""
+    """Return the positions of bytes that may be headers whose span includes `location`."""
     first = max(0, location - LONGEST_SPAN)
     spans = encoded[first:location].translate(_SPANS)
     return [start for start, span in enumerate(spans, first) if start + span >= location]
@@ -67,10 +68,10 @@ def _one_of(headers: bytes) -> bytes:
 
 
 def _ends_in_span() -> re.Pattern[bytes]:
-    """Matches a certain header whose span goes on where the searched bytes end.
+    """Return a pattern that matches a certain header whose span includes the byte after the searched ones.
 
-    In the order of the pattern: a header, no second half of a character, nothing before that looks like a
-    header with a span so long, and not more bytes than the header's own span has before its last.
+    In the order of the pattern: a header, which is not the first byte of a character; before it nothing that looks like
+    a header whose span would include this one; after it fewer bytes than its own span.
     """
     looks_covered = b""
     for distance in range(1, LONGEST_SPAN + 1):

@@ -1,4 +1,4 @@
-"""Which writer serves a class, and which reader a stored mark means.
+"""Which function writes the values of a class, and which one reads what a stored mark announces.
 
 The order of the families is the order of preference: an enum that is also an int is an enum.
 """
@@ -28,12 +28,20 @@ from threadmark.serde.refusals import refusal
 from threadmark.serde.registry import Registered, Registry
 from threadmark.serde.wire import unpack
 
-# Each is a packer in a packer, on the C stack.
 DEEPEST_ENCODES = 64
+"""How deep registered functions may call the serializer again: each call needs a packer's room on the C stack."""
+
 _REGISTERED = "="
-_MOST_KEPT = 32 * 1024 * 1024  # bytes that readers may take, roughly:
-_READER_COST = 3000  # so many each,
-_BYTE_COST = 10  # and so many for every byte of the mark
+"""The code of classes that were registered with functions."""
+
+_MOST_KEPT = 32 * 1024 * 1024
+"""How many bytes the remembered readers may take, roughly."""
+
+_READER_COST = 3000
+"""What a reader takes, in bytes."""
+
+_BYTE_COST = 10
+"""What it takes in addition for each byte of its mark."""
 
 
 class _Writer(NamedTuple):
@@ -43,7 +51,7 @@ class _Writer(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """A mark's reader, and where its name led when it was made."""
+    """A mark's reader, and the class that its name meant when the reader was made."""
 
     name: str
     cls: type
@@ -52,7 +60,7 @@ class _Kept(NamedTuple):
 
 
 class _Head(NamedTuple):
-    """Where a mark leads today."""
+    """What a mark means today."""
 
     cls: type
     family: Family | None
@@ -60,14 +68,15 @@ class _Head(NamedTuple):
 
 
 class Dispatch:
-    """One serializer's writers and readers, kept from call to call while the classes are the same.
+    """One serializer's writers and readers, kept from call to call as long as the classes stay the same.
 
-    Each call asks once for each class whether it still is the one: whether its name leads to the very object
-    that was checked when the writer or reader was made. What else was checked cannot change: the policy is
-    the serializer's own, and a class does not change its family.
+    Each call checks once for each class that its name still means the very object that was checked when the writer or
+    reader was made. Nothing else that was checked can change: the policy is fixed when the serializer is made, and a
+    class does not change its family.
     """
 
     carried = frozenset({type(None), bool, int, float, str, bytes, list, dict})
+    """The types that msgpack carries by itself."""
 
     def __init__(self, registry: Registry, classes: Classes) -> None:
         self._registry = registry
@@ -98,7 +107,7 @@ class Dispatch:
         self._readers_cost = 0
 
     def writer(self, cls: type) -> Deconstruct:
-        """How to write values of exactly this class."""
+        """Return the function that takes values of exactly this class apart."""
         if deconstruct := self._kind_writers.get(cls):
             return deconstruct
         registered = self._registry.of_class(cls)
@@ -116,12 +125,12 @@ class Dispatch:
         return deconstruct
 
     def encodes(self, cls: type) -> bool:
-        """Whether values of this class are taken apart by a function that was registered."""
+        """Whether values of this class are taken apart by a registered function."""
         registered = self._registry.of_class(cls)
         return registered is not None and registered.encode is not None
 
     def reader(self, payload: bytes) -> Reader:
-        """How to read the array that a mark announces."""
+        """Return the reader of the array that a mark announces."""
         if reader := self._kind_readers.get(payload):
             return reader
         kept = self._readers.get(payload)
@@ -194,7 +203,7 @@ def _unknown_family(code: str, name: str) -> CorruptDataError | SerializationErr
 
 
 def names_in(payload: bytes) -> list[str]:
-    """The attributes' names in a mark, where its kind has some."""
+    """Return the attributes' names in a mark, or an empty list if its kind has none."""
     if len(payload) == 1:
         return []
     head, details = _parts(payload)
@@ -207,13 +216,13 @@ def names_in(payload: bytes) -> list[str]:
 def _parts(payload: bytes) -> tuple[str, list[Any]]:
     parts = unpack(payload, list, _no_extension)
     if type(parts) is not list or not parts or type(parts[0]) is not str:
-        raise CorruptDataError("a stored mark is not one")
+        raise CorruptDataError("a stored mark is not valid")
     head, *details = parts
     return head, details
 
 
 def _no_extension(*_: object) -> Any:
-    raise CorruptDataError("a stored mark is not one")
+    raise CorruptDataError("a stored mark is not valid")
 
 
 def _kind_writer(kind: Kind) -> Deconstruct:
@@ -222,7 +231,7 @@ def _kind_writer(kind: Kind) -> Deconstruct:
 
 
 class _Running(threading.local):
-    """How many functions of registered classes are at work in this thread, each called by the one before."""
+    """How many registered functions are running in this thread, each called by the one before."""
 
     depth = 0
 
@@ -231,7 +240,7 @@ _RUNNING = _Running()
 
 
 def is_inside_encode() -> bool:
-    """Whether a registered class's function is what has called the serializer."""
+    """Whether the serializer was called by a registered function."""
     return _RUNNING.depth > 0
 
 

@@ -1,8 +1,8 @@
-"""msgpack as this serializer speaks it: one place for every setting that the stored bytes depend on.
+"""The packers and unpackers: one place for every setting that the stored bytes depend on.
 
-Two packers write the same bytes: ormsgpack where it is installed and the value is one that it can carry, and
-msgpack's own, slower, for everything else. msgpack's unpacker reads what has marks in it, because only it
-hands over arrays as they end; ormsgpack's reads the rest, twice as fast.
+Two packers write the same bytes: ormsgpack, if it is installed and can carry the value, and msgpack, which is slower,
+for everything else. msgpack's unpacker reads bytes with marks, because only it calls back when an array is complete;
+ormsgpack's reads all others, twice as fast.
 """
 
 from collections.abc import Callable
@@ -42,20 +42,18 @@ Pack: TypeAlias = Callable[[Any], bytes]
 
 
 class NeedsSlowWayError(Exception):
-    """ormsgpack cannot do this; msgpack can, or says why nobody can."""
+    """ormsgpack cannot do this. msgpack can, or raises an error that says why not."""
 
 
 def mark(payload: bytes) -> Any:
-    """A mark for `new_pack`."""
+    """Return a mark for `new_pack`."""
     return msgpack.ExtType(MARK_CODE, payload)
 
 
 def new_pack(write: Callable[[Any], Any], *, surrogates: bool = False) -> Pack:
-    """A packer that asks `write` about every value that msgpack cannot carry; to it, subclasses are such
-    values.
+    """Return a packer that calls `write` for every value that msgpack cannot carry, instances of subclasses included.
 
-    Text with lone surrogates raises UnicodeEncodeError unless `surrogates` is given, which makes every text
-    slower.
+    Text with lone surrogates raises UnicodeEncodeError unless `surrogates` is given, which makes all text slower.
     """
     errors = "surrogatepass" if surrogates else "strict"
     pack: Pack = msgpack.Packer(default=write, strict_types=True, unicode_errors=errors).pack
@@ -63,7 +61,7 @@ def new_pack(write: Callable[[Any], Any], *, surrogates: bool = False) -> Pack:
 
 
 def unpack(encoded: bytes, read_array: Callable[[list[Any]], Any], read_extension: Callable[[int, bytes], Any]) -> Any:
-    """The value; both functions see every array and every extension as soon as it is complete."""
+    """Return the value. The functions are called for every array and every extension as soon as it is complete."""
     check_complete(encoded)
     return msgpack.unpackb(
         encoded,
@@ -85,11 +83,11 @@ def fast_mark(payload: bytes) -> Any:
 
 
 def unpack_fast(encoded: bytes) -> Any:
-    """Like `unpack`, if ormsgpack is there, for bytes without marks and surrogates."""
+    """Like `unpack`, for bytes without marks and surrogates, if ormsgpack is installed."""
     if not HAS_FAST:
         raise NeedsSlowWayError
     try:
-        # ormsgpack ignores what follows a value: as the first of two, the value must end where the second begins.
+        # ormsgpack ignores what follows a value. As the first of a pair, the value must end where the second begins.
         pair = ormsgpack.unpackb(b"\x92" + encoded + _END, option=ormsgpack.OPT_NON_STR_KEYS)
     except ormsgpack.MsgpackDecodeError as error:
         raise NeedsSlowWayError from error
@@ -100,17 +98,19 @@ def unpack_fast(encoded: bytes) -> Any:
 
 
 _MOST_MARKS = 10_000
+"""How many marks are kept."""
+
 _END_NUMBER = 0x7468726561646D6B
+"""The second of that pair."""
+
 _END = b"\xcf" + _END_NUMBER.to_bytes(8, "big")
 
 PackFastError: type[Exception]
 """What `pack_fast` raises for a value that ormsgpack cannot carry, and for what `write` raised."""
 
 pack_fast: Callable[[Any, Callable[[Any], Any]], bytes]
-"""Packs like `new_pack` if ormsgpack is there (`HAS_FAST`), keys are text without surrogates, and nesting is not deep.
-
-The second argument is `write`. It is no function of Python's, because a call of one for each value would take longer.
-"""
+"""Packs like `new_pack`, if ormsgpack is installed (`HAS_FAST`), keys are text without surrogates, and nesting is not
+deep. The second argument is `write`."""
 
 if HAS_FAST:
     PackFastError = ormsgpack.MsgpackEncodeError
