@@ -2,15 +2,15 @@
 
 The backends in memory differ from each other in their rows, not in their APIs, so each is asked through one of them. A
 driver that dies and operations that meet are half the work for each API: every step is a death under one of them, and
-savers that remember the thread meet under one of them. THREADMARK_CONFORMANCE=all runs everything everywhere.
+savers that remember the thread meet under one of them. THREADMARK_TESTS=all runs everything everywhere.
 """
 
-import os
 from pathlib import Path
 
 import pytest
 
 from backends import BACKENDS
+from length import ALL
 from threadmark_conformance import (
     APIS,
     CASES,
@@ -22,8 +22,6 @@ from threadmark_conformance import (
     run_case,
 )
 from threadmark_conformance.interleaving import Meeting
-
-ALL = os.environ.get("THREADMARK_CONFORMANCE") == "all"
 
 EVERYWHERE = [(backend, api) for backend in BACKENDS for api in APIS]
 CHOSEN = (

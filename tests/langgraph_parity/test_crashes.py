@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from langgraph_parity.backends import cluster
+from length import times
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "crash_rounds.py"
-ROUNDS = 30
-"""Thousands of them: `python benchmarks/crash_rounds.py sqlite --rounds 1000`."""
+ROUNDS = times(30, at_length=1000)
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder is made in it
 """A killed process leaves its files in the page cache, so nothing needs to reach a disk."""
 

@@ -2,14 +2,14 @@
 
 Savers with connections of their own run every case. The other ways differ in how they get at a server, so each runs a
 sample: what it may do differently, and every fourth of the other cases, each way another fourth. Deaths and meetings
-are divided between the two APIs as in tests/test_conformance.py. THREADMARK_CONFORMANCE=all runs everything everywhere.
+are divided between the two APIs as in tests/test_conformance.py. THREADMARK_TESTS=all runs everything everywhere.
 """
 
-import os
 from pathlib import Path
 
 import pytest
 
+from length import ALL, times
 from postgres.backends import BACKENDS
 from threadmark_conformance import (
     CASES,
@@ -22,8 +22,6 @@ from threadmark_conformance import (
     run_case,
 )
 from threadmark_conformance.interleaving import Meeting
-
-ALL = os.environ.get("THREADMARK_CONFORMANCE") == "all"
 
 OWN = [("url", "asyncio"), ("url", "blocking")]
 OTHERS = {
@@ -58,7 +56,7 @@ def test_death_at_any_step(operation: str, backend: str, api: str, tmp_path: Pat
 
 @pytest.mark.parametrize(("backend", "api"), OWN)
 def test_random_use(backend: str, api: str) -> None:
-    check_model(BACKENDS[backend], api, examples=8 if ALL else 4)
+    check_model(BACKENDS[backend], api, examples=times(4, at_length=8))
 
 
 @pytest.mark.parametrize(("backend", "api"), OWN)
