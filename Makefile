@@ -15,7 +15,8 @@ demo: $(VENV)/.ready ## The main job, shown: an agent is killed in the middle an
 test: $(VENV)/.ready ## The whole suite, on real databases (Postgres and PgBouncer are installed if they can be)
 	@scripts/ensure-postgres >/dev/null
 	@scripts/ensure-pgbouncer >/dev/null || true
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	@# Without compiled files every worker and every child process would compile the packages again.
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 check: $(VENV)/.ready ## Format, lint and types
 	$(BIN)/ruff format --check $(SOURCES)

@@ -29,6 +29,8 @@ from langgraph.types import Send
 
 from threadmark import Saver
 from threadmark_langgraph import Checkpointer
+from threadmark_postgres import PostgresSaver
+from threadmark_sqlite import SqliteSaver
 
 LOOPS, WIDTH, KILLS_PER_THREAD = 3, 4, 4
 
@@ -133,12 +135,7 @@ def work_graph(checkpointer: Checkpointer, journal: Journal) -> Any:
 def open_saver(database: str) -> Saver:
     """The saver for a path or a Postgres URL."""
     if database.startswith("postgres"):
-        from threadmark_postgres import PostgresSaver
-
-        server: Saver = PostgresSaver.from_url(database)
-        return server
-    from threadmark_sqlite import SqliteSaver
-
+        return PostgresSaver.from_url(database)
     return SqliteSaver(database)
 
 

@@ -3,13 +3,15 @@
 import pytest
 
 from backends import BACKENDS
+from length import times
 from threadmark_conformance import APIS, check_model
 
 # A database in memory costs little, so it is used at length; the file shows that nothing depends on memory.
-EXAMPLES = {"memory": 60, "sqlite file": 15, "sqlite memory": 30}
+EXAMPLES = {"memory": 30, "sqlite file": 8, "sqlite memory": 12}
 
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_random_use(backend: str, api: str) -> None:
-    check_model(BACKENDS[backend], api, examples=EXAMPLES.get(backend, 15))
+    usual = EXAMPLES.get(backend, 8)
+    check_model(BACKENDS[backend], api, examples=times(usual, at_length=10 * usual))

@@ -38,9 +38,9 @@ def test_a_part_of_metadata_finds_it(metadata: dict[str, Any], data: st.DataObje
 
 
 @pytest.mark.parametrize("stored", TRICKY, ids=repr)
-@pytest.mark.parametrize("wanted", TRICKY, ids=repr)
-def test_values_are_equal_when_their_json_is(stored: Any, wanted: Any) -> None:
-    assert matches({"key": stored}, {"key": wanted}) == (_spelled(stored) == _spelled(wanted))
+def test_values_are_equal_when_their_json_is(stored: Any) -> None:
+    for wanted in TRICKY:
+        assert matches({"key": stored}, {"key": wanted}) == (_spelled(stored) == _spelled(wanted)), wanted
 
 
 def _spelled(value: Any) -> str:

@@ -27,7 +27,7 @@ def _memory(folder: Path) -> Checkpointer:  # noqa: ARG001 - nothing to keep
 
 def _sqlite(folder: Path) -> Checkpointer:
     folder.mkdir(exist_ok=True)
-    return SqliteSaver(folder / "checkpoints.db")
+    return SqliteSaver(folder / "checkpoints.db", durability="normal")
 
 
 @functools.cache

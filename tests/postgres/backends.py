@@ -1,5 +1,6 @@
 """Postgres as the suite sees it: from a URL, from pools and from single connections, of both kinds."""
 
+import atexit
 import functools
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -20,6 +21,14 @@ _TABLES = ("thread", "segment", "checkpoint", "head", "write")
 
 
 @functools.cache
+def _connection() -> psycopg.Connection[Any]:
+    """What empties the tables before each case."""
+    connection = psycopg.connect(shared().url, autocommit=True)
+    atexit.register(connection.close)
+    return connection
+
+
+@functools.cache
 def _prepared(partitions: int | None) -> str:
     """A schema with tables in it; making them takes longer than a case."""
     name = f"suite_{partitions or 0}"
@@ -32,7 +41,7 @@ def _prepared(partitions: int | None) -> str:
 def _schema(partitions: int | None = None) -> Iterator[str]:
     """A schema with empty tables."""
     name = _prepared(partitions)
-    shared().execute("; ".join(f"DELETE FROM {name}.threadmark_{table}" for table in _TABLES))
+    _connection().execute("; ".join(f"DELETE FROM {name}.threadmark_{table}" for table in _TABLES).encode())
     yield name
 
 

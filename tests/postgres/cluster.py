@@ -29,6 +29,10 @@ _SETTINGS = {
 }
 
 
+_FORGETFUL = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
+"""What a server needs not do that is never killed."""
+
+
 class PostgresServer:
     """A server that listens on this machine, and whose superuser needs no password."""
 
@@ -63,7 +67,7 @@ class Cluster(PostgresServer):
             shutil.chown(self.folder, self._user)
         if primary is None:
             self._command("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
-            self._configure(_SETTINGS | {"fsync": "on" if durable else "off"})
+            self._configure(_SETTINGS | ({} if durable else _FORGETFUL))
         else:
             source = f"host=127.0.0.1 port={primary.port} user=postgres application_name=standby"
             self._command("pg_basebackup", "-D", self.data, "-d", source, "-R", "-X", "stream", "-c", "fast")

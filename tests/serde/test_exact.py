@@ -39,11 +39,11 @@ def round_trip(value: Any) -> Any:
     return serde.loads_typed((tag, encoded))
 
 
-@pytest.mark.parametrize("location", PLACES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_comes_back_the_same_in_every_place(kind: str, location: str) -> None:
-    value = PLACES[location](KINDS[kind]())
-    assert same(value, round_trip(value))
+def test_every_kind_comes_back_the_same_in_every_place(kind: str) -> None:
+    for location, put_into in PLACES.items():
+        value = put_into(KINDS[kind]())
+        assert same(value, round_trip(value)), location
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,4 +1,4 @@
-"""Thousands of random damages to every table of a SQLite database: the right value or a clear error, never another."""
+"""Random damages to every table of a SQLite database: the right value or a clear error, never another."""
 
 import random
 import sqlite3
@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from damage import Damage, Expected, Field, check, check_counts, check_listing, damages, fill
+from length import times
 from sqlite_cells import TABLES, cells, inflict, row_key
 from threadmark import CorruptDataError, MemorySaver, Saver, SchemaError, StoreError
 from threadmark_sqlite import SqliteSaver
 
-ROUNDS = 200
-FILE_ROUNDS = 200
+ROUNDS = times(90, at_length=2000)
+FILE_ROUNDS = ROUNDS
 
 NO_DAMAGE = Damage("none", Field("", "", (), "", 0), 0)
 

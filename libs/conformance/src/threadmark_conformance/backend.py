@@ -38,11 +38,19 @@ class World:
         self._open = open_saver
         self._api = APIS[api]
         self._opened: list[Saver] = []
+        self._cold: Saver | None = None
         self.saver = self.another()
 
     def another(self, *, cache_bytes: int | None = None) -> Saver:
         """One more saver, which knows nothing of what the others remember."""
         return self._api(self._own(cache_bytes))
+
+    @property
+    def cold(self) -> Saver:
+        """A saver that never remembers anything: one for the whole case, as opening one takes longer than reading."""
+        if self._cold is None:
+            self._cold = self.another(cache_bytes=0)
+        return self._cold
 
     def in_memory(self) -> Saver:
         """A saver in memory, with nothing in it: what others have to answer, too."""
@@ -65,7 +73,7 @@ class World:
     async def assert_sound(self, thread_id: str | None = None) -> None:
         """Fail where anything stored is damaged or cannot be read; a database that the case closed is not asked."""
         try:
-            verified = await self.another().averify(thread_id)
+            verified = await self.cold.averify(thread_id)
         except ClosedError:
             return
         assert [problem for problem in verified.problems if problem.kind != "orphan"] == []

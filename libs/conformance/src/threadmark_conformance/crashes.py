@@ -163,13 +163,15 @@ OPERATIONS = {
 """Every operation that writes."""
 
 
-def check_crash(operation: Operation, backend: Backend, api: str, folder: Path) -> None:
-    """Let the driver die at every step of an operation, and before every answer."""
+def check_crash(
+    operation: Operation, backend: Backend, api: str, folder: Path, *, first: int = 0, stride: int = 1
+) -> None:
+    """Let the driver die at every step of an operation (every `stride`-th from `first` on) and before every answer."""
     with backend(folder) as open_saver:
-        asyncio.run(in_world(partial(_die_everywhere, operation), open_saver, api))
+        asyncio.run(in_world(partial(_die_everywhere, operation, first, stride), open_saver, api))
 
 
-async def _die_everywhere(operation: Operation, world: World) -> None:
+async def _die_everywhere(operation: Operation, first: int, stride: int, world: World) -> None:
     mortals: list[Mortal] = []
 
     def mortal(driver: Driver) -> Driver:
@@ -177,8 +179,11 @@ async def _die_everywhere(operation: Operation, world: World) -> None:
         return mortals[-1]
 
     saver = world.behind(mortal)
-    for moment in ("steps_left", "answers_left"):
-        for count in range(_STEPS_AT_MOST):
+    for moment, counts in {
+        "steps_left": range(first, _STEPS_AT_MOST, stride),
+        "answers_left": range(_STEPS_AT_MOST),
+    }.items():
+        for count in counts:
             name = f"{moment} {count}"
             await operation.prepare(saver, name)
             setattr(mortals[0], moment, count)
@@ -187,16 +192,16 @@ async def _die_everywhere(operation: Operation, world: World) -> None:
             setattr(mortals[0], moment, None)
             if not died:
                 break
-            met = await _state(world.another(), name)
+            met = await _state(world.cold, name)
             assert await _state(saver, name) == met, "the saver that met the death sees another state"
             if _repeatable(operation, before, met):
                 await operation.act(saver, name)
-            _assert_whole(before, met, await _state(world.another(), name), name)
+            _assert_whole(before, met, await _state(world.cold, name), name)
             for thread in before:
                 await world.assert_sound(thread)
         else:
             raise AssertionError(f"the operation has more than {_STEPS_AT_MOST} steps")
-        assert count > 0, "the driver was never asked anything"
+        assert count > counts[0], "the driver was asked hardly anything"
 
 
 def _repeatable(operation: Operation, before: State, met: State) -> bool:

@@ -134,14 +134,16 @@ MEETINGS = tuple(
 """Which operations meet."""
 
 
-def check_interleavings(meeting: Meeting, backend: Backend, api: str, folder: Path) -> None:
-    """Run a meeting in every order, with savers that remember the thread and with savers that do not."""
+def check_interleavings(
+    meeting: Meeting, backend: Backend, api: str, folder: Path, *, warm: Sequence[bool] = (False, True)
+) -> None:
+    """Run a meeting in every order, with savers that do not remember the thread and with `warm` ones that do."""
     with backend(folder) as open_saver:
-        asyncio.run(in_world(partial(_meet_in_every_order, meeting), open_saver, api))
+        asyncio.run(in_world(partial(_meet_in_every_order, meeting, warm), open_saver, api))
 
 
-async def _meet_in_every_order(meeting: Meeting, world: World) -> None:
-    for warm in (False, True):
+async def _meet_in_every_order(meeting: Meeting, warmths: Sequence[bool], world: World) -> None:
+    for warm in warmths:
         script: list[int] | None = []
         for count in range(_ORDERS_AT_MOST):
             assert script is not None
@@ -182,7 +184,7 @@ async def _meet(meeting: Meeting, world: World, script: list[int], name: str, *,
             turns.leave(who)
 
     await asyncio.gather(*(one(who, getattr(scene, action)) for who, action in enumerate(meeting)))
-    await _assert_sound(meeting, scene, world.another(), outcomes)
+    await _assert_sound(meeting, scene, world.cold, outcomes)
     return turns.made
 
 

@@ -1,5 +1,7 @@
 """Copying a thread: everything of it, independent of where it came from."""
 
+import asyncio
+
 from threadmark.model import CheckpointTuple
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, id_of, listed, pending, values
@@ -117,9 +119,8 @@ async def what_the_target_held_stays_beside_the_copy(world: World) -> None:
 
 
 async def a_long_thread_is_copied_whole(world: World) -> None:
-    for number in range(600):
-        made = checkpoint({"n": number}, checkpoint_id=early_id(number))
-        await world.saver.aput(at("source"), made, {}, {"n": 1})
+    made = [checkpoint({"n": number}, checkpoint_id=early_id(number)) for number in range(600)]
+    await asyncio.gather(*(world.saver.aput(at("source"), each, {}, {"n": 1}) for each in made))
     await world.saver.acopy_thread("source", "target")
     found = await listed(world.saver, at("target"))
     assert [item.checkpoint["channel_values"]["n"] for item in found] == list(range(599, -1, -1))

@@ -126,7 +126,7 @@ async def a_long_chain_is_walked_to_its_end(world: World) -> None:
             await run.write(("d", number))
         configs.append(await run.step(unsaved=["d"]))
     for depth in (1, 62, 63, 64, 65, 511, 512, 513, 577, 578, 700):
-        found = await _history(world.another(), configs[depth - 1])
+        found = await _history(world.cold, configs[depth - 1])
         assert [value for _, _, value in found["writes"]] == list(range(0, depth, 10))
         assert found["seed"] == ["seed"]
 

@@ -1,5 +1,6 @@
 """Listing: which checkpoints, in which order, and that nothing is held while a listing is paused."""
 
+import asyncio
 from typing import Any
 
 from threadmark.ids import new_id
@@ -27,8 +28,8 @@ async def an_item_is_what_get_tuple_gives(world: World) -> None:
 
 async def a_long_history_is_listed_whole(world: World) -> None:
     made = [early_id(number) for number in range(1100)]
-    for checkpoint_id in made:
-        await world.saver.aput(at("thread"), checkpoint(checkpoint_id=checkpoint_id), {}, {})
+    puts = (world.saver.aput(at("thread"), checkpoint(checkpoint_id=each), {}, {}) for each in made)
+    await asyncio.gather(*puts)
     assert ids(await listed(world.saver, at("thread"))) == made[::-1]
     assert ids(await listed(world.saver, at("thread"), limit=600)) == made[:-601:-1]
 

@@ -64,7 +64,7 @@ async def any_text_may_be_a_namespace(world: World) -> None:
         await run.step({"a": text})
         await run.write(("a", 1))
     for text in TEXTS:
-        found = await got(world.another(), at("thread", text))
+        found = await got(world.cold, at("thread", text))
         assert found.checkpoint["channel_values"] == {"a": text}
         assert found.config["configurable"]["checkpoint_ns"] == text
         assert len(await listed(world.saver, at("thread", text))) == 1
@@ -94,7 +94,7 @@ async def a_child_is_newer_whatever_its_parent_is_called(world: World) -> None:
         run = Run(world.saver, ns=text)
         for checkpoint_id in dict.fromkeys(("\x02" + text, text, "\x00")):
             newest = await run.step({"a": 1}, checkpoint_id=checkpoint_id)
-            assert (await got(world.another(), at("thread", text))).config == newest
+            assert (await got(world.cold, at("thread", text))).config == newest
 
 
 async def any_text_may_be_a_channel_or_version(world: World) -> None:
