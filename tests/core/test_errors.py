@@ -48,7 +48,7 @@ class Restless(MemoryDriver):
         self.begun = False
         self._writes = writes
 
-    def run(self, transaction: Transaction) -> Any:
+    def run(self, transaction: Transaction[Any]) -> Any:
         if self.begun and transaction.writes == self._writes:
             super().run(Transaction(partial(MemoryStore().remove, "thread", (), ()), writes=True))
         return super().run(transaction)

@@ -12,8 +12,9 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from langgraph_parity.backends import cluster
 from threadmark import ConfigError, MissingDependencyError, StoreError
-from threadmark.program import Program, Query, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_langgraph import AsyncPostgresSaver, Checkpointer, PostgresSaver
+from threadmark_postgres.steps import Query
 
 THREAD: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
 
