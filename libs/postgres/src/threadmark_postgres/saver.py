@@ -1,6 +1,7 @@
 """`PostgresSaver`: from a URL, a connection or a pool to the driver that serves it."""
 
 import asyncio
+import re
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -94,9 +95,12 @@ def _driver(database: Any, settings: Settings) -> PostgresDriver:
         try:
             conninfo_to_dict(database)
         except psycopg.ProgrammingError as error:
+            # libpq quotes what it cannot read, which may be a password with a character that should be escaped.
+            reason = re.sub('".*"', '"..."', " ".join(str(error).split()))
             raise ConfigError(
-                f"this is not a Postgres connection string ({error}): write 'postgresql://user@host:5432/database'"
-            ) from error
+                f"this is not a Postgres connection string ({reason}): write 'postgresql://user@host:5432/database', "
+                "and characters such as @ / ? # % in a name or password as %40 %2F %3F %23 %25"
+            ) from None
         return PostgresDriver(settings._replace(conninfo=database))
     if isinstance(database, psycopg.Connection):
         given = blocking.BorrowedConnection(_Exclusive(database).hold)
