@@ -1,12 +1,13 @@
 """What savers, serializers and keyrings show of themselves: what they are and where, and nothing that is secret."""
 
 import sqlite3
+import traceback
 from pathlib import Path
 
 import pytest
 from psycopg_pool import ConnectionPool
 
-from threadmark import Keyring, MemorySaver, Serde
+from threadmark import ConfigError, Keyring, MemorySaver, Serde
 from threadmark.serde import Registry
 from threadmark_langgraph import PostgresSaver as LangGraphPostgres
 from threadmark_langgraph import SqliteSaver as LangGraphSqlite
@@ -36,6 +37,21 @@ def test_a_postgres_saver_shows_where_it_is_and_no_password(url: str) -> None:
         assert repr(saver).startswith("<PostgresSaver on Postgres ")
         assert repr(saver).endswith("schema=app>")
         assert repr(named).startswith("PostgresSaver(<PostgresSaver on Postgres ")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://me:{SECRET}%zz@host/db",
+        f"postgresql://me:x/?{SECRET}@host/db",
+        f"host=a password='{SECRET}",
+        f'a"{SECRET}',
+    ],
+)
+def test_the_error_about_a_connection_string_shows_no_password(url: str) -> None:
+    with pytest.raises(ConfigError, match="not a Postgres connection string") as caught:
+        PostgresSaver(url)
+    assert SECRET not in "".join(traceback.format_exception(caught.value, limit=0))
 
 
 def test_a_pool_of_the_user_is_shown_by_its_database() -> None:

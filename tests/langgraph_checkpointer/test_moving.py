@@ -633,7 +633,7 @@ def test_command_refuses_a_server_that_is_not_there_or_has_no_checkpoints(
         ("ours.db", "write 'sqlite:///ours.db'"),
         ("sqlite:///missing/ours.db", "check that its folder exists"),
         ("sqlite:///text.txt", "not a SQLite database"),
-        ("mysql://host/name", "no backend for 'mysql'"),
+        ("mysql://host/name", "no backend serves 'mysql'"),
     ],
 )
 @pytest.mark.parametrize("dry_run", [True, False])

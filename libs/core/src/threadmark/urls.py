@@ -23,8 +23,8 @@ _EXAMPLES = {
 _EXTRAS = {"sqlite": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
 """The extra of core that installs the backend for a scheme."""
 
-_MEANT = {"file": "sqlite", "sqlite3": "sqlite", "psycopg": "postgresql", "pg": "postgresql", "mem": "memory"}
-"""Schemes of other libraries, and what they are called here."""
+_MEANT = {"file": "sqlite", "sqlite3": "sqlite", "postgres": "postgresql", "psycopg": "postgresql", "mem": "memory"}
+"""Other names for schemes, those of other libraries among them."""
 
 
 def open(url: str, **options: Any) -> SaverProtocol:  # noqa: A001 - read as `threadmark.open`
@@ -63,7 +63,8 @@ def _unknown(scheme: str, known: Mapping[str, EntryPoint]) -> ConfigError | Miss
     meant = _MEANT.get(dialect, dialect)
     if meant in _EXAMPLES:
         return ConfigError(f"no backend serves {scheme!r} URLs: write {_EXAMPLES[meant]!r}")
-    there = ", ".join(repr(_EXAMPLES.get(name, f"{name}:...")) for name in sorted(known)) or "none"
+    examples = sorted({_EXAMPLES.get(_MEANT.get(name, name), f"{name}:...") for name in known})
+    there = ", ".join(map(repr, examples)) or "none"
     return ConfigError(
         f"no backend serves {scheme!r} URLs: write one of those that are installed ({there}), "
         f"or install the package that serves it, such as threadmark-{scheme}"

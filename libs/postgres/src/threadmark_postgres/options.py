@@ -13,6 +13,7 @@ class ConnectionOptions(TypedDict, total=False):
     prepare: bool
     application_name: str
     timeout: float
+    slow: float | None
     combine: bool
 
 

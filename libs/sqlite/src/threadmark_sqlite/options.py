@@ -13,6 +13,7 @@ class FileOptions(TypedDict, total=False):
 
     durability: Durability
     timeout: float
+    slow: float | None
 
 
 class SqliteOptions(FileOptions, SaverOptions, total=False):
