@@ -29,8 +29,8 @@ def line_from(stream: IO[str] | None) -> str:
     return stream.readline().strip()
 
 
-def tell(stream: IO[str] | None, line: str = "go") -> None:
-    """Print a line to a child."""
+def send_line(stream: IO[str] | None, line: str = "go") -> None:
+    """Send a line to a child's standard input."""
     assert stream is not None
     stream.write(f"{line}\n")
     stream.flush()

@@ -1,6 +1,6 @@
 """Damage to stored rows, for every backend that keeps rows: what is done to them, and what a saver may answer then.
 
-Every answer must be right and complete, or a CorruptDataError that names the place. Where an answer is an error,
+Every answer must be right and complete, or a CorruptDataError with the location. Where an answer is an error,
 `verify` names the damage.
 """
 
@@ -19,7 +19,7 @@ class Field(NamedTuple):
     table: str
     column: str
     row: Any
-    """What tells the row from the others of its table."""
+    """What identifies the row in its table."""
     thread_id: str
     value: bytes | int
     """Text is given as its bytes."""
@@ -74,7 +74,7 @@ def damages(fields: Sequence[Field], rounds: int, seed: int) -> Iterator[Damage]
 
 
 def flips(fields: Sequence[Field], rounds: int, seed: int) -> Iterator[Damage]:
-    """So many damages of a single bit, each to one of the fields."""
+    """Damages of a single bit, each to one of the fields; `rounds` of them."""
     chance = random.Random(seed)
     for _ in range(rounds):
         field = chance.choice(fields)

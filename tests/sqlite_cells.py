@@ -17,7 +17,7 @@ TABLES = tuple(_KEYS)
 
 
 def row_key(table: str) -> tuple[str, ...]:
-    """The columns that tell a row from the others of its table."""
+    """The columns that identify a row of a table."""
     return _KEYS[table]
 
 

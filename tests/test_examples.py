@@ -1,4 +1,4 @@
-"""The examples do what they tell; they check themselves and exit with a failure where something is not so."""
+"""The examples do what they print: they check it themselves, and exit with a failure where it is not so."""
 
 import os
 import subprocess

@@ -176,7 +176,7 @@ def test_every_public_method_has_an_asyncio_version() -> None:
 
 
 @pytest.mark.parametrize("name", ASYNC_METHODS)
-def test_twins_have_one_signature(name: str) -> None:
+def test_both_versions_of_a_method_have_one_signature(name: str) -> None:
     blocking, asyncio = (inspect.signature(getattr(Saver, each)) for each in (name[1:], name))
     # Parameters compare by name, kind, default and annotation.
     assert list(asyncio.parameters.values()) == list(blocking.parameters.values())
@@ -186,7 +186,7 @@ def test_twins_have_one_signature(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ASYNC_METHODS)
-def test_an_asyncio_twin_refers_to_the_other(name: str) -> None:
+def test_an_asyncio_method_refers_to_the_blocking_one(name: str) -> None:
     found = inspect.getdoc(getattr(Saver, name)) or ""
     assert found.startswith(f"Like `{name[1:]}`, for asyncio.")
 

@@ -78,7 +78,7 @@ def _crafted(data: bytes, row: bytes, times: int = 1) -> tuple[Stored, dict[byte
 
 
 def test_what_was_compressed_further_is_read_within_the_allowance() -> None:
-    """By another program, or by a saver that was told to trust it."""
+    """By another program, or by a saver whose options trust it."""
     zeros = bytes(300_000)
     stored, segments = _crafted(zeros, b"\x01" + zstandard.ZstdCompressor().compress(zeros))
     assert stored.data(segments) == zeros

@@ -10,7 +10,7 @@ from threadmark_conformance.engine import at, checkpoint
 
 
 class Json:
-    """Values as JSON; it can be told to forget how to read."""
+    """Values as JSON; it can be made to fail on reading."""
 
     def __init__(self) -> None:
         self.forgets = False

@@ -113,7 +113,7 @@ FIELDS = st.lists(st.text(max_size=3) | st.binary(max_size=3) | st.none() | st.i
 
 
 @given(FIELDS, FIELDS)
-def test_a_check_tells_rows_apart_whose_fields_run_together(one: list[Any], other: list[Any]) -> None:
+def test_a_check_distinguishes_rows_whose_joined_fields_are_equal(one: list[Any], other: list[Any]) -> None:
     assert (row_check(*one) == row_check(*other)) == ([*map(repr, one)] == [*map(repr, other)])
 
 

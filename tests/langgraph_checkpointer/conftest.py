@@ -1,4 +1,4 @@
-"""The Postgres server of these tests is the one of the peer tests."""
+"""These tests use the Postgres server of tests/langgraph_parity."""
 
 from collections.abc import Iterator
 

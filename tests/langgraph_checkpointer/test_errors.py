@@ -1,4 +1,4 @@
-"""What ended a task is in its snapshot: as it was raised where it can be stored, otherwise as LangGraph tells it."""
+"""The snapshot of a failed task has its error: as raised if it can be stored, otherwise as LangGraph describes it."""
 
 import asyncio
 import pickle
@@ -152,7 +152,7 @@ class Refusing:
 
 @pytest.mark.parametrize("error", [ValueError("mine"), LookupError("mine")], ids=repr)
 def test_what_a_serializer_raises_is_the_cause_of_ours(error: Exception) -> None:
-    """LangGraph's savers let it through; docs/switching.md tells the difference."""
+    """LangGraph's savers let it through; docs/switching.md describes the difference."""
 
     def use(saver: BaseCheckpointSaver[Any]) -> list[BaseException]:
         raised = []

@@ -100,13 +100,13 @@ def contents(saver: BaseCheckpointSaver[Any]) -> list[Any]:
             found.parent_config,
             found.checkpoint["channel_values"],
             found.metadata,
-            [(*task, _told(value)) for *task, value in found.pending_writes or ()],
+            [(*task, _comparable(value)) for *task, value in found.pending_writes or ()],
         )
         for found in sorted(saver.list(None), key=lambda each: str(each.config))
     ]
 
 
-def _told(value: Any) -> Any:
+def _comparable(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
     return repr(value) if isinstance(value, Exception) else value
@@ -296,7 +296,7 @@ def test_dry_run_reports_what_would_come_back_changed() -> None:
     assert migrate(source, target) == tried
 
 
-def test_dry_run_tells_what_would_be_added_to_a_checkpoint_that_is_there() -> None:
+def test_dry_run_reports_what_would_be_added_to_an_existing_checkpoint() -> None:
     source, target = TheirMemory(), InMemorySaver()
     config = store(source, PLACE, checkpoint({"m": 1}))
     source.put_writes(config, [("m", 2)], "first")
@@ -338,13 +338,13 @@ def test_checkpoint_that_is_there_and_differs_is_reported_and_left_alone() -> No
         assert channels(target, config) == {"m": "there"}
 
 
-class Told(TypedDict):
-    told: list[int]
+class Answers(TypedDict):
+    given: list[int]
 
 
 def questions(saver: BaseCheckpointSaver[Any]) -> Any:
     """A node that asks three questions, one after the other."""
-    builder: Any = StateGraph(Told).add_node("ask", lambda _: {"told": [interrupt(n) for n in range(3)]})
+    builder: Any = StateGraph(Answers).add_node("ask", lambda _: {"given": [interrupt(n) for n in range(3)]})
     return builder.add_edge(START, "ask").compile(checkpointer=saver)
 
 
@@ -377,7 +377,7 @@ def test_thread_that_went_on_in_the_source_is_followed(theirs: Callable[[Path], 
             assert moved.writes > 0
             assert contents(target) == contents(source)
         for saver in (source, target):
-            assert questions(saver).invoke(Command(resume=2), PLACE) == {"told": [0, 1, 2]}
+            assert questions(saver).invoke(Command(resume=2), PLACE) == {"given": [0, 1, 2]}
 
 
 def test_thread_that_went_on_on_both_sides_is_reported_and_left_alone() -> None:
@@ -556,7 +556,7 @@ def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
     return end.value.code
 
 
-def problem_told(capsys: pytest.CaptureFixture[str]) -> str:
+def reported_problem(capsys: pytest.CaptureFixture[str]) -> str:
     """The one line that says what is wrong, below how the command is called."""
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -605,7 +605,7 @@ def test_command_refuses_a_source_that_is_none(
     there = set(tmp_path.iterdir())
     for source in ("mistyped.db", "sqlite:///mistyped.db"):
         assert run_command(monkeypatch, source, "sqlite:///ours.db") == 2
-        assert "'mistyped.db'" in problem_told(capsys)
+        assert "'mistyped.db'" in reported_problem(capsys)
     assert set(tmp_path.iterdir()) == there
 
 
@@ -623,7 +623,7 @@ def test_command_refuses_a_server_that_is_not_there_or_has_no_checkpoints(
         (new_database(tmp_path), "no tables with LangGraph's checkpoints"),
     ):
         assert run_command(monkeypatch, source, f"sqlite:///{tmp_path}/ours.db") == 2
-        assert problem in problem_told(capsys)
+        assert problem in reported_problem(capsys)
         assert list(tmp_path.iterdir()) == []
 
 
@@ -652,7 +652,7 @@ def test_command_refuses_a_target_that_cannot_be(
     Path("text.txt").write_text("no database" * 100)
     there = set(tmp_path.iterdir())
     assert run_command(monkeypatch, "theirs.db", target, *["--dry-run"] * dry_run) == 2
-    assert problem in problem_told(capsys)
+    assert problem in reported_problem(capsys)
     assert set(tmp_path.iterdir()) == there
 
 
@@ -680,7 +680,7 @@ def test_command_refuses_a_class_that_is_none(
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     there = set(tmp_path.iterdir())
     assert run_command(monkeypatch, "theirs.db", "sqlite:///ours.db", "--allow", named) == 2
-    assert problem in problem_told(capsys)
+    assert problem in reported_problem(capsys)
     assert set(tmp_path.iterdir()) == there
 
 

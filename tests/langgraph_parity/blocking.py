@@ -1,4 +1,4 @@
-"""The blocking API in asyncio's clothes, for LangGraph's conformance suite, which awaits."""
+"""The blocking API behind async methods, for LangGraph's conformance suite, which awaits."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -14,8 +14,8 @@ from langgraph.checkpoint.base import (
 )
 
 
-class BlockingFace(BaseCheckpointSaver[Any]):
-    """Every awaitable method calls the blocking one, on a thread without an event loop."""
+class BlockingAsAsync(BaseCheckpointSaver[Any]):
+    """Each async method calls the blocking one, on a thread without an event loop."""
 
     def __init__(self, inner: BaseCheckpointSaver[Any]) -> None:
         super().__init__(serde=inner.serde)

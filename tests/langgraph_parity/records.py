@@ -7,7 +7,7 @@ from langgraph.types import PregelTask, StateSnapshot
 
 
 def record(snapshots: Sequence[StateSnapshot]) -> list[dict[str, Any]]:
-    """The snapshots in their order, each naming its parent by its place among them."""
+    """The snapshots in their order, each naming its parent by its index among them."""
     indexes = {_id(snapshot.config): index for index, snapshot in enumerate(snapshots)}
     return [
         {

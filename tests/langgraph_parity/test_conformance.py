@@ -12,7 +12,7 @@ from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.conformance.capabilities import ALL_CAPABILITIES
 
 from langgraph_parity.backends import Backend
-from langgraph_parity.blocking import BlockingFace
+from langgraph_parity.blocking import BlockingAsAsync
 
 
 @pytest.mark.parametrize("blocking", [False, True], ids=["asyncio", "blocking"])
@@ -22,7 +22,7 @@ def test_every_capability_is_detected_and_passes(backend: Backend, tmp_path: Pat
     @checkpointer_test(name=f"{backend.name}, {'blocking' if blocking else 'asyncio'}")
     async def fresh() -> AsyncGenerator[BaseCheckpointSaver[Any], None]:
         with backend.open(tmp_path / str(next(databases))) as saver:
-            yield BlockingFace(saver) if blocking else saver
+            yield BlockingAsAsync(saver) if blocking else saver
 
     report = asyncio.run(validate(fresh))
     results = report.results.items()

@@ -1,4 +1,4 @@
-"""The demonstration checks what it tells; here it is told."""
+"""The demonstration checks every claim that it prints; here it is run."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 EXAMPLE = Path(__file__).parents[2] / "examples" / "langgraph_agent.py"
 
 
-def test_demonstration_is_as_told() -> None:
+def test_the_demonstration_succeeds() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, str(EXAMPLE)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

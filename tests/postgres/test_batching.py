@@ -358,7 +358,7 @@ def test_tasks_hear_of_a_refusal_of_the_pool_and_go_alone_where_the_statement_fa
     asyncio.run(body())
 
 
-def test_a_refusal_of_the_pool_is_told_to_all_who_waited_for_it_and_the_next_may_lead() -> None:
+def test_when_the_pool_refuses_all_who_waited_get_the_error_and_the_next_call_may_succeed() -> None:
     begun, go_on = threading.Semaphore(0), threading.Semaphore(0)
     asked, refused = list[int](), list[int]()
 

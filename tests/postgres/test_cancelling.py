@@ -43,13 +43,13 @@ async def get(saver: Saver, _: Any) -> None:
 
 @asynccontextmanager
 async def nothing_unheard() -> AsyncIterator[None]:
-    """No task fails in a way that only the loop's log tells."""
-    told: list[Any] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    """No task fails in a way that only the event loop's log shows."""
+    reported: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
     yield
     gc.collect()
     await asyncio.sleep(0)
-    assert told == []
+    assert reported == []
 
 
 async def blocked(tables: psycopg.Connection, calls: Sequence[Awaitable[Any]]) -> list[asyncio.Future[Any]]:

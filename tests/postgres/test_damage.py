@@ -1,4 +1,4 @@
-"""Damaged rows: a read gives what was put, or an error that names the place, and never something else."""
+"""Damaged rows: a read returns what was put or raises an error with the location, and never returns anything else."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Broken connections, restarted servers and refusals: a bounded wait, then an error, and never a broken saver."""
+"""Broken connections, restarted servers and refusals: a bounded wait, then an error, and the saver stays usable."""
 
 import asyncio
 import threading
@@ -124,7 +124,7 @@ def test_a_server_that_refuses_for_now_is_tried_again_whatever_its_name_is(host:
     assert passes(psycopg.OperationalError(refused))
 
 
-def test_a_closed_pool_of_the_user_is_told_at_once(url: str) -> None:
+def test_a_closed_pool_of_the_user_is_an_error_at_once(url: str) -> None:
     with ConnectionPool(url, min_size=1) as pool:
         saver = PostgresSaver(pool)
         play(saver, "thread", 1)
@@ -134,7 +134,7 @@ def test_a_closed_pool_of_the_user_is_told_at_once(url: str) -> None:
     assert time.monotonic() - started < 10  # and not the 30 s for which it would wait for a server
 
 
-def test_a_refused_role_is_told_at_once(url: str) -> None:
+def test_a_refused_role_is_an_error_at_once(url: str) -> None:
     with (
         PostgresSaver(url.replace("postgres@", "nobody_here@"), timeout=3600) as saver,
         pytest.raises(StoreError, match="does not exist"),
@@ -172,7 +172,7 @@ async def _in_time(call: Callable[[], Awaitable[Any]], out_of_time: str) -> Any:
                 raise
 
 
-def test_an_id_that_is_too_long_for_an_index_is_told(url: str) -> None:
+def test_an_id_that_is_too_long_for_an_index_is_refused(url: str) -> None:
     import random
 
     name = "".join(chr(random.randrange(0x4E00, 0x9FFF)) for _ in range(5000))
@@ -183,7 +183,7 @@ def test_an_id_that_is_too_long_for_an_index_is_told(url: str) -> None:
         assert count(saver, "one") == 0
 
 
-def test_a_pool_that_is_in_use_is_told(url: str, tables: psycopg.Connection) -> None:
+def test_an_exhausted_pool_is_an_error(url: str, tables: psycopg.Connection) -> None:
     with PostgresSaver(url, pool_size=1, timeout=0.3) as saver:
         config = play(saver, "one", 1)
         with tables.transaction():

@@ -77,7 +77,7 @@ def test_an_asyncio_pool_serves_many_tasks(url: str) -> None:
     asyncio.run(body())
 
 
-def test_a_pool_that_is_not_open_is_told_at_once(url: str) -> None:
+def test_a_pool_that_is_not_open_is_an_error_at_once(url: str) -> None:
     pool = psycopg_pool.ConnectionPool(url, open=False)
     with PostgresSaver(pool, timeout=3600) as saver, pytest.raises(StoreError, match="pool"):
         saver.get(thread("one"))
@@ -183,7 +183,7 @@ def test_an_open_transaction_is_not_joined(url: str) -> None:
         assert saver.get(thread("one")) is None
 
 
-def test_a_connection_that_was_closed_is_told(url: str) -> None:
+def test_a_connection_that_was_closed_is_an_error(url: str) -> None:
     with psycopg.connect(url) as connection:
         saver = PostgresSaver(connection)
         play(saver, "one", 1)
@@ -225,7 +225,7 @@ def test_one_text_that_a_connection_cannot_send_fails_alone(url: str) -> None:
     asyncio.run(body())
 
 
-def test_an_asyncio_connection_in_another_loop_is_told(url: str) -> None:
+def test_an_asyncio_connection_in_another_loop_is_an_error(url: str) -> None:
     async def start() -> PostgresSaver:
         connection = await psycopg.AsyncConnection.connect(url)
         saver = PostgresSaver(connection)

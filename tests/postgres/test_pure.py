@@ -110,7 +110,7 @@ def error(sqlstate: str) -> psycopg.Error:
 
 
 @pytest.mark.parametrize("sqlstate", ["08006", "40001", "40P01", "57P01", "57P03", "53300", "25006", "26000", "23505"])
-def test_what_passes_is_tried_again(sqlstate: str) -> None:
+def test_a_transient_failure_is_tried_again(sqlstate: str) -> None:
     assert passes(error(sqlstate))
 
 
@@ -128,7 +128,7 @@ def test_what_would_fail_again_is_not_transient(sqlstate: str) -> None:
 
 
 @pytest.mark.parametrize("sqlstate", ["42501", "57014", "53100", "42P01", "23502", "54000", "22P05"])
-def test_what_does_not_pass_is_told_at_once(sqlstate: str) -> None:
+def test_a_permanent_failure_is_an_error_at_once(sqlstate: str) -> None:
     assert not passes(error(sqlstate))
     with pytest.raises(type(to_threadmark_error(error(sqlstate), SETTINGS)), match="somebody said so"):
         Patience(SETTINGS._replace(timeout=3600)).next_wait(error(sqlstate))

@@ -171,7 +171,7 @@ class Others:
                 assert found["id"] == made["id"]
                 self.done += 1
                 self._over.wait(0.002)
-        except BaseException as error:  # noqa: BLE001 - told in the main thread
+        except BaseException as error:  # noqa: BLE001 - raised in the main thread
             self.errors.append(error)
 
 

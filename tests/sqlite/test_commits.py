@@ -192,7 +192,7 @@ def test_an_operation_is_answered_after_its_commit(tmp_path: Path) -> None:
             assert count == (number + 1,)
 
 
-def test_what_was_handed_over_before_the_end_is_not_told_that_it_came_too_late() -> None:
+def test_work_handed_over_before_the_end_is_not_refused_as_late() -> None:
     class Ending(Jobs):
         def _hand_over(self, jobs: list[Job]) -> None:
             super()._hand_over(jobs)

@@ -75,7 +75,7 @@ def test_a_missing_row_is_an_error(database: sqlite3.Connection, saver: Saver, e
     assert not saver.verify().problems
 
 
-def test_damaged_metadata_is_told_with_its_place(
+def test_the_error_about_damaged_metadata_names_its_location(
     database: sqlite3.Connection, saver: Saver, expected: Expected
 ) -> None:
     whole = database.serialize()

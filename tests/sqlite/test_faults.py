@@ -38,7 +38,7 @@ def test_a_lock_held_too_long_is_an_error_and_passes(tmp_path: Path) -> None:
         assert len(list(saver.list(None))) == 2
 
 
-def test_an_aiosqlite_connection_waits_for_a_lock_as_long_as_the_saver_was_told(tmp_path: Path) -> None:
+def test_an_aiosqlite_connection_waits_for_a_lock_for_the_timeout_of_the_saver(tmp_path: Path) -> None:
     path = tmp_path / "threads.db"
 
     async def main() -> None:

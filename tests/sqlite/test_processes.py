@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from children import child, finished, line_from, tell
+from children import child, finished, line_from, send_line
 from sqlite_file import looking_at
 from threadmark_conformance.engine import at
 from threadmark_sqlite import SqliteSaver
@@ -64,7 +64,7 @@ def test_many_processes_may_create_one_file_at_once(tmp_path: Path) -> None:
     for attempt in range(12):
         path = tmp_path / f"new {attempt}.db"
         for each in children:
-            tell(each.stdin, str(path))
+            send_line(each.stdin, str(path))
         for each in children:
             assert line_from(each.stdout) == "done", finished(each)
         with SqliteSaver(path) as saver:
@@ -84,7 +84,7 @@ def test_many_processes_write_to_one_thread(tmp_path: Path) -> None:
     for each in children:
         assert line_from(each.stdout) == "ready"
     for each in children:
-        tell(each.stdin)
+        send_line(each.stdin)
     for each in children:
         finished(each)
     with SqliteSaver(path) as saver:

@@ -52,7 +52,7 @@ def _immutable(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def _query_only(path: Path) -> Iterator[Any]:
-    # It is told so before it has read anything, so that it makes nothing beside the file either.
+    # It gets the error before it has read anything, so that it makes nothing beside the file either.
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA query_only = ON")
         yield connection

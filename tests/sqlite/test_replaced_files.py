@@ -20,7 +20,7 @@ import aiosqlite
 import pytest
 
 import threadmark_sqlite.driver.connection as opening
-from children import child, finished, line_from, tell
+from children import child, finished, line_from, send_line
 from sqlite_file import looking_at
 from threadmark import StoreError, ThreadmarkError
 from threadmark_conformance.engine import at, checkpoint, early_id
@@ -420,17 +420,17 @@ def test_processes_that_write_all_the_time_go_on_with_a_restored_backup(path: Pa
         assert line_from(each.stdout) == "ready"
     for turn in range(1, 4):
         for each in children:
-            tell(each.stdin, "40")
+            send_line(each.stdin, "40")
         time.sleep(0.03 * turn)  # they are writing
         shutil.copy(backup, path.with_name("fresh.db"))
         path.with_name("fresh.db").replace(path)
         for each in children:
             assert line_from(each.stdout) == str(60 * turn - 20), finished(each)
         for each in children:  # whoever was done before notices now
-            tell(each.stdin, "20")
+            send_line(each.stdin, "20")
             assert line_from(each.stdout) == str(60 * turn), finished(each)
     for each in children:
-        tell(each.stdin, "end")
+        send_line(each.stdin, "end")
         finished(each)
     with SqliteSaver(path) as saver:
         assert saver.verify().problems == []

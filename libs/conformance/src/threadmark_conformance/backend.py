@@ -1,4 +1,4 @@
-"""How the suite gets at a backend: fresh databases, and savers on them."""
+"""How the suite opens a backend: fresh databases, and savers on them."""
 
 import asyncio
 import copy
@@ -42,7 +42,7 @@ class World:
         self.saver = self.another()
 
     def another(self, *, cache_bytes: int | None = None) -> Saver:
-        """One more saver, which knows nothing of what the others remember."""
+        """Open another saver, which shares no cache with the others."""
         return self._api(self._own(cache_bytes))
 
     @property
@@ -53,25 +53,25 @@ class World:
         return self._cold
 
     def in_memory(self) -> Saver:
-        """A saver in memory, with nothing in it: what others have to answer, too."""
+        """Open an empty saver in memory, whose answers the others must give, too."""
         saver = MemorySaver()
         self._opened.append(saver)
         return self._api(saver)
 
     def behind(self, wrap: Callable[[Driver], Driver]) -> Saver:
-        """One more saver, whose transactions pass through what `wrap` makes of its driver."""
+        """Open another saver, with its driver wrapped by `wrap`."""
         saver = copy.copy(self._own(None))
         saver._driver = wrap(saver._driver)  # noqa: SLF001 - a fault is put between a saver and its database
         return self._api(saver)
 
     async def in_store(self, program: Callable[[Store], Program[Any]]) -> Any:
-        """What a program on the store itself returns: what a saver never does to its rows, a fault may."""
+        """Run a program on the store itself, as a fault may do what no saver does. Returns its result."""
         saver = self._own(None)
         transaction = Transaction(partial(program, saver._context.store), writes=True)  # noqa: SLF001 - see above
         return await saver._driver.arun(transaction)  # noqa: SLF001 - see above
 
     async def assert_sound(self, thread_id: str | None = None) -> None:
-        """Fail where anything stored is damaged or cannot be read; a database that the case closed is not asked."""
+        """Fail if anything stored is damaged or unreadable. A database that the case closed is not looked at."""
         try:
             verified = await self.cold.averify(thread_id)
         except ClosedError:

@@ -1,8 +1,8 @@
 """A driver that dies after any step of any program: what is stored is then the old state or the new one.
 
-Each operation runs on a thread of its own once for every step it has; the death is an exception inside the program,
-where a lost connection or a killed task would strike. Afterwards both another saver and the one that met the death
-must see the state before, and doing the operation again must give the state after.
+Each operation is run once for every step it has, each time on another thread id. The driver's death is an exception
+inside the program, where a lost connection or a killed task would strike. Afterwards another saver and the one whose
+driver died must see the same state, old or new, and doing the operation again must give the new one.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _STEPS_AT_MOST = 200
 
 
 class DeathError(Exception):
-    """What the driver died of."""
+    """Raised where the driver dies."""
 
 
 class Mortal(DriverWrapper):
@@ -87,7 +87,7 @@ async def _history(saver: Saver, name: str) -> None:
 
 async def _two_histories(saver: Saver, name: str) -> None:
     await _history(saver, name)
-    await _history(saver, name + " twin")
+    await _history(saver, name + " other")
 
 
 async def _nothing(saver: Saver, name: str) -> None:
@@ -128,23 +128,23 @@ async def _delete(saver: Saver, name: str) -> None:
 
 
 async def _delete_runs(saver: Saver, name: str) -> None:
-    await saver.adelete_for_runs([f"{name} 0", f"{name} twin 1"])
+    await saver.adelete_for_runs([f"{name} 0", f"{name} other 1"])
 
 
 async def _prune(saver: Saver, name: str) -> None:
-    assert isinstance(await saver.aprune([name, name + " twin"]), Pruned)
+    assert isinstance(await saver.aprune([name, name + " other"]), Pruned)
 
 
 async def _prune_all(saver: Saver, name: str) -> None:
-    await saver.aprune([name, name + " twin"], strategy="delete")
+    await saver.aprune([name, name + " other"], strategy="delete")
 
 
 async def _copy(saver: Saver, name: str) -> None:
-    await saver.acopy_thread(name, name + " twin")
+    await saver.acopy_thread(name, name + " other")
 
 
 async def _copy_over(saver: Saver, name: str) -> None:
-    await saver.acopy_thread(name, name + " twin")
+    await saver.acopy_thread(name, name + " other")
 
 
 OPERATIONS = {
@@ -193,7 +193,7 @@ async def _die_everywhere(operation: Operation, first: int, stride: int, world: 
             if not died:
                 break
             met = await _state(world.cold, name)
-            assert await _state(saver, name) == met, "the saver that met the death sees another state"
+            assert await _state(saver, name) == met, "the saver whose driver died sees another state"
             if _repeatable(operation, before, met):
                 await operation.act(saver, name)
             _assert_whole(before, met, await _state(world.cold, name), name)
@@ -223,4 +223,4 @@ async def _dies(act: Awaitable[Any]) -> bool:
 
 
 async def _state(saver: Saver, name: str) -> State:
-    return {thread: await listed(saver, at(thread)) for thread in (name, name + " twin")}
+    return {thread: await listed(saver, at(thread)) for thread in (name, name + " other")}

@@ -1,4 +1,4 @@
-"""A very small engine: makes checkpoints and goes from step to step, so that cases read as what a graph does."""
+"""A very small engine that makes checkpoints step by step, so that cases read like the run of a graph."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
@@ -13,7 +13,7 @@ EARLY = 0x1E0000000000000
 
 
 def at(thread_id: Any, ns: str | None = None, checkpoint_id: Any = None) -> dict[str, Any]:
-    """The configuration of a place; what is None is left out."""
+    """The config of a thread, a namespace or a checkpoint. What is None is left out."""
     found = {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
     return {"configurable": {key: value for key, value in found.items() if value is not None}}
 
@@ -25,7 +25,7 @@ def checkpoint(
     checkpoint_id: str | None = None,
     **fields: Any,
 ) -> Checkpoint:
-    """A checkpoint as an engine makes it; every channel with a value has version 1 unless told otherwise."""
+    """A checkpoint as an engine makes it; every channel with a value has version 1 unless `versions` says otherwise."""
     given = dict(values or {})
     made = {
         "v": 4,

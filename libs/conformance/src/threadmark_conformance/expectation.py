@@ -56,7 +56,7 @@ class Expectation:
         self._kept[thread, ns, kept.id] = replace(kept, thread=thread, ns=ns, rank=rank)
 
     def put_writes(self, kept: Kept, writes: list[tuple[str, Any]], task: str) -> None:
-        """A task's writes were put: of a special channel the newest stays, else the first of each place."""
+        """A task's writes were put: of a special channel the newest stays, otherwise the first of each index."""
         for index, (channel, value) in enumerate(writes):
             special = _SPECIAL.get(channel)
             if special is not None:

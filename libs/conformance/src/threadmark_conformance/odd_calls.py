@@ -100,9 +100,9 @@ def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
 
 
 def _singles(chance: random.Random) -> Iterator[OddCall]:
-    """Calls with one odd argument: each place once, then each with another value, until there are no more."""
+    """Calls with one odd argument: each argument once, then each with another value, until there are no more."""
     usual = usual_arguments("thread").items()
-    locations = [(method, path, key) for method, arguments in usual for path, key in _places(arguments)]
+    locations = [(method, path, key) for method, arguments in usual for path, key in _paths(arguments)]
     chance.shuffle(locations)
     orders = [chance.sample(list(ODD_VALUES), len(ODD_VALUES)) for _ in locations]
     for turn in range(len(ODD_VALUES)):
@@ -110,7 +110,7 @@ def _singles(chance: random.Random) -> Iterator[OddCall]:
             yield OddCall(method, [(path, key, order[turn])])
 
 
-def _places(value: Any, path: Path = ()) -> Iterator[tuple[Path, bool]]:
+def _paths(value: Any, path: Path = ()) -> Iterator[tuple[Path, bool]]:
     """Where in the arguments something odd can stand, and whether as a name."""
     if path:
         yield path, False
@@ -120,7 +120,7 @@ def _places(value: Any, path: Path = ()) -> Iterator[tuple[Path, bool]]:
     if isinstance(value, (list, tuple)):
         steps = enumerate(value)
     for step, inner in steps:
-        yield from _places(inner, (*path, step))
+        yield from _paths(inner, (*path, step))
 
 
 def _replaced(value: Any, path: Path, odd: Any, *, is_key: bool) -> Any:

@@ -1,7 +1,6 @@
 """`PostgresSaver`: from a URL, a connection or a pool to the driver that serves it."""
 
 import asyncio
-import re
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager

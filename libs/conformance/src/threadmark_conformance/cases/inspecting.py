@@ -88,7 +88,7 @@ async def what_is_stored_is_counted(world: World) -> None:
     assert one.bytes_whole > 5 * one.bytes_stored
 
 
-async def places_are_told_of_all_threads_and_namespaces(world: World) -> None:
+async def references_are_listed_for_all_threads_and_namespaces(world: World) -> None:
     expected = []
     for thread in ("one", "tw\x00o"):
         for ns in ("", "child"):
@@ -115,7 +115,7 @@ async def tables_are_set_up_before_they_are_needed(world: World) -> None:
     assert await values(world.another(), at("thread")) == {"a": 1}
 
 
-async def writes_without_a_checkpoint_are_told(world: World) -> None:
+async def writes_without_a_checkpoint_are_listed(world: World) -> None:
     run = Run(world.saver)
     await run.step({"a": 1})
     await run.write(("a", 2))
