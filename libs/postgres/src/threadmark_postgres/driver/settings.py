@@ -5,15 +5,17 @@ from typing import Any, NamedTuple
 
 from psycopg.conninfo import conninfo_to_dict
 
-# A connection whose other end is gone without a word must not hang for ever; whoever names these in the URL wins.
-# Keepalives find out while nothing was sent, the last one (in milliseconds) while what was sent is not acknowledged.
-_LIVELINESS = {
+TCP_DEFAULTS = {
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
+"""Parameters of libpq that the URL need not name, so that a connection whose other end is gone does not hang for ever.
+
+Keepalives notice it while nothing was sent, the last one (in milliseconds) while what was sent is not acknowledged.
+"""
 
 PATH_PARAMETERS = ("host", "hostaddr", "port", "dbname")
 """What names a database, and may be shown. No user, and no password."""
@@ -55,7 +57,7 @@ class Settings(NamedTuple):
         given = conninfo_to_dict(self.conninfo)
         threshold: dict[str, Any] = {} if self.prepare else {"prepare_threshold": None}
         return {
-            **_LIVELINESS,
+            **TCP_DEFAULTS,
             "application_name": self.application_name,
             **{key: value for key, value in given.items() if value is not None},
             **threshold,
