@@ -63,9 +63,9 @@ def test_a_subclass_of_the_saver_in_memory_is_asked_as_langgraphs_is() -> None:
 
 def test_the_other_methods_of_the_saver_in_memory_ask_the_blocking_ones_too() -> None:
     class Noting(InMemorySaver):
-        def prune(self, *args: Any, **options: Any) -> None:
+        def prune(self, *args: Any, **options: Any) -> Any:
             asked.append("prune")
-            super().prune(*args, **options)
+            return super().prune(*args, **options)
 
         def copy_thread(self, *args: Any) -> None:
             asked.append("copy_thread")

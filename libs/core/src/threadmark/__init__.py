@@ -74,3 +74,11 @@ __all__ = [
     "new_id",
     "open",
 ]
+
+_MODULES = ["errors", "program", "sealing", "serde", "store"]
+"""The modules with documented names of their own. They are imported with the package."""
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that only the packages of this project use."""
+    return [*__all__, *_MODULES]

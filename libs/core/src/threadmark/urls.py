@@ -75,6 +75,8 @@ def _loaded(entry: EntryPoint) -> Callable[..., object]:
     """What makes savers of a backend. Raises an error that says what is missing if it cannot be imported."""
     try:
         made: Callable[..., object] = entry.load()
+    except MissingDependencyError:  # it says what to install
+        raise
     except ImportError as missing:
         package = f"threadmark[{_EXTRAS[entry.name]}]" if entry.name in _EXTRAS else "the package that it names"
         raise MissingDependencyError(

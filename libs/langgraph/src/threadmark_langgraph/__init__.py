@@ -28,6 +28,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """The public names, those among them that are imported when they are used."""
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     """What moves threads is imported when it is used: it reads tables and events of LangGraph that may change."""
     if name in ("Moved", "NotMoved", "export", "migrate"):

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import (
 )
 
 from threadmark import CheckpointTuple as StoredTuple
-from threadmark import PruneStrategy, SaverProtocol
+from threadmark import Pruned, PruneStrategy, SaverProtocol
 from threadmark.saver import expect_saver
 from threadmark_langgraph.allowlist import extended
 from threadmark_langgraph.sends import lacks_sends, with_sends
@@ -33,6 +33,8 @@ from threadmark_langgraph.values import register_values_once
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from threadmark_langgraph.options import PruneRule
 
 
 def wrap(saver: SaverProtocol) -> "Checkpointer":
@@ -201,19 +203,22 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         """Like `copy_thread`, for asyncio."""
         await self._saver.acopy_thread(source_thread_id, target_thread_id)
 
-    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Keep the newest checkpoint of each namespace and what its delta channels are read from, or nothing.
+    def prune(  # type: ignore[override]  # LangGraph's returns nothing
+        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", **rule: "Unpack[PruneRule]"
+    ) -> Pruned:
+        """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run=True` what would be.
 
-        The namespace of a subgraph's call goes with the checkpoint that the call was made from. `saver.prune` can keep
-        more, and says what it removed.
+        `keep_last` and `older_than` keep more than the newest checkpoint of each namespace, as they do in
+        `threadmark.Saver.prune`.
         """
-        self._saver.prune(
-            thread_ids, strategy=cast("PruneStrategy", strategy)
-        )  # LangGraph has text; the saver checks it
+        # LangGraph has text for the strategy; the saver checks it.
+        return self._saver.prune(thread_ids, strategy=cast("PruneStrategy", strategy), **rule)
 
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+    async def aprune(  # type: ignore[override]  # as `prune`
+        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", **rule: "Unpack[PruneRule]"
+    ) -> Pruned:
         """Like `prune`, for asyncio."""
-        await self._saver.aprune(thread_ids, strategy=cast("PruneStrategy", strategy))  # as in `prune`
+        return await self._saver.aprune(thread_ids, strategy=cast("PruneStrategy", strategy), **rule)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]

@@ -1,8 +1,11 @@
-"""The options of the savers under LangGraph's names, as types.
+"""The options of the savers under LangGraph's names, and of their `prune`, as types.
 
 Only type checkers import this: at run time a backend is imported when a saver on it is made. The serializer is no
 option here, because LangGraph's constructors have an argument for it.
 """
+
+from datetime import timedelta
+from typing import TypedDict
 
 from threadmark.saver import StorageOptions
 from threadmark_postgres.options import ConnectionOptions
@@ -15,3 +18,11 @@ class SqliteOptions(FileOptions, StorageOptions, total=False):
 
 class PostgresOptions(ConnectionOptions, StorageOptions, total=False):
     """The options of `PostgresSaver` and `AsyncPostgresSaver`."""
+
+
+class PruneRule(TypedDict, total=False):
+    """The arguments of `threadmark.Saver.prune` that LangGraph's `prune` does not have."""
+
+    keep_last: int | None
+    older_than: timedelta | None
+    dry_run: bool

@@ -23,6 +23,8 @@ class _Postgres(Checkpointer):
     ) -> None:
         try:
             from threadmark_postgres import PostgresSaver as PostgresBackend
+        except MissingDependencyError:  # it says what to install
+            raise
         except ImportError as missing:
             raise MissingDependencyError(
                 f"{missing}: pip install 'threadmark-langgraph[postgres]'", name=missing.name

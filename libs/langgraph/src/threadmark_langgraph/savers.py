@@ -16,14 +16,14 @@ from langgraph.checkpoint.base import (
 )
 
 from threadmark import MemorySaver as MemoryBackend
-from threadmark import Saver
+from threadmark import Pruned, Saver
 from threadmark_langgraph.checkpointer import Checkpointer
 
 if TYPE_CHECKING:
     import aiosqlite
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
-    from threadmark_langgraph.options import SqliteOptions
+    from threadmark_langgraph.options import PruneRule, SqliteOptions
 
 
 class InMemorySaver(Checkpointer):
@@ -80,9 +80,11 @@ class InMemorySaver(Checkpointer):
         """Like `copy_thread`, for asyncio."""
         self.copy_thread(source_thread_id, target_thread_id)
 
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+    async def aprune(  # type: ignore[override]  # as `Checkpointer.prune`
+        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", **rule: "Unpack[PruneRule]"
+    ) -> Pruned:
         """Like `prune`, for asyncio."""
-        self.prune(thread_ids, strategy=strategy)
+        return self.prune(thread_ids, strategy=strategy, **rule)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]

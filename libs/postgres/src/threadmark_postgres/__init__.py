@@ -1,5 +1,17 @@
 """Threadmark's Postgres backend."""
 
+from threadmark import MissingDependencyError
+
+try:
+    import psycopg as _  # noqa: F401 - it fails where it finds no libpq, and its error names no package
+except ImportError as missing:
+    cause = str(missing).rpartition(": ")[2]
+    raise MissingDependencyError(
+        f"psycopg cannot be used ({cause}): pip install 'threadmark-postgres[binary]', which brings libpq along, "
+        "or install libpq (Debian: apt-get install libpq5)",
+        name=missing.name or "psycopg",
+    ) from missing
+
 from threadmark_postgres.migrations import ddl
 from threadmark_postgres.options import PostgresOptions
 from threadmark_postgres.saver import PostgresSaver

@@ -198,9 +198,17 @@ class Saver:
     ) -> Pruned:
         """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run` what would be.
 
-        The newest checkpoint of every namespace is kept, or the newest `keep_last`, and all that are younger than
-        `older_than`. Checkpoints that a kept one needs to be read are kept as well. The namespace of a subgraph's call
-        is removed together with the checkpoint that made the call. Strategy "delete" removes everything.
+        Of every namespace the newest checkpoint is kept, and beside it what the arguments say; of the others, those
+        that a kept one needs to be read. The namespace of a subgraph's call is removed together with the checkpoint
+        that made the call. `saver.prune(ids, keep_last=10, older_than=timedelta(days=30))` removes what is neither
+        among the newest ten of its namespace nor from the last 30 days.
+
+        Args:
+            thread_ids: The threads. One that does not exist is no error.
+            strategy: With "delete", everything of the threads is removed.
+            keep_last: How many of the newest checkpoints of a namespace to keep, instead of one.
+            older_than: Remove only checkpoints that are older than this.
+            dry_run: Remove nothing.
         """
         rule = removing.prune_rule(strategy, keep_last, older_than)
         return run(self._driver, removing.prune(self._context, thread_ids, rule, dry_run=dry_run))

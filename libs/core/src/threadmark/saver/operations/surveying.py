@@ -1,4 +1,4 @@
-"""Surveying: what there is, without its states, for tools that go through everything. Asking makes nothing."""
+"""What a database holds, without the states, for tools that go through everything. Only `setup` creates tables."""
 
 from threadmark.model import CheckpointRef
 from threadmark.program import Operation, read, read_existing

@@ -1,0 +1,38 @@
+"""What `dir` shows of a package is what there is to use, and all of it is there after `import`."""
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import threadmark
+
+PACKAGES = sorted(path.parent.name for path in Path(__file__).parent.parent.glob("libs/*/src/*/__init__.py"))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_dir_shows_the_public_names(name: str) -> None:
+    package = import_module(name)
+    assert set(package.__all__) <= set(dir(package))
+    assert all(hasattr(package, each) for each in dir(package))
+
+
+def test_dir_shows_no_module_that_is_not_public() -> None:
+    modules = {name for name in dir(threadmark) if isinstance(getattr(threadmark, name), type(threadmark))}
+    assert modules == {"errors", "program", "sealing", "serde", "store"}
+
+
+def test_importing_the_package_makes_its_modules_reachable() -> None:
+    done = _run("import threadmark; print(threadmark.sealing.Keyring is threadmark.Keyring)")
+    assert done.stdout == "True\n"
+
+
+def test_what_is_needed_rarely_is_not_imported_with_the_package() -> None:
+    done = _run("import sys, threadmark; print({'cryptography', 'sqlite3', 'asyncio', 'psycopg'} & sys.modules.keys())")
+    assert done.stdout == "set()\n"
+
+
+def _run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
