@@ -1,27 +1,59 @@
-"""The documentation is run: every Python block of these pages works as it stands, top to bottom."""
+"""The documentation is run: every Python block of these pages works alone as it is, again and again, and is typed."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted(
-    page
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
-    if "```python" in page.read_text(encoding="utf-8")
-)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+READMES = sorted(ROOT.glob("libs/*/README.md"))
+"""Their examples are run by tests/test_packages.py, each where nothing but its package is installed."""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class Block(NamedTuple):
+    """A Python block of a page."""
+
+    page: Path
+    line: int
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def _blocks(pages: list[Path]) -> list[Block]:
+    return [
+        Block(page, text[: block.start(1)].count("\n"), block.group(1))
+        for page in pages
+        for text in [page.read_text(encoding="utf-8")]
+        for block in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    ]
+
+
+BLOCKS = _blocks(PAGES)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_an_example_runs_alone_and_once_more(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    text = page.read_text(encoding="utf-8")
-    names: dict[str, object] = {"__name__": "__main__"}
-    for block in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        line = text[: block.start(1)].count("\n")
-        code = compile("\n" * line + block.group(1), str(page), "exec")
-        exec(code, names)  # noqa: S102 - running the page is the test
+    code = compile("\n" * block.line + block.code, str(block.page), "exec")
+    for _ in range(2):
+        exec(code, {"__name__": "__main__"})  # noqa: S102 - running the page is the test
+
+
+def test_the_examples_are_typed(tmp_path: Path) -> None:
+    """One run of mypy for all of them; it keeps what it found out about LangGraph for the next run."""
+    blocks = [*BLOCKS, *_blocks(READMES)]
+    assert len(blocks) > len(READMES)
+    for number, block in enumerate(blocks):
+        (tmp_path / f"example_{number}.py").write_text(f"# {block}\n{block.code}", encoding="utf-8")
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(ROOT / ".mypy_cache"), str(tmp_path)]
+    done = subprocess.run(mypy, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], ids=lambda page: page.name)

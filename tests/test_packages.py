@@ -52,7 +52,7 @@ def _installs(block: str) -> tuple[set[str], str]:
     """What a block of a page installs from a checkout (the folders, extras left out), and by name."""
     from_checkout, by_name = block.strip().splitlines()
     folders = re.findall(r"\./libs/(\w+)", from_checkout)
-    assert from_checkout.startswith("pip install ./libs/core")
+    assert re.match(r'pip install "?./libs/core', from_checkout)
     found = re.match(r'pip install "?([\w\[\],-]+)"?\s+# once ', by_name)
     assert found, f"{by_name!r} should install by name"
     return {_name(ROOT / "libs" / folder) for folder in folders}, found[1]
@@ -134,12 +134,30 @@ def test_a_package_works_alone_as_its_readme_says(package: Built, built: dict[st
     assert clean.run("-c", f"import {source.name}; print({source.name}.__file__)").startswith(str(clean.site))
 
 
-def test_the_readme_installs_what_its_first_example_needs(built: dict[str, Built], tmp_path: Path) -> None:
-    readme = ROOT / "README.md"
-    folders, requirement = _installs(_blocks(readme, "sh")[0])
+def _installs_and_examples() -> list[tuple[str, list[str]]]:
+    """The blocks of the README that install something, each with the examples between it and the next one."""
+    blocks = re.findall(
+        r"^```(sh|python)\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    found: list[tuple[str, list[str]]] = []
+    for language, block in blocks:
+        if language == "sh":
+            found.append((block, []))
+        else:
+            found[-1][1].append(block)
+    return found
+
+
+@pytest.mark.parametrize(("install", "examples"), _installs_and_examples())
+def test_the_readme_installs_what_its_examples_need(
+    install: str, examples: list[str], built: dict[str, Built], tmp_path: Path
+) -> None:
+    folders, requirement = _installs(install)
     clean = CleanEnvironment(tmp_path / "clean", requirement, built)
     assert clean.installed() == folders
-    clean.run("-W", "error", "-c", _blocks(readme, "python")[0])
+    assert examples
+    for example in examples:
+        clean.run("-W", "error", "-c", example)
 
 
 def test_a_readme_links_to_pages_that_are_there(package: Built) -> None:
