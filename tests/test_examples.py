@@ -1,30 +1,110 @@
-"""The examples do what they print: they check it themselves, and exit with a failure where it is not so."""
+"""The examples do what they tell; they check themselves and exit with a failure where something is not so."""
 
 import os
+import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+DEMO = ROOT / "examples" / "langgraph_agent.py"
+"""What `make demo` runs."""
+
+COLUMNS = 80
+
+LANGGRAPHS = """
+class SqliteSaver(LangGraphsSqliteSaver):
+    def __init__(self, path):
+        super().__init__(sqlite3.connect(path, check_same_thread=False))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.conn.close()
+"""
+"""LangGraph's saver, made as the demonstration makes ours."""
+
+AS_FAR_AS_LANGGRAPH_GOES = """
+import example
+
+with example.SqliteSaver("agent.db") as saver:
+    example.resume(saver, example.kill_in_the_middle("agent.db", saver))
+    example.look_back_and_fork(saver)
+"""
+
+
+def _python(*arguments: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env=environment,
+        cwd=folder,
+        check=False,
+    )
+
+
+@cache
+def _told(example: Path) -> list[str]:
+    """The lines that an example prints."""
+    done = _python(example)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr
+    return done.stdout.splitlines()
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
 def test_an_example_runs_to_its_end(example: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    run = subprocess.run(
-        [sys.executable, "-W", "error", example],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert run.stdout.splitlines()[-1].endswith("as told.")
-    assert not run.stderr
+    assert _told(example)[-1].endswith("as told.")
 
 
 def test_there_is_an_example() -> None:
-    assert EXAMPLES
+    assert DEMO in EXAMPLES
+
+
+def test_the_demonstration_fits_a_terminal_and_cuts_nothing() -> None:
+    told = _told(DEMO)
+    assert max(map(len, told)) <= COLUMNS
+    assert not [line for line in told if "…" in line]
+    joined = " ".join(" ".join(told).split())
+    history = joined.partition("Its history")[2].partition("Asked otherwise")[0]
+    assert "Lima has 20 degrees; Lisbon has 18 degrees; Oslo has 3 degrees" in history
+
+
+def test_the_demonstration_shows_code_that_it_runs() -> None:
+    source = {line.rstrip() for line in DEMO.read_text(encoding="utf-8").splitlines() if line.strip()}
+    told = _told(DEMO)
+    start = told.index("The code") + 1
+    shown = [line.rstrip() for line in told[start : told.index("", start + 12)] if line.strip()]
+    assert len(shown) >= 12
+    assert set(shown) <= source
+
+
+def test_the_demonstration_shows_the_figure_of_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    row = re.search(
+        r"^\| chat: 500 messages of 600 characters.*\| ([\d.]+) MB \| ([\d.]+) MB \| (\d+)x \|$", readme, re.MULTILINE
+    )
+    assert row
+    told = "\n".join(_told(DEMO))
+    assert "A chat of 500 messages of 600 characters" in told
+    sizes = [int(size.replace(",", "")) / 1e6 for size in re.findall(r"SqliteSaver +([\d,]+) ", told)]
+    (ratio,) = re.findall(r"^(\d+)x less", told, re.MULTILINE)
+    assert [*sizes, int(ratio)] == pytest.approx([float(figure) for figure in row.groups()], rel=0.02)
+
+
+def test_what_the_demonstration_says_that_langgraphs_saver_does_too_it_does(tmp_path: Path) -> None:
+    ours = "from threadmark_langgraph import SqliteSaver\n"
+    source = DEMO.read_text(encoding="utf-8")
+    assert ours in source
+    (tmp_path / "example.py").write_text(source.replace(ours, LANGGRAPHS), encoding="utf-8")
+    done = _python("-c", AS_FAR_AS_LANGGRAPH_GOES, folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "And the first answer is still there" in done.stdout
