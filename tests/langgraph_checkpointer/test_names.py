@@ -1,6 +1,7 @@
 """LangGraph's names, constructors and context managers; and, unlike there, both APIs behind each."""
 
 import asyncio
+import copy
 import sqlite3
 import threading
 from pathlib import Path
@@ -55,6 +56,18 @@ def test_names_for_sqlite_give_both_apis(tmp_path: Path, location: str) -> None:
             asynchronous.get_tuple(THREAD)
 
     asyncio.run(run())
+
+
+def test_what_only_the_threadmark_saver_has_is_said_to_be_there() -> None:
+    with InMemorySaver() as saver:
+        assert saver.saver.verify().problems == []
+        for method in ("verify", "stats", "averify"):
+            with pytest.raises(AttributeError, match=rf"'InMemorySaver' .*'{method}'.* \.saver\.{method}$"):
+                getattr(saver, method)
+        with pytest.raises(AttributeError, match=r"no attribute 'storage'$"):
+            _ = saver.storage  # type: ignore[attr-defined]  # LangGraph's has it
+        assert not hasattr(saver, "_private")
+        assert copy.copy(saver).saver is saver.saver
 
 
 def test_memory_and_wrapped_savers_give_both_apis() -> None:

@@ -227,6 +227,20 @@ def test_a_url_with_options_says_where_they_go(url: str) -> None:
         SqliteSaver.from_url(url)
 
 
+@pytest.mark.parametrize("url", ["postgresql://me:secret@host/agents", "memory://", "sqlite3:///agents.db"])
+def test_a_url_of_another_backend_is_no_path(url: str) -> None:
+    with pytest.raises(ConfigError, match=rf"a '{url.partition(':')[0]}' URL is no .* threadmark\.open") as caught:
+        SqliteSaver(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_path_may_have_two_slashes_and_a_colon(tmp_path: Path) -> None:
+    (tmp_path / "a:").mkdir()
+    with SqliteSaver(f"{tmp_path}/a://agents.db") as saver:
+        saver.setup()
+    assert (tmp_path / "a:" / "agents.db").exists()
+
+
 def test_durability_is_full_or_normal(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="durability"):
         SqliteSaver(tmp_path / "threads.db", durability="off")  # type: ignore[arg-type]  # refused without a type checker, too

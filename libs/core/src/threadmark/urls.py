@@ -67,7 +67,7 @@ def _unknown(scheme: str, known: Mapping[str, EntryPoint]) -> ConfigError | Miss
     there = ", ".join(map(repr, examples)) or "none"
     return ConfigError(
         f"no backend serves {scheme!r} URLs: write one of those that are installed ({there}), "
-        f"or install the package that serves it, such as threadmark-{scheme}"
+        "or install the package of another backend"
     )
 
 

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -60,6 +60,14 @@ class Checkpointer(BaseCheckpointSaver[Any]):
     def __repr__(self) -> str:
         saver = getattr(self, "_saver", None)  # none yet, where making it failed
         return f"{type(self).__name__}({saver!r})"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say where a method is that LangGraph's interface does not have."""
+            there = not name.startswith("_") and hasattr(self._saver, name)
+            hint = f"; its Threadmark saver has: write .saver.{name}" if there else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
     @property
     def saver(self) -> SaverProtocol:

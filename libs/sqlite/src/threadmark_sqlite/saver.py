@@ -108,6 +108,12 @@ def _settings_of(database: "str | os.PathLike[str]", settings: Settings) -> Sett
             f"{path!r} looks like a URI of SQLite: write 'sqlite:///file.db' or 'sqlite:///file.db?{_READ_ONLY}', "
             "give a connection opened with uri=True, or a pathlib.Path for a file of that name"
         )
+    scheme, separator, _ = path.partition("://")
+    if isinstance(database, str) and separator and "/" not in scheme:  # what follows may be a password
+        raise ConfigError(
+            f"a {scheme!r} URL is no SQLite database: give it to threadmark.open, "
+            "or a pathlib.Path for a file of that name"
+        )
     if not path:
         raise ConfigError(f"an empty path: give a file, or {MEMORY!r}")
     return settings if path == MEMORY else settings._replace(path=_absolute(path))

@@ -77,7 +77,9 @@ def prune_rule(strategy: PruneStrategy, keep_last: int | None, older_than: timed
             f"keep_last must be at least 1, not {shown(keep_last)}: use strategy='delete' to keep nothing"
         )
     if older_than is not None and not isinstance(older_than, timedelta):
-        raise ConfigError(f"older_than must be a timedelta, not {shown(older_than)}")
+        raise ConfigError(
+            f"older_than must be a datetime.timedelta, such as timedelta(days=30), not {shown(older_than)}"
+        )
     kept = keep_last if keep_last is not None else 1
     age = older_than if older_than is not None else timedelta(0)
     return Rule(everything=False, choose=partial(_outlived, kept=kept, age=age))
