@@ -11,8 +11,8 @@ from threadmark.digests import proof
 from threadmark.memory.tables import Thread
 from threadmark.program import Program
 from threadmark.rope import Slice, pack, segment_key
-from threadmark.saver import listing
 from threadmark.saver.caches.segment_cache import SegmentCache
+from threadmark.saver.operations import listing
 from threadmark.store import CheckpointRow, Key
 from threadmark.stored import Stored
 from threadmark_conformance.engine import checkpoint
