@@ -43,7 +43,7 @@ _RUN = '"run_id":"'
 
 
 class PostgresStore(Store):
-    """The rows of every saver on one schema; None is the first schema of the connection's search path."""
+    """The rows of every saver on one schema. None is the first schema of the connection's search path."""
 
     def __init__(self, schema: str | None) -> None:
         self._schema = schema
@@ -185,7 +185,7 @@ class PostgresStore(Store):
         return [_head(columns) for columns in rows]
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        """Rows whose thread is not there."""
+        """Return the rows whose thread is missing, in one statement."""
         rows = yield self._query(sql.LOST_ROWS)
         return [(f"table threadmark_{kind}", f"{count} rows belong to no thread") for kind, count in rows]
 
@@ -253,7 +253,7 @@ class PostgresStore(Store):
 
 
 def _added(change: Change, epoch: int, *outcome: Any) -> Added:
-    """What became of a change that was accepted, from the last columns of its judgement.
+    """Return what became of an accepted change, from the last columns of its judgement.
 
     They say whether one of its checkpoints is there already; or, of special writes, which were replaced.
     """

@@ -1,4 +1,4 @@
-"""Where the database is and how it is used."""
+"""The settings of a Postgres saver: where the database is and how it is used."""
 
 import math
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ _PATH_PARAMETERS = ("host", "hostaddr", "port", "dbname")
 
 
 class Settings(NamedTuple):
-    """What a saver was told about its database."""
+    """The options of one saver that concern its database."""
 
     conninfo: str
     schema: str | None
@@ -40,7 +40,7 @@ class Settings(NamedTuple):
         return " ".join(["Postgres", *(f"{key}={value}" for key, value in shown.items())])
 
     def connecting(self) -> dict[str, Any]:
-        """The parameters of a new connection."""
+        """Return the parameters for a new connection."""
         given = conninfo_to_dict(self.conninfo)
         threshold: dict[str, Any] = {} if self.prepare else {"prepare_threshold": None}
         return {
