@@ -75,7 +75,7 @@ class PostgresSaver(Saver):
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> Self:
-        """The saver for `postgresql://user:password@host:port/database`."""
+        """Return the saver for `postgresql://user:password@host:port/database`."""
         return cls(url, **options)
 
     def setup(self, *, partitions: int | None = None) -> None:
@@ -127,7 +127,7 @@ def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
 
 
 def _pool_classes() -> tuple[type[Any], ...]:
-    """The blocking and the asyncio pool, where psycopg_pool is installed."""
+    """Return the classes of the blocking and the asyncio pool, none if psycopg_pool is not installed."""
     try:
         import psycopg_pool
     except ImportError:
