@@ -70,9 +70,9 @@ class Subclass(SqliteBackend):
 
 WRONG: list[tuple[Callable[..., Any], str, str]] = [
     (MemorySaver, "cachebytes", "did you mean 'cache_bytes'? MemorySaver takes cache_bytes"),
-    (SqliteBackend, "durabilty", "did you mean 'durability'? SqliteSaver takes durability, timeout, cache_bytes"),
-    (SqliteSaver, "fast", "'fast': SqliteSaver takes durability, timeout, cache_bytes"),
-    (Subclass, "prefixes", "did you mean 'prefix'? Subclass takes prefix, durability, timeout, cache_bytes"),
+    (SqliteBackend, "durabilty", "did you mean 'durability'? SqliteSaver takes durability, timeout, slow, cache_bytes"),
+    (SqliteSaver, "fast", "'fast': SqliteSaver takes durability, timeout, slow, cache_bytes"),
+    (Subclass, "prefixes", "did you mean 'prefix'? Subclass takes prefix, durability, timeout, slow, cache_bytes"),
     (PostgresBackend, "poolsize", "did you mean 'pool_size'? PostgresSaver takes schema, pool_size"),
     (PostgresSaver, "durability", "PostgresSaver takes schema, pool_size"),
 ]
