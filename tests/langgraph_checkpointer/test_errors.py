@@ -1,4 +1,4 @@
-"""The snapshot of a failed task has its error: as raised where it can be stored, otherwise as LangGraph describes it."""
+"""The snapshot of a failed task has its error: as raised where that can be stored, else as LangGraph describes it."""
 
 import asyncio
 import pickle
