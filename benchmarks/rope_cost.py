@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 
 import msgpack
 
-from threadmark.compression import shrink
 from threadmark.rope import Source, deduplicate, join, layout, pack, segment_keys
 from threadmark.rope.match import Budget, Gap, matches
+from threadmark.stored import shrink
 
 SEGMENT_ROW = 60
 VALUE_ROW = 30

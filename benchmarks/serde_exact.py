@@ -77,7 +77,7 @@ def main(values: int = 100_000, seed: int = 1) -> None:
     rng, outcomes = random.Random(seed), collections.Counter[str]()
     made, kinds = Maker(seed).values(), nested(rng)
     for number in range(values):
-        wire._HAS_FAST = number % 4 < 2  # noqa: SLF001 - either packer, whichever packages are installed
+        wire.HAS_FAST = number % 4 < 2  # either packer, whichever packages are installed
         if number % 2:
             outcomes["class made: " + outcome(next(made), lambda one, other: not differences(one, other))] += 1
         else:

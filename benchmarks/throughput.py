@@ -62,6 +62,7 @@ async def ratios(folder: Path, rounds: int) -> list[Ratio]:
     async with (
         AsyncPeerSaver.from_conn_string(str(folder / "peer.db")) as peer,
         SqliteSaver(folder / "ours.db") as ours,
+        SqliteSaver(folder / "ours.db", pause_gc=True) as pausing,
     ):
         pair = Pair(peer, ours)
         works = (("aput", _put), ("aput_writes", _put_writes))
@@ -73,11 +74,31 @@ async def ratios(folder: Path, rounds: int) -> list[Ratio]:
         for saver in pair:
             await workloads.adrive(saver, config, workloads.chat(saver.get_next_version, _HISTORY))
         found.append(await _compared("aget_tuple", _READS, partial(_reading, _aget, config), pair, rounds))
-        found.append(await _compared("alist of 50", 1, partial(_reading, _alist, config), pair, rounds))
+        objects = workloads.thread("history of objects")
+        for saver in pair:
+            await workloads.adrive(saver, objects, workloads.langchain_chat(saver.get_next_version, _HISTORY))
+        found += await _lists("alist", _alist, (config, objects), pair, pausing, rounds)
         with PeerSaver.from_conn_string(str(folder / "peer.db")) as blocking:
             pair = Pair(blocking, ours)
             found.append(await _compared("get_tuple", _READS, partial(_reading, _get, config), pair, rounds))
-            found.append(await _compared("list of 50", 1, partial(_reading, _list, config), pair, rounds))
+            found += await _lists("list", _list, (config, objects), pair, pausing, rounds)
+    return found
+
+
+async def _lists(
+    name: str,
+    read: Callable[[Any, Config], Awaitable[None]],
+    configs: Sequence[Config],
+    pair: Pair,
+    pausing: SqliteSaver,
+    rounds: int,
+) -> list[Ratio]:
+    """Lists of plain dictionaries and of LangChain's messages, without and with the collector's pause."""
+    found = []
+    for config, messages in zip(configs, ("", ", LangChain messages"), strict=True):
+        for ours, option in ((pair.ours, ""), (pausing, ", pause_gc=True")):
+            title = f"{name} of {_HISTORY}{messages}{option}"
+            found.append(await _compared(title, 1, partial(_reading, read, config), Pair(pair.peer, ours), rounds))
     return found
 
 

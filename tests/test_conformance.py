@@ -1,8 +1,8 @@
 """Every backend, with both APIs, behaves as the suite says.
 
-The backends in memory differ from each other in their rows, not in their APIs, so each is asked through one of them. A
-driver that dies and operations that meet are half the work for each API: every step is a death under one of them, and
-savers that remember the thread meet under one of them. THREADMARK_TESTS=all runs everything everywhere.
+Sealed rows in memory differ from others in the rows, not in the API, so one API asks for them. A driver that dies and
+operations that meet are half the work for each API: every step is a death under one of them, and savers that remember
+the thread meet under one of them. THREADMARK_TESTS=all runs everything everywhere.
 """
 
 from pathlib import Path
@@ -29,6 +29,7 @@ CHOSEN = (
     if ALL
     else [
         ("memory", "asyncio"),
+        ("memory", "blocking"),
         ("memory sealed", "blocking"),
         ("sqlite file", "asyncio"),
         ("sqlite file", "blocking"),

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threadmark import compression
-from threadmark.compression import SMALLEST, expand, shrink
-from threadmark.errors import ConfigError, CorruptDataError
+from threadmark import stored
+from threadmark.errors import CorruptDataError, MissingDependencyError
+from threadmark.stored import SMALLEST, expand, shrink
 
 TEXT = b"A sentence that comes again and again. " * 100
 
@@ -17,9 +17,9 @@ TEXT = b"A sentence that comes again and again. " * 100
 @settings(deadline=None)
 @given(st.binary(max_size=2000) | st.binary(min_size=1, max_size=20).map(lambda unit: unit * 300))
 def test_a_segment_comes_back_and_grows_by_one_byte_at_most(data: bytes) -> None:
-    stored = shrink(data)
-    assert expand(stored, len(data)) == data
-    assert len(stored) <= len(data) + 1
+    row = shrink(data)
+    assert expand(row, len(data)) == data
+    assert len(row) <= len(data) + 1
 
 
 def test_a_segment_is_compressed_where_that_pays() -> None:
@@ -31,10 +31,10 @@ def test_a_segment_is_compressed_where_that_pays() -> None:
 
 def test_without_the_extra_segments_are_stored_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     compressed = shrink(TEXT)
-    monkeypatch.setattr(compression, "_INSTALLED", False)
+    monkeypatch.setattr(stored, "_INSTALLED", False)
     assert shrink(TEXT) == b"\x00" + TEXT
     assert expand(shrink(TEXT), len(TEXT)) == TEXT
-    with pytest.raises(ConfigError, match=r"install threadmark\[zstd\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install 'threadmark\[zstd\]'"):
         expand(compressed, len(TEXT))
 
 

@@ -8,12 +8,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threadmark.compression import MOST_COMPRESSED, expand, shrink
-from threadmark.digests import proof
+from threadmark.digests import proof, segment_key
 from threadmark.errors import CorruptDataError
 from threadmark.memory import MemorySaver
-from threadmark.rope import MOST_REPEATED, Slice, Source, deduplicate, pack, segment_key
-from threadmark.stored import EXPANSION_BYTES, Allowance, Stored
+from threadmark.rope import MOST_REPEATED, Slice, Source, deduplicate, pack
+from threadmark.stored import EXPANSION_BYTES, MOST_COMPRESSED, Allowance, Stored, expand, shrink
 
 NOTHING = 0
 

@@ -156,7 +156,7 @@ uses = {
         lambda: saver.put(at("a"), checkpoint({"a": 1}), {}, {"a": 1}),
     ),
     "memory": (lambda: saver._driver._lock, lambda: saver.put(at("a"), checkpoint({"a": 1}), {}, {"a": 1})),
-    "workers": (lambda: workers._crew._changing, lambda: workers.run(lambda: None)),
+    "workers": (lambda: workers._pool._changing, lambda: workers.run(lambda: None)),
 }
 for name, (lock, use) in uses.items():
     held, forked = threading.Event(), threading.Event()

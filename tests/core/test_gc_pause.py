@@ -1,14 +1,16 @@
-"""While a large value is decoded the garbage collector rests, and afterwards it is as it was."""
+"""With `pause_gc=True` the garbage collector is paused while a large value is decoded; otherwise it is left alone."""
 
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import threadmark
 from signals.strikes import Interruptions, Step
-from threadmark import MemorySaver
+from threadmark import ConfigError, MemorySaver, Saver
 from threadmark.saver.loading import gc_pause
 from threadmark.saver.loading.gc_pause import with_gc_paused
 from threadmark.serde import Serde
@@ -23,9 +25,16 @@ def _collecting() -> Iterator[None]:
     assert gc.isenabled()
 
 
-def test_a_large_value_is_decoded_without_collections_and_a_small_one_as_ever() -> None:
+def test_the_collector_is_the_programs_unless_the_saver_may_pause_it() -> None:
+    assert _decoded_with({}) == [(True, "small"), (True, "large"), (True, "large")]
+    assert _decoded_with({"pause_gc": False}) == [(True, "small"), (True, "large"), (True, "large")]
+    assert _decoded_with({"pause_gc": True}) == [(True, "small"), (False, "large"), (False, "large")]
+
+
+def _decoded_with(options: dict[str, Any]) -> list[tuple[bool, str]]:
+    """Whether the collector was on when each value was decoded."""
     serde = _Watching()
-    saver = MemorySaver(serde=serde, cache_bytes=0)
+    saver = MemorySaver(serde=serde, cache_bytes=0, **options)
     values = {"large": ["word" * 100] * 100, "small": ["word"]}
     versions: dict[str, Any] = {"large": 1, "small": 1}
     checkpoint: Any = {
@@ -42,7 +51,23 @@ def test_a_large_value_is_decoded_without_collections_and_a_small_one_as_ever() 
     found = saver.get_tuple(_THREAD)
     assert found
     assert found.checkpoint["channel_values"] == values
-    assert sorted(serde.seen, reverse=True) == [(True, "small"), (False, "large"), (False, "large")]
+    listed = list(saver.list(_THREAD))
+    assert listed == [found]
+    read, again = serde.seen[: len(serde.seen) // 2], serde.seen[len(serde.seen) // 2 :]
+    assert read == again
+    return sorted(read, key=lambda seen: seen[1], reverse=True)
+
+
+def test_every_saver_has_the_option(tmp_path: Path) -> None:
+    for url in ("memory:", f"sqlite:///{tmp_path / 'threads.db'}"):
+        with threadmark.open(url, pause_gc=True) as saver:
+            assert isinstance(saver, Saver)
+            assert saver._context.pause_gc
+        with threadmark.open(url) as saver:
+            assert isinstance(saver, Saver)
+            assert not saver._context.pause_gc
+        with pytest.raises(ConfigError, match="pause_gc must be True or False, not 'yes'"):
+            threadmark.open(url, pause_gc="yes")
 
 
 def test_who_has_switched_the_collector_off_finds_it_off() -> None:
@@ -54,12 +79,12 @@ def test_who_has_switched_the_collector_off_finds_it_off() -> None:
         gc.enable()
 
 
-def test_an_error_ends_the_rest() -> None:
+def test_an_error_ends_the_pause() -> None:
     with pytest.raises(ZeroDivisionError):
         with_gc_paused(lambda number: 1 / number, 0)
 
 
-def test_one_rest_inside_another_does_not_end_it() -> None:
+def test_one_pause_inside_another_does_not_end_it() -> None:
     def outer(_: object) -> list[bool]:
         return [with_gc_paused(lambda _: gc.isenabled(), None), gc.isenabled()]
 
@@ -84,7 +109,7 @@ def test_an_interrupt_at_any_instruction_leaves_the_collector_on() -> None:
         interruptions.during(lambda: with_gc_paused(lambda given: [given], None), step)
         reached = step.reached
         assert gc.isenabled()
-        assert not gc_pause._resting
+        assert not gc_pause._paused
     assert interruptions.raised > 3
 
 

@@ -1,13 +1,12 @@
 """Sealed rows: only their place and their keys open them, and nothing in them can be read or changed."""
 
 import sys
-from importlib import import_module
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.errors import ConfigError, CorruptDataError, MissingDependencyError
 from threadmark.sealing import Keyring
 
 SECRET = b"d" * 32
@@ -101,6 +100,8 @@ def test_unusable_keys_are_refused() -> None:
 
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
-    monkeypatch.delitem(sys.modules, "threadmark.sealing")
-    with pytest.raises(ConfigError, match=r"threadmark\[crypto\]"):
-        import_module("threadmark.sealing")
+    with pytest.raises(MissingDependencyError, match=r"pip install 'threadmark\[crypto\]'") as caught:
+        ring("old", old=OLD)
+    assert isinstance(caught.value, ImportError)
+    assert not isinstance(caught.value, ConfigError)
+    assert caught.value.name == "cryptography"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from threadmark import CheckpointTuple, CorruptDataError, MemorySaver, digests
-from threadmark.digests import proof
+from threadmark.digests import proof, segment_key
 from threadmark.memory.tables import Thread
 from threadmark.program import Program
-from threadmark.rope import Slice, pack, segment_key
+from threadmark.rope import Slice, pack
 from threadmark.saver.caches.segment_cache import SegmentCache
 from threadmark.saver.operations import listing
 from threadmark.store import CheckpointRow, Key

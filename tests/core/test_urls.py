@@ -2,11 +2,12 @@
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import threadmark
-from threadmark import ConfigError, MemorySaver, urls
+from threadmark import ConfigError, MemorySaver, MissingDependencyError, urls
 from threadmark_sqlite import SqliteSaver
 
 LIBS = Path(__file__).resolve().parents[2] / "libs"
@@ -58,20 +59,57 @@ def test_sqlite_is_opened_by_its_scheme(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_an_unknown_scheme_says_which_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"'mysql'.*memory.*sqlite.*threadmark-mysql"):
+    with pytest.raises(ConfigError, match=r"'mysql'.*'memory:'.*'sqlite:///file\.db'.*threadmark-mysql"):
         threadmark.open("mysql://host/name")
 
 
-@pytest.mark.parametrize("scheme", ["postgres", "postgresql"])
-def test_a_backend_that_is_missing_is_named_by_its_package(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "extra"), [("postgres", "postgres"), ("postgresql", "postgres"), ("sqlite", "sqlite")]
+)
+def test_a_backend_that_is_missing_is_named_by_what_installs_it(
+    scheme: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(urls, "entry_points", lambda **_: ())
-    with pytest.raises(ConfigError, match=r"such as threadmark-postgres$"):
+    with pytest.raises(MissingDependencyError, match=rf"pip install 'threadmark\[{extra}\]'$"):
         threadmark.open(f"{scheme}://host/name")
 
 
-def test_a_path_is_no_url_and_the_error_shows_one() -> None:
-    with pytest.raises(ConfigError, match=r"sqlite:///agents\.db"):
-        threadmark.open("agents.db")
+def test_a_backend_that_cannot_be_imported_says_what_is_missing(installed: Path) -> None:
+    (installed / "half_there.py").write_text("import no_such_driver\n")
+    _announce(installed, "half", "threadmark.savers", {"half": "half_there:open_half"})
+    with pytest.raises(MissingDependencyError, match="no_such_driver") as caught:
+        threadmark.open("half:x")
+    assert caught.value.name == "no_such_driver"
+
+
+INSTEAD = {
+    "agents.db": "'sqlite:///agents.db'",
+    "/data/agents.db": "'sqlite:////data/agents.db'",
+    r"C:\data\agents.db": r"'sqlite:///C:\data\agents.db'",
+    ":memory:": "'memory:'",
+    "": "'sqlite:///file.db'",
+    "file:agents.db?mode=ro": "'sqlite:///file.db'",
+    "sqlite3:///agents.db": "'sqlite:///file.db'",
+    "sqlite+aiosqlite:///agents.db": "'sqlite:///file.db'",
+    "SQLite:///agents.db": "'sqlite:///file.db'",
+    "postgresql+psycopg://me:hunter2@host/agents": "'postgresql://user@host/database'",
+    "host=db dbname=agents password=hunter2": "'postgresql://user@host/database'",
+}
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("given", INSTEAD)
+def test_what_is_no_url_of_ours_is_answered_with_one(given: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        threadmark.open(given)
+    assert f"write {INSTEAD[given]}" in str(caught.value).replace("\\\\", "\\")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [Path("agents.db"), None, 1])
+def test_only_text_is_a_url(given: Any) -> None:
+    with pytest.raises(ConfigError, match=r"expected a URL, got \w+: .*sqlite:///"):
+        threadmark.open(given)
 
 
 @pytest.mark.usefixtures("installed")
@@ -87,5 +125,5 @@ def test_another_backend_is_an_install_away(installed: Path) -> None:
     _announce(installed, "theirs", "threadmark.savers", {"their": "their_backend:open_theirs", "bad": "builtins:str"})
     with threadmark.open("their:x", cache_bytes=0) as saver:
         assert isinstance(saver, MemorySaver)
-    with pytest.raises(ConfigError, match=r"str, not a threadmark\.Saver"):
+    with pytest.raises(ConfigError, match=r"expected a threadmark\.Saver.* got str, which has no serde, with_serde"):
         threadmark.open("bad:")

@@ -87,6 +87,15 @@ def test_an_error_that_cannot_be_stored_is_kept_as_langgraph_keeps_it(error: Exc
         assert kept(saver, error) == kept(TheirMemory(), error) == repr(error)
 
 
+def test_an_error_that_is_kept_as_its_text_is_logged_by_its_class(caplog: pytest.LogCaptureFixture) -> None:
+    with wrap(MemorySaver()) as saver, caplog.at_level("DEBUG", "threadmark.langgraph"):
+        kept(saver, ValueError("stored as it is"))
+        assert caplog.messages == []
+        kept(saver, ApiError("too many requests"))
+    assert "cannot be stored as it is (ApiError)" in caplog.messages[0]
+    assert "too many" not in caplog.text
+
+
 def test_an_error_that_can_be_stored_is_kept_as_it_is() -> None:
     with wrap(MemorySaver()) as saver:
         found = kept(saver, caused(ValueError("a", 1), KeyError("k")))

@@ -195,6 +195,19 @@ def test_writes_whose_checkpoint_is_not_there_are_reported(theirs: Callable[[Pat
             assert "pending writes" in str(moved)
 
 
+def test_a_move_is_logged_with_its_counts_and_no_value(caplog: pytest.LogCaptureFixture) -> None:
+    source, target = TheirMemory(), InMemorySaver()
+    source.put(PLACE, {**empty_checkpoint(), "channel_values": {"a": "distinctive"}}, {}, {"a": 1})
+    with caplog.at_level("DEBUG", "threadmark"):
+        migrate(source, target, dry_run=True)
+        migrate(source, target)
+        export(target, TheirMemory())
+    ours = [record.getMessage() for record in caplog.records if record.name == "threadmark.langgraph"]
+    assert [line.partition(" checkpoint")[0] for line in ours] == ["would be moved: 1", "moved: 1", "moved: 1"]
+    assert all(" 0 not moved, in 0." in line for line in ours)
+    assert "distinctive" not in caplog.text
+
+
 def test_dry_run_reads_everything_and_stores_nothing(tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []
     with their_sqlite(tmp_path) as source, InMemorySaver() as target:

@@ -64,6 +64,21 @@ def test_memory_and_wrapped_savers_give_both_apis() -> None:
             asyncio.run(use_asyncio(saver))
 
 
+def test_every_name_sets_its_tables_up(tmp_path: Path) -> None:
+    async def run() -> None:
+        for saver in (InMemorySaver(), wrap(MemorySaver()), SqliteSaver(tmp_path / "one.db")):
+            with saver:
+                saver.setup()
+                await saver.asetup()
+                assert saver.saver.has_tables()
+        async with AsyncSqliteSaver(tmp_path / "two.db") as asynchronous:
+            assert not asynchronous.saver.has_tables()
+            await asynchronous.setup()
+            assert asynchronous.saver.has_tables()
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("kept_in", ["checkpoints.db", ":memory:"])
 def test_connection_of_the_user_serves_both_apis_and_stays_open(tmp_path: Path, kept_in: str) -> None:
     path = tmp_path / kept_in if kept_in != ":memory:" else kept_in

@@ -9,7 +9,7 @@ from langgraph_parity.apis import Api
 from langgraph_parity.expected import Scenario, expected
 from langgraph_parity.records import record
 from langgraph_parity.scenarios import deltas, subgraphs, travel
-from threadmark import Saver
+from threadmark import SaverProtocol
 from threadmark_langgraph import Checkpointer
 
 
@@ -41,7 +41,7 @@ def test_forks_are_the_same_whatever_counts_them(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_thread_goes_on_in_its_own_kind(api: Api, saver: Checkpointer, kind: type[Checkpointer]) -> None:
-    def versions(core: Saver) -> set[type]:
+    def versions(core: SaverProtocol) -> set[type]:
         found = core.get({"configurable": {"thread_id": "replayed"}})
         assert found is not None
         return set(map(type, found["channel_versions"].values()))

@@ -20,8 +20,7 @@ class Proxy:
     def cut(self) -> None:
         """Close every connection as a firewall does, saying nothing to the clients before."""
         for end in self._ends:
-            with contextlib.suppress(OSError):  # closed already
-                end.shutdown(socket.SHUT_RDWR)
+            _shut(end)
         self._ends.clear()
 
     def __enter__(self) -> Self:
@@ -57,11 +56,17 @@ class Proxy:
             while data := _received(server):
                 spoken.set()
                 _send(client, data)
+            _shut(client)  # to close it would do nothing, as long as the other thread waits for it
 
 
 def _send(end: socket.socket, data: bytes) -> None:
     with contextlib.suppress(OSError):  # the other side is gone, and what waits for an answer will notice
         end.sendall(data)
+
+
+def _shut(end: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # closed already
+        end.shutdown(socket.SHUT_RDWR)
 
 
 def _received(end: socket.socket) -> bytes:

@@ -16,7 +16,7 @@ from postgres.cluster import PostgresServer
 from postgres.proxy import Proxy
 from postgres.steps import APIS, aplay, count, play, step, thread
 from postgres.test_concurrency import deadlocks
-from threadmark import ClosedError, ConfigError, Saver, StoreError
+from threadmark import ClosedError, ConfigError, Saver, StoreError, ThreadDeletedError
 from threadmark.program import Program, Transaction
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import BatchParams, Blobs, ChangeNumbers, Numbers, Texts, register_dumpers
@@ -127,7 +127,7 @@ def test_what_comes_too_late_is_refused_alone(url: str, api: Callable[[Saver], A
             outcomes = await asyncio.gather(
                 *(calls.aput(config, *step(4)) for config in configs), return_exceptions=True
             )
-            assert [type(outcome) for outcome in outcomes] == [ConfigError, *[dict] * (len(configs) - 1)]
+            assert [type(outcome) for outcome in outcomes] == [ThreadDeletedError, *[dict] * (len(configs) - 1)]
             assert count(saver, NAMES[0]) is None
             assert {count(saver, name) for name in NAMES[1:]} == {4}
 

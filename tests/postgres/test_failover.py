@@ -11,7 +11,7 @@ import pytest
 
 from postgres.cluster import Cluster
 from postgres.steps import APIS, play, step, thread
-from threadmark import StoreError
+from threadmark import TransientStoreError
 from threadmark_postgres import PostgresSaver
 
 _WORKERS = 4
@@ -64,7 +64,7 @@ async def _read_only(saver: Any, config: dict[str, Any]) -> None:
     for refused in (put, prune):
         found = await saver.aget(thread("thread"))
         assert found["channel_values"]["count"] == 2
-        with pytest.raises(StoreError, match="could not be used for"):
+        with pytest.raises(TransientStoreError, match="could not be used for"):
             await refused()
     assert await saver.aget(config)
 

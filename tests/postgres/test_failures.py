@@ -13,7 +13,7 @@ from psycopg_pool import ConnectionPool
 from postgres.cluster import Cluster, PostgresServer
 from postgres.proxy import Proxy
 from postgres.steps import APIS, aplay, count, play, step, thread
-from threadmark import Saver, StoreError
+from threadmark import Saver, StoreError, TransientStoreError
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.driver.failures import passes
 
@@ -95,7 +95,7 @@ def test_a_server_that_is_away_is_an_error_and_one_that_is_back_is_used(api: Cal
                 calls = api(saver)
                 config = await aplay(calls, "one", 3)
                 own.stop()
-                with pytest.raises(StoreError, match=r"port=.*could not be used for 0.3 s"):
+                with pytest.raises(TransientStoreError, match=r"port=.*could not be used for 0.3 s"):
                     await calls.aget(thread("one"))
                 own.start()
                 found = await _in_time(lambda: calls.aget(thread("one")), "for 0.3 s")
@@ -192,7 +192,7 @@ def test_an_exhausted_pool_is_an_error(url: str, tables: psycopg.Connection) -> 
             waiting.start()
             while not next(tables.execute("SELECT count(*) FROM pg_locks WHERE NOT granted"))[0]:
                 time.sleep(0.01)
-            with pytest.raises(StoreError, match="pool_size"):
+            with pytest.raises(TransientStoreError, match="pool_size"):
                 saver.get(thread("one"))
         waiting.join()
         assert count(saver, "one") == 1

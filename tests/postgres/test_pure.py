@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from psycopg.conninfo import make_conninfo
 
-from threadmark import StoreError
+from threadmark import StoreError, TransientStoreError
 from threadmark.program import Program, Transaction
 from threadmark_postgres.columns import from_id_column, id_column
 from threadmark_postgres.driver import Settings
@@ -114,6 +114,19 @@ def test_a_transient_failure_is_tried_again(sqlstate: str) -> None:
     assert passes(error(sqlstate))
 
 
+@pytest.mark.parametrize("sqlstate", ["40001", "40P01", "55P03", "57P01", "57P03", "08006", "57014"])
+def test_what_may_succeed_when_it_is_tried_again_is_told_apart(sqlstate: str) -> None:
+    with pytest.raises(TransientStoreError, match="somebody said so"):
+        Patience(SETTINGS).next_wait(error(sqlstate))
+
+
+@pytest.mark.parametrize("sqlstate", ["42501", "53100", "42P01", "23502"])
+def test_what_would_fail_again_is_not_transient(sqlstate: str) -> None:
+    with pytest.raises(StoreError, match="somebody said so") as caught:
+        Patience(SETTINGS).next_wait(error(sqlstate))
+    assert type(caught.value) is StoreError
+
+
 @pytest.mark.parametrize("sqlstate", ["42501", "57014", "53100", "42P01", "23502", "54000", "22P05"])
 def test_a_permanent_failure_is_an_error_at_once(sqlstate: str) -> None:
     assert not passes(error(sqlstate))
@@ -126,7 +139,7 @@ def test_waits_grow_and_end() -> None:
     waits = [patience.next_wait(error("57P03")) for _ in range(12)]
     assert waits[0] == 0
     assert waits[1] < waits[4] < waits[-1] <= 2
-    with pytest.raises(StoreError, match="could not be used for 0 s"):
+    with pytest.raises(TransientStoreError, match="could not be used for 0 s"):
         Patience(SETTINGS).next_wait(error("57P03"))
 
 

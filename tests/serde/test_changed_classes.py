@@ -236,7 +236,7 @@ class TestRegisteredFunctions:
         assert Serde(registry=new).loads_typed(Serde(registry=old).dumps_typed(Handle(1))).number == 1
 
     def test_come_in_pairs(self) -> None:
-        with pytest.raises(ConfigError, match="come together"):
+        with pytest.raises(ConfigError, match="both encode and decode, or neither"):
             Registry().register(Handle, "handle", lambda handle: handle.number)
 
     def test_that_fail_are_an_error_with_a_place(self) -> None:

@@ -50,7 +50,7 @@ def _hiding(serde: Serde, value: Any) -> Any:
 @pytest.mark.parametrize("has_fast", [True, False], ids=["ormsgpack", "msgpack"])
 @pytest.mark.parametrize("leads_to", ENDLESS)
 def test_it_fails_soon_and_names_the_kind(monkeypatch: pytest.MonkeyPatch, leads_to: str, has_fast: bool) -> None:  # noqa: FBT001 - pytest gives it by name
-    monkeypatch.setattr(wire, "_HAS_FAST", has_fast)
+    monkeypatch.setattr(wire, "HAS_FAST", has_fast)
     registry, calls = Registry(), 0
     serde = Serde(registry=registry)
 

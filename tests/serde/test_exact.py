@@ -70,9 +70,9 @@ def test_what_cannot_come_back_is_refused_at_put(kind: str) -> None:
 def test_both_packers_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what is stored does not depend on which packages are installed."""
     values = [location(make()) for make in KINDS.values() for location in PLACES.values()]
-    monkeypatch.setattr(wire, "_HAS_FAST", True)
+    monkeypatch.setattr(wire, "HAS_FAST", True)
     fast = [Serde().dumps_typed(value) for value in values]
-    monkeypatch.setattr(wire, "_HAS_FAST", False)
+    monkeypatch.setattr(wire, "HAS_FAST", False)
     assert [Serde().dumps_typed(value) for value in values] == fast
 
 

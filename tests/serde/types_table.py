@@ -45,7 +45,8 @@ where it is hashable.
   meant: `threadmark.serde.register(TheClass, upgrade=lambda old: {{"total": old["count"]}})`. A class that
   was moved or renamed: `register(TheClass, aliases=["old.module:OldName"])`. Otherwise loading is an error,
   never a guess.
-* Classes of your own that no family knows: `register(TheClass, "a-name", encode, decode)`.
+* Classes of your own that no family knows: `register(TheClass, "a-name", encode, decode)`; those of a library:
+  [kinds.md](kinds.md).
 * Which classes may be loaded: those that the program has imported; with `Serde(allow=[...])` only the
   listed ones, the registered ones and the builtin kinds, at put and at load alike.
 """

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sqlite_file import looking_at
-from threadmark import ClosedError, ConfigError, StoreError
+from threadmark import ClosedError, StoreError, ThreadDeletedError
 from threadmark.program import Program, Transaction
 from threadmark_conformance.engine import Run, at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
@@ -172,7 +172,7 @@ def test_a_failing_operation_leaves_its_neighbours_alone(tmp_path: Path, stateme
         late = saver.aput_writes(gone, [("a", 1)], "late")
         broken = saver._driver.arun(Transaction(_failing, writes=True))
         outcomes = asyncio.run(_gathered(saver, path, late, broken))
-        assert isinstance(outcomes[20], ConfigError)
+        assert isinstance(outcomes[20], ThreadDeletedError)
         assert isinstance(outcomes[21], StoreError)
         assert isinstance(outcomes[21].__cause__, sqlite3.IntegrityError)
         others = [*outcomes[:20], *outcomes[22:]]

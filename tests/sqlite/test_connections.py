@@ -12,7 +12,7 @@ import pytest
 
 from threadmark import ConfigError, SchemaError, StoreError, ThreadmarkError
 from threadmark_conformance.engine import Run, at, checkpoint, early_id
-from threadmark_sqlite import SqliteSaver
+from threadmark_sqlite import Durability, SqliteSaver
 
 ODD = "na\x00me \ud800'\"%s"
 
@@ -229,8 +229,9 @@ def test_a_url_with_options_says_where_they_go(url: str) -> None:
 
 def test_durability_is_full_or_normal(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="durability"):
-        SqliteSaver(tmp_path / "threads.db", durability="off")
-    for durability, level in (("full", 2), ("normal", 1)):
+        SqliteSaver(tmp_path / "threads.db", durability="off")  # type: ignore[arg-type]  # refused without a type checker, too
+    levels: dict[Durability, int] = {"full": 2, "normal": 1}
+    for durability, level in levels.items():
         with (
             closing(sqlite3.connect(":memory:")) as connection,
             SqliteSaver(connection, durability=durability) as saver,

@@ -14,7 +14,7 @@ import pytest
 import threadmark_sqlite.driver.connection as opening
 from children import child, finished
 from sqlite_file import looking_at
-from threadmark import CorruptDataError, SchemaError, StoreError
+from threadmark import CorruptDataError, SchemaError, StoreError, TransientStoreError
 from threadmark_conformance.engine import Run, at, checkpoint
 from threadmark_sqlite import SqliteSaver, migrations
 
@@ -24,10 +24,10 @@ def test_a_lock_held_too_long_is_an_error_and_passes(tmp_path: Path) -> None:
     with SqliteSaver(path, timeout=0.1) as saver, looking_at(path) as other:
         first = saver.put(at("thread"), checkpoint({"a": 1}), {}, {"a": 1})
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreError, match="locked") as caught:
+        with pytest.raises(TransientStoreError, match="locked") as caught:
             saver.put(at("thread"), checkpoint({"a": 2}), {}, {"a": 1})
         assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
-        with pytest.raises(StoreError, match="locked"):
+        with pytest.raises(TransientStoreError, match="locked"):
             asyncio.run(saver.aput_writes(first, [("a", 1)], "task"))
         # Readers do not wait for whoever writes.
         assert saver.get(at("thread")) is not None
@@ -48,7 +48,7 @@ def test_an_aiosqlite_connection_waits_for_a_lock_for_the_timeout_of_the_saver(t
                 assert await cursor.fetchone() == (100,)
             with looking_at(path) as other:
                 other.execute("BEGIN IMMEDIATE")
-                with pytest.raises(StoreError, match=r"threads\.db' has been locked .* for 0\.1 s"):
+                with pytest.raises(TransientStoreError, match=r"threads\.db' has been locked .* for 0\.1 s"):
                     await saver.aput(at("thread"), checkpoint({"a": 1}), {}, {"a": 1})
 
     asyncio.run(main())

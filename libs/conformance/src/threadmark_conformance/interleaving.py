@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from threadmark.errors import ConfigError
+from threadmark.errors import ThreadDeletedError
 from threadmark.model import CheckpointTuple
 from threadmark.program import Driver
 from threadmark.saver import Saver
@@ -178,7 +178,7 @@ async def _meet(meeting: Meeting, world: World, script: list[int], name: str, *,
     async def one(who: int, act: Callable[[Saver, int], Awaitable[Any]]) -> None:
         try:
             outcomes[who] = await act(savers[who], who)
-        except ConfigError as error:
+        except ThreadDeletedError as error:
             outcomes[who] = error
         finally:
             turns.leave(who)
@@ -200,7 +200,7 @@ async def _assert_sound(meeting: Meeting, scene: _Scene, saver: Saver, outcomes:
         scene.assert_item(item)
     for who, (action, other) in enumerate((meeting, meeting[::-1])):
         outcome = outcomes[who]
-        if isinstance(outcome, ConfigError):
+        if isinstance(outcome, ThreadDeletedError):
             assert action in _CONTINUING, f"{action} failed: {outcome}"
             assert other in _REMOVING, f"{action} failed beside {other}: {outcome}"
         elif action in ("put", "put_anew") and other != "delete":

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from threadmark.errors import ConfigError
+from threadmark.errors import ThreadDeletedError
 from threadmark.metadata import matches
 from threadmark.model import CheckpointTuple
 from threadmark.saver import Saver
@@ -154,7 +154,7 @@ class SaverMachine(RuleBasedStateMachine):
         for kept in gone[:2]:
             try:
                 self._do(self._savers[(pick + 1) % 3].aput_writes(at(thread, kept.ns, kept.id), [("x", 1)], "late"))
-            except ConfigError:
+            except ThreadDeletedError:
                 continue
             raise AssertionError("a late write was taken")
 

@@ -11,10 +11,13 @@ from threadmark.errors import (
     ConfigError,
     CorruptDataError,
     ForbiddenTypeError,
+    MissingDependencyError,
     SchemaError,
     SerializationError,
     StoreError,
+    ThreadDeletedError,
     ThreadmarkError,
+    TransientStoreError,
 )
 from threadmark.ids import new_id
 from threadmark.memory import MemorySaver
@@ -25,12 +28,15 @@ from threadmark.model import (
     CheckpointTuple,
     DeltaChannelHistory,
     Problem,
+    ProblemKind,
     Pruned,
+    PruneStrategy,
     Stats,
     Verified,
 )
-from threadmark.saver import Saver
-from threadmark.serde import Serde
+from threadmark.saver import Saver, SaverProtocol
+from threadmark.sealing import Keyring
+from threadmark.serde import Serde, Serializer
 from threadmark.urls import open  # noqa: A004 - used as `threadmark.open`
 
 __version__ = "0.1.0"
@@ -45,16 +51,24 @@ __all__ = [
     "CorruptDataError",
     "DeltaChannelHistory",
     "ForbiddenTypeError",
+    "Keyring",
     "MemorySaver",
+    "MissingDependencyError",
     "Problem",
+    "ProblemKind",
+    "PruneStrategy",
     "Pruned",
     "Saver",
+    "SaverProtocol",
     "SchemaError",
     "Serde",
     "SerializationError",
+    "Serializer",
     "Stats",
     "StoreError",
+    "ThreadDeletedError",
     "ThreadmarkError",
+    "TransientStoreError",
     "Verified",
     "__version__",
     "new_id",

@@ -1,7 +1,7 @@
-"""Digests: what proves a value, what ties a row's body to its key.
+"""Digests: the key of a segment, the proof of a value, and the check that ties a row's body to its key.
 
-They are cut to what each needs (docs/decisions/0002-stored-form.md), and a value's is made of the digests of its
-pieces, so that of a value that resembles a proven one only the pieces that differ are hashed.
+Each is as short as its use allows (docs/decisions/0002-stored-form.md). A value's digest is made of the digests of its
+pieces, so that only those pieces are hashed that differ from a value already proven.
 """
 
 from hashlib import blake2b, sha256
@@ -9,13 +9,30 @@ from typing import NamedTuple
 
 import msgpack
 
+KEY_SIZE = 12
+"""The length of a segment's key."""
+
 VALUE_DIGEST_SIZE = 16
+"""The length of a value's digest."""
+
 CHECK_SIZE = 12
+"""The length of a row's check."""
+
 PIECE = 16 * 1024
+"""The length of the pieces of a value that are hashed one by one; the last may be shorter."""
+
+
+def segment_key(segment: bytes, secret: bytes = b"") -> bytes:
+    """Return the key of a segment inside its thread. With a secret, the key tells nobody what the bytes are.
+
+    It is short because every manifest repeats it. Should two segments ever collide, the digest of the whole value,
+    checked on every read, turns that into a CorruptDataError.
+    """
+    return blake2b(segment, digest_size=KEY_SIZE, key=secret).digest()
 
 
 class Proof(NamedTuple):
-    """A value's bytes, what the value is known by, and the digests of its pieces."""
+    """A value's bytes, its digest, and the digests of its pieces."""
 
     data: bytes
     digest: bytes
@@ -23,7 +40,7 @@ class Proof(NamedTuple):
 
 
 def proof(data: bytes, near: Proof | None = None) -> Proof:
-    """Return the digest of a value. Pieces equal to those of `near` at the same position are not hashed again."""
+    """Compute the digest of a value. Pieces equal to those of `near` at the same position are not hashed again."""
     pieces = []
     known = memoryview(near.data if near else b"")
     for start in range(0, len(data), PIECE):
@@ -32,13 +49,13 @@ def proof(data: bytes, near: Proof | None = None) -> Proof:
             pieces.append(near.pieces[start // PIECE])
         else:
             pieces.append(sha256(data[start:end]).digest())
-    # The length comes first, so that every input here is unambiguous, and so is therefore the digest.
+    # The length comes first, so that no two values have the same input here.
     root = sha256(len(data).to_bytes(8, "big") + b"".join(pieces))
     return Proof(data, root.digest()[:VALUE_DIGEST_SIZE], tuple(pieces))
 
 
 def row_check(*fields: str | bytes | int | None) -> bytes:
-    """What proves that a row's body stands under the key it was written with."""
+    """Compute the check of a row, which proves that its body stands under the key it was written with."""
     return blake2b(_unambiguous(fields), digest_size=CHECK_SIZE).digest()
 
 

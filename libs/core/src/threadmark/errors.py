@@ -15,6 +15,10 @@ class ConfigError(ThreadmarkError, ValueError):
     """Invalid arguments: a missing thread_id, a negative limit, an unknown URL scheme."""
 
 
+class MissingDependencyError(ThreadmarkError, ImportError):
+    """A package that this needs is not installed. The message has the command that installs it."""
+
+
 class LocatedError(ThreadmarkError):
     """An error about a stored or given value, which knows the way to it."""
 
@@ -79,6 +83,14 @@ class SchemaError(ThreadmarkError):
 
 class StoreError(ThreadmarkError):
     """The database failed (locked, full, unreachable). The driver's own error is the cause."""
+
+
+class TransientStoreError(StoreError):
+    """The database failed in a way that passes, and the saver has tried again in vain: the same call may succeed."""
+
+
+class ThreadDeletedError(ThreadmarkError):
+    """The thread was deleted with the checkpoint that this continues. Nothing was stored, so it stays deleted."""
 
 
 class ClosedError(ThreadmarkError):

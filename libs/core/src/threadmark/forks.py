@@ -1,7 +1,7 @@
-"""What has to begin anew in a forked process.
+"""Starting again in a forked process: locks, threads and connections that the child cannot use.
 
-A fork copies the memory of a process, but of its threads only the one that forks. A lock that another one held is
-given back by nobody in the child, and what another one was changing stays as it was at that moment.
+A fork copies the memory of a process, but only the thread that forks. In the child nobody releases a lock that another
+thread held, and what another thread was changing stays as it was at that moment.
 """
 
 import os
@@ -10,17 +10,17 @@ from weakref import WeakSet
 
 
 class BeginsAnew(Protocol):
-    """Something that has locks, or connections and threads."""
+    """An object with locks, connections or threads."""
 
     def begin_anew(self) -> None:
-        """In the child of a fork, where no other thread is: make locks anew, leave to the parent what is its own."""
+        """Make new locks, and leave connections to the parent. Called in the child of a fork, which has one thread."""
 
 
 _all: WeakSet[BeginsAnew] = WeakSet()
 
 
 def begin_anew_after_fork(thing: BeginsAnew) -> None:
-    """Let it begin anew in every child of a fork, for as long as it lives."""
+    """Call the object's `begin_anew` in every child of a fork, as long as the object lives."""
     _all.add(thing)
 
 

@@ -1,7 +1,7 @@
-"""A checkpoint's header: everything of a checkpoint but its values, and where each value's bytes lie.
+"""A checkpoint's header: everything of a checkpoint but its key, with each value in its stored form.
 
-Its encoding is plain msgpack in the order the engine gave, so that the header of a step differs from its parent's
-in a few places only, and the rope stores just those.
+It is encoded as plain msgpack, in the order that the engine gave, so that a step's header differs from its parent's in
+a few places only, and the rope stores just those.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ import msgpack
 from threadmark.errors import ConfigError, CorruptDataError
 from threadmark.serde import Serializer
 from threadmark.serde.announced import check_complete
-from threadmark.serde.buffers import holds_stowaway
+from threadmark.serde.buffers import holds_buffer_or_envelope
 from threadmark.stored import Encoded, Stored
 from threadmark.versions import Version
 
@@ -23,10 +23,10 @@ _SPECIAL = {"id", "channel_values", "channel_versions"}
 
 
 class Header(NamedTuple):
-    """What a checkpoint row says beside its key and its metadata.
+    """What a checkpoint's row holds beside its key and its metadata.
 
-    `plain` holds the fields of every engine, through msgpack, which gives them back exactly; `rest` holds the others,
-    through the serializer. Both stay encoded, so that a header can be remembered and no one change it.
+    `plain` has the usual fields, encoded by msgpack, which restores them exactly. `rest` has all others, encoded by the
+    serializer. Both stay encoded, so that nobody can change a header that is remembered.
     """
 
     versions: dict[str, Version]
@@ -35,7 +35,7 @@ class Header(NamedTuple):
     rest: Encoded | None
 
     def to_bytes(self) -> bytes:
-        """The header's encoding (docs/format.md)."""
+        """Return the header's encoding (docs/format.md)."""
         try:
             return _packb(
                 [
@@ -45,12 +45,12 @@ class Header(NamedTuple):
                     list(self.rest) if self.rest else None,
                 ]
             )
-        except (TypeError, ValueError, OverflowError) as error:  # all else has been checked on its way in
+        except (TypeError, ValueError, OverflowError) as error:  # everything else was checked when it was given
             raise ConfigError("channel_versions has a version that is an int of more than 64 bits") from error
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Header":
-        """The header that `to_bytes` encoded."""
+        """Return the header that `to_bytes` encoded. Raises CorruptDataError if it cannot be read."""
         try:
             plain, versions, values, rest = _unpackb(data)
             if not (type(plain) is bytes and type(versions) is dict):
@@ -66,10 +66,10 @@ class Header(NamedTuple):
 
 
 def split_fields(checkpoint: Mapping[str, Any], encode: Callable[[Any], Encoded]) -> tuple[bytes, Encoded | None]:
-    """Split a checkpoint's other fields into the `plain` and `rest` of its header. `encode` is the serializer."""
+    """Encode a checkpoint's other fields with msgpack, or `encode` (the serializer). Returns `plain` and `rest`."""
     plain = {key: value for key, value in checkpoint.items() if key in _PLAIN}
     packed = _packed(plain)
-    if packed is None:  # one of them holds what only the serializer gives back: a tuple, a foreign type
+    if packed is None:  # one of them holds what only the serializer restores, such as a tuple
         plain = {key: value for key, value in plain.items() if type(key) is str and _packed(value) is not None}
         packed = _packb(plain)
     rest = {key: value for key, value in checkpoint.items() if key not in plain and key not in _SPECIAL}
@@ -77,13 +77,13 @@ def split_fields(checkpoint: Mapping[str, Any], encode: Callable[[Any], Encoded]
 
 
 def joined_fields(header: Header, serde: Serializer) -> dict[str, Any]:
-    """The checkpoint's fields that `split_fields` was given."""
+    """Return the fields that `split_fields` was given."""
     plain = plain_fields(header)
     return plain if header.rest is None else {**plain, **serde.loads_typed(header.rest)}
 
 
 def plain_fields(header: Header) -> dict[str, Any]:
-    """Those of the checkpoint's fields that any reader of msgpack understands: mostly all that every engine has."""
+    """Return the fields that do not need the serializer."""
     try:
         plain: dict[str, Any] = _unpackb(header.plain, strict_map_key=False)
     except (ValueError, TypeError, MemoryError) as error:
@@ -99,8 +99,8 @@ def _packed(value: Any) -> bytes | None:
         packed = _packb(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
-    if (b"\xc4" in packed or b"\xc5" in packed or b"\xc6" in packed) and holds_stowaway([value]):
-        return None  # one of these bytes begins bytes, and a bytearray would come back as those
+    if (b"\xc4" in packed or b"\xc5" in packed or b"\xc6" in packed) and holds_buffer_or_envelope([value]):
+        return None  # one of these bytes begins binary data, and a bytearray would come back as bytes
     return packed
 
 

@@ -1,7 +1,7 @@
 """The shapes that a saver's callers see. They are LangGraph's, so that either can stand for the other."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, NotRequired, TypedDict
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from threadmark.versions import Version
 
@@ -13,6 +13,13 @@ Config = Mapping[str, Any]
 
 ChannelVersions = Mapping[str, Version]
 Metadata = dict[str, Any]
+
+PruneStrategy = Literal["keep_latest", "delete"]
+"""What `prune` keeps of a thread: the newest checkpoints of each namespace, or nothing."""
+
+ProblemKind = Literal["damaged", "unreadable", "orphan"]
+"""What `verify` may find; `Problem` says what each is."""
+
 PendingWrite = tuple[str, str, Any]
 """(task_id, channel, value)"""
 
@@ -78,7 +85,7 @@ class Problem(NamedTuple):
     serializer cannot read them here) or "orphan" (bytes that nothing refers to; they cost space and no more).
     """
 
-    kind: str
+    kind: ProblemKind
     location: str
     problem: str
 

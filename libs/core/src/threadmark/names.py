@@ -1,19 +1,19 @@
-"""Names: of threads, namespaces, checkpoints, tasks and channels. Any text is one; here is how long it may be.
+"""Names of threads, namespaces, checkpoints, tasks and channels. A name may be any text up to a limit of length.
 
-A name that is an instance of a subclass of `str` stands for its plain text, and comes back as that.
+An instance of a subclass of `str` is taken as its plain text, and comes back as that.
 """
 
 from threadmark.errors import ConfigError, shown
 from threadmark.text import to_column
 
-# Together they fill the longest key of a row: that of a pending write has all four, that of a checkpoint its rank,
-# which may be as long as two ids. An index of Postgres takes 2,704 bytes, and other databases less.
+# Together these limit the longest key of a row. The key of a pending write has a thread, a namespace and two ids; that
+# of a checkpoint has a rank, which may be as long as two ids. Postgres can index 2,704 bytes.
 THREAD_ID_BYTES = 512
 NAMESPACE_BYTES = 1536
 ID_BYTES = 256
 
 MOST_BYTES = 6
-"""What one letter may take in a row: a lone surrogate is stored as two others."""
+"""The most bytes that one character takes in a row: a lone surrogate is stored as two other characters."""
 
 
 def as_text(name: object, what: str) -> str:
@@ -21,16 +21,16 @@ def as_text(name: object, what: str) -> str:
     if type(name) is str:
         return name
     if isinstance(name, str):
-        return str.__str__(name)  # a class of its own, such as an enum, may show itself as something else
+        return str.__str__(name)  # `str(name)` of a subclass, such as an enum, may be another text
     raise ConfigError(f"{what} must be a string, not {type(name).__name__}")
 
 
 def check_length(name: str, limit: int, what: str) -> None:
-    """ConfigError where a name is too long to be part of a row's key, in bytes of UTF-8 as the row holds it."""
+    """Raise ConfigError if a name is too long to be part of a row's key, in bytes of UTF-8 as the row holds it."""
     if len(name) * MOST_BYTES > limit:
         size = len(to_column(name).encode())
         if size > limit:
             raise ConfigError(
-                f"{what} {shown(name)} has {size} bytes, and {limit} is the most: "
+                f"{what} {shown(name)} has {size} bytes, and at most {limit} are allowed: "
                 "give a shorter one, such as a digest of it"
             )

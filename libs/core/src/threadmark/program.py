@@ -67,7 +67,10 @@ def write(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -
 
 
 class Driver(Protocol):
-    """What runs transactions on a real database, for both APIs."""
+    """What runs transactions on a real database, for both APIs.
+
+    Its text (`__str__`) says which database, for the `repr` of savers. It shows no password.
+    """
 
     def run(self, transaction: Transaction[T]) -> T:
         """Run the program in one transaction and return its result."""

@@ -1,13 +1,13 @@
-"""Encryption at rest: a store around a store, which seals every row's body on its way in and opens it on its way out.
+"""Encryption at rest: a store around another store, which seals the bodies of rows when it adds them.
 
-What a row is found by stays readable (thread, namespace, checkpoint, task, channel, times); what it says does not:
-values, headers, checks and digests, and metadata unless that is to be searched in SQL. A sealed body is bound to its
-table and key, so a row that was moved or exchanged does not open. The saver around it knows nothing of all this.
+It opens them when it reads. What a row is found by stays readable: thread, namespace, checkpoint, task, channel and
+times. Values, headers, checks and digests do not, and neither does metadata unless it is to be searched in SQL. A
+sealed body is bound to its table and key, so a row that was moved or swapped does not open.
 """
 
 from base64 import b85decode, b85encode
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgpack
 
@@ -15,10 +15,8 @@ from threadmark.digests import CHECK_SIZE
 from threadmark.errors import CorruptDataError
 from threadmark.metadata import run_id_in
 from threadmark.program import Program
+from threadmark.sealing import Keyring
 from threadmark.store import Added, Change, CheckpointRow, Found, Head, Key, Outline, Scope, Store, WriteRow
-
-if TYPE_CHECKING:
-    from threadmark.sealing import Keyring  # needs an optional extra
 
 T = TypeVar("T")
 
@@ -29,7 +27,7 @@ _EVERYTHING = 2**31 - 1
 class SealedStore(Store):
     """Another store, its rows sealed with a keyring."""
 
-    def __init__(self, store: Store, keyring: "Keyring", *, seal_metadata: bool) -> None:
+    def __init__(self, store: Store, keyring: Keyring, *, seal_metadata: bool) -> None:
         self._store = store
         self._keyring = keyring
         self._seal_metadata = seal_metadata
@@ -50,7 +48,7 @@ class SealedStore(Store):
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         if self._seal_metadata:
-            # What is sealed contains no fragment of what is looked for; the saver's own filter decides.
+            # Sealed metadata cannot be searched in SQL, so the saver filters all of it.
             scope = scope._replace(fragments=(), run_id=None)
         outlines = yield from self._store.page(scope, after, limit)
         return [self._open_outline(outline) for outline in outlines]
@@ -103,7 +101,7 @@ class SealedStore(Store):
         return self._store.drop(thread_id, now)
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
-        """Each is sealed anew, because a sealed body is bound to its thread."""
+        """Seal each segment again for the other thread, because a sealed body is bound to its thread."""
         sizes = yield from self._store.segment_sizes(source)
         for keys in _batches(sorted(sizes)):
             sealed = yield from self._store.segments(source, keys)
@@ -114,10 +112,10 @@ class SealedStore(Store):
         return self._store.threads(after, limit)
 
     def reseal(self, thread_id: str) -> Program[int]:
-        """Seal with the newest key what another one sealed; how many rows that were. One transaction a thread.
+        """Seal the rows of a thread again that were not sealed with the newest key. Returns how many there were.
 
-        A row is replaced by removing and adding it, so the thread's epoch grows, and a put that was prepared before
-        is prepared again.
+        It is one transaction. A row is replaced by removing and adding it, so the thread's epoch grows, and a put that
+        was prepared before is prepared again.
         """
         if (yield from self._store.lock(thread_id)) is None:
             return 0
@@ -143,24 +141,24 @@ class SealedStore(Store):
         writes = yield from self._store.writes(thread_id, None)
         for keys in _batches(sorted({outline.key for outline in outlines} | {row[:2] for row in writes})):
             rows = yield from self._store.rows(thread_id, keys)
-            stale_places = self._stale_places(rows, [row for row in writes if row[:2] in keys])
-            some_rows = [row for row in rows if row.outline.key in stale_places]
-            some_writes = [row for row in writes if row[:2] in stale_places]
+            stale = self._stale_checkpoints(rows, [row for row in writes if row[:2] in keys])
+            some_rows = [row for row in rows if row.outline.key in stale]
+            some_writes = [row for row in writes if row[:2] in stale]
             opened_rows = [self._strictly_opened(row) for row in some_rows]
             opened_writes = [self._strictly_opened_write(thread_id, row) for row in some_writes]
-            if stale_places:
-                yield from self._store.remove(thread_id, sorted(stale_places), ())
+            if stale:
+                yield from self._store.remove(thread_id, sorted(stale), ())
                 yield from self.add(_change(thread_id, {}, opened_rows, opened_writes))
             count += len(some_rows) + len(some_writes)
         return count
 
-    def _stale_places(self, rows: Sequence[CheckpointRow], writes: Sequence[WriteRow]) -> set[Key]:
-        """The checkpoints of which a row was sealed with another key: they are replaced with all their writes."""
+    def _stale_checkpoints(self, rows: Sequence[CheckpointRow], writes: Sequence[WriteRow]) -> set[Key]:
+        """Return the checkpoints with a row that another key sealed. They are replaced with all their writes."""
         stale = {row.outline.key for row in rows if not self._keyring.is_current(row.header)}
         return stale | {row[:2] for row in writes if not self._keyring.is_current(row.value)}
 
     def _strictly_opened(self, row: CheckpointRow) -> CheckpointRow:
-        """A row that must open: what does not is left as it is, with everything else of its thread."""
+        """Open a row that must open. If it does not, the error leaves the whole thread as it is."""
         self._keyring.open(row.header, _where("checkpoint", *row.outline[:3]))
         opened = self._open_row(row)
         return opened._replace(run_id=run_id_in(opened.outline.metadata))
@@ -222,7 +220,7 @@ class SealedStore(Store):
         return {key: self._open(data, _where("segment", thread_id, key)) for key, data in sealed.items()}
 
     def _open(self, sealed: bytes, where: bytes) -> bytes:
-        """Decrypt a body. Returns b"" if that fails; no check accepts that, so the reader reports where it is."""
+        """Decrypt a body. Returns b"" if that fails: no check accepts it, so the reader's error names the row."""
         try:
             return self._keyring.open(sealed, where)
         except CorruptDataError:
@@ -237,7 +235,7 @@ def _where(table: str, *key: object) -> bytes:
 def _change(
     thread_id: str, segments: Mapping[bytes, bytes], checkpoints: Sequence[CheckpointRow], writes: Sequence[WriteRow]
 ) -> Change:
-    """Rows that rely on nothing."""
+    """Return a change that relies on no epoch."""
     return Change(thread_id, None, 0, segments, checkpoints, writes, None)
 
 

@@ -1,45 +1,44 @@
-"""Encryption of stored rows: AES-256-GCM, each row bound to its place, with keys that can be replaced.
+"""Encryption of stored rows: AES-256-GCM, each row bound to its table and key, with keys that can be rotated.
 
-A sealed row is one byte of version, the key's id, a random nonce, and the ciphertext with its tag. Who reads
-the database learns the lengths of rows and which key sealed them; who writes to it can neither change a row
-nor move it to another place, nor pass off plain bytes as a row. It needs the extra: `pip install
-threadmark[crypto]`.
+A sealed row is a version byte, the key's id, a random nonce, and the ciphertext with its tag. Anyone who reads the
+database learns the lengths of rows and which key sealed them. Anyone who writes to it can neither change a row, nor
+move it to another place, nor pass off plain bytes as a row. This needs the extra: `pip install threadmark[crypto]`.
 """
 
 import os
 from collections.abc import Mapping
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
-from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.digests import segment_key
+from threadmark.errors import ConfigError, CorruptDataError, MissingDependencyError
 
-try:
-    from cryptography.exceptions import InvalidTag
+if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-except ImportError as missing:
-    raise ConfigError("encryption needs a further package: pip install 'threadmark[crypto]'") from missing
 
 KEY_LENGTH = 32
 _VERSION = b"\x01"
 _NONCE_LENGTH = 12
 _TAG_LENGTH = 16
 _LONGEST_ID = 255
-# BLAKE2b's `person` field: no other use of the secret gives this key.
+# BLAKE2b's `person` field, so that no other use of the secret gives this key.
 _DIGEST_PURPOSE = b"threadmark.value"
 
 
 class Keyring:
-    """The keys of a database by id. The newest seals; all of them open.
+    """The keys of a database, by id. Rows are sealed with the newest key, and opened with any of them.
 
-    To rotate, add a key, make it the newest, and seal the old rows again (`is_current` tells which those
-    are); then the old key can go. Ids stand in the rows in clear.
+    To rotate, add a key, make it the newest, and seal the old rows again with `reencrypt`. Then the old key can be
+    removed. The ids of keys are stored in clear.
 
-    The digests that find equal content must stay the same all the while, so they have a key of their own:
-    derived from `digest_secret`, which never changes as long as the database lives.
+    The digests that find equal content must not change by this, so they have a key of their own, which is derived from
+    `digest_secret`: it must stay the same for the life of the database.
 
-    Random nonces are safe for about four billion rows sealed by one key; rotate before that.
+    Random nonces are safe for about four billion rows sealed with one key. Rotate before that.
     """
 
     def __init__(self, keys: Mapping[str, bytes], newest: str, *, digest_secret: bytes) -> None:
+        cipher, self._forged = _cryptography()
         if newest not in keys:
             raise ConfigError(f"the newest key {newest!r} is not among the keys ({', '.join(sorted(keys))})")
         for name, key in keys.items():
@@ -49,7 +48,7 @@ class Keyring:
                 raise ConfigError(f"the id of key {name!r} must have 1 to {_LONGEST_ID} bytes")
         if len(digest_secret) < KEY_LENGTH:
             raise ConfigError(f"the digest secret has {len(digest_secret)} bytes; it needs at least {KEY_LENGTH}")
-        self._ciphers = {name: AESGCM(key) for name, key in keys.items()}
+        self._ciphers = {name: cipher(key) for name, key in keys.items()}
         self._newest = newest
         self._header = _header(newest)
         self.digest_key = _derived(digest_secret)
@@ -72,15 +71,31 @@ class Keyring:
         nonce = sealed[len(header) : len(header) + _NONCE_LENGTH]
         try:
             return cipher.decrypt(nonce, sealed[len(header) + _NONCE_LENGTH :], _bound(header, where))
-        except InvalidTag:
+        except self._forged:
             raise CorruptDataError(
                 f"a row does not open with key {name!r}: it was changed, moved here from another place, or "
                 "sealed with another key of that id"
             ) from None
 
+    def segment_key(self, data: bytes) -> bytes:
+        """The key of a segment, from which nobody without the secret can tell what the segment holds."""
+        return segment_key(data, secret=self.digest_key)
+
     def is_current(self, sealed: bytes) -> bool:
         """Whether the newest key sealed this row, so that it need not be sealed again."""
         return _key_of(sealed)[0] == self._newest
+
+
+def _cryptography() -> "tuple[type[AESGCM], type[Exception]]":
+    """The cipher, and the error of a row that it does not open. Imported late, because few savers have a keyring."""
+    try:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    except ImportError as missing:
+        raise MissingDependencyError(
+            "encryption needs a further package: pip install 'threadmark[crypto]'", name="cryptography"
+        ) from missing
+    return AESGCM, InvalidTag
 
 
 def _header(name: str) -> bytes:
@@ -89,10 +104,10 @@ def _header(name: str) -> bytes:
 
 
 def _key_of(sealed: bytes) -> tuple[str, bytes]:
-    """The id of the key that sealed a row, and the bytes that say so."""
+    """Return the id of the key that sealed a row, and the header that holds it."""
     header = bytes(sealed[: 2 + sealed[1]]) if len(sealed) > 1 else b""
     if not header.startswith(_VERSION) or len(sealed) < len(header) + _NONCE_LENGTH + _TAG_LENGTH:
-        raise CorruptDataError("a row is not sealed, or cut short")
+        raise CorruptDataError("a row is not sealed, or is cut short")
     try:
         return header[2:].decode(), header
     except UnicodeDecodeError:
@@ -100,7 +115,7 @@ def _key_of(sealed: bytes) -> tuple[str, bytes]:
 
 
 def _bound(header: bytes, where: bytes) -> bytes:
-    """What the tag covers besides the row. The header has its own length in it, so that no two pairs are alike."""
+    """Return what the tag covers besides the row. The header contains its length, so that no two pairs are equal."""
     return header + where
 
 

@@ -28,10 +28,10 @@ def now() -> int:
 
 
 def rank_after(parent_rank: str | None, checkpoint_id: str) -> str:
-    """What a checkpoint sorts by: its id, unless that would sort it before its parent.
+    """Return what a checkpoint sorts by: its id, unless that would sort it before its parent.
 
-    Ids come from clocks, and clocks are set back. A checkpoint whose id is not greater than its parent's rank gets
-    the parent's rank with a counter and its own id behind, which sorts after the parent and before anything newer.
+    Ids come from clocks, and clocks are set back. A checkpoint whose id is not greater than its parent's rank gets the
+    parent's rank, followed by a counter and its own id, which sorts after the parent and before anything newer.
     """
     if parent_rank is None or checkpoint_id > parent_rank:
         return checkpoint_id
@@ -42,8 +42,8 @@ def rank_after(parent_rank: str | None, checkpoint_id: str) -> str:
     return f"{parent_rank[: stepped_back.start()]}\x02{count:08x}.{checkpoint_id}"
 
 
-# An id may look like such a rank, by chance or by malice. A last count must not wrap; it is passed over, and not made
-# longer by one more count for each generation.
+# An id may look like such a rank, by chance or by malice. The last count must not overflow: it is skipped, so that the
+# count before it grows instead.
 _STEPPED_BACK = re.compile("\x02(?!ffffffff)([0-9a-f]{8})[.]")
 
 
@@ -218,7 +218,7 @@ class Store(Protocol):
         """Return the same, computed from the checkpoints that exist."""
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        """What is damaged and belongs to no thread, as (location, problem): lost rows, the database's own structures."""
+        """Return damage that belongs to no thread, as (location, problem), such as lost rows."""
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         """The stored size of every segment of the thread."""

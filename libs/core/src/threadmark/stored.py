@@ -1,51 +1,78 @@
-"""An encoded value as a row holds it: literally while it is small, else as a manifest of slices of segments.
+"""What rows hold: an encoded value, literally while it is small, else as slices of segments; and the segments.
 
-The same form serves a channel's value (inside a checkpoint's header), a pending write's value and the header itself.
+One form serves a channel's value (inside a checkpoint's header), a pending write's value and the header itself. A
+segment stands in a row of its own behind a byte that says how: as it is, or compressed where that pays. zstandard is an
+optional extra. Rows written with it and without it live side by side, and it is missed only where a compressed row is
+read without it.
 """
 
+import threading
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import NamedTuple
 
-from threadmark.compression import MOST_COMPRESSED, expand
-from threadmark.digests import VALUE_DIGEST_SIZE, Proof, proof
-from threadmark.errors import CorruptDataError
-from threadmark.rope import KEY_SIZE, MOST_REPEATED, Source, join, keys_in, layout
+from threadmark.digests import KEY_SIZE, VALUE_DIGEST_SIZE, Proof, proof
+from threadmark.errors import CorruptDataError, MissingDependencyError
+from threadmark.rope import MOST_REPEATED, Source, join, keys_in, layout
 
 LITERAL_LIMIT = 96
 """Up to this many bytes a value stands in its row: a segment of its own would cost more."""
 
 EXPANSION_BYTES = 512 * 1024
-"""What reading a checkpoint may make of stored bytes beyond what a saver ever stores so, unless told otherwise."""
+"""The default limit of bytes that a checkpoint's values may take beyond what their stored bytes account for."""
 
 LONGEST_TAG = 255
 """The longest tag of a serializer, in bytes: its length is stored in one byte."""
 
+MOST_COMPRESSED = 128
+"""A segment is at most this many times as long as its row, so that a row's length limits what it may ask for."""
+
+SMALLEST = 256
+"""Shorter segments are not compressed: a frame's own bytes and the row's weigh more than the gain."""
+
+_AS_IT_IS = b"\x00"
+_ZSTD = b"\x01"
+
+_PAYS = 16
+"""A compressed row must be smaller than the segment by one part in this many."""
+
+_LEVEL = 3
+"""zstd's level of compression."""
+
+_SKIPPED = b"\x50\x2a\x4d\x18"
+"""The beginning of a frame that zstd skips."""
+
+_SKIPPED_LENGTH = 4
+"""The bytes after it, which are the length of the skipped frame."""
+
+_INSTALLED = find_spec("zstandard") is not None
+
 
 class Encoded(NamedTuple):
-    """What a serializer made of a value."""
+    """A value as a serializer returned it."""
 
     tag: str
     data: bytes
 
     @classmethod
     def of(cls, typed: tuple[str, bytes]) -> "Encoded":
-        """What `dumps_typed` returned, for keeps: some serializers hand over the user's own bytearray."""
+        """Take what `dumps_typed` returned, copied if it could change: some serializers return the user's bytearray."""
         tag, data = typed
         return cls(tag, data if type(data) is bytes else bytes(memoryview(data)))
 
 
 class Allowance:
-    """How much longer than their stored bytes account for the values of one checkpoint may be.
+    """How many bytes the values of one checkpoint may take beyond what their stored bytes account for.
 
-    A saver stores no segment so that it is more than 128 times as long as its row, and no value that is more than 4
-    times as long as its segments. Crafted rows would ask for anything, so what goes beyond is counted here.
+    What a saver stores never needs any: no segment is more than 128 times as long as its row, and no value more than 4
+    times as long as its segments. Crafted rows could ask for anything, so what goes beyond that is counted here.
     """
 
     def __init__(self, most: int = EXPANSION_BYTES) -> None:
         self._most = self._left = most
 
     def renew(self) -> None:
-        """Begin with another checkpoint."""
+        """Begin again, for another checkpoint."""
         self._left = self._most
 
     def take(self, excess: int) -> None:
@@ -55,26 +82,26 @@ class Allowance:
         self._left -= excess
         if self._left < 0:
             raise CorruptDataError(
-                f"its stored bytes ask for {excess:,} bytes more than anything that was put would; "
-                f"if they are to be trusted, open the saver with max_expansion_bytes={self._most - self._left} or more"
+                f"its stored bytes ask for {excess:,} bytes more than any value that was put would need; "
+                f"if they can be trusted, open the saver with max_expansion_bytes={self._most - self._left} or more"
             )
 
 
 class Stored(NamedTuple):
-    """A value in its stored form: packed, because few of those that are read are ever taken apart."""
+    """A value in its stored form. The manifest stays packed, because few of the values that are read are decoded."""
 
     tag: str
     packed: bytes
-    """The manifest, or of a literal the value itself."""
+    """The packed manifest, or the value itself if it is a literal."""
     digest: bytes
     """The digest of the value. Empty for a literal, which is covered by the check of its row."""
 
     def segment_keys(self) -> tuple[bytes, ...]:
-        """The segments that hold the value's bytes."""
+        """Return the keys of the segments that hold the value's bytes."""
         return keys_in(self.packed) if self.digest else ()
 
     def size(self) -> int:
-        """How many bytes the encoded value has."""
+        """Return the length of the encoded value in bytes."""
         if not self.digest:
             return len(self.packed)
         return layout(self.packed).length
@@ -90,10 +117,10 @@ class Stored(NamedTuple):
         near: Proof | None = None,
         allowance: Allowance | None = None,
     ) -> Proof:
-        """The same, of a value that is no literal, with what proves it.
+        """Like `data`, for a value that is not a literal. Returns the bytes with their proof.
 
-        `whole` keeps the segments as they were before they were stored, for other values that share them; `near` is
-        the proof of a value that this one resembles; `allowance` is that of its checkpoint.
+        `whole` collects the expanded segments, for other values that share them. `near` is the proof of a similar
+        value. `allowance` is that of the value's checkpoint.
         """
         manifest = layout(self.packed)
         allowance = allowance or Allowance()
@@ -106,26 +133,26 @@ class Stored(NamedTuple):
                     whole[key] = expand(row, size)
             proven = proof(join(manifest, whole), near)
         except MemoryError as error:
-            raise CorruptDataError(f"there is not the memory for its {manifest.length:,} bytes") from error
+            raise CorruptDataError(f"there is not enough memory for its {manifest.length:,} bytes") from error
         if proven.digest != self.digest:
             raise CorruptDataError("its bytes do not have the digest they were written with")
         return proven
 
     def source(self, data: bytes) -> Source:
-        """The value's bytes, to compare others with."""
+        """Return the value's bytes with its manifest, to compare other values with."""
         return Source(data, packed=self.packed) if self.digest else Source(data, (data,) if data else ())
 
     def to_bytes(self) -> bytes:
-        """The form that a row holds (docs/format.md)."""
+        """Return the form that a row holds (docs/format.md)."""
         tag = self.tag.encode("utf-8", "surrogatepass")
         if not self.digest:
             return b"\x00" + bytes([len(tag)]) + tag + self.packed
-        # The manifest comes first, because it starts with the keys of its segments, and SQL must find those.
+        # The manifest comes first, because it begins with the keys of its segments, which SQL reads.
         return self.packed + self.digest + tag + bytes([len(tag)])
 
     @classmethod
     def from_bytes(cls, body: bytes) -> "Stored":
-        """Parse the stored form that a row holds. Raises CorruptDataError if it is none."""
+        """Parse the form that a row holds. Raises CorruptDataError if it is cut off or damaged."""
         try:
             if body[0] == 0:
                 start = 2 + body[1]
@@ -137,3 +164,77 @@ class Stored(NamedTuple):
             return cls(body[tag_start:-1].decode("utf-8", "surrogatepass"), body[:end], body[end:tag_start])
         except (IndexError, UnicodeDecodeError) as error:
             raise CorruptDataError("its stored form is cut off or damaged") from error
+
+
+def shrink(data: bytes) -> bytes:
+    """Return the stored form of a segment, which is at most one byte longer."""
+    if _INSTALLED and len(data) >= SMALLEST:
+        frame = _codecs.compressor.compress(data)
+        frame = _lengthened(frame, -(-len(data) // MOST_COMPRESSED))
+        if len(frame) < len(data) - len(data) // _PAYS:
+            return _ZSTD + frame
+    return _AS_IT_IS + data
+
+
+def expand(stored: bytes, size: int) -> bytes:
+    """Return the segment of `size` bytes from its stored form.
+
+    Never makes more than that, whatever the stored bytes say.
+    """
+    tag, body = stored[:1], stored[1:]
+    if tag == _ZSTD:
+        body = _decompressed(_without_skipped(body), size)
+    elif tag != _AS_IT_IS:
+        raise CorruptDataError(f"a segment is stored in an unknown form (tag {tag.hex() or 'missing'})")
+    if len(body) != size:
+        raise CorruptDataError(f"a segment has {len(body)} bytes where {size} were stored")
+    return body
+
+
+def _lengthened(frame: bytes, least: int) -> bytes:
+    """Return the frame with at least this length, by a frame of zeros in front, which every reader of zstd skips."""
+    if len(frame) >= least:
+        return frame
+    zeros = max(0, least - len(frame) - len(_SKIPPED) - _SKIPPED_LENGTH)
+    return _SKIPPED + zeros.to_bytes(_SKIPPED_LENGTH, "little") + bytes(zeros) + frame
+
+
+def _without_skipped(body: bytes) -> bytes:
+    """Return the frame without the skipped one in front of it."""
+    if not body.startswith(_SKIPPED):
+        return body
+    start = len(_SKIPPED) + _SKIPPED_LENGTH
+    zeros = int.from_bytes(body[len(_SKIPPED) : start], "little")
+    if body.count(0, start, start + zeros) != zeros:
+        raise CorruptDataError("a compressed segment does not begin as it should")
+    return body[start + zeros :]
+
+
+class _Codecs(threading.local):
+    """zstandard's objects, one of each for every thread: they must not be shared, and are expensive to make."""
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self.compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        self.decompressor = zstandard.ZstdDecompressor()
+
+
+def _decompressed(frame: bytes, size: int) -> bytes:
+    if not _INSTALLED:
+        raise MissingDependencyError(
+            "a stored segment is compressed with zstd: to read it, pip install 'threadmark[zstd]'", name="zstandard"
+        )
+    import zstandard
+
+    try:
+        # Checked first, because the decompressor allocates what the frame announces.
+        if zstandard.frame_content_size(frame) != size:
+            raise CorruptDataError(f"a compressed segment does not announce the {size} bytes that were stored")
+        return _codecs.decompressor.decompress(frame, allow_extra_data=False)
+    except zstandard.ZstdError as error:
+        raise CorruptDataError(f"a compressed segment cannot be expanded ({error})") from None
+
+
+if _INSTALLED:
+    _codecs = _Codecs()

@@ -1,26 +1,26 @@
-"""Any Python string as text that every database can hold, in the same order.
+"""Converting any Python string to text that every database can hold, in the same order.
 
-Databases refuse what Python allows: Postgres has no NUL in text, UTF-8 has no lone surrogates. `to_column` maps any
-string to one that both accept; ordinary text maps to itself, so that stored names stay readable. The mapping keeps
-the order of code points, because ids are compared in SQL.
+Databases refuse what Python allows: Postgres has no NUL in text, and UTF-8 has no lone surrogates. `to_column` maps any
+string to one that both accept. Ordinary text maps to itself, so that stored names stay readable. The mapping keeps the
+order of code points, because ids are compared in SQL.
 """
 
-# NUL and U+0001 become pairs that start with U+0001; surrogates become pairs that start with U+D7FF, which is the
-# code point just below them and not assigned to any character.
+# NUL and U+0001 become pairs that begin with U+0001. Surrogates become pairs that begin with U+D7FF, which is the code
+# point just below them and not assigned to a character.
 _LOW, _HIGH = "\x01", "\ud7ff"
 _ESCAPES = {0: _LOW + "\x01", 1: _LOW + "\x02", 0xD7FF: _HIGH + "\x01"}
 _ESCAPES |= {code: _HIGH + chr(2 + code - 0xD800) for code in range(0xD800, 0xE000)}
 
 
 def to_column(text: str) -> str:
-    """Text without NUL and lone surrogates, from which `from_column` gives the original back."""
+    """Return text without NUL and lone surrogates, from which `from_column` restores the original."""
     if text.isprintable() and _HIGH not in text:
         return text
     return text.translate(_ESCAPES)
 
 
 def from_column(column: str) -> str:
-    """Return the string that `to_column` was given. A damaged column gives another one, which no check accepts."""
+    """Return the string that `to_column` was given. A damaged column gives another string, which no check accepts."""
     if _LOW not in column and _HIGH not in column:
         return column
     text: list[str] = []

@@ -1,10 +1,10 @@
-"""Work that one thread does for another that a signal may interrupt.
+"""Threads that work for others, so that a signal cannot interrupt the work.
 
-Python runs the handlers of signals in the main thread, between any two instructions, and a handler may raise: Ctrl-C's
-raises KeyboardInterrupt. Whatever the standard library writes in Python (Condition, Semaphore, Event, Future, a context
-manager made of a generator) may be left half-way in there, with its lock held for ever. So what the main thread shares
-with others is built of what the interpreter does at a stroke: a lock taken by `with`, a queue, an attribute. Other
-threads are never interrupted.
+Python runs signal handlers in the main thread, between any two instructions, and a handler may raise: that of Ctrl-C
+raises KeyboardInterrupt. It may strike inside anything that the standard library implements in Python (Condition,
+Semaphore, Event, Future, a generator's context manager), whose lock then stays held for ever. So what the main thread
+shares with others consists of what the interpreter does in one step: a lock taken by `with`, a queue, an attribute.
+Other threads are never interrupted.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ def may_be_interrupted() -> bool:
 
 
 class Answer:
-    """The result of work that another thread does. One thread waits for it, and may stop waiting at any time."""
+    """The result of work that another thread does. One thread waits for it, and may be interrupted at any time."""
 
     __slots__ = ("_done", "_error", "_result", "_woken")
 
@@ -42,7 +42,7 @@ class Answer:
         return self._done
 
     def cancelled(self) -> bool:
-        """Never: what was begun for a thread is finished."""
+        """Return False: work for a thread is always finished."""
         return False
 
     def set_result(self, result: Any) -> None:
@@ -57,40 +57,40 @@ class Answer:
         self.set_result(None)
 
     def wait(self, timeout: float = -1) -> bool:
-        """Whether it is done, at the latest after so many seconds."""
-        if not self._done:  # asked first, because an earlier wait may have been interrupted when it had just ended
+        """Wait until the work is done, or for `timeout` seconds. Returns whether it is done."""
+        if not self._done:  # checked first, because an earlier wait may have been interrupted just after it ended
             self._woken.acquire(timeout=timeout)
         return self._done
 
     def result(self) -> Any:
         """Wait for the work and return its result, or raise its error. May be called once."""
         self.wait()
-        error, self._error = self._error, None  # its traceback will lead here
+        error, self._error = self._error, None  # its traceback will refer to this frame
         if error is not None:
             raise error
         return self._result
 
 
 Waiting = Answer | asyncio.Future[Any]
-"""Where somebody waits: a thread, or a task of an event loop."""
+"""What a thread, or a task of an event loop, waits for."""
 
 
 class Failed(NamedTuple):
-    """The outcome of work that came to nothing."""
+    """The outcome of work that raised an error."""
 
     error: BaseException
 
 
 def outcome_of(work: Callable[[], Any]) -> Any:
-    """What the work returns, or how it failed."""
+    """Do the work. Returns its result, or a `Failed` with its error."""
     try:
         return work()
-    except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
+    except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
         return Failed(error)
 
 
 def settle(waiting: Waiting, outcome: Any) -> None:
-    """Set the outcome, in the thread that waits for it. Does nothing if nobody waits any more."""
+    """Set the outcome. Call it in the thread that waits for it. Does nothing if nobody waits any more."""
     if waiting.done():
         return
     if isinstance(outcome, Failed):
@@ -109,14 +109,14 @@ def tell(waiting: Waiting, outcome: Any) -> None:
 
 
 def run_on_loop(work: Callable[[], Coroutine[Any, Any, Any]], loop: asyncio.AbstractEventLoop) -> Any:
-    """What the work returns as a task of an event loop, which another thread runs."""
+    """Run the work as a task of an event loop that another thread runs. Returns its result."""
     answer = Answer()
     loop.call_soon_threadsafe(_begin_task, work, answer)
     return answer.result()
 
 
 _tasks: set[asyncio.Task[Any]] = set()
-"""Tasks under way, which event loops hold weakly."""
+"""The running tasks, which event loops refer to only weakly."""
 
 
 def _begin_task(work: Callable[[], Coroutine[Any, Any, Any]], answer: Answer) -> None:
@@ -133,14 +133,14 @@ def _end_task(answer: Answer, task: asyncio.Task[Any]) -> None:
 async def in_spite_of_cancelling(work: Awaitable[Any]) -> Any:
     """Wait for the work even if the caller is cancelled or interrupted meanwhile. Returns its result."""
     doing = asyncio.ensure_future(work)
-    struck: BaseException | None = None
+    interruption: BaseException | None = None
     while not doing.done():
         try:
             await asyncio.wait([doing])
         except BaseException as error:  # noqa: BLE001 - raised below
-            struck = error
-    if struck is not None:
-        raise struck
+            interruption = error
+    if interruption is not None:
+        raise interruption
     return doing.result()
 
 
@@ -154,7 +154,7 @@ class _Job(NamedTuple):
 
 
 class Workers:
-    """Up to `most` threads that do what they are given, first come, first served. They are started when needed."""
+    """Up to `most` threads, started when needed, that do work in the order in which it is submitted."""
 
     def __init__(self, most: int, name: str) -> None:
         self._most = most
@@ -163,43 +163,43 @@ class Workers:
         begin_anew_after_fork(self)
 
     def run(self, work: Callable[[], Any]) -> Any:
-        """What the work returns, done by one of them while the caller waits."""
+        """Have one of the threads do the work, and wait for it. Returns its result."""
         return self.submit(work).result()
 
     def submit(self, work: Callable[[], Any]) -> Answer:
-        """What will become of the work, for a thread that waits."""
+        """Have one of the threads do the work. Returns an `Answer` to wait for."""
         answer = Answer()
-        self._crew.give(_Job(work, answer))
+        self._pool.give(_Job(work, answer))
         return answer
 
     def asubmit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Like `submit`, for a task. It is not begun for a task that is cancelled before."""
+        """Like `submit`, for asyncio. The work is not begun if the future is cancelled before."""
         future = asyncio.get_running_loop().create_future()
-        self._crew.give(_Job(work, future))
+        self._pool.give(_Job(work, future))
         return future
 
     def end(self) -> None:
         """Accept no more work. The threads end when they have finished what they were given."""
-        self._crew.end()
+        self._pool.end()
 
     def close(self) -> None:
-        """Like `end`, and wait until the threads have ended. It may be called again."""
+        """Accept no more work, and wait until the threads have ended. It may be called again."""
         self.end()
-        for thread in list(self._crew.threads):
+        for thread in list(self._pool.threads):
             thread.join()
 
     def begin_anew(self) -> None:
-        """In the child of a fork, which has none of the threads, and none of those who gave the jobs."""
+        """Forget the threads and their jobs in the child of a fork, which has none of them."""
         self._end.detach()
         self._begin()
 
     def _begin(self) -> None:
-        self._crew = _Crew(self._most, self._name)
-        self._end = finalize(self, self._crew.end)  # the threads do not keep alive who gives them work
+        self._pool = _Pool(self._most, self._name)
+        self._end = finalize(self, self._pool.end)  # the threads do not keep this object alive
 
 
-class _Crew:
-    """The threads, and what they share."""
+class _Pool:
+    """The threads, and the state that they share."""
 
     def __init__(self, most: int, name: str) -> None:
         self.threads: list[threading.Thread] = []
@@ -208,9 +208,9 @@ class _Crew:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._changing = threading.Lock()
         self._free = 0
-        """Threads without work, less the jobs that wait for one.
+        """The number of threads without work, minus the number of jobs that wait for one.
 
-        An interrupt may leave it too low, and then a thread is started that was not needed; never too high.
+        An interrupt may leave it too low, so that a thread is started that was not needed, but never too high.
         """
         self._ended = False
 
@@ -222,7 +222,7 @@ class _Crew:
             self._jobs.put(job)
             lacking = self._free < 0 and len(self.threads) < self._most
         if lacking:
-            # It counts itself when it runs: to start it may be interrupted, and then the next job starts another.
+            # The thread counts itself when it runs: if starting it is interrupted, the next job starts another.
             threading.Thread(target=self._work, name=self._name, daemon=True).start()
 
     def end(self) -> None:

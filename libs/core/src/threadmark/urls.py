@@ -4,34 +4,80 @@ Backends announce themselves through the entry-point group `threadmark.savers`; 
 what it points to is called with the URL and the options. A new backend is an install away.
 """
 
-from importlib.metadata import entry_points
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from threadmark.errors import ConfigError
-from threadmark.saver import Saver
+from threadmark.errors import ConfigError, MissingDependencyError
+from threadmark.saver import SaverProtocol, expect_saver
 
 GROUP = "threadmark.savers"
 
-_PACKAGES = {"postgresql": "postgres"}
-"""Schemes that are not the end of their package's name."""
+_EXAMPLES = {
+    "memory": "memory:",
+    "sqlite": "sqlite:///file.db",
+    "postgresql": "postgresql://user@host/database",
+}
+"""What to write for our own backends."""
+
+_EXTRAS = {"sqlite": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
+"""The extra of core that installs the backend for a scheme."""
+
+_MEANT = {"file": "sqlite", "sqlite3": "sqlite", "psycopg": "postgresql", "pg": "postgresql", "mem": "memory"}
+"""Schemes of other libraries, and what they are called here."""
 
 
-def open(url: str, **options: Any) -> Saver:  # noqa: A001 - read as `threadmark.open`
-    """A saver for `memory:`, `sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://...` and others.
+def open(url: str, **options: Any) -> SaverProtocol:  # noqa: A001 - read as `threadmark.open`
+    """Return a saver for `memory:`, `sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://...` and others.
 
     The options are those of the backend's saver class, `serde` and `cache_bytes` among them.
     """
-    scheme, colon, _ = url.partition(":")
-    if not colon:
-        raise ConfigError(f"{url!r} is not a URL: write 'sqlite:///{url}' for a file")
+    scheme = _scheme_of(url)
     known = {entry.name: entry for entry in entry_points(group=GROUP)}
     if scheme not in known:
-        package = _PACKAGES.get(scheme, scheme)
-        raise ConfigError(
-            f"no backend for {scheme!r} URLs is installed (there are: {', '.join(sorted(known)) or 'none'}); "
-            f"install the package that has it, such as threadmark-{package}"
+        raise _unknown(scheme, known)
+    return expect_saver(_loaded(known[scheme])(url, **options))
+
+
+def _scheme_of(url: str) -> str:
+    """The scheme of a URL. Raises an error that shows the URL to write for what looks like a path."""
+    if not isinstance(url, str):
+        raise ConfigError(f"expected a URL, got {type(url).__name__}: for a file, write 'sqlite:///file.db'")
+    scheme, colon, _ = url.partition(":")
+    if url == ":memory:":
+        raise ConfigError("':memory:' is not a URL: write 'memory:', or 'sqlite://:memory:' for SQLite")
+    if not colon and "=" in url:  # it may have a password, which is not shown
+        raise ConfigError("expected a URL, got a list of parameters: write 'postgresql://user@host/database'")
+    if not colon or len(scheme) == 1:  # a letter is a drive of Windows
+        raise ConfigError(f"{url!r} is not a URL: write 'sqlite:///{url or 'file.db'}' for a file")
+    return scheme
+
+
+def _unknown(scheme: str, known: Mapping[str, EntryPoint]) -> ConfigError | MissingDependencyError:
+    """What to write or to install instead of a URL with a scheme that nobody serves."""
+    if scheme in _EXTRAS:
+        return MissingDependencyError(
+            f"the backend for {scheme!r} URLs is not installed: pip install 'threadmark[{_EXTRAS[scheme]}]'"
         )
-    saver = known[scheme].load()(url, **options)
-    if not isinstance(saver, Saver):
-        raise ConfigError(f"the backend for {scheme!r} returned a {type(saver).__name__}, not a threadmark.Saver")
-    return saver
+    dialect = scheme.partition("+")[0].lower()  # as SQLAlchemy writes it: postgresql+psycopg
+    meant = _MEANT.get(dialect, dialect)
+    if meant in _EXAMPLES:
+        return ConfigError(f"no backend serves {scheme!r} URLs: write {_EXAMPLES[meant]!r}")
+    there = ", ".join(repr(_EXAMPLES.get(name, f"{name}:...")) for name in sorted(known)) or "none"
+    return ConfigError(
+        f"no backend serves {scheme!r} URLs: write one of those that are installed ({there}), "
+        f"or install the package that serves it, such as threadmark-{scheme}"
+    )
+
+
+def _loaded(entry: EntryPoint) -> Callable[..., object]:
+    """What makes savers of a backend. Raises an error that says what is missing if it cannot be imported."""
+    try:
+        made: Callable[..., object] = entry.load()
+    except ImportError as missing:
+        package = f"threadmark[{_EXTRAS[entry.name]}]" if entry.name in _EXTRAS else "the package that it names"
+        raise MissingDependencyError(
+            f"the backend for {entry.name!r} URLs cannot be imported ({missing}): install {package!r}",
+            name=missing.name,
+        ) from missing
+    return made

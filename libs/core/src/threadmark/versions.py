@@ -1,4 +1,4 @@
-"""Channel versions: the next one, in the kind that a thread already uses."""
+"""Channel versions: computing the next one, of the type that a thread already uses."""
 
 import math
 import random
@@ -8,15 +8,17 @@ from threadmark.errors import ConfigError, shown
 Version = int | float | str
 
 _FRACTION_LIMIT = 10**16
+"""Random fractions are below this number: 16 digits."""
+
 _MOST_DIGITS = 600
-"""Every Python reads so many digits as a number, whatever it was told to allow."""
+"""The longest text that every Python converts to an int, whatever limit it was given."""
 
 
 def next_version(current: Version | None) -> Version:
-    """A version greater than `current`: integers from 1 for a new channel, else the kind it is given.
+    """Return a version greater than `current`, of the same type: 1 for a new channel.
 
-    Strings are LangGraph's: 32 digits that count, a dot, and a random fraction that tells forks apart. What counts
-    is the part before the dot; a string that does not start with digits is refused, and so is what is no version.
+    Strings are LangGraph's: a number of 32 digits, a dot, and a random fraction that tells forks apart. Only the number
+    grows. A string that does not begin with digits is refused, and so is anything that is not a version.
     """
     if current is None:
         return 1
@@ -26,7 +28,7 @@ def next_version(current: Version | None) -> Version:
             return f"{int(count) + 1:032d}.{random.randrange(_FRACTION_LIMIT):016d}"  # noqa: S311 - not a secret
     elif isinstance(current, float):
         if math.isfinite(current):
-            # Where floats are further apart than 1, the next one counts.
+            # Large floats are further apart than 1.
             return max(float(int(current) + 1), math.nextafter(current, math.inf))
     elif isinstance(current, int) and not isinstance(current, bool):
         return current + 1

@@ -1,24 +1,35 @@
 """Threadmark as LangGraph's checkpointer: import a saver from here instead, or `wrap` one."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
-from threadmark_langgraph.moving import Moved, Problem, export, migrate
 from threadmark_langgraph.postgres import AsyncPostgresSaver, PostgresSaver
-from threadmark_langgraph.savers import AsyncSqliteSaver, InMemorySaver, SqliteSaver
+from threadmark_langgraph.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
 from threadmark_langgraph.values import register_values
 
-register_values()
+if TYPE_CHECKING:
+    from threadmark_langgraph.moving import Moved, NotMoved, export, migrate
 
 __all__ = [
     "AsyncPostgresSaver",
     "AsyncSqliteSaver",
     "Checkpointer",
     "InMemorySaver",
+    "MemorySaver",
     "Moved",
+    "NotMoved",
     "PostgresSaver",
-    "Problem",
     "SqliteSaver",
     "export",
     "migrate",
     "register_values",
     "wrap",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What moves threads is imported when it is used: it reads tables and events of LangGraph that may change."""
+    if name in ("Moved", "NotMoved", "export", "migrate"):
+        return getattr(import_module("threadmark_langgraph.moving"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -14,10 +14,10 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol, maybe_add_typed_methods
 
 from threadmark import CheckpointTuple as StoredTuple
-from threadmark import Saver
+from threadmark import PruneStrategy, SaverProtocol
+from threadmark.saver import expect_saver
 from threadmark_langgraph.allowlist import extended
 from threadmark_langgraph.sends import lacks_sends, with_sends
 from threadmark_langgraph.shapes import (
@@ -29,10 +29,17 @@ from threadmark_langgraph.shapes import (
     stored_metadata,
     stored_writes,
 )
+from threadmark_langgraph.values import register_values_once
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.serde.base import SerializerProtocol
 
 
-def wrap(saver: Saver) -> "Checkpointer":
-    """A checkpointer for LangGraph that keeps everything in this saver, whoever wrote its backend."""
+def wrap(saver: SaverProtocol) -> "Checkpointer":
+    """Return a checkpointer for LangGraph that keeps everything in this saver.
+
+    Whoever wrote its backend, and whether it is a `threadmark.Saver` or another object with the same methods.
+    """
     return Checkpointer(saver)
 
 
@@ -42,24 +49,29 @@ class Checkpointer(BaseCheckpointSaver[Any]):
     Both APIs work, on whatever threads and event loops the saver serves. Closing it closes the saver.
     """
 
-    def __init__(self, saver: Saver, *, serde: SerializerProtocol | None = None) -> None:
-        self._saver = saver
+    def __init__(self, saver: SaverProtocol, *, serde: "SerializerProtocol | None" = None) -> None:
+        self._saver = expect_saver(saver)
+        register_values_once()
         if serde is not None:
             self.serde = serde
 
+    def __repr__(self) -> str:
+        saver = getattr(self, "_saver", None)  # none yet, where making it failed
+        return f"{type(self).__name__}({saver!r})"
+
     @property
-    def saver(self) -> Saver:
+    def saver(self) -> SaverProtocol:
         """The Threadmark saver, for what LangGraph's interface has no method for."""
         return self._saver
 
     @property
-    def serde(self) -> SerializerProtocol:
+    def serde(self) -> "SerializerProtocol":
         """The serializer of values. Setting it changes this checkpointer only, not its clones."""
         return self._saver.serde
 
     @serde.setter
-    def serde(self, serde: SerializerProtocol) -> None:
-        self._saver = self._saver.with_serde(maybe_add_typed_methods(serde))
+    def serde(self, serde: "SerializerProtocol") -> None:
+        self._saver = self._saver.with_serde(_typed(serde))
 
     @property
     def config_specs(self) -> list[Any]:
@@ -83,6 +95,17 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         clone = copy.copy(self)
         clone.serde = serde
         return clone
+
+    def setup(self) -> None:
+        """Create the tables of a new database, or bring those of an earlier release to the current format.
+
+        Whatever is called first does so by itself; it is here because LangGraph's savers ask their users to call it.
+        """
+        self._saver.setup()
+
+    async def asetup(self) -> None:
+        """Like `setup`, for asyncio."""
+        await self._saver.asetup()
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that `config` names, or the newest of its namespace."""
@@ -184,11 +207,13 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         The namespace of a subgraph's call goes with the checkpoint that the call was made from. `saver.prune` can keep
         more, and says what it removed.
         """
-        self._saver.prune(thread_ids, strategy=strategy)
+        self._saver.prune(
+            thread_ids, strategy=cast("PruneStrategy", strategy)
+        )  # LangGraph has text; the saver checks it
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Like `prune`, for asyncio."""
-        await self._saver.aprune(thread_ids, strategy=strategy)
+        await self._saver.aprune(thread_ids, strategy=cast("PruneStrategy", strategy))  # as in `prune`
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -239,3 +264,12 @@ class Checkpointer(BaseCheckpointSaver[Any]):
             return found
         parent = await self._saver.aget_tuple(found.parent_config)
         return with_sends(found, parent and engine_tuple(parent))
+
+
+def _typed(serde: "SerializerProtocol") -> "SerializerProtocol":
+    """The serializer; one of the old kind, which knows no types of values, as LangGraph adapts it."""
+    if hasattr(serde, "dumps_typed") and hasattr(serde, "loads_typed"):
+        return serde
+    from langgraph.checkpoint.serde.base import maybe_add_typed_methods
+
+    return maybe_add_typed_methods(serde)

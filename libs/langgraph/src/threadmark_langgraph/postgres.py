@@ -2,25 +2,33 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from langgraph.checkpoint.serde.base import SerializerProtocol
-
-from threadmark import ConfigError
+from threadmark import MissingDependencyError
 from threadmark_langgraph.checkpointer import Checkpointer
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from threadmark_langgraph.options import PostgresOptions
 
 
 class _Postgres(Checkpointer):
-    def __init__(self, conn: Any, pipe: object = None, serde: SerializerProtocol | None = None, **options: Any) -> None:
-        if pipe is not None:
-            raise ConfigError("a pipeline is not needed: a put is one round trip here; leave out `pipe`")
+    def __init__(
+        self,
+        conn: Any,
+        pipe: object = None,  # noqa: ARG002 - LangGraph's argument; a put is one round trip without it
+        serde: "SerializerProtocol | None" = None,
+        **options: "Unpack[PostgresOptions]",
+    ) -> None:
         try:
             from threadmark_postgres import PostgresSaver as PostgresBackend
-        except ModuleNotFoundError as missing:
-            raise ConfigError(f"{missing}: pip install 'threadmark-langgraph[postgres]'") from missing
+        except ImportError as missing:
+            raise MissingDependencyError(
+                f"{missing}: pip install 'threadmark-langgraph[postgres]'", name=missing.name
+            ) from missing
 
-        self._postgres = PostgresBackend(conn, **options)
-        super().__init__(self._postgres, serde=serde)
+        super().__init__(PostgresBackend(conn, **options), serde=serde)
         self.conn = conn
 
 
@@ -28,7 +36,9 @@ class PostgresSaver(_Postgres):
     """Keeps everything in Postgres, for any number of threads, event loops and processes.
 
     `conn` is a connection or a pool, as LangGraph's saver takes it, or simply a URL, which is better: connections
-    that break are replaced. The options are those of `threadmark_postgres.PostgresSaver`.
+    that break are replaced. `pipe`, and `pipeline` of `from_conn_string`, are accepted because LangGraph's saver has
+    them, and change nothing: a put is one round trip in any case. The options are those of
+    `threadmark_postgres.PostgresSaver`.
     """
 
     @classmethod
@@ -38,16 +48,12 @@ class PostgresSaver(_Postgres):
         conn_string: str,
         *,
         pipeline: bool = False,  # noqa: ARG003 - LangGraph's switch; a put is one round trip without it
-        serde: SerializerProtocol | None = None,
-        **options: Any,
+        serde: "SerializerProtocol | None" = None,
+        **options: "Unpack[PostgresOptions]",
     ) -> Iterator[Self]:
         """A saver for this database, closed in the end."""
         with cls(conn_string, serde=serde, **options) as saver:
             yield saver
-
-    def setup(self) -> None:
-        """Make the tables now; otherwise the first operation does."""
-        self._postgres.setup()
 
 
 class AsyncPostgresSaver(_Postgres):
@@ -60,13 +66,13 @@ class AsyncPostgresSaver(_Postgres):
         conn_string: str,
         *,
         pipeline: bool = False,  # noqa: ARG003 - LangGraph's switch; a put is one round trip without it
-        serde: SerializerProtocol | None = None,
-        **options: Any,
+        serde: "SerializerProtocol | None" = None,
+        **options: "Unpack[PostgresOptions]",
     ) -> AsyncIterator[Self]:
         """A saver for this database, closed in the end."""
         async with cls(conn_string, serde=serde, **options) as saver:
             yield saver
 
-    async def setup(self) -> None:
-        """Make the tables now; otherwise the first operation does."""
-        await self._postgres.asetup()
+    async def setup(self) -> None:  # type: ignore[override]  # LangGraph's name for it, which is awaited here
+        """Like `asetup`."""
+        await self.asetup()

@@ -4,7 +4,7 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -14,7 +14,6 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from threadmark import MemorySaver as MemoryBackend
 from threadmark import Saver
@@ -22,8 +21,9 @@ from threadmark_langgraph.checkpointer import Checkpointer
 
 if TYPE_CHECKING:
     import aiosqlite
+    from langgraph.checkpoint.serde.base import SerializerProtocol
 
-_NOWHERE: dict[str, Any] = {"configurable": {"thread_id": ""}}
+    from threadmark_langgraph.options import SqliteOptions
 
 
 class InMemorySaver(Checkpointer):
@@ -33,7 +33,7 @@ class InMemorySaver(Checkpointer):
     `put` is asked by both APIs.
     """
 
-    def __init__(self, *, serde: SerializerProtocol | None = None) -> None:
+    def __init__(self, *, serde: "SerializerProtocol | None" = None) -> None:
         super().__init__(MemoryBackend(), serde=serde)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -91,6 +91,10 @@ class InMemorySaver(Checkpointer):
         return self.get_delta_channel_history(config=config, channels=channels)
 
 
+MemorySaver = InMemorySaver
+"""LangGraph's other name for it."""
+
+
 class SqliteSaver(Checkpointer):
     """Keeps everything in a SQLite file, for any number of threads, event loops and processes.
 
@@ -102,22 +106,20 @@ class SqliteSaver(Checkpointer):
         self,
         conn: sqlite3.Connection | str | os.PathLike[str],
         *,
-        serde: SerializerProtocol | None = None,
-        **options: Any,
+        serde: "SerializerProtocol | None" = None,
+        **options: "Unpack[SqliteOptions]",
     ) -> None:
         super().__init__(_sqlite(conn, options), serde=serde)
         self.conn = conn
 
     @classmethod
     @contextmanager
-    def from_conn_string(cls, conn_string: str, **options: Any) -> Iterator[Self]:
+    def from_conn_string(
+        cls, conn_string: str, *, serde: "SerializerProtocol | None" = None, **options: "Unpack[SqliteOptions]"
+    ) -> Iterator[Self]:
         """A saver for the file with this path, or `:memory:`, closed in the end."""
-        with cls(conn_string, **options) as saver:
+        with cls(conn_string, serde=serde, **options) as saver:
             yield saver
-
-    def setup(self) -> None:
-        """Make the tables now. Needed by nobody: the first operation makes them."""
-        self.saver.get_tuple(_NOWHERE)
 
 
 class AsyncSqliteSaver(Checkpointer):
@@ -127,25 +129,27 @@ class AsyncSqliteSaver(Checkpointer):
         self,
         conn: "aiosqlite.Connection | sqlite3.Connection | str | os.PathLike[str]",
         *,
-        serde: SerializerProtocol | None = None,
-        **options: Any,
+        serde: "SerializerProtocol | None" = None,
+        **options: "Unpack[SqliteOptions]",
     ) -> None:
         super().__init__(_sqlite(conn, options), serde=serde)
         self.conn = conn
 
     @classmethod
     @asynccontextmanager
-    async def from_conn_string(cls, conn_string: str, **options: Any) -> AsyncIterator[Self]:
+    async def from_conn_string(
+        cls, conn_string: str, *, serde: "SerializerProtocol | None" = None, **options: "Unpack[SqliteOptions]"
+    ) -> AsyncIterator[Self]:
         """A saver for the file with this path, or `:memory:`, closed in the end."""
-        async with cls(conn_string, **options) as saver:
+        async with cls(conn_string, serde=serde, **options) as saver:
             yield saver
 
-    async def setup(self) -> None:
-        """Make the tables now. Needed by nobody: the first operation makes them."""
-        await self.saver.aget_tuple(_NOWHERE)
+    async def setup(self) -> None:  # type: ignore[override]  # LangGraph's name for it, which is awaited here
+        """Like `asetup`."""
+        await self.asetup()
 
 
-def _sqlite(database: Any, options: dict[str, Any]) -> Saver:
+def _sqlite(database: Any, options: "SqliteOptions") -> Saver:
     from threadmark_sqlite import SqliteSaver as SqliteBackend
 
     return SqliteBackend(database, **options)

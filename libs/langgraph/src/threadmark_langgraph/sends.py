@@ -3,7 +3,9 @@
 from typing import Any
 
 from langgraph.checkpoint.base import CheckpointTuple, PendingWrite
-from langgraph.checkpoint.serde.types import TASKS
+
+TASKS = "__pregel_tasks"
+"""LangGraph's channel of packets."""
 
 _FIRST_WITH_TASKS_CHANNEL = 4
 

@@ -1,8 +1,9 @@
 """What the two sides call things: configurations, metadata, checkpoints and writes on their way in and out."""
 
 import json
+import logging
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -10,8 +11,6 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.types import ERROR
 
 from threadmark import Checkpoint as StoredCheckpoint
 from threadmark import CheckpointTuple as StoredTuple
@@ -19,6 +18,13 @@ from threadmark import SerializationError
 from threadmark.metadata import check_plain
 from threadmark.metadata import merged as merged_by_saver
 from threadmark.saver.arguments import given_writes
+from threadmark_langgraph.log import log
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+ERROR = "__error__"
+"""LangGraph's channel of the error that ended a task."""
 
 FIRST_VERSION = f"{1:032d}.{0:016d}"
 """The version of a thread's first channel, in the kind that LangGraph's own savers use.
@@ -64,7 +70,7 @@ def _as_json_gives_it_back(metadata: dict[str, Any]) -> dict[str, Any]:
     return dict(plain)
 
 
-def stored_writes(serde: SerializerProtocol, writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+def stored_writes(serde: "SerializerProtocol", writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
     """A task's writes; the error that ended it is there as its text, where it cannot be stored as it is.
 
     The engine puts down what a node raised, whatever that is, and nobody hears of it where that is refused.
@@ -75,11 +81,15 @@ def stored_writes(serde: SerializerProtocol, writes: Sequence[tuple[str, Any]]) 
     return [(channel, _storable(serde, value) if channel == ERROR else value) for channel, value in writes]
 
 
-def _storable(serde: SerializerProtocol, error: Any) -> Any:
+def _storable(serde: "SerializerProtocol", error: Any) -> Any:
     try:
         serde.dumps_typed(error)
     except Exception:  # noqa: BLE001 - a serializer of the user's may raise anything
-        return _shown(error) if isinstance(error, BaseException) else error
+        if not isinstance(error, BaseException):
+            return error
+        name = type(error).__qualname__
+        log.write(logging.DEBUG, "a task's error cannot be stored as it is (%s): its text is stored", name)
+        return _shown(error)
     return error
 
 

@@ -2,65 +2,88 @@
 
 Most of them are dataclasses, named tuples and models, which it stores anyway; registering them here allows
 them under every policy, and importing them here lets a program that only looks at checkpoints load them.
+
+They are imported when the first checkpointer is made, and whatever a release of LangGraph does not have is left out:
+nothing here can keep a program from being imported.
 """
 
-from typing import Any, TypeVar
-
-from langchain_core import messages
-from langchain_core.documents import Document
-from langgraph import types
-from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from langgraph.errors import GraphInterrupt
-from langgraph.store.base import Item
-from langgraph.types import Send
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
 
 from threadmark.serde import Registry
 from threadmark.serde.registry import DEFAULT
 
-T = TypeVar("T")
+CLASSES: Mapping[str, tuple[str, ...]] = {
+    "langchain_core.messages": (
+        "AIMessage",
+        "AIMessageChunk",
+        "ChatMessage",
+        "ChatMessageChunk",
+        "FunctionMessage",
+        "FunctionMessageChunk",
+        "HumanMessage",
+        "HumanMessageChunk",
+        "RemoveMessage",
+        "SystemMessage",
+        "SystemMessageChunk",
+        "ToolMessage",
+        "ToolMessageChunk",
+    ),
+    "langchain_core.documents": ("Document",),
+    "langgraph.checkpoint.serde.types": ("_DeltaSnapshot",),
+    "langgraph.errors": ("GraphInterrupt",),
+    "langgraph.types": (
+        "Command",
+        "Interrupt",
+        "Overwrite",
+        "PregelTask",
+        "StateSnapshot",
+        "StateUpdate",
+        "TimeoutPolicy",
+    ),
+}
+"""Classes that a family of the serializer stores, by their module."""
 
-_MESSAGES = (
-    messages.AIMessage,
-    messages.AIMessageChunk,
-    messages.ChatMessage,
-    messages.ChatMessageChunk,
-    messages.FunctionMessage,
-    messages.FunctionMessageChunk,
-    messages.HumanMessage,
-    messages.HumanMessageChunk,
-    messages.RemoveMessage,
-    messages.SystemMessage,
-    messages.SystemMessageChunk,
-    messages.ToolMessage,
-    messages.ToolMessageChunk,
-)
-# Names that some releases of LangGraph do not have.
-_TYPES = ("Command", "Interrupt", "Overwrite", "PregelTask", "StateSnapshot", "StateUpdate", "TimeoutPolicy")
+SLOTTED: Mapping[str, tuple[str, ...]] = {"langgraph.store.base": ("Item",), "langgraph.types": ("Send",)}
+"""Classes of plain slots, which are stored here."""
 
 
 def register_values(registry: Registry = DEFAULT) -> None:
-    """Register LangGraph's and LangChain's values. May be called again."""
-    known = [getattr(types, name) for name in _TYPES if hasattr(types, name)]
-    for cls in (*_MESSAGES, Document, GraphInterrupt, _DeltaSnapshot, *known):
+    """Register LangGraph's and LangChain's values. May be called again.
+
+    Making a checkpointer does it for the serializers that share the default registry. A program that reads checkpoints
+    with a `threadmark.Saver` alone calls this first.
+    """
+    for cls in _existing(CLASSES):
         registry.register(cls)
-    registry.register(Send, encode=_slots, decode=_send)
-    registry.register(Item, encode=_slots, decode=_item)
+    for cls in _existing(SLOTTED):
+        registry.register(cls, encode=_slots, decode=partial(_with_slots, cls))
 
 
-def _slots(value: Send | Item) -> dict[str, Any]:
+@cache
+def register_values_once() -> None:
+    """Like `register_values`, in the default registry. Only the first call does anything."""
+    register_values()
+
+
+def _existing(names: Mapping[str, tuple[str, ...]]) -> Iterator[type[Any]]:
+    for module, classes in names.items():
+        try:
+            there = import_module(module)
+        except ImportError:
+            continue
+        yield from (cls for name in classes if isinstance(cls := getattr(there, name, None), type))
+
+
+def _slots(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in type(value).__slots__ if hasattr(value, name)}
 
 
-def _send(state: dict[str, Any]) -> Send:
-    return _with_attributes(Send.__new__(Send), state)
-
-
-def _item(state: dict[str, Any]) -> Item:
-    return _with_attributes(Item.__new__(Item), state)
-
-
-def _with_attributes(value: T, state: dict[str, Any]) -> T:
-    """The value as it was: their `__init__` would normalize what has been normalized before."""
+def _with_slots(cls: type[Any], state: dict[str, Any]) -> Any:
+    """The value as it was: its `__init__` would normalize what has been normalized before."""
+    value = object.__new__(cls)
     for name, item in state.items():
         setattr(value, name, item)
     return value

@@ -185,8 +185,11 @@ def format_of(schema: str | None) -> Program[int]:
     return int(last)
 
 
-def migrate(schema: str | None, partitions: int | None) -> Program[None]:
-    """Bring the database to the current format. Run it in a write transaction."""
+def migrate(schema: str | None, partitions: int | None) -> Program[int]:
+    """Bring the database to the current format. Run it in a write transaction.
+
+    Returns the format that it had before, 0 if it had no tables.
+    """
     yield from execute(sql.LOCK_SETUP)
     last = yield from format_of(schema)
     if last == 0:
@@ -197,6 +200,7 @@ def migrate(schema: str | None, partitions: int | None) -> Program[None]:
                 yield from execute(in_schema(statement, schema))
             record = in_schema(sql.RECORD_MIGRATION, schema)
             yield from execute(record, (migration.number, migration.name))
+    return last
 
 
 def checked_partitions(partitions: int | None) -> int | None:

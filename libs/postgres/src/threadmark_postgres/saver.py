@@ -2,17 +2,20 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from threadmark import ConfigError, Saver
+from threadmark.logs import slow_after
 from threadmark.saver import SaverOptions
 from threadmark_postgres.driver import PostgresDriver, Settings, aio, blocking
+from threadmark_postgres.driver.settings import PATH_PARAMETERS
 from threadmark_postgres.migrations import checked_partitions
+from threadmark_postgres.options import PostgresOptions
 from threadmark_postgres.schema import quoted
 from threadmark_postgres.store import PostgresStore
 
@@ -47,6 +50,8 @@ class PostgresSaver(Saver):
 
     What callers put at the same time is stored by one statement for up to sixteen of them, whatever their threads;
     with `combine=False` each statement is one caller's and so one thread's, as tables spread over shards need it.
+
+    A transaction that takes `slow` seconds or more is logged as a warning (None: none is).
     """
 
     def __init__(
@@ -59,25 +64,27 @@ class PostgresSaver(Saver):
         application_name: str = "threadmark",
         timeout: float = 30.0,
         combine: bool = True,
+        slow: float | None = 1.0,
         **options: Unpack[SaverOptions],
     ) -> None:
         if type(pool_size) is not int or pool_size < 1:
             raise ConfigError(f"pool_size must be a number from 1 on, not {pool_size!r}")
         if schema is not None:
             quoted(schema)
-        settings = Settings("", schema, pool_size, prepare, application_name, timeout, combine)
+        settings = Settings("", schema, pool_size, prepare, application_name, timeout, combine, slow_after(slow))
         self._postgres = _driver(database, settings)
         super().__init__(PostgresStore(schema), self._postgres, **options)
 
     @classmethod
-    def from_url(cls, url: str, **options: Any) -> Self:
+    def from_url(cls, url: str, **options: Unpack[PostgresOptions]) -> Self:
         """The saver for `postgresql://user:password@host:port/database`."""
         return cls(url, **options)
 
     def setup(self, *, partitions: int | None = None) -> None:
-        """Make the tables, or bring those of an earlier release to the current format.
+        """Create the tables of a new database, or bring those of an earlier release to the current format.
 
-        It is called at first use, so there is no need to, except to have new tables partitioned by thread.
+        Whatever is called first does so by itself. Call this to have it done at a time of your own choice, or to have
+        new tables partitioned by thread into `partitions` parts.
         """
         self._postgres.setup(checked_partitions(partitions))
 
@@ -88,27 +95,62 @@ class PostgresSaver(Saver):
 
 def _driver(database: Any, settings: Settings) -> PostgresDriver:
     if isinstance(database, str):
-        try:
-            conninfo_to_dict(database)
-        except psycopg.ProgrammingError as error:
-            raise ConfigError(
-                f"this is not a Postgres connection string ({error}): write 'postgresql://user@host:5432/database'"
-            ) from error
+        _check_conninfo(database)
         return PostgresDriver(settings._replace(conninfo=database))
     if isinstance(database, psycopg.Connection):
-        return PostgresDriver(settings, given=blocking.BorrowedConnection(_Exclusive(database).hold))
+        given = blocking.BorrowedConnection(_Exclusive(database).hold)
+        return PostgresDriver(settings._replace(conninfo=_place_of(database)), given=given)
     if isinstance(database, psycopg.AsyncConnection):
-        return PostgresDriver(settings, given_async=aio.BorrowedConnection(_AsyncExclusive(database).hold))
+        given_async = aio.BorrowedConnection(_AsyncExclusive(database).hold)
+        return PostgresDriver(settings._replace(conninfo=_place_of(database)), given_async=given_async)
     return _driver_of_pool(database, settings)
+
+
+def _check_conninfo(conninfo: str) -> None:
+    try:
+        given = conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError:  # its text may quote the password
+        raise ConfigError(f"this is not a Postgres connection string: {_HOW_TO_WRITE}") from None
+    hosts, ports = str(given.get("host", "")), str(given.get("port", ""))
+    # In "p@ssword@host" the host would be "ssword@host", and messages name it. Only a socket's name begins with "@".
+    if any("@" in host[1:] for host in hosts.split(",")) or not all(map(str.isdigit, filter(None, ports.split(",")))):
+        raise ConfigError(f"this connection string has no valid host and port: {_HOW_TO_WRITE}")
+
+
+_HOW_TO_WRITE = (
+    "write 'postgresql://user:password@host:5432/database', and in the password @ as %40, / as %2F and % as %25"
+)
 
 
 def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
     kinds = _pool_classes()
     if isinstance(pool, kinds[:1]):
+        settings = settings._replace(conninfo=_place_of_pool(pool))
         return PostgresDriver(settings, given=blocking.BorrowedConnection(pool.connection, pool.check))
     if isinstance(pool, kinds[1:]):
+        settings = settings._replace(conninfo=_place_of_pool(pool))
         return PostgresDriver(settings, given_async=aio.BorrowedConnection(pool.connection, pool.check))
     raise ConfigError(f"expected a URL, a psycopg connection or a psycopg_pool pool, got {type(pool).__name__}")
+
+
+def _place_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> str:
+    """Which database a connection leads to, for messages: a connection string without user and password."""
+    try:
+        return _place_in(connection.info.get_parameters())
+    except psycopg.OperationalError:  # it is closed, which its first use tells
+        return ""
+
+
+def _place_of_pool(pool: Any) -> str:
+    """Like `_place_of`, for a pool. One that makes its connection strings by a function does not tell."""
+    try:
+        return _place_in(conninfo_to_dict(pool.conninfo)) if isinstance(pool.conninfo, str) else ""
+    except psycopg.ProgrammingError:  # its first connection fails, which tells
+        return ""
+
+
+def _place_in(parameters: Mapping[str, Any]) -> str:
+    return make_conninfo("", **{key: parameters[key] for key in PATH_PARAMETERS if parameters.get(key) is not None})
 
 
 def _pool_classes() -> tuple[type[Any], ...]:

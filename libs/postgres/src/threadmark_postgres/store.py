@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any
 
-from threadmark.errors import StoreError
+from threadmark.errors import TransientStoreError
 from threadmark.program import Program
 from threadmark.store import (
     TOMBSTONE_MICROSECONDS,
@@ -130,7 +130,7 @@ class PostgresStore(Store):
             added = yield from self._add_once(change, waits)
             if added is not None:
                 return added
-        raise StoreError(
+        raise TransientStoreError(
             f"thread {change.thread_id!r} was deleted and made again {_ATTEMPTS} times meanwhile; try again"
         )
 

@@ -1,5 +1,6 @@
 """Threadmark's SQLite backend."""
 
+from threadmark_sqlite.options import Durability, SqliteOptions
 from threadmark_sqlite.saver import SqliteSaver
 
-__all__ = ["SqliteSaver"]
+__all__ = ["Durability", "SqliteOptions", "SqliteSaver"]

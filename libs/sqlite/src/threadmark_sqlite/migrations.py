@@ -162,10 +162,13 @@ def is_current(location: str) -> Program[bool]:
     return bool(made and number == CURRENT)
 
 
-def migrate(location: str) -> Program[None]:
-    """Bring the database to the current format. Run it in a write transaction, which keeps other processes out."""
+def migrate(location: str) -> Program[int]:
+    """Bring the database to the current format. Run it in a write transaction, which keeps other processes out.
+
+    Returns the format that it had before, 0 if it had no tables.
+    """
     if (yield from is_current(location)):
-        return
+        return CURRENT
     ((exists,),) = yield from execute(sql.HAS_MIGRATIONS)
     ((last,),) = (yield from execute(sql.LAST_MIGRATION)) if exists else ((0,),)
     for migration in MIGRATIONS:
@@ -179,3 +182,4 @@ def migrate(location: str) -> Program[None]:
         )
     yield from execute(sql.SET_FORMAT.format(number=CURRENT))
     yield from execute(sql.SET_APPLICATION_ID)
+    return int(last)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from urllib.parse import unquote
 
 from threadmark import ConfigError, Saver
+from threadmark.logs import slow_after
 from threadmark.program import Driver
 from threadmark.saver import SaverOptions
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver
 from threadmark_sqlite.driver.connection import MEMORY, path_in, reads_only
+from threadmark_sqlite.options import Durability, SqliteOptions
 from threadmark_sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
@@ -28,24 +30,26 @@ class SqliteSaver(Saver):
     file only the path is used, and whether it may write; a connection to a database in memory is used itself, and
     stays the caller's to close. A saver on a read-only connection, or a URL that ends with `?mode=ro`, reads only.
     With `durability="normal"` a power cut may undo the last commits (a crash of the process never does), and
-    commits are several times faster.
+    commits are several times faster. A transaction that takes `slow` seconds or more is logged as a warning (None: none
+    is).
     """
 
     def __init__(
         self,
         database: "str | os.PathLike[str] | sqlite3.Connection | aiosqlite.Connection",
         *,
-        durability: str = "full",
+        durability: Durability = "full",
         timeout: float = 30.0,
+        slow: float | None = 1.0,
         **options: Unpack[SaverOptions],
     ) -> None:
         if durability not in sql.SYNCHRONOUS:
             raise ConfigError(f"durability must be 'full' or 'normal', not {durability!r}")
-        driver = _driver(database, Settings(MEMORY, durability, timeout))
+        driver = _driver(database, Settings(MEMORY, durability, timeout, slow=slow_after(slow)))
         super().__init__(SqliteStore(), driver, **options)
 
     @classmethod
-    def from_url(cls, url: str, **options: Any) -> Self:
+    def from_url(cls, url: str, **options: Unpack[SqliteOptions]) -> Self:
         """The saver for `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://:memory:`.
 
         With `?mode=ro` behind the path it only reads, and writes nothing to the file.

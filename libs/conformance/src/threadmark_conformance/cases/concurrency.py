@@ -2,7 +2,7 @@
 
 import asyncio
 
-from threadmark.errors import ConfigError
+from threadmark.errors import ThreadDeletedError
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, got, listed, pending, values
 
@@ -107,7 +107,7 @@ async def deleting_while_others_write_leaves_whole_checkpoints(world: World) -> 
             try:
                 await run.step({"a": [number, step, _LONG], "kept": [number, _LONG]})
                 await run.write(("a", _LONG))
-            except ConfigError:
+            except ThreadDeletedError:
                 run = Run(savers[number % 2])
 
     async def delete() -> None:

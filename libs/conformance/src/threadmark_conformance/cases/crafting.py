@@ -6,10 +6,10 @@ from importlib.util import find_spec
 import msgpack
 import pytest
 
-from threadmark.digests import VALUE_DIGEST_SIZE
+from threadmark.digests import KEY_SIZE, VALUE_DIGEST_SIZE
 from threadmark.errors import CorruptDataError
 from threadmark.header import HEADER_TAG, Header
-from threadmark.rope import KEY_SIZE, Slice, pack
+from threadmark.rope import Slice, pack
 from threadmark.saver.proving.checks import checkpoint_row, write_row
 from threadmark.store import Change, Outline, WriteRow
 from threadmark.stored import Stored

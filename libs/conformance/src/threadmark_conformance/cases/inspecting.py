@@ -105,6 +105,16 @@ async def references_are_listed_for_all_threads_and_namespaces(world: World) -> 
         assert await saver.ahas_tables()
 
 
+async def tables_are_set_up_before_they_are_needed(world: World) -> None:
+    await world.saver.asetup()
+    for saver in (world.saver, world.another()):
+        assert await saver.ahas_tables()
+        assert await listed(saver, None) == []
+    await Run(world.saver).step({"a": 1})
+    await world.another().asetup()
+    assert await values(world.another(), at("thread")) == {"a": 1}
+
+
 async def writes_without_a_checkpoint_are_listed(world: World) -> None:
     run = Run(world.saver)
     await run.step({"a": 1})

@@ -206,6 +206,7 @@ async def a_closed_saver_says_so(world: World) -> None:
         lambda: saver.acopy_thread("a", "b"),
         lambda: saver.aprune(["thread"]),
         lambda: saver.aget_delta_channel_history(config=config, channels=["a"]),
+        saver.asetup,
         saver.ahas_tables,
         saver.alist_checkpoint_refs,
         saver.aorphan_writes,

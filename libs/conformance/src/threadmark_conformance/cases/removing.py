@@ -2,7 +2,7 @@
 
 import pytest
 
-from threadmark.errors import ConfigError
+from threadmark.errors import ThreadDeletedError
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, got, id_of, listed, pending, values
 
@@ -65,9 +65,9 @@ async def a_late_write_does_not_bring_a_deleted_thread_back(world: World) -> Non
     await late.aget_tuple(config)
     await world.saver.adelete_thread("thread")
     for saver in (world.saver, late, world.another()):
-        with pytest.raises(ConfigError, match="deleted"):
+        with pytest.raises(ThreadDeletedError, match="deleted"):
             await saver.aput_writes(config, [("a", _LONG)], "late")
-        with pytest.raises(ConfigError, match="deleted"):
+        with pytest.raises(ThreadDeletedError, match="deleted"):
             await saver.aput(config, checkpoint({"a": _LONG, "b": 1}), {}, {"b": 1})
         assert await listed(saver, None) == []
         assert await saver.aget_tuple(config) is None
@@ -79,14 +79,14 @@ async def a_late_write_for_a_checkpoint_that_was_never_put_is_refused_too(world:
     coming = at("thread", "", early_id(9))
     await world.saver.aput_writes(coming, [("a", 1)], "task")
     await world.saver.adelete_thread("thread")
-    with pytest.raises(ConfigError, match="deleted"):
+    with pytest.raises(ThreadDeletedError, match="deleted"):
         await world.saver.aput_writes(coming, [("a", 2)], "task")
 
 
 async def a_thread_pruned_whole_is_not_brought_back_either(world: World) -> None:
     config = await Run(world.saver).step({"a": 1})
     await world.saver.aprune(["thread"], strategy="delete")
-    with pytest.raises(ConfigError, match="deleted"):
+    with pytest.raises(ThreadDeletedError, match="deleted"):
         await world.another().aput_writes(config, [("a", 2)], "late")
     assert await listed(world.saver, None) == []
 
@@ -104,7 +104,7 @@ async def a_deleted_thread_can_be_started_anew(world: World) -> None:
         assert await values(world.another(), run.config) == {"a": _LONG, "b": _LONG}
         assert await pending(world.another(), run.config) == [("task", "a", _LONG)]
     assert len(await listed(world.saver, at("thread"))) == 4
-    with pytest.raises(ConfigError, match="deleted"):
+    with pytest.raises(ThreadDeletedError, match="deleted"):
         await other.aput_writes(old, [("a", 1)], "late")
 
 

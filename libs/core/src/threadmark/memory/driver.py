@@ -20,6 +20,9 @@ class MemoryDriver:
         self._lock = threading.Lock()
         begin_anew_after_fork(self)
 
+    def __str__(self) -> str:
+        return "the memory of this process"
+
     def run(self, transaction: Transaction[T]) -> T:
         """Run the program in one transaction and return its result."""
         with self._lock:

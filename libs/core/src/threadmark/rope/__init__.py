@@ -1,12 +1,11 @@
-"""Bytes as slices of stored segments: what changed, found and written down. Nothing here does I/O."""
+"""Finding what changed in a value, and storing it as slices of stored segments. Nothing here does I/O."""
 
 from threadmark.rope.deduplicate import Deduplicated, deduplicate, patch
-from threadmark.rope.manifest import KEY_SIZE, MOST_REPEATED, Manifest, Part, Slice, segment_key, segment_keys
+from threadmark.rope.manifest import MOST_REPEATED, Manifest, Part, Slice, segment_keys
 from threadmark.rope.packed import join, keys_in, layout, pack, unpack
 from threadmark.rope.reuse import Source
 
 __all__ = [
-    "KEY_SIZE",
     "MOST_REPEATED",
     "Deduplicated",
     "Manifest",
@@ -19,7 +18,6 @@ __all__ = [
     "layout",
     "pack",
     "patch",
-    "segment_key",
     "segment_keys",
     "unpack",
 ]

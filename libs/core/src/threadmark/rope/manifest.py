@@ -1,12 +1,15 @@
-"""What a value is made of: slices of stored segments, and literals."""
+"""Manifests: a value as slices of stored segments and literals."""
 
-from hashlib import blake2b
 from typing import NamedTuple
 
-KEY_SIZE = 12
 MOST_SEGMENTS = 48
+"""The most segments that a manifest may name."""
+
 MOST_PARTS = 512
-MOST_REPEATED = 4  # a value is at most so many times as long as its segments and its raw bytes together
+"""The most parts that a manifest may have."""
+
+MOST_REPEATED = 4
+"""A value is at most this many times as long as its segments and its literals together."""
 
 
 class Slice(NamedTuple):
@@ -22,15 +25,6 @@ Part = Slice | bytes
 Manifest = tuple[Part, ...]
 
 
-def segment_key(segment: bytes, secret: bytes = b"") -> bytes:
-    """A segment's name inside its thread; with a secret it tells nobody what the bytes are.
-
-    It is short because every manifest repeats it. Should two segments ever collide, the digest of the whole
-    value, checked on every read, turns that into a CorruptDataError.
-    """
-    return blake2b(segment, digest_size=KEY_SIZE, key=secret).digest()
-
-
 def segment_keys(manifest: Manifest) -> tuple[bytes, ...]:
-    """The distinct segments that a manifest names, in order of first appearance."""
+    """Return the keys of the segments that a manifest names, each once, in order of first appearance."""
     return tuple(dict.fromkeys(part.key for part in manifest if isinstance(part, Slice)))

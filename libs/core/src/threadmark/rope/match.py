@@ -1,32 +1,59 @@
 """Finding what two byte strings share, at the speed of C: no loop here runs over bytes.
 
-Equal stretches are measured by comparing views of growing length, then by bisection. Where the two part, it is
-mostly because some bytes were replaced by as many, which the exclusive or of the next ones tells. Otherwise anchors
-(short pieces) of either are looked for in the other with `find`, ever further ahead and in ever wider windows, so
-that a small edit costs a small search. A budget bounds the whole, whatever the bytes are.
+Equal stretches are measured by comparing views of growing length, then by bisection. Where two strings part, usually
+some bytes were replaced by as many others, which the exclusive or of the next bytes tells. Otherwise anchors (short
+pieces) of each string are searched for in the other with `find`, further and further ahead and in wider and wider
+windows, so that a small edit costs a small search. A budget limits the whole search, whatever the bytes are.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-_ANCHOR = 32  # bytes that must agree before a place is looked at: fewer meet by chance in any structure
-_LEAST = 16  # bytes; a shorter match is not worth a slice
-_ABREAST = 256  # so many bytes are laid side by side, to see where both go on alike, before anything is searched
-_STRIDE = 16  # how far ahead the second anchor is taken; the distances then grow by half
-_NEAR = 4096  # bytes that every anchor is looked for in,
-_REACH = 64  # or so many times its distance ahead, if that is more
-_PATIENCE = 8  # a doubtful match stands once the search is at so many times the distance that it skips
-_DISTANCES = 3000  # tried in one search, at a microsecond each even where the anchors are found at once
-_SIZEABLE = 4096  # a stretch this long is worth a look through the whole of a source
-_MUCH_LONGER = 8  # that is so many times longer
-_GALLOP = 256  # the length of the first stretches compared,
-_FASTER = 16  # of which each is so many times the one before
-_ALIKE = bytes(_ANCHOR)  # the exclusive or of what is alike
-_NUMBER = 1024  # so many bytes are compared as one number, which tells where they differ; more are halved first
+_ANCHOR = 32
+"""Bytes of an anchor: fewer would agree by chance in any structure."""
+
+_LEAST = 16
+"""A match of fewer bytes is not worth a slice."""
+
+_ABREAST = 256
+"""Bytes that are compared position by position where two strings part, before anything is searched."""
+
+_STRIDE = 16
+"""How far ahead the second anchor is taken; the distances then grow by half."""
+
+_NEAR = 4096
+"""Every anchor is searched for in at least this many bytes."""
+
+_REACH = 64
+"""An anchor is searched for in this many times its distance, if that is more."""
+
+_PATIENCE = 8
+"""A doubtful match is accepted once the search has gone this many times as far as the match skips."""
+
+_DISTANCES = 3000
+"""Distances tried in one search. Each takes a microsecond, even if its anchors are found at once."""
+
+_SIZEABLE = 4096
+"""A stretch of this many bytes is worth a search through a whole source that is much longer."""
+
+_MUCH_LONGER = 8
+"""A source is much longer than a stretch if it is this many times as long."""
+
+_GALLOP = 256
+"""The length of the first stretches that are compared."""
+
+_FASTER = 16
+"""Each stretch compared is this many times as long as the one before it."""
+
+_ALIKE = bytes(_ANCHOR)
+"""The exclusive or of two equal anchors."""
+
+_NUMBER = 1024
+"""Up to this many bytes are compared as one number, which tells where they differ; longer stretches are halved."""
 
 
 class Match(NamedTuple):
-    """data[at:][:length] equals source[start:][:length]."""
+    """A stretch that is equal in both: data[at:][:length] == source[start:][:length]."""
 
     at: int
     start: int
@@ -34,7 +61,7 @@ class Match(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """data[start:end], of which nothing is known yet."""
+    """The stretch data[start:end], for which nothing was found yet."""
 
     start: int
     end: int
@@ -45,7 +72,7 @@ class Gap(NamedTuple):
         return self.end - self.start
 
     def without(self, found: Iterable[Match]) -> Iterator["Gap"]:
-        """What ascending matches inside the gap leave of it, be it empty."""
+        """Yield the gaps between and around ascending matches inside this one. They may be empty."""
         start = self.start
         for match in found:
             yield Gap(start, match.at)
@@ -54,7 +81,7 @@ class Gap(NamedTuple):
 
 
 class Budget:
-    """What a search may still spend: bytes to look for anchors in, and distances to take anchors at."""
+    """What a search may still spend: bytes to search for anchors in, and distances to take anchors at."""
 
     def __init__(self, scan: int) -> None:
         self._scan = scan
@@ -64,13 +91,13 @@ class Budget:
         return self._scan > 0 and self._distances > 0
 
     def spend(self, scanned: int) -> None:
-        """Account for one distance, whose anchors are looked for in so many bytes."""
+        """Account for one distance, and for the bytes in which its anchors are searched for."""
         self._scan -= scanned
         self._distances -= 1
 
 
 def matches(data: bytes, gap: Gap, source: bytes, budget: Budget) -> list[Match]:
-    """What a stretch of `data` shares with `source`, in ascending order in both."""
+    """Return what a stretch of `data` shares with `source`, in ascending order in both."""
     first, last = _surroundings(data, gap, source, budget)
     walk = _Walk(data, gap, source[first:last], budget)
     found = [match for match in walk.matches() if match.length >= _LEAST]
@@ -78,9 +105,9 @@ def matches(data: bytes, gap: Gap, source: bytes, budget: Budget) -> list[Match]
 
 
 def stretch(data: bytes, gap: Gap, source: bytes) -> list[Match]:
-    """The stretch of `data` that a piece of a short source stands in, if there is one.
+    """Return the match of a short source in a stretch of `data`, in a list, or an empty list.
 
-    A short source is mostly there as a whole, or not at all, and to find that out takes two searches.
+    A short source usually occurs as a whole or not at all, and two searches tell which.
     """
     for ahead in (len(source) // 2, len(source) // 4):
         at = data.find(source[ahead : ahead + _ANCHOR], gap.start, gap.end)
@@ -90,9 +117,9 @@ def stretch(data: bytes, gap: Gap, source: bytes) -> list[Match]:
 
 
 def _surroundings(data: bytes, gap: Gap, source: bytes, budget: Budget) -> tuple[int, int]:
-    """Which part of the source to compare with: of one that is much longer, that where a piece of the stretch stands.
+    """Return the part of the source to compare with: of a much longer one, the part around a piece of the stretch.
 
-    Two pieces are looked for, since one may have been edited.
+    Two pieces are searched for, because one may have been edited.
     """
     if gap.length < _SIZEABLE or len(source) < _MUCH_LONGER * gap.length:
         return 0, len(source)
@@ -107,13 +134,13 @@ def _surroundings(data: bytes, gap: Gap, source: bytes, budget: Budget) -> tuple
 
 
 class _Walk:
-    """Two byte strings walked side by side: data[at:end] and source[start:stop] are still to be compared."""
+    """Walks through two byte strings side by side. data[at:end] and source[start:stop] are still to be compared."""
 
     def __init__(self, data: bytes, gap: Gap, source: bytes, budget: Budget) -> None:
         self.data, self.at, self.end = data, gap.start, gap.end
         self.source, self.start, self.stop = source, 0, len(source)
         self.view = memoryview(source)
-        self.usual = 0  # how long the last equal stretch was: of records alike the next is often as long
+        self.usual = 0  # the length of the last equal stretch, because among similar records the next is often as long
         self.budget = budget
 
     def matches(self) -> Iterator[Match]:
@@ -125,14 +152,14 @@ class _Walk:
             self.at, self.start = match.at + match.length, match.start + match.length
             yield from self.replaced(end, stop)
             match = self.resumed(end, stop)
-        # The last match may have run into the common tail: only what it left of that is a match of its own.
+        # The last match may have run into the common tail; only the rest of that is a match of its own.
         tail = min(tail, self.end - self.at, self.stop - self.start)
         yield Match(self.end - tail, self.stop - tail, tail)
 
     def replaced(self, end: int, stop: int) -> Iterator[Match]:
-        """The next matches, as long as they come after a few bytes that were replaced by as many.
+        """Yield the next matches, as long as each comes after a few bytes that were replaced by as many others.
 
-        Each is longer than what it skips, or it is left to a search.
+        A match that is shorter than what it skips is left to a search.
         """
         found = True
         while found and self.budget:
@@ -145,10 +172,10 @@ class _Walk:
                 self.at, self.start, found = at + after + more, start + after + more, True
 
     def resumed(self, end: int, stop: int) -> Match | None:
-        """The next match, through an anchor that stands before `end` and `stop`.
+        """Return the next match around an anchor before `end` and `stop`, or None.
 
-        A match that skips more than it shares is doubtful: records of one shape agree in their shape wherever
-        they are laid side by side, while the record that is really the same one stands further on.
+        A match that skips more than it shares is doubtful: records of one shape agree in their shape wherever they are
+        compared, while the record that is really the same one comes later.
         """
         best: Match | None = None
         patience = 0
@@ -165,10 +192,10 @@ class _Walk:
         return best
 
     def positions(self, end: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Where an anchor of either was found further on in the other, after how far ahead it was taken."""
+        """Yield where an anchor of one string was found in the other: its distance, and both positions."""
         shorter, longest = sorted((end - self.at, stop - self.start))
         if shorter < _ANCHOR:
-            return  # what is left of one of the two has no room for an anchor
+            return  # what is left of one of the two is shorter than an anchor
         ahead = 0
         while ahead + _ANCHOR <= longest and self.budget:
             at, start = self.at + ahead, self.start + ahead
@@ -187,12 +214,12 @@ class _Walk:
             ahead += ahead // 2 + _STRIDE
 
     def extended(self, at: int, start: int) -> Match:
-        """The longest match around a place where the two agree."""
+        """Return the longest match around a position where the two agree."""
         before = self.same_before(at, start)
         return Match(at - before, start - before, before + self.same_from(at, start))
 
     def same_from(self, at: int, start: int) -> int:
-        """How many bytes from here on are the same."""
+        """Return how many bytes are the same from here on."""
         most, same = min(self.end - at, self.stop - start), self.usual
         if same > most or not self.equal(at, start, same):
             same = 0
@@ -200,16 +227,16 @@ class _Walk:
         return self.usual
 
     def same_before(self, at: int, start: int) -> int:
-        """How many bytes up to here are the same."""
+        """Return how many bytes are the same up to here."""
         return self.measured(at, start, 0, min(at - self.at, start - self.start), back=True)
 
     def measured(self, at: int, start: int, same: int, most: int, *, back: bool) -> int:
-        """How many of `most` bytes from here on (`back`: up to here) are the same, the first `same` of which are."""
+        """Return how many of `most` bytes are the same from here on (`back`: up to here), of which `same` are known."""
         ahead = -most if back else same
         if self.equal(at + ahead, start + ahead, most - same):
-            return most  # mostly it is all or little, and what differs early is seen early
+            return most  # usually all or few are the same, and an early difference is found early
         stride = _GALLOP
-        while True:  # until the stretch that differs
+        while True:  # until a stretch differs
             length = min(stride, most - same)
             ahead = -same - length if back else same
             if not self.equal(at + ahead, start + ahead, length):
@@ -218,7 +245,7 @@ class _Walk:
             stride *= _FASTER
 
     def bisected(self, at: int, start: int, same: int, length: int, *, back: bool) -> int:
-        """Like `measured`, where of `length` bytes after those that are the same, not all are."""
+        """Like `measured`, if the next `length` bytes are known not to be all the same."""
         while length > _NUMBER:
             half = length // 2
             ahead = -same - half if back else same
@@ -231,12 +258,12 @@ class _Walk:
         return same + _zeros(mine, other, "little" if back else "big")
 
     def equal(self, at: int, start: int, length: int) -> bool:
-        """Whether so many bytes from here on are the same."""
+        """Whether the next `length` bytes are the same."""
         return self.data.startswith(self.view[start : start + length], at)
 
 
 def _alike(mine: bytes, other: bytes) -> Iterator[tuple[int, int]]:
-    """From where to where two strings of one length agree, as long as they agree for longer than they differed."""
+    """Yield where two strings of one length agree (start and end), while they agree for longer than they differed."""
     length = len(mine)
     differing = (int.from_bytes(mine, "big") ^ int.from_bytes(other, "big")).to_bytes(length, "big")
     after, same = 0, differing.find(_ALIKE)
@@ -249,6 +276,6 @@ def _alike(mine: bytes, other: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _zeros(mine: bytes, other: bytes, order: Literal["big", "little"]) -> int:
-    """How many of the highest bytes are equal, the strings taken as numbers."""
+    """Return how many of the highest bytes are equal, if the strings are read as numbers."""
     difference = int.from_bytes(mine, order) ^ int.from_bytes(other, order)
     return len(mine) - (difference.bit_length() + 7) // 8

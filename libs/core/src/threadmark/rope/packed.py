@@ -1,4 +1,4 @@
-"""The stored form of a manifest.
+"""The packed form of a manifest, which is stored.
 
 A varint is little-endian base 128; the high bit of a byte says that more follow.
 
@@ -14,13 +14,12 @@ A part starts with the varint `amount << 4 | start << 2 | place`:
            2          a slice of the segment that was in use before that one
            3          a slice of the segment whose index follows as a varint
     start  0          where the segment was left (a segment not yet used: its beginning)
-           1          in step: as far on from there as the value has come since, as if bytes had been replaced
+           1          in step: after as many bytes from there as the value has had since, as if some were replaced
            2          moved: the distance from where it was left follows as a zigzag varint
            3          (place 3 alone, no index) the next `amount` segments not yet used, each of them whole
 
-An edited value alternates between an old segment and a newer one that holds the edits, so most slices need
-neither an index nor a start; and segments that are used whole and in order need nothing beside their keys and
-sizes.
+An edited value alternates between an old segment and a newer one that holds the edits, so most slices need neither an
+index nor a start. Segments that are used whole and in order need nothing but their keys and sizes.
 """
 
 from collections.abc import Mapping
@@ -29,25 +28,32 @@ from itertools import accumulate, repeat
 from struct import Struct
 from typing import NamedTuple
 
+from threadmark.digests import KEY_SIZE
 from threadmark.errors import CorruptDataError
-from threadmark.rope.manifest import KEY_SIZE, MOST_PARTS, MOST_SEGMENTS, Manifest, Slice
+from threadmark.rope.manifest import MOST_PARTS, MOST_SEGMENTS, Manifest, Slice
 
 _LITERAL, _LAST, _OTHER, _NUMBERED = range(4)
 _LEFT, _IN_STEP, _MOVED, _WHOLE = range(4)
 _RUN = _WHOLE << 2 | _NUMBERED
-_LITERALS = -1  # the "segment" of a literal: the packed bytes
+
+_LITERALS = -1
+"""The index that stands for the packed bytes themselves, where literals are."""
+
 _MORE = 0x80
-_WIDEST = 63  # bits in the largest number that a reader accepts
+"""The bit of a varint's byte that says that another follows."""
+
+_WIDEST = 63
+"""Bits in the largest number that a reader accepts."""
 
 
 def pack(manifest: Manifest) -> bytes:
-    """Return the stored form of a manifest. Equal manifests give equal bytes."""
+    """Return the packed form of a manifest. Equal manifests give equal bytes."""
     sizes = {part[0]: part[1] for part in manifest if isinstance(part, Slice)}
     packed = bytearray([len(sizes)])
     packed += b"".join([*sizes, *map(_varint_of, sizes.values())])
     index_of = {key: index for index, key in enumerate(sizes)}
     trail = _Trail(len(sizes))
-    run: list[int] = []  # the sizes of whole segments, each the next one, that are still to be written down
+    run: list[int] = []  # the sizes of consecutive whole segments that are still to be written
     for part in manifest:
         if isinstance(part, bytes):
             run = _end_run(packed, trail, run)
@@ -68,19 +74,19 @@ def pack(manifest: Manifest) -> bytes:
 
 
 class Layout(NamedTuple):
-    """A manifest as its packed form spells it, for those who only want to read the value."""
+    """A manifest as numbers, which is all that reading the value takes."""
 
     keys: tuple[bytes, ...]
     sizes: list[int]
     parts: list[tuple[int, int, int]]
-    """The index of a segment, or -1 for the packed form itself; where the part begins in it; its length."""
+    """For each part the index of its segment (-1 for the packed form itself), its start in that, and its length."""
     packed: bytes
     length: int
-    """The value's."""
+    """The length of the value."""
 
 
 def keys_in(packed: bytes) -> tuple[bytes, ...]:
-    """Return the segments that a packed manifest names, in that order. Raises IndexError if it is cut short."""
+    """Return the keys of the segments that a packed manifest names, in order. Raises IndexError if it is cut short."""
     count = packed[0]
     if count > MOST_SEGMENTS:
         raise CorruptDataError(f"a manifest lists {count} segments, where {MOST_SEGMENTS} are the most")
@@ -95,9 +101,9 @@ def _keys(count: int) -> Struct:
 
 
 def layout(packed: bytes) -> Layout:
-    """The segments and parts of a packed manifest; CorruptDataError for bytes that cannot be one.
+    """Return the segments and parts of a packed manifest. Raises CorruptDataError for bytes that cannot be one.
 
-    It trusts nothing: the bytes that it is given bound what it builds.
+    Nothing is trusted: what is built is limited by the length of the bytes, not by the numbers in them.
     """
     try:
         keys = keys_in(packed)
@@ -115,7 +121,7 @@ def layout(packed: bytes) -> Layout:
 
 
 def unpack(packed: bytes) -> Manifest:
-    """The manifest whose stored form this is."""
+    """Return the manifest whose packed form this is."""
     keys, sizes, parts, _, _ = layout(packed)
     return tuple(
         packed[start : start + length] if index == _LITERALS else Slice(keys[index], sizes[index], start, length)
@@ -133,12 +139,12 @@ def join(manifest: Layout, segments: Mapping[bytes, bytes]) -> bytes:
         if len(segment) != size:
             raise CorruptDataError(f"segment {key.hex()} has {len(segment)} bytes where {size} were stored")
         held.append(segment)
-    held.append(manifest.packed)  # the last, which is where the index of literals points
+    held.append(manifest.packed)  # the last, which is what the index of literals means
     return b"".join([held[index][start : start + length] for index, start, length in manifest.parts])
 
 
 class _Trail:
-    """Where each segment was left. Writer and reader both know it, so it need not be written."""
+    """Where the last slice of each segment ended. Writer and reader both know it, so it need not be written."""
 
     def __init__(self, segments: int) -> None:
         self.position = 0  # in the value
@@ -169,7 +175,7 @@ class _Trail:
 
 
 def _end_run(packed: bytearray, trail: _Trail, run: list[int]) -> list[int]:
-    """Write down so many whole segments, if any; none are left to be written down."""
+    """Write a run of whole segments, if there is one. Returns an empty run."""
     if not run:
         return run
     packed += _varint_of(len(run) << 4 | _RUN)
@@ -231,7 +237,7 @@ def _parts(packed: bytes, at: int, sizes: list[int]) -> tuple[list[tuple[int, in
 
 
 def _slice(packed: bytes, at: int, trail: _Trail, position: int, start: int) -> tuple[int, int, int]:
-    """The segment that a slice is of, where it begins there, and where its own bytes end."""
+    """Read a slice. Returns the index of its segment, its start in that, and the position after the slice."""
     if position == _NUMBERED:
         index, at = _varint(packed, at)
     else:
@@ -248,7 +254,7 @@ def _slice(packed: bytes, at: int, trail: _Trail, position: int, start: int) -> 
 
 
 def _varint(packed: bytes, at: int) -> tuple[int, int]:
-    """The number that stands here, and where it ends."""
+    """Read a number. Returns it, and the position after it."""
     byte = packed[at]
     at += 1
     if byte < _MORE:

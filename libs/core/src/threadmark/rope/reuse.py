@@ -1,7 +1,7 @@
-"""Which stored slices make up a value: what it shares with its sources, read through their manifests.
+"""Finding the stored slices that make up a value: what it shares with its sources, by their manifests.
 
-Here the bytes that no slice covers are slices too, of the value itself, under the key RAW. So a value is one
-list of slices, whatever becomes of them, and two that continue each other are one.
+Bytes that are not stored yet are slices here as well, of the value itself, with the key RAW. So a value is one list of
+slices, in which two that continue each other are joined.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,43 +15,49 @@ from threadmark.rope.match import Budget, Gap, Match, matches, stretch
 from threadmark.rope.packed import pack, unpack
 
 RAW = b""
+"""The key of slices of the value itself."""
 
-_WORTH = 64  # bytes; a shorter stretch is worth neither a further search nor the name of a further segment
-_MOVED = 32  # a stretch of one in so many bytes, or more, is worth another search of the whole first source
-_SMALL = 2048  # except in values shorter than this
+_WORTH = 64
+"""Fewer bytes are worth neither another search nor naming another segment."""
+
+_MOVED = 32
+"""A gap of at least one part in this many of the value is worth another search of the whole first source."""
+
+_SMALL = 2048
+"""But not in values shorter than this. Shorter sources are searched for as a whole."""
 
 
 class Source:
-    """An encoding that the thread stores already, with its manifest, which is unpacked when somebody asks for it."""
+    """An encoding that the thread stores already, with its manifest, which is unpacked when it is first needed."""
 
-    __slots__ = ("_manifest", "_packed", "_ruler", "data", "proof")
+    __slots__ = ("_manifest", "_packed", "_positions", "data", "proof")
 
     def __init__(
         self, data: bytes, manifest: Manifest | None = None, *, packed: bytes = b"", proof: Proof | None = None
     ) -> None:
         self.data = data
-        self.proof = proof  # of the data, where somebody has it: it makes that of a value that resembles this one cheap
+        self.proof = proof  # of the data, if it is known, which makes proving a similar value cheap
         self._manifest = manifest
         self._packed = packed
-        self._ruler: _Ruler | None = None
+        self._positions: _Positions | None = None
 
     @property
     def manifest(self) -> Manifest:
-        """The slices that make up the data."""
+        """The slices and literals that make up the data."""
         if self._manifest is None:
             self._manifest = unpack(self._packed)
         return self._manifest
 
     @property
     def packed(self) -> bytes:
-        """The manifest's stored form."""
+        """The packed form of the manifest."""
         return self._packed or pack(self.manifest)
 
     def slices(self, match: Match, total: int) -> list[Slice]:
-        """What the matched bytes of a value with `total` bytes are made of."""
-        if self._ruler is None:
-            self._ruler = _Ruler(self.manifest)
-        return self._ruler.slices(match, total)
+        """Return the slices that make up the matched bytes of a value of `total` bytes."""
+        if self._positions is None:
+            self._positions = _Positions(self.manifest)
+        return self._positions.slices(match, total)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Source) and (self.data, self.manifest) == (other.data, other.manifest)
@@ -61,7 +67,7 @@ class Source:
 
 
 def reused(data: bytes, sources: Sequence[Source]) -> list[Slice]:
-    """The value as slices of what its sources (one at least) are made of, and raw between them."""
+    """Return the value as slices of the segments of its sources (at least one), and raw slices between them."""
     slices: list[Slice] = []
     total, at = len(data), 0
     for match, number in _found(data, sources):
@@ -75,7 +81,7 @@ def reused(data: bytes, sources: Sequence[Source]) -> list[Slice]:
 
 
 def made_raw(slices: list[Slice], chosen: Iterable[bool]) -> list[Slice]:
-    """The same value with the chosen slices raw."""
+    """Return the slices of the same value with the chosen ones raw."""
     total = sum(piece.length for piece in slices)
     starts = accumulate((piece.length for piece in slices), initial=0)
     made: list[Slice] = []
@@ -85,7 +91,7 @@ def made_raw(slices: list[Slice], chosen: Iterable[bool]) -> list[Slice]:
 
 
 def _add(slices: list[Slice], more: list[Slice]) -> None:
-    """Append slices of which at most the first continues the last one there is."""
+    """Append slices. If the first of them continues the last slice there is, the two are joined."""
     if slices:
         (key, size, begin, length), first = slices[-1], more[0]
         if first.key == key and first.start == begin + length:
@@ -95,7 +101,7 @@ def _add(slices: list[Slice], more: list[Slice]) -> None:
 
 
 def _found(data: bytes, sources: Sequence[Source]) -> list[tuple[Match, int]]:
-    """Disjoint matches in ascending order, each with the number of its source."""
+    """Return disjoint matches in ascending order, each with the number of its source."""
     whole = Gap(0, len(data))
     edited = matches(data, whole, sources[0].data, Budget(4 * len(data) + (1 << 20)))
     found = [(match, 0) for match in edited]
@@ -108,7 +114,7 @@ def _found(data: bytes, sources: Sequence[Source]) -> list[tuple[Match, int]]:
 
 
 def _filled(gaps: list[Gap], data: bytes, number: int, source: bytes, found: list[tuple[Match, int]]) -> list[Gap]:
-    """Add to `found` what a source has of the gaps. Returns the remaining gaps."""
+    """Add to `found` what a source shares with the gaps. Returns the remaining gaps."""
     budget = Budget(2 * len(data) + (1 << 16))
     rest: list[Gap] = []
     for gap in gaps:
@@ -119,20 +125,20 @@ def _filled(gaps: list[Gap], data: bytes, number: int, source: bytes, found: lis
     return rest
 
 
-class _Ruler:
-    """Where the parts of a manifest stand in the value that it makes."""
+class _Positions:
+    """The positions of a manifest's parts in its value."""
 
     __slots__ = ("literals", "parts", "starts")
 
     def __init__(self, manifest: Manifest) -> None:
         lengths = [len(part) if isinstance(part, bytes) else part.length for part in manifest]
         self.parts = manifest
-        # Tuples, because it is kept with its source, and the garbage collector looks at a list again and again.
+        # Tuples, because this is kept with its source, and the garbage collector would look at a list again and again.
         self.literals = tuple([index for index, part in enumerate(manifest) if isinstance(part, bytes)])
         self.starts = tuple(accumulate(lengths, initial=0))
 
     def slices(self, match: Match, total: int) -> list[Slice]:
-        """What the matched bytes are made of. A literal is raw again: it is stored in that manifest alone."""
+        """Return the slices that make up the matched bytes. Literals become raw, as nothing else holds them."""
         at, start, length = match
         first = bisect_right(self.starts, start) - 1
         last = bisect_left(self.starts, start + length) - 1

@@ -14,11 +14,12 @@ from threadmark.model import (
     Config,
     DeltaChannelHistory,
     Pruned,
+    PruneStrategy,
     Stats,
     Verified,
 )
 from threadmark.program import Driver, arun, run
-from threadmark.saver.context import SaverOptions, checked_serde, context_of
+from threadmark.saver.context import SaverOptions, check_options, checked_serde, context_of
 from threadmark.saver.operations import (
     copying,
     delta,
@@ -44,8 +45,13 @@ class Saver:
     """
 
     def __init__(self, store: Store, driver: Driver, **options: Unpack[SaverOptions]) -> None:
+        check_options(type(self), options)
         self._driver = driver
         self._context = context_of(store, options)
+
+    def __repr__(self) -> str:
+        driver = getattr(self, "_driver", None)  # none yet, where making it failed
+        return f"<{type(self).__name__} on {driver}>"
 
     @property
     def serde(self) -> Serializer:
@@ -62,6 +68,18 @@ class Saver:
     def config_specs(self) -> list[Any]:
         """Extra fields that a run's configuration may have for this saver. There are none."""
         return []
+
+    def setup(self) -> None:
+        """Create the tables of a new database, or bring those of an earlier release to the current format.
+
+        Whatever is called first does so by itself. Call this to have it done at a time of your own choice, such as in a
+        deployment step, whose role may change tables. It may be called again.
+        """
+        return run(self._driver, surveying.setup(self._context))
+
+    async def asetup(self) -> None:
+        """Like `setup`, for asyncio."""
+        return await arun(self._driver, surveying.setup(self._context))
 
     def get(self, config: Config) -> Checkpoint | None:
         """Return the checkpoint that `config` names, or the newest of its namespace. Returns None if there is none."""
@@ -173,7 +191,7 @@ class Saver:
         self,
         thread_ids: Sequence[str],
         *,
-        strategy: str = "keep_latest",
+        strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
         older_than: timedelta | None = None,
         dry_run: bool = False,
@@ -191,7 +209,7 @@ class Saver:
         self,
         thread_ids: Sequence[str],
         *,
-        strategy: str = "keep_latest",
+        strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
         older_than: timedelta | None = None,
         dry_run: bool = False,

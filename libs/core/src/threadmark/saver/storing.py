@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from threadmark.compression import shrink
 from threadmark.digests import proof
 from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
 from threadmark.header import HEADER_TAG, Header, split_fields
@@ -17,7 +16,7 @@ from threadmark.saver.arguments import GivenCheckpoint
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
 from threadmark.serde import Serializer
-from threadmark.stored import LITERAL_LIMIT, LONGEST_TAG, Encoded, Stored
+from threadmark.stored import LITERAL_LIMIT, LONGEST_TAG, Encoded, Stored, shrink
 from threadmark.versions import Version
 
 _SOURCES = 24
@@ -180,7 +179,7 @@ def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:
 
 
 def encode(serde: Serializer, what: str, value: Any) -> Encoded:
-    """Encode a value. An error names `what` it is, such as a channel, and the way inside the value.
+    """Encode a value. Errors say what it is, such as a channel, and where inside it they occurred.
 
     What the user's own serializer raises is the cause of a SerializationError.
     """

@@ -1,21 +1,29 @@
-"""Whether encoded arrays hold as many items as they announce, without making any.
+"""Checking that encoded arrays hold as many items as their headers announce, before anything is allocated.
 
-msgpack makes a list as long as its header says before it reads the first item, so a few bytes of headers inside of
-headers would take much memory. There is no hook for them. Honest arrays announce no more items together than there
-are bytes. Mostly a look at what may be headers shows that they do not ask for much more, and only where it does not
-the bytes are read.
+msgpack allocates a list as long as its header says before it reads the first item, so a few nested headers could take
+all memory, and it has no hook to prevent that. Honest arrays together announce no more items than there are bytes. A
+quick search for array headers usually shows that they do not announce much more; only if it does not, the bytes are
+parsed.
 """
 
 import msgpack
 
 _LONG_ARRAYS = ((b"\xdc", 2), (b"\xdd", 4))
-_MOST_LOOKS = 64
-_FEW = 24
-_LONG = 256 * 1024
-_A_BYTE = 16
-"""So many items a byte may seem to be announced; they would take less than values do that are nothing but objects."""
+"""The headers of long arrays, each with the length of the number that follows."""
 
-# Where each sort of header begins; the rest of the byte is a length.
+_MOST_LOOKS = 64
+"""After this many possible headers the bytes are parsed instead."""
+
+_FEW = 24
+"""How many headers `_is_short` reads at most."""
+
+_LONG = 256 * 1024
+"""From this many bytes on, it is worth trying `_is_short` first."""
+
+_A_BYTE = 16
+"""Items that may seem to be announced for each byte. They take less memory than values made of nothing but objects."""
+
+# The first byte of each sort of header; the rest of the byte is a length.
 _MAPS, _ARRAYS, _TEXTS, _OTHERS, _SMALL_NUMBERS = 0x80, 0x90, 0xA0, 0xC0, 0xE0
 # From 0xc0 to 0xdf: how many bytes of a number follow a header, what it counts (bytes, items, pairs), and how many
 # bytes follow in any case.
@@ -33,7 +41,7 @@ _HEADERS = (
 
 
 def check_complete(encoded: bytes) -> None:
-    """Raise ValueError where something is announced that does not follow."""
+    """Raise ValueError if the bytes end before everything that they announce."""
     if len(encoded) > _LONG and _is_short(encoded):
         return
     if not _announces_more(encoded):
@@ -47,7 +55,7 @@ def check_complete(encoded: bytes) -> None:
 
 
 def _announces_more(encoded: bytes) -> bool:
-    """Whether long arrays may announce many more items together than there are bytes."""
+    """Whether long arrays together may announce many more items than there are bytes."""
     most, looks = len(encoded), _MOST_LOOKS
     room = most * _A_BYTE
     for header, width in _LONG_ARRAYS:
@@ -65,9 +73,9 @@ def _announces_more(encoded: bytes) -> bool:
 
 
 def _is_short(encoded: bytes) -> bool:
-    """Whether the bytes are a few headers with all that they announce.
+    """Whether the bytes are a few headers with everything that they announce.
 
-    Those of large arrays of numbers are, and their bytes look like anything.
+    This is so for large arrays of numbers, whose bytes may look like any header.
     """
     expected, location = 1, 0
     for _ in range(_FEW):

@@ -1,8 +1,7 @@
-"""An object's attributes as data, and data put back as attributes, without running any method of its class.
+"""Reading an object's attributes as data and setting them again, without running any method of its class.
 
-Also here: what happens when the class has changed since its instance was stored. One rule serves every kind
-of record: fields that were added take their defaults, and everything else needs an `upgrade` that says what
-is meant.
+Also here: what happens if the class has changed since the object was stored. One rule serves every kind of record:
+fields that were added take their defaults, and anything else needs an `upgrade` function.
 """
 
 import contextlib
@@ -15,8 +14,8 @@ from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.kinds_api import StoredClass
 from threadmark.serde.lookup import attribute
 
-# What typing and attrs note on instances for themselves: not part of the value, and wrong in another process. The
-# attribute for the hash must be there all the same, or the object could not be hashed.
+# typing and attrs note these on instances for themselves: they are not part of the value, and wrong in another process.
+# The attribute for the hash must exist all the same, or the object could not be hashed.
 _ORIGIN = "__orig_class__"
 _CACHED_HASH = "_attrs_cached_hash"
 _NOT_STATE = frozenset({_ORIGIN, _CACHED_HASH})
@@ -26,18 +25,18 @@ _POINTER = 8
 
 
 class Fields(NamedTuple):
-    """The fields a record's class has now, and how those with a default are filled."""
+    """The fields that a record's class has now, and functions that return the default of those that have one."""
 
     names: frozenset[str]
     defaults: Mapping[str, Callable[[], Any]]
 
 
 class Attributes:
-    """Reads and writes the `__dict__` and the slots of a class's instances, whatever stands in front of them.
+    """Reads and writes the `__dict__` and the slots of a class's instances, whatever hides them.
 
-    A name means one place: the slot or the entry of the dictionary that Python itself finds under it. A value that
-    has something in two places of one name is refused, as is a class whose instances hold what is in neither. `base`
-    is the type made in C that the class derives from, whose content is not asked for here.
+    A name means one slot, or one entry of the dictionary: the one that Python itself finds under it. A value that has
+    two attributes of one name is refused, and so is a class whose instances keep something in neither. `base` is the
+    type made in C that the class derives from; what that type keeps is not read here.
     """
 
     def __init__(self, cls: type, base: type = object) -> None:
@@ -56,10 +55,10 @@ class Attributes:
                 self.slots[name] = vars(location)[name]
             self._hidden += [(name, vars(owner)[name]) for owner in owners if owner is not location]
         self.are_dict = self.has_dict and not self.slots and not self._hidden
-        """Whether the dictionary is all there is."""
+        """Whether the instances have nothing but their dictionary."""
 
     def read(self, value: object) -> dict[str, Any]:
-        """The attributes that are set and belong to the value."""
+        """Return the attributes that are set and belong to the value."""
         found: dict[str, Any] = {}
         if self.has_dict:
             own = self._get_dict(value)
@@ -71,7 +70,7 @@ class Attributes:
                 if not self.slots.keys().isdisjoint(found):
                     raise self._two(next(name for name in found if name in self.slots))
         for name, slot in self.slots.items():
-            # There is no way to ask first, and to suppress the error would take longer than all the rest.
+            # There is no way to ask first, and `suppress` would take longer than everything else here.
             try:  # noqa: SIM105
                 found[name] = slot.__get__(value)
             except AttributeError:
@@ -83,14 +82,14 @@ class Attributes:
         return found
 
     def read_storable(self, value: object) -> dict[str, Any]:
-        """The same, for a kind that stores the names with each value; where a mark has them, it was checked once."""
+        """Like `read`, for a kind that stores the names with each value: checks that they are text."""
         found = self.read(value)
         if found:
             storable_names(found)
         return found
 
     def write(self, value: object, state: dict[str, Any]) -> None:
-        """Set the attributes; what is left of the dictionary becomes the object's own."""
+        """Set the attributes. The dictionary becomes the object's own, without the entries that went into slots."""
         for name, slot in self.slots.items():
             if name in state:
                 slot.__set__(value, state.pop(name))
@@ -113,7 +112,7 @@ class Attributes:
 
 
 def _of_another_dictionary(value: object, found: object) -> SerializationError:
-    """What an instance has in it instead may have content or methods of its own."""
+    """The error for an instance whose `__dict__` is another type, which may have content or methods of its own."""
     return SerializationError(
         f"a {type(value).__qualname__} whose __dict__ is a {type(found).__qualname__} cannot be stored as it is; "
         "register the class with functions of its own"
@@ -121,7 +120,7 @@ def _of_another_dictionary(value: object, found: object) -> SerializationError:
 
 
 def _dictionary(cls: type) -> types.GetSetDescriptorType:
-    """What gives an instance's dictionary, and replaces it."""
+    """Return the descriptor that gets and sets an instance's dictionary."""
     found = next((vars(owner)["__dict__"] for owner in cls.__mro__ if "__dict__" in vars(owner)), None)
     if not isinstance(found, types.GetSetDescriptorType):
         raise SerializationError(
@@ -136,10 +135,10 @@ def _no_dictionary(value: object, state: dict[str, Any]) -> None:
 
 
 def _slot_owners(cls: type) -> dict[str, list[type]]:
-    """The slots that class statements made, by name, each with its classes in the order in which Python looks."""
+    """Return the slots that class statements made: by name, the classes that have one, in the order of lookup."""
     owners: dict[str, list[type]] = {}
     for owner in reversed(cls.__mro__):
-        # Types made in C have members too, but those are their content, not attributes.
+        # Types made in C have members as well, but those are their content, not attributes.
         members = vars(owner).items() if "__slots__" in vars(owner) else ()
         for name, member in members:
             if isinstance(member, types.MemberDescriptorType) and member.__objclass__ is owner:
@@ -148,19 +147,19 @@ def _slot_owners(cls: type) -> dict[str, list[type]]:
 
 
 def _location(cls: type, name: str, owners: list[type], *, has_dict: bool) -> type | None:
-    """The class whose slot the name means; None where it means an entry of the instance's dictionary."""
+    """Return the class whose slot the name means, or None if it means an entry of the instance's dictionary."""
     for owner in cls.__mro__:
         if owner in owners:
             return owner
-        # A property keeps its value where it likes, mostly in the slot that it stands for; what else hides a slot
-        # is itself hidden by the instance's dictionary.
+        # A property may keep its value anywhere, usually in the slot that it stands for. Anything else that hides a
+        # slot is itself hidden by the instance's dictionary.
         if has_dict and name in vars(owner) and attribute(type(vars(owner)[name]), "__set__") is None:
             return None
     return owners[0]
 
 
 def _check_layout(cls: type, base: type) -> None:
-    """Refuse a class whose instances have more in them than can be found: a slot whose descriptor was taken away."""
+    """Refuse a class whose instances hold more than can be found, such as a slot whose descriptor was deleted."""
     if not is_laid_out(cls, base):
         raise SerializationError(
             f"{cls.__qualname__} cannot be stored as it is: its instances keep something in neither a slot nor a "
@@ -169,7 +168,7 @@ def _check_layout(cls: type, base: type) -> None:
 
 
 def is_laid_out(cls: type, base: type) -> bool:
-    """Whether slots, a dictionary and weak references are all that a class has beside what its base in C has."""
+    """Whether the class adds nothing but slots, a dictionary and weak references to its base in C."""
     added = [name for name, at in _OFFSETS.items() if getattr(cls, at) and not getattr(base, at)]
     slots = sum(len(owners) for owners in _slot_owners(cls).values())
     return cls.__basicsize__ == _size_with(base, tuple(added)) + slots * _POINTER
@@ -177,16 +176,16 @@ def is_laid_out(cls: type, base: type) -> bool:
 
 @functools.cache
 def _size_with(base: type, added: tuple[str, ...]) -> int:
-    """Asked of this interpreter: where a dictionary is, and how much it takes, changes from release to release."""
-    # Where instances are of different lengths, Python gives a dictionary only to classes that do not speak of slots.
+    """Ask this interpreter, because where a dictionary is and how much it takes changes from release to release."""
+    # Where instances vary in length, Python gives a dictionary only to classes without `__slots__`.
     namespace = {} if added and base.__itemsize__ else {"__slots__": added}
     return type("Sized", (base,), namespace).__basicsize__
 
 
 def maker(cls: type) -> type:
-    """The class whose `__new__`, written in C, makes the instances of `cls`; that of any other refuses to.
+    """Return the class whose `__new__`, written in C, makes the instances of `cls`. That of any other class refuses.
 
-    No method of the class's own is asked: a `__new__` of Python's ends in that of a base.
+    No method of the class itself is called: a `__new__` written in Python ends by calling that of a base.
     """
     owner: type | None = cls
     while owner is not None and not isinstance(vars(owner).get("__new__"), types.BuiltinFunctionType):
@@ -195,12 +194,12 @@ def maker(cls: type) -> type:
 
 
 def is_state(names: Iterable[str]) -> bool:
-    """Whether `Attributes.read` would give what is under these names as it stands."""
+    """Whether `Attributes.read` would return all attributes with these names unchanged."""
     return _NOT_STATE.isdisjoint(names)
 
 
 def storable_names(names: Iterable[object]) -> list[str]:
-    """Names for a mark: an instance's dictionary may hold keys that no attribute can have."""
+    """Check that names can stand in a mark: an instance's dictionary may have keys that are not text."""
     found = []
     for name in names:
         if type(name) is not str:
@@ -210,21 +209,21 @@ def storable_names(names: Iterable[object]) -> list[str]:
 
 
 def checked_names(found: object) -> list[str]:
-    """Names from a mark, which must be a list of texts."""
+    """Check that names read from a mark are a list of strings."""
     if type(found) is not list or not all(type(name) is str for name in found):
         raise CorruptDataError("the names in a stored mark are not names")
     return found
 
 
 def checked_state(found: object) -> dict[str, Any]:
-    """StoredClass attributes, which must be a dictionary with names for keys."""
+    """Check that stored attributes are a dictionary whose keys are strings."""
     if type(found) is not dict or not all(type(name) is str for name in found):
         raise CorruptDataError("stored attributes are not a dictionary of names")
     return found
 
 
 def evolve(stored: StoredClass, state: dict[str, Any], names: Iterable[str], now: Fields) -> dict[str, Any]:
-    """The state for the class as it is now, from one that was stored when its fields had these names."""
+    """Return the state for the class as it is now, from one that was stored when its fields had these names."""
     name, source, before = stored.cls.__qualname__, "the class has changed since", frozenset(names)
     if stored.upgrade is not None:
         state = dict(stored.upgrade(state))

@@ -1,8 +1,9 @@
-"""Finding what the packers write without asking: bytearray and memoryview come out as if they were bytes.
+"""Finding buffers (bytearray, memoryview), which the packers write as if they were bytes, without calling any hook.
 
-There is no hook for them, and looking at every value costs more than packing it. But each leaves one of three
-header bytes in the encoding. Where such a byte occurs it is mostly part of a length or a number, and the few
-bytes before it can prove that; only where they cannot, the values are looked at.
+Looking at every value would cost more than packing it. But each buffer leaves one of three header bytes in the
+encoding. The encoder searches for these (`encoder.may_hold_buffer`). Usually such a byte is part of a length or a
+number, and the few bytes before it prove that (`is_in_span`); only if they do not, the values are looked at
+(`holds_buffer_or_envelope`).
 """
 
 import gc
@@ -13,11 +14,11 @@ from typing import Any
 from threadmark.serde.wire import NEVER_ASKED_ABOUT
 
 _ENTERED = frozenset({dict, list})
-# What a buffer begins with, and the fewest bytes from there on: a longer header stands for a longer buffer only.
-_BUFFER_HEADERS = {b"\xc4": 2, b"\xc5": 3 + 0x100, b"\xc6": 5 + 0x10000}
+# The headers of a buffer, each with the length of the shortest buffer that has it.
+BUFFER_HEADERS = {b"\xc4": 2, b"\xc5": 3 + 0x100, b"\xc6": 5 + 0x10000}
 
-# Headers by how many bytes of a number, a length or a reference follow them; after a length comes text. All
-# of them can also be the first half of a character, which a second half follows.
+# Headers by their span: how many bytes of a number, a length or a reference follow them. After a length comes text.
+# Each of them can also be the first byte of a character, and then another byte of it follows.
 _HEADERS = {
     1: b"\xc7\xcc\xd0\xd9",
     2: b"\xc8\xcd\xd1\xd4\xda\xdc\xde",
@@ -25,36 +26,12 @@ _HEADERS = {
     4: b"\xc9\xca\xce\xd2\xdb\xdd\xdf",
     8: b"\xcb\xcf\xd3",
 }
-_LONGEST_SPAN = max(_HEADERS)
+LONGEST_SPAN = max(_HEADERS)
 _NO_SECOND_HALF = rb"(?![\x80-\xbf])"
-_PATIENCE = 3
-# Looking at all values costs about as much as looking at this many suspicious bytes for each byte of encoding.
-_LOOKS_A_BYTE = 1 / 250
 
 
-def may_hold_buffer(encoded: bytes) -> bool:
-    """Whether a buffer may have been written."""
-    looks = 8 + int(len(encoded) * _LOOKS_A_BYTE)
-    find, is_surely_in_span = encoded.find, _ENDS_IN_SPAN.search
-    for header, fewest in _BUFFER_HEADERS.items():
-        end = max(0, len(encoded) - fewest + 1)
-        location = find(header, 0, end)
-        while location >= 0:
-            looks -= 1
-            if not looks:
-                return True
-            # The first look is the second one's beginning, without the price of a call.
-            if not (
-                is_surely_in_span(encoded, location - _LONGEST_SPAN, location)
-                or _is_in_span(encoded, location, _PATIENCE)
-            ):
-                return True
-            location = find(header, location + 1, end)
-    return False
-
-
-def holds_stowaway(roots: Iterable[Any]) -> bool:
-    """Whether one of these values, or of those in their lists and dictionaries, came aboard without being asked."""
+def holds_buffer_or_envelope(roots: Iterable[Any]) -> bool:
+    """Whether these values, or the lists and dictionaries in them, hold a type that a packer writes without asking."""
     level = list(roots)
     while True:
         types = set(map(type, level))
@@ -65,23 +42,23 @@ def holds_stowaway(roots: Iterable[Any]) -> bool:
         level = gc.get_referents(*[value for value in level if type(value) in _ENTERED])
 
 
-def _is_in_span(encoded: bytes, location: int, patience: int) -> bool:
-    """Whether the byte certainly belongs to an earlier header, and so is none itself."""
-    if _ENDS_IN_SPAN.search(encoded, location - _LONGEST_SPAN, location):
+def is_in_span(encoded: bytes, location: int, patience: int) -> bool:
+    """Whether the byte certainly belongs to an earlier header, and so is not a header itself."""
+    if ENDS_IN_SPAN.search(encoded, location - LONGEST_SPAN, location):
         return True
     return patience > 0 and any(_is_header(encoded, start, patience - 1) for start in _reaching(encoded, location))
 
 
 def _is_header(encoded: bytes, location: int, patience: int) -> bool:
-    """Whether the byte is certainly a header: no half of a character, and no earlier header has it in its span."""
+    """Whether the byte is certainly a header: not part of a character, and not in the span of an earlier header."""
     if not _HALF_ALONE.match(encoded, location):
         return False
-    return all(_is_in_span(encoded, start, patience) for start in _reaching(encoded, location))
+    return all(is_in_span(encoded, start, patience) for start in _reaching(encoded, location))
 
 
 def _reaching(encoded: bytes, location: int) -> list[int]:
-    """The places of what may be headers whose span includes `place`."""
-    first = max(0, location - _LONGEST_SPAN)
+    """Return the positions of bytes that may be headers whose span includes `location`."""
+    first = max(0, location - LONGEST_SPAN)
     spans = encoded[first:location].translate(_SPANS)
     return [start for start, span in enumerate(spans, first) if start + span >= location]
 
@@ -91,13 +68,13 @@ def _one_of(headers: bytes) -> bytes:
 
 
 def _ends_in_span() -> re.Pattern[bytes]:
-    """Matches a certain header whose span goes on where the searched bytes end.
+    """Return a pattern that matches a certain header whose span includes the byte after the searched ones.
 
-    In the order of the pattern: a header, no second half of a character, nothing before that looks like a
-    header with a span so long, and not more bytes than the header's own span has before its last.
+    In the order of the pattern: a header, which is not the first byte of a character; before it nothing that looks like
+    a header whose span would include this one; after it fewer bytes than its own span.
     """
     looks_covered = b""
-    for distance in range(1, _LONGEST_SPAN + 1):
+    for distance in range(1, LONGEST_SPAN + 1):
         long_enough = b"".join(headers for span, headers in _HEADERS.items() if span >= distance)
         looks_covered += b"(?<!%s%s)" % (_one_of(long_enough), b"." * distance)
     rests = [b"(?<=%s).{0,%d}" % (_one_of(headers), span - 1) for span, headers in _HEADERS.items()]
@@ -106,5 +83,5 @@ def _ends_in_span() -> re.Pattern[bytes]:
 
 
 _SPANS = bytes(next((span for span, headers in _HEADERS.items() if byte in headers), 0) for byte in range(256))
-_ENDS_IN_SPAN = _ends_in_span()
+ENDS_IN_SPAN = _ends_in_span()
 _HALF_ALONE = re.compile(rb"." + _NO_SECOND_HALF, re.DOTALL)

@@ -1,7 +1,7 @@
-"""Classes by the names that stored data gives them: which may be stored and loaded, and how they are found.
+"""Finding classes by the names in stored data, and the policy that says which may be stored and loaded.
 
-A name in the data is looked up and compared, never run: no import (except where the user allowed the class),
-no module `__getattr__`, no descriptor, no subscription. What is found must be a class that goes by that very name.
+A name in the data is looked up and compared, and nothing runs for it: no import (unless the user allowed the class), no
+module `__getattr__`, no descriptor, no subscription. What is found must be a class that has this very name.
 """
 
 import importlib
@@ -14,12 +14,12 @@ from types import GenericAlias, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
-from threadmark.serde.lookup import check_quiet, found_under, is_class
+from threadmark.serde.lookup import check_inert, found_under, is_class
 from threadmark.serde.registry import Registry
 
 LONGEST_NAME = 1000
 
-# What type arguments are made of, beside classes. typing's own names make other models than the builtins'.
+# What type arguments consist of beside classes. `typing.List[int]` and `list[int]` make different models.
 _SINGLE: dict[str, Any] = {"None": None, "NoneType": NoneType, "...": ...}
 _BUILTIN_GENERICS = (dict, frozenset, list, set, tuple, Iterable, Mapping, Sequence)
 _TYPING_GENERICS = ("Dict", "FrozenSet", "List", "Set", "Tuple", "Iterable", "Mapping", "Sequence", "Union")
@@ -27,7 +27,7 @@ _EITHER = "types:UnionType"
 
 
 def _either(classes: tuple[Any, ...]) -> Any:
-    """As `first | second` makes it, but without asking a metaclass."""
+    """Return the union that `first | second` makes, without running a metaclass."""
     made, *others = classes
     for other in others:
         made = type.__or__(made, other) if isinstance(made, type) else made | other
@@ -42,12 +42,12 @@ _GENERICS: dict[str, Callable[[tuple[Any, ...]], Any]] = {
 
 
 class Classes:
-    """The policy, applied alike when a value is stored and when it is loaded.
+    """The policy, which is the same when a value is stored and when it is loaded.
 
-    Without `allow`, every class of a known family may be stored, and loaded once the program itself has
-    imported its module. With `allow`, only builtin kinds, registered classes and the listed ones: classes,
-    "module:Class", or "module:*". `import_anything` lets stored names import modules, which runs code that
-    the data chose.
+    Without `allow`, every class of a known family may be stored, and loaded once the program itself has imported its
+    module. With `allow`, only builtin kinds, registered classes and the listed classes may be: an entry is a class,
+    "module:Class" or "module:*". `import_anything` lets stored names import modules, which runs code that the data
+    chose.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class Classes:
         self._registry = registry
         self._import_anything = import_anything
         self._allow = None if allow is None else frozenset(map(_entry, allow))
-        self._models: dict[str, type] = {}  # where parametrized models were found last
+        self._models: dict[str, type] = {}  # the parametrized models found last, by name
 
     def name_of(self, cls: type) -> str:
         """Return the name to store `cls` under. Raises if the same policy would not find it again."""
-        check_quiet(cls)
+        check_inert(cls)
         name = canonical_name(cls)
         self._check_allowed(name, cls)
         found = found_under(name) if "[" not in name else self._parametrized(name)
@@ -72,11 +72,11 @@ class Classes:
         return name
 
     def find(self, name: str) -> type:
-        """The class that stored data calls `name`."""
+        """Return the class that stored data calls `name`."""
         if registered := self._registry.of_name(name):
             return registered.cls
         if len(name) > LONGEST_NAME or ":" not in name:
-            raise CorruptDataError("a stored class name is not one")
+            raise CorruptDataError("a stored class name is not valid")
         if "[" in name:
             return self._parametrized(name)
         self._check_allowed(name, None)
@@ -85,7 +85,7 @@ class Classes:
             self._import(module, name)
         found = found_under(name)
         if is_class(found):
-            check_quiet(found)
+            check_inert(found)
             if canonical_name(found) == name:
                 return found
         raise ForbiddenTypeError(
@@ -117,10 +117,10 @@ class Classes:
             raise ForbiddenTypeError(f"{name} was stored, but importing {module} failed: {error}") from error
 
     def _parametrized(self, name: str) -> type:
-        """The generic pydantic model `origin[arguments]`.
+        """Return the generic pydantic model `origin[arguments]`.
 
-        To make one runs code of the origin's and of the arguments' (`__class_getitem__`, `__init_subclass__`, whatever
-        builds a schema). So the program itself must have made it, unless the user has listed all of these classes.
+        Making one runs code of the origin and of the arguments (`__class_getitem__`, `__init_subclass__`, whatever
+        builds a schema). So the program itself must have made it already, unless the user allows all of these classes.
         """
         origin_name, arguments = _split_arguments(name)
         origin: Any = self.find(origin_name)
@@ -143,14 +143,14 @@ class Classes:
         return found
 
     def _is_made_of(self, made: type, origin: type, name: str) -> bool:
-        """Whether a model has this name, and its arguments are the classes that go by their names today."""
+        """Whether a model has this name, and its arguments are the classes that are found under their names today."""
         metadata = vars(made).get("__pydantic_generic_metadata__")
         if type(metadata) is not dict or metadata["origin"] is not origin or _name_or_none(made) != name:
             return False
         return all(self.find(canonical_name(each)) is each for each in _classes_in(metadata["args"]))
 
     def _argument(self, name: str) -> Any:
-        """What stands between the brackets: a class, or what typing makes of some."""
+        """Return one type argument: a class, or a generic or union of classes."""
         if name in _SINGLE:
             return _SINGLE[name]
         origin, bracket, _ = name.partition("[")
@@ -178,7 +178,7 @@ def _argument_names(cls: type, arguments: tuple[Any, ...]) -> str:
 
 
 def _argument_name(cls: type, argument: Any) -> str:
-    """What `Classes._argument` takes for this type argument of a model."""
+    """Return the name of a type argument, as `Classes._argument` reads it."""
     for name, single in _SINGLE.items():
         if argument is single:
             return name
@@ -204,7 +204,7 @@ def _unnamed(cls: type, reason: str) -> SerializationError:
 
 
 def _name_or_none(cls: type) -> str | None:
-    """The name of a model; None where its arguments have none."""
+    """Return the name of a model, or None if one of its arguments has none."""
     try:
         return canonical_name(cls)
     except SerializationError:
@@ -212,7 +212,7 @@ def _name_or_none(cls: type) -> str | None:
 
 
 def _classes_in(arguments: Iterable[Any]) -> Iterator[type]:
-    """The classes that type arguments are made of, but for those that every program has."""
+    """Yield the classes in type arguments, except NoneType."""
     for argument in arguments:
         if isinstance(argument, type):
             if argument is not NoneType:
@@ -228,7 +228,7 @@ def _entry(allowed: type | str) -> str:
 def _split_arguments(name: str) -> tuple[str, list[str]]:
     origin, _, rest = name.partition("[")
     if not rest.endswith("]"):
-        raise CorruptDataError("a stored class name is not one")
+        raise CorruptDataError("a stored class name is not valid")
     arguments, depth, start = [], 0, 0
     for index, character in enumerate(rest):
         depth += (character == "[") - (character == "]")

@@ -1,4 +1,4 @@
-"""Bytes to values: msgpack's unpacker hands over every mark, and every array when it is complete."""
+"""From bytes to values: msgpack's unpacker calls back for every mark, and for every array once it is complete."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from threadmark.serde.wire import MARK_CODE, NeedsSlowWayError, unpack, unpack_f
 
 
 def decode_plain(encoded: bytes, dispatch: Dispatch) -> Any:
-    """Like `decode`, for bytes that were written without marks."""
+    """Like `decode`, for bytes without marks."""
     try:
         return unpack_fast(encoded)
     except NeedsSlowWayError:
@@ -20,7 +20,7 @@ def decode_plain(encoded: bytes, dispatch: Dispatch) -> Any:
 
 
 def decode(encoded: bytes, dispatch: Dispatch) -> Any:
-    """Decode a value. Nothing half-built is ever returned."""
+    """Decode a value. Raises an error if any part of it cannot be read."""
     known: dict[bytes, Reader] = {}
     marks = 0
 

@@ -1,4 +1,4 @@
-"""Which writer serves a class, and which reader a stored mark means.
+"""Which function writes the values of a class, and which one reads what a stored mark announces.
 
 The order of the families is the order of preference: an enum that is also an int is an enum.
 """
@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.classes import Classes, canonical_name
+from threadmark.serde.families import Families, split_code
 from threadmark.serde.kinds import (
-    arrays,
     containers,
     enums,
     exceptions,
-    frames,
     models,
     records,
     scalars,
@@ -29,12 +28,20 @@ from threadmark.serde.refusals import refusal
 from threadmark.serde.registry import Registered, Registry
 from threadmark.serde.wire import unpack
 
-# Each is a packer in a packer, on the C stack.
 DEEPEST_ENCODES = 64
+"""How deep registered functions may call the serializer again: each call needs a packer's room on the C stack."""
+
 _REGISTERED = "="
-_MOST_KEPT = 32 * 1024 * 1024  # bytes that readers may take, roughly:
-_READER_COST = 3000  # so many each,
-_BYTE_COST = 10  # and so many for every byte of the mark
+"""The code of classes that were registered with functions."""
+
+_MOST_KEPT = 32 * 1024 * 1024
+"""How many bytes the remembered readers may take, roughly."""
+
+_READER_COST = 3000
+"""What a reader takes, in bytes."""
+
+_BYTE_COST = 10
+"""What it takes in addition for each byte of its mark."""
 
 
 class _Writer(NamedTuple):
@@ -44,7 +51,7 @@ class _Writer(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """A mark's reader, and where its name led when it was made."""
+    """A mark's reader, and the class that its name meant when the reader was made."""
 
     name: str
     cls: type
@@ -53,7 +60,7 @@ class _Kept(NamedTuple):
 
 
 class _Head(NamedTuple):
-    """Where a mark leads today."""
+    """What a mark means today."""
 
     cls: type
     family: Family | None
@@ -61,14 +68,15 @@ class _Head(NamedTuple):
 
 
 class Dispatch:
-    """One serializer's writers and readers, kept from call to call while the classes are the same.
+    """One serializer's writers and readers, kept from call to call as long as the classes stay the same.
 
-    Each call asks once for each class whether it still is the one: whether its name leads to the very object
-    that was checked when the writer or reader was made. What else was checked cannot change: the policy is
-    the serializer's own, and a class does not change its family.
+    Each call checks once for each class that its name still means the very object that was checked when the writer or
+    reader was made. Nothing else that was checked can change: the policy is fixed when the serializer is made, and a
+    class does not change its family.
     """
 
     carried = frozenset({type(None), bool, int, float, str, bytes, list, dict})
+    """The types that msgpack carries by itself."""
 
     def __init__(self, registry: Registry, classes: Classes) -> None:
         self._registry = registry
@@ -83,25 +91,23 @@ class Dispatch:
         )
         self._kind_writers = MappingProxyType({kind.cls: _kind_writer(kind) for kind in kinds})
         self._kind_readers = MappingProxyType({kind.letter.encode(): Reader(kind.reconstruct) for kind in kinds})
-        self._families: tuple[Family, ...] = (
-            enums.FAMILY,
-            exceptions.FAMILY,
-            *arrays.FAMILIES,
-            frames.FAMILY,
-            times.FAMILY,
-            records.NAMED_TUPLES,
-            subclasses.DefaultDicts(factories),
-            subclasses.FAMILY,
-            *models.FAMILIES,
-            *records.FAMILIES,
+        self._families = Families(
+            first=(enums.FAMILY, exceptions.FAMILY),
+            last=(
+                times.FAMILY,
+                records.NAMED_TUPLES,
+                subclasses.DefaultDicts(factories),
+                subclasses.FAMILY,
+                *models.FAMILIES,
+                *records.FAMILIES,
+            ),
         )
-        self._families_by_letter = MappingProxyType({family.letter: family for family in self._families})
         self._writers: dict[str, _Writer] = {}
         self._readers: dict[bytes, _Kept] = {}
         self._readers_cost = 0
 
     def writer(self, cls: type) -> Deconstruct:
-        """How to write values of exactly this class."""
+        """Return the function that takes values of exactly this class apart."""
         if deconstruct := self._kind_writers.get(cls):
             return deconstruct
         registered = self._registry.of_class(cls)
@@ -119,12 +125,12 @@ class Dispatch:
         return deconstruct
 
     def encodes(self, cls: type) -> bool:
-        """Whether values of this class are taken apart by a function that was registered."""
+        """Whether values of this class are taken apart by a registered function."""
         registered = self._registry.of_class(cls)
         return registered is not None and registered.encode is not None
 
     def reader(self, payload: bytes) -> Reader:
-        """How to read the array that a mark announces."""
+        """Return the reader of the array that a mark announces."""
         if reader := self._kind_readers.get(payload):
             return reader
         kept = self._readers.get(payload)
@@ -149,17 +155,17 @@ class Dispatch:
     def _new_writer(self, cls: type, registered: Registered | None) -> Deconstruct:
         if registered and registered.encode:
             return _encoding(registered, Definer(cls, _REGISTERED + registered.name).shape())
-        family = self._family(cls)
+        family = self._families.of_class(cls)
         if family is None:
             raise refusal(cls)
         name = registered.name if registered else self._classes.name_of(cls)
         family.check(cls)
-        return family.writer(Definer(cls, family.letter + name))
+        return family.writer(Definer(cls, family.code + name))
 
     def _new_reader(self, payload: bytes) -> _Kept:
         head, details = _parts(payload)
-        name = head[1:]
-        cls, family, registered = self._leads_to(head[:1], name)
+        code, name = split_code(head)
+        cls, family, registered = self._leads_to(code, name)
         if family is not None:
             reconstruct = family.reader(StoredClass(cls, details, registered.upgrade if registered else None))
         elif registered is not None and registered.decode is not None:
@@ -168,34 +174,40 @@ class Dispatch:
             raise SerializationError(f"a {name!r} was stored by functions, but is registered without them now")
         return _Kept(name, cls, registered, Reader(reconstruct))
 
-    def _leads_to(self, letter: str, name: str) -> _Head:
+    def _leads_to(self, code: str, name: str) -> _Head:
         registered = self._registry.of_name(name)
-        if letter == _REGISTERED:
+        if code == _REGISTERED:
             if registered is None:
                 raise SerializationError(f"no class is registered as {name!r} now; register it before loading")
             return _Head(registered.cls, None, registered)
-        family = self._families_by_letter.get(letter)
-        if family is None:
-            raise CorruptDataError(f"the stored kind {letter!r} is not one that this release knows")
+        # The class comes first: a family is known only once the library of its classes has been imported.
         cls = self._classes.find(name)
+        family = self._families.by_code().get(code)
+        if family is None:
+            raise _unknown_family(code, name)
         if cls in self._kind_writers or not family.accepts(cls):
             raise CorruptDataError(f"{name} was stored as {family.title}, and it is not one")
         family.check(cls)
         return _Head(cls, family, registered)
 
-    def _family(self, cls: type) -> Family | None:
-        return next((family for family in self._families if family.accepts(cls)), None)
-
     def _is_stored(self, cls: type) -> bool:
-        return cls in self.carried or cls in self._kind_writers or self._family(cls) is not None
+        return cls in self.carried or cls in self._kind_writers or self._families.of_class(cls) is not None
+
+
+def _unknown_family(code: str, name: str) -> CorruptDataError | SerializationError:
+    if len(code) == 1:
+        return CorruptDataError(f"the stored kind {code!r} is not one that this release knows")
+    return SerializationError(
+        f"{name} was stored by the kind {code}, which no installed package has; install the package that stored it"
+    )
 
 
 def names_in(payload: bytes) -> list[str]:
-    """The attributes' names in a mark, where its kind has some."""
+    """Return the attributes' names in a mark, or an empty list if its kind has none."""
     if len(payload) == 1:
         return []
     head, details = _parts(payload)
-    if head[:1] == exceptions.FAMILY.letter:
+    if split_code(head)[0] == exceptions.FAMILY.code:
         return exceptions.PARTS
     names = details[0] if details else []
     return names if type(names) is list and all(type(name) is str for name in names) else []
@@ -204,13 +216,13 @@ def names_in(payload: bytes) -> list[str]:
 def _parts(payload: bytes) -> tuple[str, list[Any]]:
     parts = unpack(payload, list, _no_extension)
     if type(parts) is not list or not parts or type(parts[0]) is not str:
-        raise CorruptDataError("a stored mark is not one")
+        raise CorruptDataError("a stored mark is not valid")
     head, *details = parts
     return head, details
 
 
 def _no_extension(*_: object) -> Any:
-    raise CorruptDataError("a stored mark is not one")
+    raise CorruptDataError("a stored mark is not valid")
 
 
 def _kind_writer(kind: Kind) -> Deconstruct:
@@ -219,7 +231,7 @@ def _kind_writer(kind: Kind) -> Deconstruct:
 
 
 class _Running(threading.local):
-    """How many functions of registered classes are at work in this thread, each called by the one before."""
+    """How many registered functions are running in this thread, each called by the one before."""
 
     depth = 0
 
@@ -228,7 +240,7 @@ _RUNNING = _Running()
 
 
 def is_inside_encode() -> bool:
-    """Whether a registered class's function is what has called the serializer."""
+    """Whether the serializer was called by a registered function."""
     return _RUNNING.depth > 0
 
 

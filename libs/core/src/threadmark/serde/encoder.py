@@ -1,43 +1,44 @@
-"""Values to bytes: the packers, which ask here for everything that msgpack cannot carry."""
+"""From values to bytes: the packers, which call back for everything that msgpack cannot carry."""
 
 from collections.abc import Callable, Generator, Iterable
+from sys import getrefcount
 from typing import Any
 
 from threadmark.errors import SerializationError
-from threadmark.serde.buffers import holds_stowaway, may_hold_buffer
+from threadmark.serde import wire
+from threadmark.serde.buffers import BUFFER_HEADERS, ENDS_IN_SPAN, LONGEST_SPAN, holds_buffer_or_envelope, is_in_span
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.kinds_api import Deconstruct, Shape
-from threadmark.serde.wire import (
-    NEVER_ASKED_ABOUT,
-    NeedsSlowWayError,
-    fast_mark,
-    mark,
-    may_hold_envelope,
-    new_pack,
-    no_envelope_found,
-    pack_fast,
-)
+from threadmark.serde.wire import INSTANCES, NEVER_ASKED_ABOUT, fast_mark, mark, new_pack
 
-# Sets are sorted by the encodings of their members, each by a packer of its own inside the running one: this
-# bound keeps the C stack small where every other bound would multiply.
 DEEPEST_SETS = 8
+"""How deep sets may be nested. Their members are sorted by their encodings, each made by a packer within the running
+one, so that without this limit the C stack could overflow."""
+
 _SORTABLE: tuple[frozenset[type], ...] = (frozenset({str}), frozenset({int}), frozenset())
 
 
+_LOOKS_A_BYTE = 1 / 250
+"""Suspicious bytes, for each byte of the encoding, that are examined before it is cheaper to look at all values."""
+
+_PATIENCE = 3
+"""How many headers back `is_in_span` follows an argument."""
+
+
 def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
-    """The bytes, and whether there are marks in them."""
+    """Encode a value. Returns the bytes, and whether there are marks in them."""
     encoder = Encoder(dispatch, fast_mark)
     try:
-        encoded = pack_fast(value, encoder.write)
-    except NeedsSlowWayError:
-        pass
-    else:
-        is_suspicious = may_hold_envelope()
+        encoded = wire.pack_fast(value, encoder.write) if wire.HAS_FAST else None
+    except wire.PackFastError:
+        encoded = None
+    if encoded is not None:
+        is_suspicious = _may_hold_envelope()
         if not is_suspicious and not may_hold_buffer(encoded):
             return encoded, bool(encoder.states)
-        if not holds_stowaway([value, *encoder.open_states()]):
+        if not holds_buffer_or_envelope([value, *encoder.open_states()]):
             if is_suspicious:
-                no_envelope_found()
+                INSTANCES.were_not_found()
             return encoded, bool(encoder.states)
     if encoder.failures:
         raise encoder.failures.pop()
@@ -45,15 +46,45 @@ def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
     try:
         encoded = new_pack(encoder.write, surrogates=True)(value)
     finally:
-        # An error leads back here through its traceback, and would keep the value until the collector came.
+        # An error's traceback refers to this frame, and would keep the value until the next garbage collection.
         encoder.failures.clear()
-    if not holds_stowaway([value, *encoder.open_states()]):
+    if not holds_buffer_or_envelope([value, *encoder.open_states()]):
         return encoded, bool(encoder.states)
     return new_pack(_shielded(dispatch), surrogates=True)(held(value)), True
 
 
+def _may_hold_envelope() -> bool:
+    """Whether ormsgpack may have been given an envelope of its own (`envelopes`)."""
+    references = 0
+    for cls in INSTANCES.classes:
+        references += getrefcount(cls)
+    others = references - len(wire.FAST_MARKS)
+    return others != INSTANCES.others and INSTANCES.may_be_more(others)
+
+
+def may_hold_buffer(encoded: bytes) -> bool:
+    """Whether a buffer may have been written (`buffers`)."""
+    looks = 8 + int(len(encoded) * _LOOKS_A_BYTE)
+    find, is_surely_in_span = encoded.find, ENDS_IN_SPAN.search
+    for header, fewest in BUFFER_HEADERS.items():
+        end = max(0, len(encoded) - fewest + 1)
+        location = find(header, 0, end)
+        while location >= 0:
+            looks -= 1
+            if not looks:
+                return True
+            # The first search is the beginning of `is_in_span`, without the price of a call.
+            if not (
+                is_surely_in_span(encoded, location - LONGEST_SPAN, location)
+                or is_in_span(encoded, location, _PATIENCE)
+            ):
+                return True
+            location = find(header, location + 1, end)
+    return False
+
+
 class _Writers:
-    """The writers of one call; the next call looks again, so that a class redefined meanwhile is noticed."""
+    """The writers of one call. The next call looks them up again, so that a class redefined meanwhile is noticed."""
 
     def __init__(self, dispatch: Dispatch, order: "_Order") -> None:
         self.known: dict[type, Deconstruct] = {}
@@ -61,7 +92,7 @@ class _Writers:
         self._order = order
 
     def new(self, cls: type) -> Deconstruct:
-        """The writer of a class that is met for the first time."""
+        """Return the writer of a class that occurs for the first time."""
         deconstruct = self._plans.writer(cls)
         if cls is set or cls is frozenset:
             deconstruct = _in_order(self._order, *deconstruct(()))
@@ -70,7 +101,7 @@ class _Writers:
 
 
 class _Marks:
-    """The marks of one call: a shape's definition where it is first asked for, then its reference."""
+    """The marks of one call: for each shape its definition where it first occurs, and from then on its reference."""
 
     def __init__(self, new_mark: Callable[[bytes], Any], opaque: set[int]) -> None:
         self.known: dict[Shape, Any] = {}
@@ -79,38 +110,38 @@ class _Marks:
         self._opaque = opaque
 
     def new(self, shape: Shape) -> Any:
-        """The mark of a shape that is met for the first time; `known` holds what later ones get."""
+        """Return the mark of a shape that occurs for the first time, and put the mark for later ones into `known`."""
         definition = self._new_mark(shape.payload)
         first = self._first.setdefault(shape.reference, shape)
-        # Two marks may share a reference: the first one has it, the other is written in full every time.
+        # If two marks have the same reference, it means the first of them, and the other is written in full every time.
         shared = first.payload == shape.payload
         later = self.known[shape] = self._new_mark(shape.reference) if shared else definition
         # A shape that was forgotten and made again (see `Shapes`) is still the one that was written.
         now = definition if first is shape else later
         if shape.opaque:
-            # Both live as long as the states that begin with them: the ids stay their own.
+            # Both live as long as the states that begin with them, so their ids are not reused.
             self._opaque |= {id(now), id(later)}
         return now
 
 
 class Encoder:
-    """What one call has to remember: which marks it has written, and what it handed to the packer.
+    """What one call remembers: which marks it has written, and what it handed to the packer.
 
-    Nothing in here leads back to the encoder, so that the values are let go when the call ends.
+    Nothing in it refers back to the encoder, so that the values are freed as soon as the call ends.
     """
 
     def __init__(self, dispatch: Dispatch, new_mark: Callable[[bytes], Any], order: "_Order | None" = None) -> None:
         self.states: list[list[Any]] = []
         self.failures: list[BaseException] = []
-        """What `write` raised: ormsgpack says that it raised, and drops it."""
+        """What `write` raised. ormsgpack reports that it raised, but not what."""
         self._opaque: set[int] = set()
         writing = _writing(dispatch, new_mark, order, self.states, self.failures, self._opaque)
         next(writing)
         self.write = writing.send
-        """What the packer asks for a value's mark and state, which is all there is to it for the packer."""
+        """The packer's hook: returns a value's mark and state as a list, which the packer packs in its place."""
 
     def open_states(self) -> list[list[Any]]:
-        """The states that have values of the user's in them, without their marks."""
+        """Return the states, without their marks, that may hold values of the user's."""
         return [items[1:] for items in self.states if id(items[0]) not in self._opaque]
 
 
@@ -122,22 +153,22 @@ def _writing(
     failures: list[BaseException],
     opaque: set[int],
 ) -> Generator[list[Any], Any, None]:
-    """Sent a value, yields its mark and state.
+    """Yield the mark and state of each value that is sent.
 
-    This runs once for each object, so it is a generator and looks up by itself what is known: to resume it and to ask
-    a plain dictionary takes a tenth less of the whole time than to call a function and to ask methods. Most values
-    have no objects in them, and make nothing here.
+    This runs once for each object, so it is a generator that looks up known writers and marks in plain dictionaries:
+    that takes a tenth less of the whole time than a function that calls methods. For most values, which have no objects
+    in them, it is never resumed.
     """
     value = yield []
     writers, marks = _Writers(dispatch, order or _Order(dispatch)), _Marks(new_mark, opaque)
-    take_of, mark_of, keep = writers.known, marks.known, states.append
+    writer_of, mark_of, keep = writers.known, marks.known, states.append
     while True:
         cls = type(value)
         try:
-            deconstruct = take_of[cls]
+            deconstruct = writer_of[cls]
         except KeyError:
             deconstruct = None
-        # Not in the handler: a refusal would be shown as if it came of the other error.
+        # Not in the handler above, or a refusal would be shown as the consequence of the KeyError.
         try:
             items = (deconstruct or writers.new(cls))(value)
         except BaseException as error:
@@ -153,23 +184,23 @@ def _writing(
 
 
 class _Order:
-    """A set's members in an order that is the same in every process."""
+    """Puts a set's members into an order that is the same in every process."""
 
     def __init__(self, dispatch: Dispatch, outer: "_Order | None" = None) -> None:
         self._plans = dispatch
         self.depth: int = outer.depth + 1 if outer else 0
-        # With the sets themselves, so that an id stays its own during the call.
+        # The sets are kept as well, so that their ids are not reused during the call.
         self.known: dict[int, tuple[Iterable[Any], list[Any]]] = outer.known if outer else {}
 
     def of(self, members: Iterable[Any]) -> list[Any]:
-        """The members of one set."""
+        """Return the members of a set in order."""
         if frozenset(map(type, members)) in _SORTABLE:
             return sorted(members)
         if id(members) in self.known:
             return self.known[id(members)][1]
         if self.depth == DEEPEST_SETS:
             raise SerializationError(f"sets inside sets cannot be stored deeper than {DEEPEST_SETS} levels")
-        # Each member is encoded by itself, so that its place does not depend on marks defined elsewhere.
+        # Each member is encoded by itself, so that the order does not depend on marks that occur elsewhere.
         order = sorted(members, key=self._encoded_alone)
         self.known[id(members)] = members, order
         return order
@@ -183,7 +214,7 @@ def _in_order(order: _Order, shape: Shape) -> Deconstruct:
 
 
 class Held:
-    """What the packer must not see by itself: a list or dictionary that it would enter, a buffer it would write."""
+    """Hides from the packer a list or dictionary that it would enter, or a buffer that it would write as bytes."""
 
     __slots__ = ("content",)
 
@@ -192,7 +223,7 @@ class Held:
 
 
 def _shielded(dispatch: Dispatch) -> Callable[[Any], Any]:
-    """Writes what the packers would get wrong if it were let; it sees every value, one level at a time."""
+    """Return a hook for values that the packers would get wrong by themselves: it sees every value, level by level."""
     writers, marks = _Writers(dispatch, _Order(dispatch)), _Marks(mark, set())
 
     def write(value: Any) -> Any:
@@ -210,7 +241,7 @@ def _shielded(dispatch: Dispatch) -> Callable[[Any], Any]:
 
 
 def held(value: Any) -> Any:
-    """What the packer may have in place of a value."""
+    """Return the value, hidden from the packer if it would not call the hook for it."""
     return Held(value) if type(value) in _ENTERED or type(value) in NEVER_ASKED_ABOUT else value
 
 

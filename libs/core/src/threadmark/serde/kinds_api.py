@@ -1,28 +1,27 @@
-"""The shapes shared by everything that knows how to write and read one kind of value.
+"""The interface between the serializer and the modules that each write and read some kinds of value.
 
-A value that msgpack cannot carry by itself is written as an array whose first item is a *mark*, an extension
-that names the kind and, where there is more than one, the class and its fields. The other items are its
-state, and they are ordinary data for the packer: nesting never encodes anything twice, and an edit deep
-inside a value changes few bytes. A long mark stands in full once in a value; from then on two bytes, taken
-from its hash, refer to it. They depend on nothing but the mark, so that adding or removing objects leaves the
-marks of the others as they were.
+A value that msgpack cannot carry by itself is written as an array whose first item is a *mark*: an extension that names
+the kind and, for a kind of many classes, the class and its fields. The other items are the value's state, which is
+ordinary data for the packer, so nothing is encoded twice however deep it is nested, and an edit deep inside a value
+changes few bytes. A long mark is written in full once in a value; from then on two bytes of its hash refer to it. They
+depend on nothing but the mark, so adding or removing objects leaves the marks of the others as they are.
 """
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from threadmark.errors import CorruptDataError
 from threadmark.serde.wire import new_pack
 
 REFERENCE_LENGTH = 2
+"""The length of what refers to a long mark, in bytes."""
 
 
 class Shape:
-    """What a mark says. Shapes are compared by identity: whoever writes a class's values keeps them.
+    """The content of a mark. Shapes are compared by identity: a class's writer keeps those that it has made.
 
-    The state of an `opaque` shape has nothing in it that a user put there as a value, so nobody need look
-    into it.
+    The state of an `opaque` shape holds no values of the user's, so it need not be searched for any.
     """
 
     __slots__ = ("opaque", "payload", "reference")
@@ -34,18 +33,22 @@ class Shape:
 
 
 def reference_to(payload: bytes) -> bytes:
-    """What stands for a mark after its first time; a kind's single letter is shorter as it is."""
+    """Return what stands for a mark after it has occurred: a hash, or the mark itself if it is a single letter."""
     return payload if len(payload) == 1 else blake2b(payload, digest_size=REFERENCE_LENGTH).digest()
 
 
-# From a value to its shape and state in one list; from the state to the value.
 Deconstruct: TypeAlias = Callable[[Any], list[Any]]
+"""Takes a value, returns a list of its shape and its state."""
+
 Reconstruct: TypeAlias = Callable[[list[Any]], Any]
+"""Takes a state, returns the value."""
+
 Upgrade: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+"""Takes the fields as they were stored, returns those that the class has now."""
 
 
 class Reader:
-    """What a mark in stored bytes turns into: the function for the rest of its array."""
+    """What a stored mark is decoded to: the function that reads the rest of its array."""
 
     __slots__ = ("reconstruct",)
 
@@ -63,19 +66,19 @@ class Kind(NamedTuple):
 
 
 class Definer:
-    """Makes the shapes of one class: its family's letter and its name, then details that only the family reads."""
+    """Makes the shapes of one class: the family's code, the class's name, then details that only the family reads."""
 
     def __init__(self, cls: type, head: str) -> None:
         self.cls: Any = cls
         self._head = head
 
     def shape(self, *details: Any, opaque: bool = False) -> Shape:
-        """A shape with these details, which must be data that msgpack carries."""
+        """Return a shape with these details, which must be data that msgpack carries."""
         return Shape(_pack_mark([self._head, *details]), opaque=opaque)
 
 
 class StoredClass(NamedTuple):
-    """What a mark says about a class: the class as it is today, the details, and how old fields become new ones."""
+    """What a stored mark says about a class: the class as it is today, the details, and an upgrade function or None."""
 
     cls: Any
     details: list[Any]
@@ -86,9 +89,9 @@ T = TypeVar("T")
 
 
 def only(items: list[Any], cls: type[T]) -> T:
-    """The one item of a state, which must be of exactly this type.
+    """Return the only item of a state, which must be of exactly this type.
 
-    Builtin types take much more than what they write: bytearray, for one, takes a number for its length.
+    Builtin types accept more than what was written: bytearray, for example, takes a number for its length.
     """
     if len(items) != 1 or type(items[0]) is not cls:
         raise CorruptDataError(f"the state of a stored value is not one {cls.__name__}")
@@ -96,35 +99,39 @@ def only(items: list[Any], cls: type[T]) -> T:
 
 
 def exactly(items: list[Any], *classes: type) -> list[Any]:
-    """The items of a state, which must be of exactly these types: to convert others would run their methods."""
+    """Return the items of a state, which must be of exactly these types: converting others would run their methods."""
     if [*map(type, items)] != [*classes]:
         raise CorruptDataError(f"the state of a stored value is not {', '.join(cls.__name__ for cls in classes)}")
     return items
 
 
+@runtime_checkable
 class Family(Protocol):
     """A kind of value that many classes have (dataclasses, enums ...), so that the mark names the class.
 
-    `accepts` decides alone whether a class is really of this family, and `check` whether its values can be built
-    without running it. Both are asked at put and again at load: a name in stored data can select one of the classes
-    that values were stored of, and never anything else.
+    `code` stands for the family in stored values and must never change: one character for Threadmark's own families,
+    a name in parentheses for those of other packages. `title` is what an error calls the family's values.
+
+    Only `accepts` decides whether a class is of this family, and only `check` whether its values can be built without
+    running its code. Both are called at put and again at load, so that a name in stored data can select a class whose
+    values could have been stored, and nothing else.
     """
 
-    letter: str
+    code: str
     title: str
 
     def accepts(self, cls: type) -> bool:
         """Whether `cls` is of this family."""
 
-    def check(self, cls: type) -> None:  # noqa: ARG002 - families without a doubt take all that they accept
-        """Raise SerializationError where a value of the class could not be built again without running its code."""
-        return None  # noqa: RET501 - so that it is no abstract method
+    def check(self, cls: type) -> None:  # noqa: ARG002 - most families take every class that they accept
+        """Raise SerializationError if a value of the class could not be built again without running its code."""
+        return None  # noqa: RET501 - so that it is not an abstract method
 
     def writer(self, define: Definer) -> Deconstruct:
-        """How values of the definer's class are taken apart."""
+        """Return the function that takes values of the definer's class apart."""
 
     def reader(self, stored: StoredClass) -> Reconstruct:
-        """How values with such a mark are built, without running their `__init__`."""
+        """Return the function that builds values with this mark, without running their `__init__`."""
 
 
 def _not_in_marks(value: Any) -> Any:
@@ -132,5 +139,5 @@ def _not_in_marks(value: Any) -> Any:
 
 
 def _pack_mark(content: list[Any]) -> bytes:
-    # Marks are small and made once for each shape: text with surrogates may cost what it costs.
+    # Marks are small and made once for each shape, so surrogates may take their time.
     return new_pack(_not_in_marks, surrogates=True)(content)

@@ -1,6 +1,6 @@
-"""Where inside a value something went wrong. The packers do not know, so the way is walked again once it has.
+"""Finding where inside a value something went wrong. The packers do not know, so the value is walked again.
 
-Only failures come here: nothing is slower for it, and neither function changes what the error says.
+This runs only after a failure, so that it slows nothing down, and it does not change what the error says.
 """
 
 from typing import Any
@@ -10,13 +10,13 @@ from threadmark.serde.dispatch import Dispatch, names_in
 from threadmark.serde.kinds_api import Reader, reference_to
 from threadmark.serde.wire import unpack
 
-# The packers stop at 1,024 levels, the unpacker as well.
 DEEPEST = 1024
+"""The levels at which the packers and the unpacker stop."""
 _LONGEST_LOCATION = 200
 
 
 def where_unstorable(value: Any, dispatch: Dispatch) -> SerializationError | LocatedError | None:
-    """The error of the first part that has no writer, with its place."""
+    """Return the error of the first part that cannot be stored, with its location, or None if there is none."""
     ahead: list[tuple[str, int, Any, type | None]] = [("", 0, value, None)]
     while ahead:
         location, depth, part, encoded = ahead.pop()
@@ -64,7 +64,7 @@ def _steps(payload: bytes, count: int) -> list[str]:
 
 
 def _joined(location: str, step: str) -> str:
-    """One step further, as long as somebody would read it: a place is made for every part that is looked at."""
+    """Add a step to a location, unless it is too long to be read: one is made for every part that is looked at."""
     return location if len(location) > _LONGEST_LOCATION else location + step
 
 
@@ -73,9 +73,9 @@ def _shortened(location: str) -> str:
 
 
 class _Marked(list[Any]):
-    """An array as it stands in the bytes. A dictionary's key can be one, so it must be hashable."""
+    """An array as it was written. It may be a dictionary's key, so it must be hashable."""
 
-    def __hash__(self) -> int:  # type: ignore[override]  # that is the point
+    def __hash__(self) -> int:  # type: ignore[override]  # a list is not hashable, this is
         return id(self)
 
 
@@ -91,7 +91,7 @@ def where_unreadable(encoded: bytes, dispatch: Dispatch) -> str:
         _Reading(dispatch).read(unpack(encoded, _Marked, _Mark), "")
     except _FoundError as found:
         return _shortened(found.location)
-    except Exception:  # noqa: BLE001 - broken in a way that has no place
+    except Exception:  # noqa: BLE001 - bytes broken in a way that has no location
         return ""
     return ""
 
@@ -103,14 +103,14 @@ class _FoundError(Exception):
 
 
 class _Reading:
-    """Reads like the decoder, slowly, and knows at each step where it is."""
+    """Reads like the decoder, but slowly, and knows the location at each step."""
 
     def __init__(self, dispatch: Dispatch) -> None:
         self._plans = dispatch
         self._known: dict[bytes, tuple[Reader, list[str]]] = {}
 
     def read(self, part: Any, location: str) -> Any:
-        """The value at a place."""
+        """Return the value at a location."""
         if type(part) is dict:
             return {
                 self.read(key, _joined(location, "{key}")): self.read(item, _joined(location, f"[{_key(key)}]"))

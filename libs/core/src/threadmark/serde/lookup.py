@@ -1,7 +1,7 @@
-"""Looking at classes without running anything of theirs: no metaclass, no descriptor, no `__getattr__`.
+"""Looking at classes without running any of their code: no metaclass, no descriptor, no `__getattr__`.
 
-What a class named by stored data could run merely by being looked at is checked once, at the one place where names
-become classes (`Classes`), for values that are stored and for values that are loaded alike.
+Some classes run code merely by being looked at. They are refused by `check_inert`, which is called in the one place
+where names become classes (`Classes`), for values that are stored and for values that are loaded alike.
 """
 
 import sys
@@ -12,24 +12,24 @@ from threadmark.errors import ForbiddenTypeError
 _ORDER: Any = vars(type)["__mro__"]
 _NAMESPACE: Any = vars(type)["__dict__"]
 
-# What a metaclass may not bring along: each would run whenever a class is looked at or found in a dictionary.
+# A metaclass must not define these: each would run whenever a class is looked at or found in a dictionary.
 _OF_METACLASSES = ("__getattribute__", "__hash__", "__eq__")
-_QUIET_METACLASSES = (type, object)
+_INERT_METACLASSES = (type, object)
 
 
 def ancestry(cls: type) -> tuple[type, ...]:
-    """The class and its bases, in the order in which attributes are looked up."""
+    """Return the class and its bases, in the order in which attributes are looked up."""
     order: tuple[type, ...] = _ORDER.__get__(cls)
     return order
 
 
 def derives(cls: type, base: object) -> bool:
-    """Whether `base` is a real base of the class; `issubclass` would let any other abstract class have its say."""
+    """Whether `base` is a real base of the class. `issubclass` would run the hooks of an abstract class."""
     return any(owner is base for owner in ancestry(cls))
 
 
 def attribute(cls: type, name: str, default: Any = None) -> Any:
-    """What the class or a base of it has under this name, as it stands in the namespace."""
+    """Return what the class or a base of it has under this name, taken from the namespace as it is."""
     for owner in ancestry(cls):
         namespace = _NAMESPACE.__get__(owner)
         if name in namespace:
@@ -38,13 +38,13 @@ def attribute(cls: type, name: str, default: Any = None) -> Any:
 
 
 def found_under(name: str) -> object:
-    """What stands under "module:Qualified.Name" now, read from the namespaces themselves."""
+    """Return what is found under "module:Qualified.Name" now, read from the namespaces themselves, or None."""
     module, _, path = name.partition(":")
     found: object = sys.modules.get(module)
     for step in path.split("."):
         if found is None:
             return None
-        # Not `vars`: a module that waits to be imported until it is used would be imported.
+        # Not `vars`, which would import a module that is imported lazily.
         namespace = _NAMESPACE.__get__(found) if is_class(found) else object.__getattribute__(found, "__dict__")
         found = namespace.get(step)
         if found is not None and not is_class(found):
@@ -53,21 +53,21 @@ def found_under(name: str) -> object:
 
 
 def is_class(found: object) -> TypeGuard[type]:
-    """Whether it is a class; `isinstance` would ask what is none for its `__class__`."""
+    """Whether it is a class. `isinstance` would run the `__class__` property of an object that is not."""
     return issubclass(type(found), type)
 
 
-def check_quiet(cls: type) -> None:
-    """Refuse a class that runs code of its own when it is looked at, or when a copy of a value is thrown away."""
+def check_inert(cls: type) -> None:
+    """Refuse a class that runs code of its own when it is looked at, or when a decoded copy of a value is freed."""
     for owner in ancestry(type(cls)):
-        own = () if owner in _QUIET_METACLASSES else _NAMESPACE.__get__(owner)
-        if loud := next((name for name in _OF_METACLASSES if name in own), None):
-            raise _loud(cls, f"the {loud} of its metaclass would run")
+        own = () if owner in _INERT_METACLASSES else _NAMESPACE.__get__(owner)
+        if culprit := next((name for name in _OF_METACLASSES if name in own), None):
+            raise _not_inert(cls, f"the {culprit} of its metaclass would run")
     if attribute(cls, "__del__") is not None:
-        raise _loud(cls, "its __del__ would run for every copy, too")
+        raise _not_inert(cls, "its __del__ would run for every copy, too")
 
 
-def _loud(cls: type, reason: str) -> ForbiddenTypeError:
+def _not_inert(cls: type, reason: str) -> ForbiddenTypeError:
     name = type.__getattribute__(cls, "__name__")
     return ForbiddenTypeError(
         f"a {name} can be neither stored nor loaded as it is: {reason}; "

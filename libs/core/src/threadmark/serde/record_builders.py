@@ -1,9 +1,8 @@
-"""Putting a record's names to its items, which is most of the work of reading one.
+"""Building the dictionary of a record's names and items, which is most of the work of reading one.
 
-A dictionary display does it three times as fast as `dict(zip(names, items))`, but has to be written out for a
-certain number of entries. So the source of one function for each number is made here, as `namedtuple` and
-`dataclasses` make theirs. Only the number goes into the source: names and items, which stored data has chosen,
-are arguments and never code.
+A dictionary display (`{name0: item0, ...}`) is three times as fast as `dict(zip(names, items))`, but has to be written
+out for a fixed number of entries. So source code is generated here for each number, as `namedtuple` and `dataclasses`
+do. Only the number becomes source: names and items, which stored data chooses, are arguments and never code.
 """
 
 from collections.abc import Callable
@@ -14,12 +13,12 @@ from threadmark.errors import CorruptDataError
 
 Naming: TypeAlias = Callable[[list[Any]], dict[str, Any]]
 
-# Stored data says how many names there are, and each number costs a compilation.
 _MOST_WRITTEN_OUT = 64
+"""The most names that a function is generated for. Stored data says how many there are, and each number is compiled."""
 
 
 def record_builders(names: list[str]) -> Naming:
-    """A function from a record's items to a dictionary of them; it raises where they are more or fewer."""
+    """Return a function from a record's items to a dictionary of them. It raises if they are more or fewer."""
 
     def wrong_count(items: list[Any]) -> CorruptDataError:
         return CorruptDataError(f"a stored object has {len(items)} items where its mark has {len(names)} names")

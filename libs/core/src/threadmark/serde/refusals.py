@@ -1,4 +1,4 @@
-"""Why values of some classes cannot be stored, in words that say what to do instead."""
+"""Explaining why values of a class cannot be stored, and what to do instead."""
 
 import io
 import types
@@ -9,7 +9,7 @@ from threadmark.serde.attributes import maker
 
 
 def refusal(cls: type, reason: str | None = None) -> SerializationError:
-    """The error for a class that no kind or family stores, or that one cannot store for a reason it knows."""
+    """Return the error for a class that cannot be stored. The reason is worked out from the class unless given."""
     why = reason or _reason(cls)
     return SerializationError(f"a value of type {cls.__module__}.{cls.__qualname__} cannot be stored: {why}")
 
@@ -42,6 +42,6 @@ _REASONS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((io.IOBase,), "an open file belongs to this process; store its path or its content"),
     (
         (Iterator, AsyncIterator, Awaitable),
-        "what has still to run or to be read cannot be stored; store its results, as a list",
+        "an iterator or awaitable that has not run to its end cannot be stored; store its results, as a list",
     ),
 )

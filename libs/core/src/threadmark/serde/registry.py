@@ -1,8 +1,7 @@
-"""What the user, or a package on the user's behalf, tells the serializer about classes of their own.
+"""Registering classes of the user's own with the serializer.
 
-Registering is the act of trust that a name in stored data never is: a registered class may be stored and
-loaded under every policy, its functions are the ones given here, and old names lead to it only because they
-are listed.
+A name in stored data is never trusted, but a registered class is: it may be stored and loaded under every policy, with
+the functions given here, and under old names that are listed here.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +17,7 @@ T = TypeVar("T")
 
 
 class Registered(NamedTuple):
-    """One registered class. Without `encode` and `decode`, the family of its kind stores it."""
+    """One registered class. Without `encode` and `decode`, the family that accepts it stores its values."""
 
     cls: type
     name: str
@@ -28,7 +27,7 @@ class Registered(NamedTuple):
 
 
 class Registry:
-    """Registered classes by class and by every name that stored data may give them."""
+    """Registered classes, by class and by every name that stored data may have for them."""
 
     def __init__(self) -> None:
         self.begin_anew()
@@ -46,21 +45,23 @@ class Registry:
         aliases: Iterable[str] = (),
         upgrade: Upgrade | None = None,
     ) -> None:
-        """Let values of `cls` (not of its subclasses) be stored, and say how where no family knows.
+        """Let values of `cls` (not of its subclasses) be stored, and say how if no family accepts it.
 
         Args:
             cls: The class.
-            name: What the data calls the class; "module:Class" unless given. It must never change.
-            encode: Takes a value apart into data of other kinds.
-            decode: Builds the value from what `encode` returned. Both or neither.
+            name: The name of the class in stored data, by default "module:Class". It must never change.
+            encode: Returns a value as data of other kinds.
+            decode: Returns the value that `encode` was given. Both or neither.
             aliases: Other names that stored data may use: of another registration, or "module:Class".
-            upgrade: For a dataclass, model or other record whose fields have changed: gets the stored fields,
-                returns those the class has now. A field that is left out takes the class's default.
+            upgrade: For a dataclass, model or other record whose fields have changed: takes the stored fields and
+                returns those that the class has now. A field that is left out gets the class's default.
         """
         if (encode is None) is not (decode is None):
-            raise ConfigError(f"register({cls.__name__}): encode and decode come together")
+            raise ConfigError(f"register({cls.__name__}): give both encode and decode, or neither")
         if encode is not None and upgrade is not None:
-            raise ConfigError(f"register({cls.__name__}): decode sees the old state itself, upgrade has no place")
+            raise ConfigError(
+                f"register({cls.__name__}): upgrade has no use beside decode, which sees the old state itself"
+            )
         own_name = name or f"{cls.__module__}:{cls.__qualname__}"
         entry = Registered(cls, own_name, encode, decode, upgrade)
         with self._lock:
@@ -76,20 +77,20 @@ class Registry:
             self._by_class, self._by_name = MappingProxyType(by_class), MappingProxyType(by_name)
 
     def begin_anew(self) -> None:
-        """In the child of a fork: a thread that was registering a class there is not here."""
+        """Make a new lock in the child of a fork: the thread that held the old one does not exist there."""
         self._lock = Lock()
 
     def of_class(self, cls: type) -> Registered | None:
-        """What was registered for exactly this class."""
+        """Return what was registered for exactly this class, or None."""
         return self._by_class.get(cls)
 
     def of_name(self, name: str) -> Registered | None:
-        """What was registered under a name or an alias."""
+        """Return what was registered under a name or an alias, or None."""
         return self._by_name.get(name)
 
 
 def _same_location(one: type, other: type) -> bool:
-    """A class defined again (a notebook's cell, a reload) takes the place of its former self."""
+    """Whether one class is the other, defined again (in a notebook's cell, or by a reload)."""
     return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
 
 

@@ -1,4 +1,4 @@
-"""The serializer that savers use: a value to a tag and bytes, and back to an equal value of the same type."""
+"""The serializer that savers use: from a value to a tag and bytes, and back to an equal value of the same types."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
@@ -16,25 +16,25 @@ NONE, PLAIN, TYPED = "n", "m", "t"
 
 @runtime_checkable
 class Serializer(Protocol):
-    """What a saver asks of a serializer, the user's own included."""
+    """What a saver needs of a serializer. Any object with these two methods will do."""
 
     def dumps_typed(self, obj: Any, /) -> tuple[str, bytes]:
-        """A short tag, which is stored with the value, and the bytes."""
+        """Return a short tag, which is stored with the value, and the bytes."""
 
     def loads_typed(self, data: tuple[str, bytes], /) -> Any:
-        """The value again."""
+        """Return the value that `dumps_typed` was given."""
 
 
 class Serde:
-    """Exact and safe: what comes back is equal and of the same types, or there is an error at put.
+    """Threadmark's serializer. What comes back is equal and of the same types, or storing it is an error.
 
     Args:
-        allow: The only classes, besides builtin kinds and registered ones, that may be stored and loaded:
-            the classes themselves, "module:Class" or "module:*". Without it, every class of a known family
-            (dataclass, enum, pydantic model ...) whose module the program has imported.
-        dangerously_import_anything: Let names in stored data import modules. Importing runs code: only for
+        allow: The only classes, besides builtin kinds and registered classes, that may be stored and loaded: classes,
+            "module:Class" or "module:*". By default, every class of a known family (dataclass, enum, pydantic
+            model ...) whose module the program has imported.
+        dangerously_import_anything: Let names in stored data import modules. Importing runs code, so this is only for
             data that nobody else could have written.
-        registry: Where registered classes are looked up; by default what `threadmark.serde.register` fills.
+        registry: The registered classes. By default those of `threadmark.serde.register`.
     """
 
     def __init__(
@@ -49,6 +49,19 @@ class Serde:
         self._registry = registry
         classes = Classes(registry, self._allow, import_anything=dangerously_import_anything)
         self._plans = Dispatch(registry, classes)
+
+    def __repr__(self) -> str:
+        arguments = []
+        if self._allow is not None:
+            names = sorted(
+                each if isinstance(each, str) else f"{each.__module__}:{each.__qualname__}" for each in self._allow
+            )
+            arguments.append(f"allow={names}")
+        if self._import_anything:
+            arguments.append("dangerously_import_anything=True")
+        if self._registry is not DEFAULT:
+            arguments.append(f"registry={self._registry!r}")
+        return f"Serde({', '.join(arguments)})"
 
     def allowing(self, classes: Iterable[type | str]) -> "Serde":
         """Return a serializer that also allows these classes, or this one if it already does."""
@@ -68,8 +81,8 @@ class Serde:
         try:
             encoded, typed = encode(obj, self._plans)
         except Exception as error:
-            # Whoever called the function that called this looks for the place; to look here too would take twice as
-            # long for each call in a call.
+            # Inside a registered function, only the outermost call looks for the location: to look in each would take
+            # twice as long at every level.
             found = None if is_inside_encode() else where_unstorable(obj, self._plans)
             if found is None and isinstance(error, LocatedError):
                 raise
@@ -77,7 +90,7 @@ class Serde:
         return (TYPED if typed else PLAIN), encoded
 
     def loads_typed(self, data: tuple[str, bytes], /) -> Any:
-        """The value that `dumps_typed` was given."""
+        """Return the value that `dumps_typed` was given."""
         tag, encoded = data
         if tag == PLAIN:
             return decode_plain(encoded, self._plans)

@@ -1,4 +1,4 @@
-"""The shapes a class's instances come in: few in any program, and each is worked out once."""
+"""Remembering the shapes of a class's instances: there are few in any program, and each is worked out once."""
 
 from collections.abc import Callable, Hashable
 from typing import TypeVar
@@ -7,10 +7,11 @@ from threadmark.serde.kinds_api import Shape
 
 _Key = TypeVar("_Key", bound=Hashable)
 _MOST_SHAPES = 1000
+"""How many shapes of one class are remembered."""
 
 
 class Shapes(dict[_Key, Shape]):
-    """Shapes by what determines them. Where they do not repeat, the memory of them starts over."""
+    """Shapes by what determines them. If they become too many, all are forgotten."""
 
     def __init__(self, make: Callable[[_Key], Shape]) -> None:
         super().__init__()

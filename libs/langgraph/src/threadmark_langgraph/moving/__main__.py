@@ -57,10 +57,10 @@ def main() -> None:
     try:
         with langgraph_saver(asked.source) as source, threadmark.open(asked.target) as target, bar() as progress:
             moved = migrate(source, target, allow=asked.allow, dry_run=asked.dry_run, progress=progress)
+    except ThreadmarkError as error:  # first, because one that names a missing package is an ImportError as well
+        parser.error(str(error))
     except ImportError as missing:
         parser.error(f"{missing}: pip install 'threadmark-langgraph[migrate]'")
-    except ThreadmarkError as error:
-        parser.error(str(error))
     except KeyboardInterrupt:
         parser.exit(_STOPPED, "stopped; the same command goes on\n")
     if asked.dry_run:

@@ -10,7 +10,7 @@ Progress = Callable[[int, int], None]
 """Called with the number of checkpoints done, and of all."""
 
 
-class Problem(NamedTuple):
+class NotMoved(NamedTuple):
     """A checkpoint that was not moved, and why."""
 
     ref: CheckpointRef
@@ -32,11 +32,15 @@ class Moved:
     """How many pending writes, those added to checkpoints that were there among them."""
     already_there: int = 0
     """How many were there from an earlier move."""
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[NotMoved] = field(default_factory=list)
 
-    def __str__(self) -> str:
-        counts = (
+    @property
+    def counts(self) -> str:
+        """The counts in a line."""
+        return (
             f"{self.checkpoints} checkpoints with {self.writes} pending writes of {self.threads} threads, "
             f"{self.already_there} already there, {len(self.problems)} not moved"
         )
-        return "\n".join([counts, *map(str, self.problems)])
+
+    def __str__(self) -> str:
+        return "\n".join([self.counts, *map(str, self.problems)])

@@ -15,6 +15,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from threadmark import CheckpointRef
 from threadmark_langgraph.checkpointer import Checkpointer
+from threadmark_langgraph.moving import sql
 from threadmark_langgraph.sends import lacks_sends, with_sends
 
 
@@ -66,16 +67,8 @@ class _Tables(ABC):
 
     def __init__(self, saver: Any, writes: str, mark: str) -> None:
         self._saver = saver
-        self._paths = (
-            f"SELECT DISTINCT task_id, task_path FROM {writes} "
-            f"WHERE thread_id = {mark} AND checkpoint_ns = {mark} AND checkpoint_id = {mark}"
-        )
-        self._orphan_writes = (
-            f"SELECT DISTINCT thread_id, checkpoint_ns, checkpoint_id FROM {writes} WHERE NOT EXISTS "
-            f"(SELECT 1 FROM checkpoints WHERE checkpoints.thread_id = {writes}.thread_id "
-            f"AND checkpoints.checkpoint_ns = {writes}.checkpoint_ns "
-            f"AND checkpoints.checkpoint_id = {writes}.checkpoint_id) ORDER BY 1, 2, 3"
-        )
+        self._paths = sql.TASK_PATHS.format(writes=writes, mark=mark)
+        self._orphan_writes = sql.ORPHAN_WRITES.format(writes=writes)
 
     @abstractmethod
     def has_tables(self) -> bool:
@@ -85,7 +78,7 @@ class _Tables(ABC):
         self._saver.setup()
 
     def refs(self) -> list[CheckpointRef]:
-        return [CheckpointRef(*row) for row in self._rows(_CHECKPOINTS)] if self.has_tables() else []
+        return [CheckpointRef(*row) for row in self._rows(sql.CHECKPOINTS)] if self.has_tables() else []
 
     def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:
         if not found.pending_writes:
@@ -113,7 +106,7 @@ class _SqliteTables(_Tables):
 
     def has_tables(self) -> bool:
         with closing(self._saver.conn.cursor()) as cursor:
-            return cursor.execute(_TABLE).fetchone() is not None
+            return cursor.execute(sql.SQLITE_HAS_TABLES).fetchone() is not None
 
     def _cursor(self) -> AbstractContextManager[Any]:
         """The saver's own, which makes the tables, and brings old ones up to date."""
@@ -126,7 +119,7 @@ class _PostgresTables(_Tables):
         super().__init__(saver, "checkpoint_writes", "%s")
 
     def has_tables(self) -> bool:
-        return bool(list(self._rows(_RELATION)))
+        return bool(list(self._rows(sql.POSTGRES_HAS_TABLES)))
 
     def _cursor(self) -> AbstractContextManager[Any]:
         connection = self._saver.conn
@@ -139,16 +132,11 @@ def holds_checkpoints(path: str) -> bool:
     """Whether this file is a SQLite database with LangGraph's tables."""
     with closing(sqlite3.connect(path)) as connection:
         try:
-            return connection.execute(_TABLE).fetchone() is not None
+            return connection.execute(sql.SQLITE_HAS_TABLES).fetchone() is not None
         except sqlite3.OperationalError:
             raise  # locked, for example
         except sqlite3.DatabaseError:
             return False
-
-
-_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'checkpoints'"
-_RELATION = "SELECT 1 WHERE to_regclass('checkpoints') IS NOT NULL"
-_CHECKPOINTS = "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id FROM checkpoints"
 
 
 class _Listed:

@@ -4,7 +4,9 @@ Both may be stopped and started again: what is there already is compared and lef
 meanwhile, on either side; only where it did on both, its last checkpoint has a difference to report.
 """
 
+import logging
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,17 +15,18 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, Chann
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 
-from threadmark import CheckpointRef, MemorySaver, Saver
+from threadmark import CheckpointRef, MemorySaver, SaverProtocol
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
+from threadmark_langgraph.log import log
 from threadmark_langgraph.moving.comparing import Content, content_of, difference, equal, exactly_equal, lacking
-from threadmark_langgraph.moving.report import Moved, Problem, Progress
+from threadmark_langgraph.moving.report import Moved, NotMoved, Progress
 from threadmark_langgraph.moving.sources import Source, config_of, read, source_of
 from threadmark_langgraph.moving.versions import Renaming
 
 
 def migrate(
     source: BaseCheckpointSaver[Any],
-    target: Checkpointer | Saver,
+    target: Checkpointer | SaverProtocol,
     *,
     allow: Iterable[type] = (),
     dry_run: bool = False,
@@ -41,12 +44,12 @@ def migrate(
         progress: Called after each checkpoint with the number done and the number of all.
     """
     allowed = source.with_allowlist({(each.__module__, each.__qualname__) for each in allow}) if allow else source
-    checkpointer = wrap(target) if isinstance(target, Saver) else target
+    checkpointer = target if isinstance(target, Checkpointer) else wrap(target)
     return _Move(allowed, _ready(checkpointer, dry_run=dry_run), rename=False, dry_run=dry_run).run(progress)
 
 
 def export(
-    source: Checkpointer | Saver,
+    source: Checkpointer | SaverProtocol,
     target: BaseCheckpointSaver[Any],
     *,
     dry_run: bool = False,
@@ -57,11 +60,11 @@ def export(
     Channel versions are made anew, because LangGraph's savers need different ones in every fork. What their
     serializer does not give back as it was is reported.
     """
-    checkpointer = wrap(source) if isinstance(source, Saver) else source
+    checkpointer = source if isinstance(source, Checkpointer) else wrap(source)
     return _Move(checkpointer, _ready(target, dry_run=dry_run), rename=True, dry_run=dry_run).run(progress)
 
 
-class _NotMoved(Exception):  # noqa: N818 - it never leaves this module
+class _CannotMove(Exception):  # noqa: N818 - it never leaves this module
     """Why a checkpoint cannot be moved."""
 
 
@@ -84,6 +87,7 @@ class _Move:
         self._moved = Moved()
 
     def run(self, progress: Progress | None) -> Moved:
+        begun = time.monotonic()
         source = source_of(self._from)
         refs = source.refs()
         self._moved.threads = len({ref.thread_id for ref in refs})
@@ -93,13 +97,15 @@ class _Move:
                 thread_id, self._names = ref.thread_id, Renaming()
             try:
                 self._move(source, ref)
-            except _NotMoved as problem:
+            except _CannotMove as problem:
                 self._names.forget(ref)
-                self._moved.problems.append(Problem(ref, str(problem)))
+                self._moved.problems.append(NotMoved(ref, str(problem)))
             if progress:
                 progress(done, len(refs))
         for orphan in source.orphan_writes():
-            self._moved.problems.append(Problem(orphan, "only pending writes of it are there: they were not moved"))
+            self._moved.problems.append(NotMoved(orphan, "only pending writes of it are there: they were not moved"))
+        moved = "would be moved" if self._dry_run else "moved"
+        log.write(logging.INFO, "%s: %s, in %.3f s", moved, self._moved.counts, time.monotonic() - begun)
         return self._moved
 
     def _move(self, source: Source, ref: CheckpointRef) -> None:
@@ -112,7 +118,7 @@ class _Move:
             renamed, new = self._names.renamed(ref, found.checkpoint)
             content = content._replace(checkpoint=renamed)
         if there and (problem := self._difference(content, there)):
-            raise _NotMoved(f"there already, and left alone, it differs in {problem}")
+            raise _CannotMove(f"there already, and left alone, it differs in {problem}")
         writes = lacking(content, content_of(there)) if there else len(content.writes)
         if writes or not there:
             self._store(ref, content, new, source.paths(ref, found), whole=not there)
@@ -138,7 +144,7 @@ class _Move:
         if stored and not problem and lacking(content, content_of(stored)):
             problem = "the pending writes"
         if problem:
-            raise _NotMoved(f"stored and read back, it differs in {problem}")
+            raise _CannotMove(f"stored and read back, it differs in {problem}")
 
     def _read(self, ref: CheckpointRef) -> CheckpointTuple:
         events: list[SerdeEvent] = []
@@ -149,12 +155,14 @@ class _Move:
         finally:
             stop()
         if blocked := _names(each for each in events if "blocked" in each["kind"]):
-            raise _NotMoved(f"its serializer was not allowed to load {blocked}: add to `allow` (--allow module:Class)")
+            raise _CannotMove(
+                f"its serializer was not allowed to load {blocked}: add to `allow` (--allow module:Class)"
+            )
         # LangGraph's serializer gives the bare fields of an object whose class it does not find.
         if missing := _names(each for each in events if not _is_found(each)):
-            raise _NotMoved(f"{missing} cannot be imported here: move where Python finds the application's modules")
+            raise _CannotMove(f"{missing} cannot be imported here: move where Python finds the application's modules")
         if found is None:
-            raise _NotMoved("it was deleted meanwhile")
+            raise _CannotMove("it was deleted meanwhile")
         return found
 
     def _difference(self, content: Content, there: CheckpointTuple) -> str | None:
@@ -219,4 +227,4 @@ def _refused(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise _NotMoved(f"{what}: {error}") from error
+        raise _CannotMove(f"{what}: {error}") from error

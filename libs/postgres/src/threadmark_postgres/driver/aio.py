@@ -9,12 +9,12 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
+from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark.program import Transaction
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, split_rows, together
-from threadmark_postgres.driver.blocking import check_encoding, is_idle
+from threadmark_postgres.driver.blocking import check_encoding, is_free, is_idle, is_pipelined
 from threadmark_postgres.driver.cancellation import stopped
 from threadmark_postgres.driver.conversation import Conversation
 from threadmark_postgres.driver.pipelines import pipeline
@@ -89,7 +89,7 @@ class LoopPool:
             async with asyncio.timeout(self._settings.timeout):
                 await self._free.acquire()
         except TimeoutError as error:
-            raise StoreError(
+            raise TransientStoreError(
                 f"all {self._settings.pool_size} connections have been in use "
                 f"for {self._settings.timeout:g} s: give a larger pool_size"
             ) from error
@@ -140,20 +140,22 @@ class BorrowedConnection:
         async with self._lend() as connection:
             if connection.closed:
                 raise ClosedError("the connection given was closed; make a new saver, from a URL to have it reconnect")
-            if not is_idle(connection):
+            if not is_free(connection):
                 raise StoreError("the connection given has an open transaction: commit it or roll it back first")
             check_encoding(connection)
             register_dumpers(connection)
-            before = connection.autocommit
+            before, pipelined = connection.autocommit, is_pipelined(connection)
             try:
                 if not before:
                     await connection.set_autocommit(True)
                 yield connection
             except BaseException:
                 await _roll_back(connection)
+                if is_pipelined(connection) != pipelined:  # an interrupt left a pipeline of ours open
+                    connection.pgconn.finish()
                 raise
             finally:
-                if not before and is_idle(connection):
+                if not before and is_free(connection):
                     await connection.set_autocommit(before)
 
     async def forget_idle(self, longest: float) -> None:
@@ -275,7 +277,7 @@ async def converse(connection: Connection, conversation: Conversation, *, prepar
 
 async def _answers(connection: Connection, batch: Any, *, prepare: bool | None) -> list[Rows]:
     cursors = [psycopg.AsyncRawCursor(connection, row_factory=tuple_row) for _ in batch]
-    if len(batch) == 1:
+    if len(batch) == 1 and not is_pipelined(connection):
         await _send(cursors[0], batch[0], prepare=prepare)
     else:
         async with pipeline(connection):
@@ -289,13 +291,13 @@ async def _send(cursor: Any, query: Query, *, prepare: bool | None) -> None:
 
 
 async def _roll_back(connection: Connection) -> None:
-    if connection.closed or is_idle(connection):
+    if connection.closed or is_free(connection):
         return
     try:
         if connection.pgconn.transaction_status != TransactionStatus.ACTIVE:
-            await connection.execute(sql.ROLLBACK)
+            await _answers(connection, [Query(sql.ROLLBACK)], prepare=None)
     except psycopg.Error:
         pass
     finally:
-        if not is_idle(connection):
+        if not is_free(connection):
             connection.pgconn.finish()

@@ -65,11 +65,11 @@ def together(queries: Sequence[Query]) -> Transaction[Any]:
         else for_several(queries[0].sql)
     )
 
-    def program() -> Program[Rows]:
+    def batch() -> Program[Rows]:
         rows: Rows = yield Query(statement, BatchParams.joined(batch_params), likely_last=True)
         return rows
 
-    return Transaction(program, writes=True)
+    return Transaction(batch, writes=True)
 
 
 def split_rows(rows: Rows, parts: int) -> list[Rows]:

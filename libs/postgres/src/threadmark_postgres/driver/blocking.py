@@ -10,7 +10,7 @@ import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
-from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
+from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark.program import Transaction
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import register_dumpers
@@ -53,7 +53,7 @@ class Pool:
     def lend(self) -> Iterator[Connection]:
         """Lend a connection, after waiting if all are in use."""
         if not self._free.acquire(timeout=max(self._settings.timeout, 0)):
-            raise StoreError(
+            raise TransientStoreError(
                 f"all {self._settings.pool_size} connections have been in use "
                 f"for {self._settings.timeout:g} s: give a larger pool_size"
             )
@@ -114,7 +114,7 @@ class BorrowedConnection:
         with self._lend() as connection:
             if connection.closed:
                 raise ClosedError("the connection given was closed; make a new saver, from a URL to have it reconnect")
-            if not is_idle(connection):
+            if not is_free(connection):
                 raise StoreError("the connection given has an open transaction: commit it or roll it back first")
             check_encoding(connection)
             register_dumpers(connection)
@@ -124,7 +124,7 @@ class BorrowedConnection:
             try:
                 yield connection
             finally:
-                if not before and is_idle(connection):
+                if not before and is_free(connection):
                     connection.autocommit = before
 
     def forget_idle(self, longest: float) -> None:
@@ -242,7 +242,7 @@ def converse(connection: Connection, conversation: Conversation, *, prepare: boo
 
 def _answers(connection: Connection, batch: Any, *, prepare: bool | None) -> list[Rows]:
     cursors = [psycopg.RawCursor(connection, row_factory=tuple_row) for _ in batch]
-    if len(batch) == 1:
+    if len(batch) == 1 and not is_pipelined(connection):
         _send(cursors[0], batch[0], prepare=prepare)
     else:
         with connection.pipeline():
@@ -256,14 +256,14 @@ def _send(cursor: Any, query: Query, *, prepare: bool | None) -> None:
 
 
 def _roll_back(connection: Connection) -> None:
-    if connection.closed or is_idle(connection):
+    if connection.closed or is_free(connection):
         return
     try:
         if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
             # Its answer is still to come; the server rolls back when the connection is gone.
             connection.close()
         else:
-            connection.execute(sql.ROLLBACK)
+            _answers(connection, [Query(sql.ROLLBACK)], prepare=None)
     except psycopg.Error:
         connection.close()
 
@@ -275,6 +275,18 @@ def check_encoding(connection: psycopg.Connection[Any] | psycopg.AsyncConnection
             "the connection given has the client_encoding SQL_ASCII, with which psycopg gives text as bytes: "
             "open it with client_encoding='UTF8'"
         )
+
+
+def is_pipelined(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
+    """Whether the user has put the connection into pipeline mode, where answers come when a block of it ends."""
+    return connection.pgconn.pipeline_status != PipelineStatus.OFF
+
+
+def is_free(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
+    """Like `is_idle`, of a connection that the user may have put into pipeline mode."""
+    pgconn = connection.pgconn
+    idle = pgconn.transaction_status == TransactionStatus.IDLE
+    return idle and pgconn.pipeline_status != PipelineStatus.ABORTED
 
 
 def is_idle(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:

@@ -18,7 +18,8 @@ from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.batching import BatchMember
 from threadmark_postgres.driver.cancellation import for_main_thread, in_order, in_use, on_thread
 from threadmark_postgres.driver.conversation import conversation
-from threadmark_postgres.driver.failures import Patience, is_for_all, tell_encoding, telling_who_may
+from threadmark_postgres.driver.failures import Patience, is_for_all, note_failed_batch, tell_encoding, telling_who_may
+from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.migrations import CURRENT, format_of, migrate
 
@@ -57,8 +58,26 @@ class PostgresDriver:
         self._turn_of_main_thread = asyncio.Lock()
         begin_anew_after_fork(self)
 
+    def __str__(self) -> str:
+        return str(self._settings)
+
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result."""
+        try:
+            return self._run_anywhere(transaction)
+        finally:
+            if log.noted:
+                log.flush()
+
+    async def arun(self, transaction: Transaction[Any]) -> Any:
+        """Like `run`, for asyncio."""
+        try:
+            return await self._arun_anywhere(transaction)
+        finally:
+            if log.noted:
+                log.flush()
+
+    def _run_anywhere(self, transaction: Transaction[Any]) -> Any:
         if self._given_async is not None:
             return self._run_on_loop(self._given_async.loop, transaction)
         if may_be_interrupted():
@@ -66,8 +85,7 @@ class PostgresDriver:
             return for_main_thread(self._main_threads_own, work, waits=self._given is not None)
         return self._run_batched(transaction)
 
-    async def arun(self, transaction: Transaction[Any]) -> Any:
-        """Like `run`, for asyncio."""
+    async def _arun_anywhere(self, transaction: Transaction[Any]) -> Any:
         if self._given is not None:
             # A single connection is at its user's hand, and is not disturbed in what it does for others.
             stopping = self._stopping if self._given.is_pool else None
@@ -85,12 +103,12 @@ class PostgresDriver:
                 "the methods that start with 'a' there, or blocking ones on other threads while the loop runs; "
                 "or give a URL to use both everywhere"
             )
-        return run_on_loop(partial(self._in_turn if may_be_interrupted() else self.arun, transaction), loop)
+        return run_on_loop(partial(self._in_turn if may_be_interrupted() else self._arun_anywhere, transaction), loop)
 
     async def _in_turn(self, transaction: Transaction[Any]) -> Any:
         """Like `arun`, after what the main thread asked for before: an interrupt may have made it leave that alone."""
         async with self._turn_of_main_thread:
-            return await self.arun(transaction)
+            return await self._arun_anywhere(transaction)
 
     def setup(self, partitions: int | None) -> None:
         """Make the tables, or bring them to the current format."""
@@ -167,6 +185,20 @@ class PostgresDriver:
                     await source.forget_idle(patience.left)
             await asyncio.sleep(wait)
 
+    def _run_shared(self, transaction: Transaction[Any]) -> Any:
+        try:
+            return self._run_once(self._source(), transaction)
+        except psycopg.Error as error:
+            note_failed_batch(error, self._settings)
+            raise
+
+    async def _arun_shared(self, transaction: Transaction[Any]) -> Any:
+        try:
+            return await self._arun_once(self._source_of_loop(), transaction)
+        except psycopg.Error as error:
+            note_failed_batch(error, self._settings)
+            raise
+
     def _run_once(self, source: blocking.ConnectionSource, transaction: Transaction[Any]) -> Any:
         with source.lend() as connection, in_use(connection):
             if not self._ready and not self._prepare(connection, creates_tables=transaction.creates_tables):
@@ -180,10 +212,18 @@ class PostgresDriver:
             return await self._atransact(connection, transaction)
 
     def _transact(self, connection: blocking.Connection, transaction: Transaction[Any]) -> Any:
-        return blocking.converse(connection, conversation(transaction), prepare=self._settings.prepare)
+        begun = time.monotonic()
+        result = blocking.converse(connection, conversation(transaction), prepare=self._settings.prepare)
+        if (seconds := time.monotonic() - begun) >= self._settings.slow:
+            log.note_slow(self._settings, seconds, transaction)
+        return result
 
     async def _atransact(self, connection: aio.Connection, transaction: Transaction[Any]) -> Any:
-        return await aio.converse(connection, conversation(transaction), prepare=self._settings.prepare)
+        begun = time.monotonic()
+        result = await aio.converse(connection, conversation(transaction), prepare=self._settings.prepare)
+        if (seconds := time.monotonic() - begun) >= self._settings.slow:
+            log.note_slow(self._settings, seconds, transaction)
+        return result
 
     def _prepare(self, connection: blocking.Connection, *, creates_tables: bool) -> bool:
         """Set up the database. Returns False if it has no tables and must not get any."""
@@ -191,8 +231,10 @@ class PostgresDriver:
         if not (found or creates_tables):
             return False
         if found < CURRENT:
+            begun = time.monotonic()
             with telling_who_may(self._settings, found):
-                self._transact(connection, self._migrating())
+                found = self._transact(connection, self._migrating())
+            log.note_migration(self._settings, found, CURRENT, begun)
         self._ready = True
         return True
 
@@ -202,8 +244,10 @@ class PostgresDriver:
         if not (found or creates_tables):
             return False
         if found < CURRENT:
+            begun = time.monotonic()
             with telling_who_may(self._settings, found):
-                await self._atransact(connection, self._migrating())
+                found = await self._atransact(connection, self._migrating())
+            log.note_migration(self._settings, found, CURRENT, begun)
         self._ready = True
         return True
 
@@ -237,9 +281,7 @@ class PostgresDriver:
         with self._changing:
             self._check_process()
             if self._threads is None:
-                self._threads = blocking.StatementBatcher(
-                    lambda transaction: self._run_once(self._source(), transaction)
-                )
+                self._threads = blocking.StatementBatcher(self._run_shared)
             return self._threads
 
     def _batcher_of_loop(self) -> aio.StatementBatcher:
@@ -247,9 +289,7 @@ class PostgresDriver:
             self._check_process()
             loop = asyncio.get_running_loop()
             if loop not in self._tasks:
-                self._tasks[loop] = aio.StatementBatcher(
-                    lambda transaction: self._arun_once(self._source_of_loop(), transaction)
-                )
+                self._tasks[loop] = aio.StatementBatcher(self._arun_shared)
             return self._tasks[loop]
 
     def _check_process(self) -> None:

@@ -4,6 +4,7 @@ Every transaction of a saver may be run twice: rows are named by their content o
 connection was lost is tried again even if its commit may have been carried out.
 """
 
+import logging
 import random
 import time
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ from typing import NoReturn
 import psycopg
 from psycopg import errors
 
-from threadmark.errors import ConfigError, StoreError, ThreadmarkError
+from threadmark.errors import ConfigError, StoreError, ThreadmarkError, TransientStoreError
+from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.02, 2.0
@@ -66,16 +68,27 @@ class Patience:
         return max(self._until - time.monotonic(), 0.0)
 
     def next_wait(self, error: psycopg.Error) -> float:
-        """Return the seconds to wait before the next attempt. Raises the error if another attempt cannot help."""
+        """Return the seconds to wait before the next attempt, and log it. Raises what ends the attempts.
+
+        Call it with no connection and no lock held.
+        """
         if not passes(error):
             raise to_threadmark_error(error, self._settings) from error
         if self.left <= 0:
-            raise StoreError(
+            raise TransientStoreError(
                 f"{self._settings} could not be used for {self._settings.timeout:g} s: {_words(error)}"
             ) from error
         wait = min(self._wait * random.uniform(0.5, 1.0), self.left)  # noqa: S311 - spreads callers, hides nothing
         # The first attempt that fails may just have met a connection that was closed long ago.
         self._wait = min(max(2 * self._wait, _FIRST_WAIT), _LONGEST_WAIT)
+        log.write(
+            logging.WARNING,
+            "%s: %s; trying again in %.2f s, and for %.0f s at most",
+            str(self._settings),
+            what_happened(error),
+            wait,
+            self.left,
+        )
         return wait
 
 
@@ -86,6 +99,38 @@ def passes(error: psycopg.Error) -> bool:
     if isinstance(error, psycopg.OperationalError):
         return not any(words in str(error) for words in _HOPELESS)
     return isinstance(error, psycopg.InterfaceError) and "closed" in str(error)
+
+
+def note_failed_batch(error: psycopg.Error, settings: Settings) -> None:
+    """Log later that a shared statement failed. Its changes are then stored one by one."""
+    if passes(error):
+        log.note(logging.WARNING, "%s: %s; trying again", str(settings), what_happened(error))
+    code = error.sqlstate or type(error).__name__  # its text may quote what was to be stored
+    log.note(logging.DEBUG, "%s: a batch failed (%s): its changes are stored one by one", str(settings), code)
+
+
+def what_happened(error: psycopg.Error) -> str:
+    """Describe an error that passes for the log, with advice where there is some, and quote nothing that is stored."""
+    if error.sqlstate is None:
+        return f"no connection, or it was lost ({_words(error)})"
+    event = _EVENTS.get(error.sqlstate, "the server refused a transaction")
+    advice = _ADVICE.get(error.sqlstate)
+    # The other parts of the message quote keys and rows.
+    primary = error.diag.message_primary or type(error).__name__
+    return f"{event} ({error.sqlstate}: {primary}{f'; {advice}' if advice else ''})"
+
+
+_EVENTS = {
+    "25006": "the server takes no writes, as a standby or after a failover",
+    "57P01": "the server ended the session",
+    "57P02": "the server ended the session",
+    "57P03": "the server starts, stops or recovers",
+}
+_ADVICE = {
+    "53300": "give a smaller pool_size, or the server a larger max_connections",
+    "26000": "behind a pooler in transaction mode, give prepare=False",
+    "42P05": "behind a pooler in transaction mode, give prepare=False",
+}
 
 
 def is_for_all(error: psycopg.Error) -> bool:
@@ -108,7 +153,7 @@ def to_threadmark_error(error: psycopg.Error, settings: Settings) -> ThreadmarkE
             "DELETE on its tables"
         )
     if isinstance(error, errors.QueryCanceled):
-        return StoreError(f"{settings}: {_words(error)}; the statement_timeout may be too short")
+        return TransientStoreError(f"{settings}: {_words(error)}; the statement_timeout may be too short")
     return StoreError(f"{settings}: {_words(error)}")
 
 

@@ -1,5 +1,6 @@
 """Where the database is and how it is used."""
 
+import math
 from typing import Any, NamedTuple
 
 from psycopg.conninfo import conninfo_to_dict
@@ -14,7 +15,15 @@ _LIVELINESS = {
     "tcp_user_timeout": 30_000,
 }
 
-_PATH_PARAMETERS = ("host", "hostaddr", "port", "dbname")
+PATH_PARAMETERS = ("host", "hostaddr", "port", "dbname")
+"""What names a database, and may be shown. No user, and no password."""
+
+
+def _without_credentials(key: str, value: str) -> str:
+    """A parameter as it may be shown. Of a password with a bare / or @, libpq takes parts for a port or a host."""
+    if key == "port" and not value.replace(",", "").isdigit():
+        return "?"
+    return value.rpartition("@")[2]
 
 
 class Settings(NamedTuple):
@@ -29,10 +38,17 @@ class Settings(NamedTuple):
     """Seconds for which an operation is tried again while the database cannot be reached."""
     combine: bool
     """Whether callers that add at the same time may share a statement."""
+    slow: float = math.inf
+    """Seconds from which a transaction is logged as slow."""
 
     def __str__(self) -> str:
-        given = {key: value for key, value in conninfo_to_dict(self.conninfo).items() if key in _PATH_PARAMETERS}
-        return " ".join(["Postgres", *(f"{key}={value}" for key, value in given.items())])
+        given = conninfo_to_dict(self.conninfo)
+        shown = [
+            (key, _without_credentials(key, str(given[key]))) for key in PATH_PARAMETERS if given.get(key) is not None
+        ]
+        if self.schema is not None:
+            shown.append(("schema", self.schema))
+        return " ".join(["Postgres", *(f"{key}={value}" for key, value in shown)])
 
     def connecting(self) -> dict[str, Any]:
         """The parameters of a new connection."""

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sqlite3
+import time
 from functools import partial
 from typing import Any
 
@@ -22,8 +23,9 @@ from threadmark_sqlite.driver.connection import (
     reads_only,
     to_threadmark_error,
 )
+from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
-from threadmark_sqlite.migrations import is_current, is_made, migrate
+from threadmark_sqlite.migrations import CURRENT, is_current, is_made, migrate
 from threadmark_sqlite.steps import Many, Query
 
 
@@ -42,6 +44,9 @@ class AiosqliteDriver:
         self._users_factory: Any = None
         self._process = os.getpid()
 
+    def __str__(self) -> str:
+        return str(self._settings)
+
     def run(self, transaction: Transaction[Any]) -> Any:
         """Let the connection's event loop run the program, while the caller waits on another thread.
 
@@ -55,13 +60,21 @@ class AiosqliteDriver:
                 "the methods that start with 'a' there, or blocking ones on other threads while the loop runs; "
                 "or give a path to use both everywhere"
             )
-        return run_on_loop(partial(self._transact, transaction), loop)
+        try:
+            return run_on_loop(partial(self._transact, transaction), loop)
+        finally:
+            if log.noted:
+                log.flush()
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction. Once begun it is finished, even if its task is cancelled."""
         self._expect_own_process()
         self._bind_to_loop()
-        return await asyncio.shield(asyncio.ensure_future(self._transact(transaction)))
+        try:
+            return await asyncio.shield(asyncio.ensure_future(self._transact(transaction)))
+        finally:
+            if log.noted:
+                log.flush()
 
     def close(self) -> None:
         """Release the connection. It belongs to the user, so it stays open."""
@@ -156,7 +169,9 @@ class AiosqliteDriver:
                 raise StoreError(f"{self._settings}{NOT_OURS}")
             await cursor.execute(sql.INCREMENTAL_VACUUM)
             await cursor.execute(sql.WRITE_AHEAD_LOG)
-            await self._in_transaction(cursor, Transaction(lambda: migrate(str(self._settings)), writes=True))
+            begun = time.monotonic()
+            migration = Transaction(partial(migrate, str(self._settings)), writes=True)
+            log.note_migration(self._settings, await self._in_transaction(cursor, migration), CURRENT, begun)
         if self._settings.path != MEMORY:
             self._watch = Watch(self._settings)
             self._watch.learn()
@@ -165,10 +180,13 @@ class AiosqliteDriver:
 
     async def _in_transaction(self, cursor: aiosqlite.Cursor, transaction: Transaction[Any]) -> Any:
         self._began = True
+        begun = time.monotonic()
         await cursor.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
         result = await aplay(transaction.program(), partial(_execute, cursor))
         await cursor.execute(sql.COMMIT)
         self._began = False
+        if (seconds := time.monotonic() - begun) >= self._settings.slow:
+            log.note_slow(self._settings, seconds, transaction)
         return result
 
     async def _give_space_back(self, cursor: aiosqlite.Cursor) -> None:

@@ -1,5 +1,6 @@
 """Opening SQLite connections, running programs on them, and what their errors mean."""
 
+import math
 import os
 import sqlite3
 import time
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError
+from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark.program import Step, Transaction, play
 from threadmark_sqlite import sql
-from threadmark_sqlite.migrations import is_current, is_made, migrate
+from threadmark_sqlite.driver.log import log
+from threadmark_sqlite.migrations import CURRENT, is_current, is_made, migrate
 from threadmark_sqlite.steps import Many, Query
 
 MEMORY = ":memory:"
@@ -28,6 +30,8 @@ class Settings(NamedTuple):
     """Seconds to wait for a lock that another process holds."""
     read_only: bool = False
     """Whether nothing may be written, not even where the file system allows it."""
+    slow: float = math.inf
+    """Seconds from which a transaction is logged as slow."""
 
     def __str__(self) -> str:
         return f"SQLite database {self.path!r}"
@@ -133,13 +137,16 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
                 raise StoreError(f"{settings}{NOT_OURS}")
             connection.execute(sql.INCREMENTAL_VACUUM)
             _use_log(connection, settings)
-            transact(connection, Transaction(partial(migrate, str(settings)), writes=True))
+            begun = time.monotonic()
+            found = transact(connection, Transaction(partial(migrate, str(settings)), writes=True), settings)
+            log.note_migration(settings, found, CURRENT, begun)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise to_threadmark_error(error, settings) from error
 
 
-def transact(connection: sqlite3.Connection, transaction: Transaction[Any]) -> Any:
+def transact(connection: sqlite3.Connection, transaction: Transaction[Any], settings: Settings) -> Any:
     """Run a program in a transaction of its own."""
+    begun = time.monotonic()
     try:
         connection.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
         result = play(transaction.program(), partial(execute, connection))
@@ -148,6 +155,8 @@ def transact(connection: sqlite3.Connection, transaction: Transaction[Any]) -> A
         if connection.in_transaction:  # asked here: to call a function of ours would be a place for an interrupt
             connection.execute(sql.ROLLBACK)
         raise
+    if (seconds := time.monotonic() - begun) >= settings.slow:
+        log.note_slow(settings, seconds, transaction)
     return result
 
 
@@ -192,7 +201,7 @@ def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError):
         return CorruptDataError(f"the file is damaged or is not a SQLite database ({error})", str(settings))
     meaning = _MEANINGS[primary].format(timeout=settings.timeout) if primary in _MEANINGS else f": {error}"
-    return StoreError(f"{settings}{meaning}")
+    return (TransientStoreError if primary in _PASSING else StoreError)(f"{settings}{meaning}")
 
 
 READ_ONLY = " is read-only: nothing can be stored in it; give the saver a path, or a connection, that may be written to"
@@ -200,6 +209,8 @@ NOT_OURS = " is read-only, and has no tables of this release to read: let a save
 _LOCKED = (
     " has been locked by somebody else for {timeout:g} s: end the transaction that holds it, or give a longer timeout"
 )
+_PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+"""Codes of failures that somebody else's lock causes."""
 _MEANINGS = {
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,

@@ -1,5 +1,6 @@
 """A database file: readers have connections of their own and never wait, writers share one connection and commits."""
 
+import logging
 import sqlite3
 import threading
 import time
@@ -7,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from threadmark.errors import ClosedError, StoreError
+from threadmark.errors import ClosedError, StoreError, TransientStoreError
 from threadmark.forks import begin_anew_after_fork
 from threadmark.program import Program, Transaction
 from threadmark.store import now
@@ -25,6 +26,7 @@ from threadmark_sqlite.driver.connection import (
 )
 from threadmark_sqlite.driver.drivers import Drivers
 from threadmark_sqlite.driver.forking import pause_for_forks
+from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.unchanging import UnsettledError, is_unchanging, is_whole, read_unchanging
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 from threadmark_sqlite.driver.writer import Writer
@@ -54,6 +56,9 @@ class FileDriver:
         begin_anew_after_fork(self)
         _drivers.add(self)
 
+    def __str__(self) -> str:
+        return str(self._settings)
+
     @property
     def path(self) -> str:
         """Where the file is."""
@@ -62,44 +67,56 @@ class FileDriver:
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result."""
         self._expect_allowed(transaction)
-        while True:
-            handles = self._of_this_process()
-            try:
-                if transaction.writes:
-                    return handles.writer.run(transaction)
-                return handles.read(transaction)
-            except ReplacedError:
-                self._replace(handles)
+        try:
+            while True:
+                handles = self._of_this_process()
+                try:
+                    if transaction.writes:
+                        return handles.writer.run(transaction)
+                    return handles.read(transaction)
+                except ReplacedError:
+                    self._replace(handles)
+        finally:
+            if log.noted:
+                log.flush()
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio. A write that was begun is finished even if its task is cancelled."""
         self._expect_allowed(transaction)
-        while True:
-            handles = self._of_this_process()
-            try:
-                if transaction.writes:
-                    return await handles.writer.submit(transaction)
-                return await handles.threads.asubmit(partial(handles.read, transaction))
-            except ReplacedError:
-                await handles.threads.asubmit(partial(self._go_on_from, handles))
+        try:
+            while True:
+                handles = self._of_this_process()
+                try:
+                    if transaction.writes:
+                        return await handles.writer.submit(transaction)
+                    return await handles.threads.asubmit(partial(handles.read, transaction))
+                except ReplacedError:
+                    await handles.threads.asubmit(partial(self._go_on_from, handles))
+        finally:
+            if log.noted:
+                log.flush()
 
     def close(self) -> None:
         """Finish what was begun, then close every connection."""
-        if not may_be_interrupted():
+        if may_be_interrupted():
+            closing = Workers(1, "threadmark-sqlite-closing")
+            try:
+                closing.run(self._close)
+            except RuntimeError:  # Python 3.12 starts no thread when it is about to end
+                self._close()
+            closing.close()
+        else:
             self._close()
-            return
-        closing = Workers(1, "threadmark-sqlite-closing")
-        try:
-            closing.run(self._close)
-        except RuntimeError:  # Python 3.12 starts no thread when it is about to end
-            self._close()
-        closing.close()
+        if log.noted:
+            log.flush()
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
         closing = Workers(1, "threadmark-sqlite-closing")
         await closing.asubmit(self._close)
         closing.close()
+        if log.noted:
+            log.flush()
 
     def _close(self) -> None:
         """For a thread that no interrupt strikes: it could lose a job, or a connection."""
@@ -168,6 +185,7 @@ class FileDriver:
                 raise
             self._left.append(handles)
             self._handles = successor
+        log.note(logging.WARNING, "%s was replaced: the new file is used from now on", str(self._settings))
 
 
 class _Handles:
@@ -200,13 +218,15 @@ class _Handles:
                     return read_unchanging(self._settings, transaction)
                 try:
                     end_transaction(connection)
-                    return transact(connection, transaction)
+                    return transact(connection, transaction, self._settings)
                 finally:
                     self._idle.append(connection)
             except NotThereError:
                 return None
             except UnsettledError as error:
-                raise StoreError(f"{self._settings} was written to each time that it was read: try again") from error
+                raise TransientStoreError(
+                    f"{self._settings} was written to each time that it was read: try again"
+                ) from error
             except sqlite3.Error as error:
                 raise to_threadmark_error(error, self._settings) from error
 
@@ -243,7 +263,7 @@ class _Handles:
         self._idle.append(connection)
         try:
             with self.writer.turn:  # a fork waits for whoever has it
-                transact(connection, Transaction(_end_epochs, writes=True))
+                transact(connection, Transaction(_end_epochs, writes=True), self._settings)
         except sqlite3.Error as error:
             raise to_threadmark_error(error, self._settings) from error
 

@@ -18,6 +18,7 @@ from threadmark_sqlite.driver.connection import (
     to_threadmark_error,
     transact,
 )
+from threadmark_sqlite.driver.log import log
 
 
 class SharedDriver:
@@ -31,24 +32,18 @@ class SharedDriver:
         self._lock = threading.Lock()
         self._prepared = False
 
+    def __str__(self) -> str:
+        return str(self._settings)
+
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result."""
         self._expect_own_process()
-        with self._lock:
-            connection = self._connection
-            if connection is None:
-                raise ClosedError("this saver was closed; open a new one")
-            try:
-                return self._run(connection, transaction)
-            except NotThereError:
-                return None
-            except sqlite3.ProgrammingError as error:
-                raise StoreError(
-                    f"the connection given cannot be used here ({error}): "
-                    "open it with check_same_thread=False, or give a path"
-                ) from error
-            except sqlite3.Error as error:
-                raise to_threadmark_error(error, self._settings) from error
+        try:
+            with self._lock:
+                return self._run_alone(transaction)
+        finally:
+            if log.noted:
+                log.flush()
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio. The database is in memory: there is nothing to wait for."""
@@ -72,6 +67,22 @@ class SharedDriver:
         if self._process != os.getpid():
             raise ClosedError("this saver's database is in the memory of the process that forked; use a file")
 
+    def _run_alone(self, transaction: Transaction[Any]) -> Any:
+        connection = self._connection
+        if connection is None:
+            raise ClosedError("this saver was closed; open a new one")
+        try:
+            return self._run(connection, transaction)
+        except NotThereError:
+            return None
+        except sqlite3.ProgrammingError as error:
+            raise StoreError(
+                f"the connection given cannot be used here ({error}): "
+                "open it with check_same_thread=False, or give a path"
+            ) from error
+        except sqlite3.Error as error:
+            raise to_threadmark_error(error, self._settings) from error
+
     def _run(self, connection: sqlite3.Connection, transaction: Transaction[Any]) -> Any:
         """Like `run`, on the connection, which is left as it was.
 
@@ -90,7 +101,7 @@ class SharedDriver:
                     expect_made(connection, self._settings)
                 prepare(connection, self._settings)
                 self._prepared = True
-            result = transact(connection, transaction)
+            result = transact(connection, transaction, self._settings)
             if transaction.reclaims_space:
                 give_space_back(connection)
             return result

@@ -71,7 +71,7 @@ def _read_once(settings: Settings, transaction: Transaction[Any]) -> Any:
             expect_made(connection, settings)
         if not play(is_current(str(settings)), partial(execute, connection)):
             raise StoreError(f"{settings}{NOT_OURS}")
-        return transact(connection, transaction)
+        return transact(connection, transaction, settings)
 
 
 _LOOKS = 5

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
 
-from threadmark.errors import StoreError
+from threadmark.errors import StoreError, TransientStoreError
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import Settings, location
 from threadmark_sqlite.driver.database_files import FileId, Files, file_id, id_of, take_log_away
@@ -72,7 +72,7 @@ class Watch:
             if before is not None and self._learn(file_id(before)):
                 return connection
             connection.close()
-        raise StoreError(f"{self._settings} is replaced all the time: another file is there after each look")
+        raise TransientStoreError(f"{self._settings} is replaced all the time: another file is there after each look")
 
     def learn(self) -> None:
         """Take the file at the path for the one that a connection of the user has open."""

@@ -8,8 +8,10 @@ take two changes of threads, which cost as much as the statements.
 """
 
 import asyncio
+import logging
 import sqlite3
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -28,6 +30,7 @@ from threadmark_sqlite.driver.connection import (
     to_threadmark_error,
 )
 from threadmark_sqlite.driver.jobs import Jobs, answer
+from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 
 
@@ -118,9 +121,12 @@ class Writer:
             connection = self._connection
             end_transaction(connection)
             self._watch.expect_untouched(connection)
+            begun = time.monotonic()
             outcomes = self._together(connection, transactions)
             if any(transaction.reclaims_space for transaction in transactions):
                 give_space_back(connection)
+            if (seconds := time.monotonic() - begun) >= self._settings.slow:
+                log.note_slow(self._settings, seconds, transactions[0], len(transactions) - 1)
             self._watch.expect_kept()
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
             return [Failed(self._meant(error))] * len(transactions)
@@ -139,11 +145,21 @@ class Writer:
             end_transaction(connection)
             if len(transactions) == 1:
                 return [Failed(self._meant(error))]
+            self._note_halving(error, len(transactions))
         else:
             return outcomes
         middle = len(transactions) // 2
         first = self._together(connection, transactions[:middle])
         return first + self._together(connection, transactions[middle:])
+
+    def _note_halving(self, error: BaseException, count: int) -> None:
+        log.note(
+            logging.DEBUG,
+            "%s: a commit of %d transactions failed (%s): it is done again in halves",
+            str(self._settings),
+            count,
+            type(error).__name__,  # its text may quote what was stored
+        )
 
     def _meant(self, error: BaseException) -> BaseException:
         if not isinstance(error, sqlite3.Error):

@@ -5,17 +5,22 @@ digest, so their bytes cannot be wrong, and whether their segments still exist i
 relies on it, which compares the thread's epoch. Bounded in bytes, shared by both APIs and all threads.
 """
 
+import logging
 import threading
 from collections import OrderedDict
 from typing import NamedTuple
 
 from threadmark.forks import begin_anew_after_fork
 from threadmark.header import HEADER_TAG, Header
+from threadmark.logs import log
 from threadmark.rope import Source
 from threadmark.stored import Stored
 
 _ENTRY_OVERHEAD = 400
 """What the interpreter needs for an entry beside its bytes, roughly: many tiny entries are not free."""
+
+_LINES_PER_CAPACITY = 8
+"""A line is logged whenever this part of the capacity has been evicted: a full cache evicts with every put."""
 
 _SIBLINGS_KEPT = 24
 _RECENT_KEPT = 8
@@ -48,6 +53,8 @@ class EncodingCache:
         self._lock = threading.Lock()
         self._whole = True
         """Whether `_used` is what the entries cost: not while they change, and not after an interrupted change."""
+        self._evicted = self._freed = 0
+        """Entries that were evicted since a line was logged, and their bytes."""
         begin_anew_after_fork(self)
 
     def epoch(self, thread_id: str) -> int | None:
@@ -170,7 +177,23 @@ class EncodingCache:
                 while self._used > self._capacity:
                     _, oldest = self._entries.popitem(last=False)
                     self._used -= oldest.cost
+                    self._evicted += 1
+                    self._freed += oldest.cost
             self._whole = True
+        if self._freed * _LINES_PER_CAPACITY > self._capacity:
+            self._log_evictions()
+
+    def _log_evictions(self) -> None:
+        with self._lock:
+            evicted, freed, self._evicted, self._freed = self._evicted, self._freed, 0, 0
+        if evicted:  # otherwise another thread was quicker
+            log.write(
+                logging.DEBUG,
+                "the encoding cache (cache_bytes=%d) is full: %d entries of %d bytes were evicted",
+                self._capacity,
+                evicted,
+                freed,
+            )
 
     def _clear(self) -> None:
         self._entries.clear()

@@ -1,8 +1,10 @@
 """What checkpoints of one thread share while they are read together: segments, and what has been proven of values."""
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from threadmark.digests import Proof
+from threadmark.logs import log
 from threadmark.program import Program
 from threadmark.store import Store
 from threadmark.stored import EXPANSION_BYTES, Allowance, Stored
@@ -35,11 +37,14 @@ class SegmentCache:
 
     def keep(self, keys: set[bytes]) -> None:
         """Forget all other segments, and values that have none of these."""
+        held = len(self._stored) + len(self._whole)
         self._stored = {key: data for key, data in self._stored.items() if key in keys and key not in self._whole}
         self._whole = {key: data for key, data in self._whole.items() if key in keys}
         self._near = {
             channel: near for channel, near in self._near.items() if not keys.isdisjoint(near[0].segment_keys())
         }
+        if evicted := held - len(self._stored) - len(self._whole):
+            log.write(logging.DEBUG, "the segment cache of a listing: %d of %d segments were evicted", evicted, held)
 
     def data(self, value: Stored, channel: str | None = None) -> bytes:
         """Return a value's verified bytes. Raises CorruptDataError if they are damaged."""

@@ -8,6 +8,7 @@ from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
 from threadmark.header import Header, joined_fields
 from threadmark.metadata import from_json
 from threadmark.model import Checkpoint, CheckpointTuple, Metadata
+from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.gc_pause import with_gc_paused
 from threadmark.saver.loading.loader import LoadedCheckpoint, Write
 from threadmark.saver.proving.checks import channel_location, checkpoint_location, header_location, write_location
@@ -16,17 +17,17 @@ from threadmark.store import Outline
 from threadmark.stored import Encoded, Stored
 
 _LARGE = 16 * 1024
-"""The size in bytes from which on a value may be decoded with garbage collection paused."""
+"""Decoding a value of fewer bytes than this makes too few objects for the collector to matter."""
 
 
-def decoded(loaded: LoadedCheckpoint, serde: Serializer) -> CheckpointTuple:
+def decoded(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTuple:
     """The checkpoint as its user sees it."""
     outline, header, data = loaded.outline, loaded.header, loaded.data
     thread_id, ns, checkpoint_id, _, parent, _, _ = outline
-    checkpoint: Checkpoint = _fields(outline, header, serde)
+    checkpoint: Checkpoint = _fields(outline, header, context.serde)
     checkpoint["id"] = checkpoint_id
     checkpoint["channel_values"] = {
-        channel: decode_channel(outline, channel, value, data, serde) for channel, value in header.values.items()
+        channel: decode_channel(context, outline, channel, value, data) for channel, value in header.values.items()
     }
     checkpoint["channel_versions"] = header.versions.copy()
     return CheckpointTuple(
@@ -34,25 +35,27 @@ def decoded(loaded: LoadedCheckpoint, serde: Serializer) -> CheckpointTuple:
         checkpoint,
         decode_metadata(outline),
         ParsedConfig(thread_id, ns, parent).config() if parent else None,
-        [decode_write(thread_id, write, data, serde) for write in loaded.writes],
+        [decode_write(context, thread_id, write, data) for write in loaded.writes],
     )
 
 
 def decode_channel(
-    outline: Outline, channel: str, value: Stored, data: Mapping[bytes, bytes], serde: Serializer
+    context: SaverContext, outline: Outline, channel: str, value: Stored, data: Mapping[bytes, bytes]
 ) -> Any:
     """Decode a channel's value. Errors name the channel."""
     try:
-        return _loads(serde, value, data)
+        return _loads(context, value, data)
     except LocatedError as error:
         raise error.at(channel_location(outline, channel)) from error.origin
 
 
-def decode_write(thread_id: str, write: Write, data: Mapping[bytes, bytes], serde: Serializer) -> tuple[str, str, Any]:
+def decode_write(
+    context: SaverContext, thread_id: str, write: Write, data: Mapping[bytes, bytes]
+) -> tuple[str, str, Any]:
     """Decode a pending write. Errors name its task and channel."""
     row = write.row
     try:
-        return row.task_id, row.channel, _loads(serde, write.value, data)
+        return row.task_id, row.channel, _loads(context, write.value, data)
     except LocatedError as error:
         raise error.at(write_location(thread_id, row)) from error.origin
 
@@ -77,12 +80,12 @@ def decode_metadata(outline: Outline) -> Metadata:
         raise error.at(checkpoint_location(outline)) from error
 
 
-def _loads(serde: Serializer, value: Stored, data: Mapping[bytes, bytes]) -> Any:
+def _loads(context: SaverContext, value: Stored, data: Mapping[bytes, bytes]) -> Any:
     encoded = Encoded(value.tag, data[value.digest] if value.digest else value.packed)
     try:
-        if len(encoded.data) < _LARGE:
-            return serde.loads_typed(encoded)
-        return with_gc_paused(serde.loads_typed, encoded)
+        if context.pause_gc and len(encoded.data) >= _LARGE:
+            return with_gc_paused(context.serde.loads_typed, encoded)
+        return context.serde.loads_typed(encoded)
     except ThreadmarkError:
         raise
     except Exception as error:

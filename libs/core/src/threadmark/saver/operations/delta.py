@@ -68,7 +68,7 @@ def get_delta_channel_history(
         visited = reversed(walk.visited[channel])
         entry = DeltaChannelHistory(
             writes=[
-                decode_write(where.thread_id, write, data, context.serde)
+                decode_write(context, where.thread_id, write, data)
                 for key in visited
                 for write in writes.get(key, ())
                 if write.row.channel == channel
@@ -76,7 +76,7 @@ def get_delta_channel_history(
         )
         if channel in walk.seeds:
             stored, outline = walk.seeds[channel]
-            entry["seed"] = decode_channel(outline, channel, stored, data, context.serde)
+            entry["seed"] = decode_channel(context, outline, channel, stored, data)
         result[channel] = entry
     return result
 

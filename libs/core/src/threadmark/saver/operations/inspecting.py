@@ -5,7 +5,7 @@ from operator import add
 from typing import NamedTuple
 
 from threadmark.config import as_thread_id
-from threadmark.errors import CorruptDataError, LocatedError, StoreError
+from threadmark.errors import CorruptDataError, LocatedError, TransientStoreError
 from threadmark.model import ChannelStats, Problem, Stats, Verified
 from threadmark.program import Operation, Program, read
 from threadmark.saver.caches.encoding_cache import EncodingCache
@@ -98,7 +98,7 @@ def _verify_thread(context: SaverContext, thread_id: str) -> Operation[Verified]
             problems += _orphans(thread_id, contents, needed, whole=not problems)
             writes = without_records(contents.writes)
             return Verified(int(epoch is not None), len(contents.outlines), len(writes), problems)
-    raise StoreError(f"thread {thread_id!r}: rows were deleted {_ATTEMPTS} times during the check; try again")
+    raise TransientStoreError(f"thread {thread_id!r}: rows were deleted {_ATTEMPTS} times during the check; try again")
 
 
 def _contents(context: SaverContext, thread_id: str) -> Program[_Contents]:
@@ -126,7 +126,7 @@ def _problems_of(
         needed.update(loaded.stored.segment_keys())
         for value in (*loaded.header.values.values(), *(write.value for write in loaded.writes)):
             needed.update(value.segment_keys())
-        decoded(loaded, context.serde)
+        decoded(context, loaded)
     except CorruptDataError as error:
         yield _damage(error)
     except LocatedError as error:
@@ -156,7 +156,7 @@ def _problems_of_writes(
             for write in proven_writes(thread_id, rows):
                 needed.update(write.value.segment_keys())
                 data = write.value.data(segments, Allowance(context.expansion))
-                decode_write(thread_id, write, {write.value.digest: data}, context.serde)
+                decode_write(context, thread_id, write, {write.value.digest: data})
         except CorruptDataError as error:
             yield Problem("damaged", error.location or task_location(thread_id, rows[0]), error.problem)
         except LocatedError as error:

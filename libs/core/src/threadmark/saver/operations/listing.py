@@ -110,7 +110,7 @@ class Reader:
         """The checkpoints of a batch as their user sees them, each decoded when it is asked for."""
         for item in batch:
             try:
-                yield decoded(whole(item), self._context.serde)
+                yield decoded(self._context, whole(item))
             except LocatedError as error:
                 if self._asked.scope.thread_id is not None:
                     raise

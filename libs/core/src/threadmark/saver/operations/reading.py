@@ -14,7 +14,7 @@ def get_tuple(context: SaverContext, config: Config) -> Operation[CheckpointTupl
     """The checkpoint that `config` names, or the newest of its namespace."""
     where = parse_config(config)
     loaded = yield from read(load, context, where)
-    return decoded(loaded, context.serde) if loaded else None
+    return decoded(context, loaded) if loaded else None
 
 
 def load(

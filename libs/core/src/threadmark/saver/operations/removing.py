@@ -7,12 +7,12 @@ need and sweeping the rest, in the same transaction.
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from threadmark.config import as_thread_id
 from threadmark.errors import ConfigError, CorruptDataError, shown
 from threadmark.metadata import certain_fragments, matches
-from threadmark.model import Pruned
+from threadmark.model import Pruned, PruneStrategy
 from threadmark.program import Operation, Program, Transaction, ask, read
 from threadmark.saver.arguments import check_flag, given_names, given_run
 from threadmark.saver.context import SaverContext
@@ -64,9 +64,9 @@ def sweep(context: SaverContext, thread_id: str) -> Operation[None]:
         return
 
 
-def prune_rule(strategy: str, keep_last: int | None, older_than: timedelta | None) -> Rule:
+def prune_rule(strategy: PruneStrategy, keep_last: int | None, older_than: timedelta | None) -> Rule:
     """Check the arguments of `prune`."""
-    if not isinstance(strategy, str) or strategy not in ("keep_latest", "delete"):
+    if not isinstance(strategy, str) or strategy not in get_args(PruneStrategy):
         raise ConfigError(f"unknown prune strategy {shown(strategy)}: give 'keep_latest' or 'delete'")
     if strategy == "delete":
         if keep_last is not None or older_than is not None:

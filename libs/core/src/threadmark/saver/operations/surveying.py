@@ -10,6 +10,11 @@ from threadmark.store import Scope
 _PAGE = 4096
 
 
+def setup(context: SaverContext) -> Operation[None]:
+    """Create the tables where they are missing, as any transaction does that may: this one asks for next to nothing."""
+    yield from read(context.store.epoch, "")
+
+
 def has_tables(context: SaverContext) -> Operation[bool]:
     """Whether the database is there: any answer but None comes from its tables."""
     answer = yield from read_existing(context.store.threads, "", 1)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from threadmark.config import ParsedConfig, parse_config
-from threadmark.errors import ConfigError, StoreError
+from threadmark.errors import ConfigError, ThreadDeletedError, TransientStoreError
 from threadmark.metadata import merged, to_json
 from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, read, write
@@ -185,7 +185,7 @@ def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> O
     if added.exists:
         added = yield from write(context.store.replace, change)
     if added.too_late:
-        raise ConfigError(
+        raise ThreadDeletedError(
             f"thread {change.thread_id!r} was deleted, and checkpoint {change.continues!r} with it: "
             "what continues it is not stored. Start the thread anew, without a checkpoint_id"
         )
@@ -196,5 +196,7 @@ def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> O
     return added
 
 
-def _restless(where: ParsedConfig) -> StoreError:
-    return StoreError(f"{where}: rows of the thread were deleted {_ATTEMPTS} times while this was stored; try again")
+def _restless(where: ParsedConfig) -> TransientStoreError:
+    return TransientStoreError(
+        f"{where}: rows of the thread were deleted {_ATTEMPTS} times while this was stored; try again"
+    )

@@ -1,1 +1,1 @@
-"""The kinds of value the serializer knows, one module for each corner of the type system."""
+"""The kinds of value that the serializer knows, one module for each part of the type system."""

@@ -1,4 +1,4 @@
-"""numpy's arrays and scalars: type, shape, memory order and bytes. Arrays come back writable."""
+"""numpy's arrays and scalars, stored as type, shape, memory order and bytes. Arrays come back writable."""
 
 import math
 import sys
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class Arrays(Family):
-    """Arrays. The mark has the dtype and the memory order; objects are stored one by one."""
+    """Arrays. The mark has the dtype and the memory order. Objects are stored one by one."""
 
-    letter = "Y"
+    code = "Y"
     title = "a numpy array"
 
     def accepts(self, cls: type) -> bool:
-        """Whether this is ndarray itself; subclasses add what only they know."""
+        """Whether this is ndarray itself. Subclasses may hold more, which only they know."""
         return _is_numpys(cls, "ndarray")
 
     def writer(self, define: Definer) -> Deconstruct:
-        """The shape, then the bytes or the objects."""
+        """Write the shape, then the bytes or the objects."""
         shapes = _shapes_by_dtype(define)
 
         def deconstruct(array: "np.ndarray[Any, Any]") -> list[Any]:
@@ -35,13 +35,13 @@ class Arrays(Family):
         return deconstruct
 
     def reader(self, stored: StoredClass) -> Reconstruct:
-        """A copy of the bytes, so that the array owns them."""
+        """Build the array from a copy of the bytes, so that it owns them."""
         dtype, order = dtype_from(stored.details[0]), _order(stored.details[1])
 
         def reconstruct(items: list[Any]) -> Any:
             shape, content = items
             if type(shape) is not list or not all(type(length) is int and length >= 0 for length in shape):
-                raise CorruptDataError("the shape of a stored array is not one")
+                raise CorruptDataError("the shape of a stored array is not valid")
             return _array_from(dtype, order, tuple(shape), content)
 
         return reconstruct
@@ -50,7 +50,7 @@ class Arrays(Family):
 class MaskedArrays(Family):
     """numpy.ma.MaskedArray: the data, the mask, the fill value, and whether the mask is hard."""
 
-    letter = "y"
+    code = "y"
     title = "a masked numpy array"
 
     def accepts(self, cls: type) -> bool:
@@ -59,7 +59,7 @@ class MaskedArrays(Family):
         return masked is not None and cls is masked.MaskedArray
 
     def writer(self, define: Definer) -> Deconstruct:
-        """Arrays inside, as arrays."""
+        """Write the data and the mask as arrays."""
         import numpy as np
 
         shape, usual = define.shape(), vars(define.cls(0)).keys()
@@ -67,7 +67,7 @@ class MaskedArrays(Family):
         def deconstruct(array: Any) -> list[Any]:
             if array.baseclass is not np.ndarray:
                 raise SerializationError("a masked array of a subclass of ndarray cannot be stored")
-            # The second is numpy's own place for a user's notes, which it hands on to results.
+            # numpy keeps a user's notes in `_optinfo`, and copies them to results.
             if array.__dict__.keys() - usual or getattr(array, "_optinfo", None):
                 raise SerializationError("a masked array with attributes of its own cannot be stored")
             mask = None if array.mask is np.ma.nomask else array.mask
@@ -76,14 +76,14 @@ class MaskedArrays(Family):
         return deconstruct
 
     def reader(self, stored: StoredClass) -> Reconstruct:
-        """The parts put together."""
+        """Build the array from its parts, once they are known to fit."""
         import numpy as np
 
         def reconstruct(items: list[Any]) -> Any:
             data, mask, fill_value, hard = items
             fits = type(data) is np.ndarray and _is_mask(mask, data) and _is_fill_value(fill_value, data)
             if not fits or type(hard) is not bool:
-                raise CorruptDataError("a stored masked array is not one")
+                raise CorruptDataError("a stored masked array is not valid")
             mask = np.ma.nomask if mask is None else mask
             return stored.cls(data, mask=mask, fill_value=fill_value, hard_mask=hard)
 
@@ -91,7 +91,7 @@ class MaskedArrays(Family):
 
 
 def _is_mask(mask: Any, data: "np.ndarray[Any, Any]") -> bool:
-    """Whether it can be the mask of this array as it is: another one would be converted, object by object."""
+    """Whether this can be the array's mask without being converted, which would be done object by object."""
     import numpy as np
 
     if mask is None:
@@ -100,7 +100,7 @@ def _is_mask(mask: Any, data: "np.ndarray[Any, Any]") -> bool:
 
 
 def _is_fill_value(value: Any, data: "np.ndarray[Any, Any]") -> bool:
-    """Whether it is one item, and none that would have to be converted by methods of its own."""
+    """Whether this is one item that numpy takes as a fill value without running methods of an object."""
     import numpy as np
 
     if value is None:
@@ -109,7 +109,7 @@ def _is_fill_value(value: Any, data: "np.ndarray[Any, Any]") -> bool:
 
 
 def _fill_value(array: Any) -> "np.ndarray[Any, Any] | None":
-    """The one that was given; numpy's own may be of another type than the array, and would be converted."""
+    """Return the fill value that was given, or None. numpy's default may have another type than the array."""
     import numpy as np
 
     own, usual = (np.asarray(each.fill_value) for each in (array, type(array)(array.data)))
@@ -128,24 +128,24 @@ def _are_one(value: Any, other: Any) -> bool:
 
 
 class Scalars(Family):
-    """Single values with a dtype, by their bytes; text and bytes as such, because arrays drop their last NULs."""
+    """Single values with a dtype, by their bytes. Text and bytes are stored as such: arrays drop NULs at their end."""
 
-    letter = "#"
+    code = "#"
     title = "a numpy scalar"
 
     def accepts(self, cls: type) -> bool:
-        """Whether numpy itself made the class."""
+        """Whether the class is numpy's own."""
         numpy = sys.modules.get("numpy")
         return numpy is not None and issubclass(cls, numpy.generic) and cls.__module__ == "numpy"
 
     def writer(self, define: Definer) -> Deconstruct:
-        """The bytes."""
+        """Write the bytes."""
         import numpy as np
 
         cls = define.cls
         if issubclass(cls, (str, bytes)):
             shape = define.shape(None)
-            # Called as the builtin's own methods: numpy's cut off NULs at the end here too.
+            # The builtin's own methods, because numpy's cut off NULs at the end.
             if issubclass(cls, str):
                 return lambda scalar: [shape, str.__str__(scalar)]
             return lambda scalar: [shape, bytes.__getitem__(scalar, slice(None))]
@@ -158,7 +158,7 @@ class Scalars(Family):
         return lambda scalar: [shapes[scalar.dtype, "", "C"], _content(scalar, "C")]
 
     def reader(self, stored: StoredClass) -> Reconstruct:
-        """The one item of an array."""
+        """Build an array of one item, and take the item."""
         cls = stored.cls
         if stored.details == [None]:
             return _text_reader(cls)
@@ -176,8 +176,11 @@ def _text_reader(cls: Any) -> Reconstruct:
 
 
 _OBJECTS = "O"
-# Below, copying costs less than two views.
+"""numpy's letter for arrays of objects."""
+
 _WORTH_A_VIEW = 4096
+"""Arrays up to this many bytes are copied, which costs less than making two views."""
+
 _LONG_DOUBLES = frozenset("gG")
 _MANTISSA_OF_TEN_BYTES = 63
 FAMILIES = (Arrays(), MaskedArrays(), Scalars())
@@ -201,23 +204,23 @@ def _array_from(dtype: "np.dtype[Any]", order: Any, shape: tuple[int, ...], cont
 
     if dtype.kind == _OBJECTS:
         if type(content) is not list:
-            raise CorruptDataError("a stored array of objects is not one")
+            raise CorruptDataError("a stored array of objects is not valid")
         return np.fromiter(content, dtype=object, count=len(content)).reshape(shape, order=order)
     length = dtype.itemsize
     for each in shape:
         length *= each
     if dtype.hasobject or type(content) is not bytes or len(content) != length:
-        raise CorruptDataError("a stored array has not the bytes that its shape and dtype need")
+        raise CorruptDataError("a stored array does not have as many bytes as its shape and dtype need")
     return np.ndarray(shape, dtype, buffer=content, order=order).copy(order="K")
 
 
 def _content(array: Any, order: Any) -> bytes | memoryview:
-    """The bytes; those in memory already where they stand there in the right order."""
+    """Return the bytes, without a copy where they are in memory in the right order."""
     import numpy as np
 
     dtype = array.dtype
     if (dtype.names or dtype.char in _LONG_DOUBLES) and not (used := _used(dtype)).all():
-        # Zeros for what nobody wrote: equal arrays have equal bytes, and no stray memory is stored.
+        # Unused bytes become zeros, so that equal arrays have equal bytes and no other memory is stored.
         content = bytearray(array.tobytes(order))
         np.frombuffer(content, np.uint8).reshape(-1, dtype.itemsize)[:, ~used] = 0
         return bytes(content)
@@ -230,7 +233,7 @@ def _content(array: Any, order: Any) -> bytes | memoryview:
 
 
 def _used(dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
-    """Which bytes of an item say something: padding between fields does not, nor does that of a long double."""
+    """Return which bytes of an item are used: not the padding between fields, nor that of a long double."""
     import numpy as np
 
     if dtype.subdtype is not None:
@@ -249,7 +252,7 @@ def _used(dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
 
 def _order(found: object) -> Any:
     if found not in ("C", "F"):
-        raise CorruptDataError("the memory order of a stored array is not one")
+        raise CorruptDataError("the memory order of a stored array is not valid")
     return found
 
 

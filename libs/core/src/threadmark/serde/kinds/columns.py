@@ -1,4 +1,4 @@
-"""Columns of pandas values: numpy's arrays, and those with dtypes of pandas's own that have an exact form as data."""
+"""Columns of pandas values: numpy arrays, and columns with those dtypes of pandas that can be stored exactly."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,8 +8,8 @@ from threadmark.serde.kinds.times import is_zone
 from threadmark.serde.lookup import derives
 
 
-def take_column(column: Any) -> list[Any]:
-    """A column's values as numpy arrays or a list, with what its dtype adds; named, because each dtype has its way."""
+def deconstruct_column(column: Any) -> list[Any]:
+    """Return a column as a list: the name of its form, then arrays or a list of values, and what its dtype adds."""
     import numpy as np
     import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
 
@@ -30,45 +30,45 @@ def take_column(column: Any) -> list[Any]:
     raise SerializationError(f"a pandas column of dtype {dtype} cannot be stored; convert it to another dtype")
 
 
-def give_column(parts: Any) -> Any:
-    """The column that `take_column` took apart."""
+def reconstruct_column(parts: Any) -> Any:
+    """Return the column that `deconstruct_column` was given."""
     check(type(parts) is list and bool(parts) and type(parts[0]) is str)
     kind, *content = parts
     reconstruct = _COLUMNS.get(kind)
     if reconstruct is None:
-        raise CorruptDataError(f"a stored pandas column is of no known kind ({kind!r})")
+        raise CorruptDataError(f"a stored pandas column has an unknown form ({kind!r})")
     return reconstruct(*content)
 
 
-def _give_values(values: Any) -> Any:
+def _reconstruct_values(values: Any) -> Any:
     check(_is_column(values))
     return values
 
 
-def _give_texts(uses_na: Any, texts: Any) -> Any:
+def _reconstruct_texts(uses_na: Any, texts: Any) -> Any:
     import numpy as np
     import pandas as pd
 
-    # Anything else would be asked for its text.
+    # pandas would convert anything else to text.
     check(type(uses_na) is bool and type(texts) is list and {*map(type, texts)} <= {str, type(None)})
     return pd.array(texts, dtype=pd.StringDtype("python", na_value=pd.NA if uses_na else np.nan))
 
 
-def _give_categories(codes: Any, categories: Any, ordered: Any) -> Any:
+def _reconstruct_categories(codes: Any, categories: Any, ordered: Any) -> Any:
     import pandas as pd
 
     check(is_codes(codes) and is_index(categories) and (ordered is None or type(ordered) is bool))
     return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(categories, ordered=ordered))
 
 
-def _give_zoned(moments: Any, zone: Any) -> Any:
+def _reconstruct_zoned(moments: Any, zone: Any) -> Any:
     import pandas as pd
 
     check(_is_column(moments) and moments.dtype.kind == "M" and zone is not None and is_zone(zone))
     return pd.DatetimeIndex(moments).tz_localize("UTC").tz_convert(zone).array
 
 
-def _give_masked(values: Any, missing: Any) -> Any:
+def _reconstruct_masked(values: Any, missing: Any) -> Any:
     import pandas as pd
 
     check(_is_column(values) and _is_column(missing))
@@ -77,11 +77,11 @@ def _give_masked(values: Any, missing: Any) -> Any:
 
 
 _COLUMNS: dict[str, Callable[..., Any]] = {
-    "numpy": _give_values,
-    "text": _give_texts,
-    "category": _give_categories,
-    "zoned": _give_zoned,
-    "masked": _give_masked,
+    "numpy": _reconstruct_values,
+    "text": _reconstruct_texts,
+    "category": _reconstruct_categories,
+    "zoned": _reconstruct_zoned,
+    "masked": _reconstruct_masked,
 }
 
 
@@ -92,18 +92,18 @@ def _is_column(values: Any) -> bool:
 
 
 def is_codes(values: Any) -> bool:
-    """Whether these are the places of values in a level or among categories."""
+    """Whether these can be indexes into a level or into categories."""
     return _is_column(values) and values.dtype.kind == "i"
 
 
 def is_index(value: Any) -> bool:
-    """Whether this is an index of pandas's or a subclass."""
+    """Whether this is a pandas Index, or an instance of a subclass."""
     import pandas as pd
 
     return derives(type(value), pd.Index)
 
 
 def check(*fits: bool) -> None:
-    """What pandas is given is what was taken from it; it converts anything else, and opens files for names of zones."""
+    """Raise CorruptDataError unless all fit. pandas would convert what does not, and open files for names of zones."""
     if not all(fits):
-        raise CorruptDataError("a stored pandas value is not one")
+        raise CorruptDataError("a stored pandas value is not valid")

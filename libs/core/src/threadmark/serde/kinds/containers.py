@@ -1,4 +1,4 @@
-"""Python's containers beyond list and dict, which msgpack carries itself."""
+"""Python's containers, except list and dict, which msgpack carries by itself."""
 
 import gc
 import sys
@@ -14,16 +14,16 @@ from threadmark.serde.classes import Classes
 from threadmark.serde.kinds_api import Kind, exactly, only
 from threadmark.serde.lookup import attribute
 
-# The width of array's type codes differs between platforms, so the stored width is compared before the bytes are used.
+# The width of a type code differs between platforms, so the stored width is compared before the bytes are used.
 _ARRAY_CODES = frozenset(typecodes)
 _CHAIN = Attributes(ChainMap)
 
 
-def _take_array(value: "array[Any]") -> tuple[str, int, bytes]:
+def _deconstruct_array(value: "array[Any]") -> tuple[str, int, bytes]:
     return (value.typecode, value.itemsize, _little_endian(value).tobytes())
 
 
-def _give_array(items: list[Any]) -> "array[Any]":
+def _reconstruct_array(items: list[Any]) -> "array[Any]":
     code, width, content = exactly(items, str, int, bytes)
     if code not in _ARRAY_CODES:
         raise CorruptDataError(f"a stored array is of a type that this Python does not have ({code[:1]!r})")
@@ -42,18 +42,18 @@ def _little_endian(value: "array[Any]") -> "array[Any]":
     return swapped
 
 
-def _give_range(items: list[Any]) -> range:
+def _reconstruct_range(items: list[Any]) -> range:
     start, stop, step = exactly(items, int, int, int)
     return range(start, stop, step)
 
 
-def _give_slice(items: list[Any]) -> slice:
+def _reconstruct_slice(items: list[Any]) -> slice:
     start, stop, step = items
     return slice(start, stop, step)
 
 
-def give_deque(items: list[Any]) -> deque[Any]:
-    """A deque from its greatest length and its members."""
+def reconstruct_deque(items: list[Any]) -> deque[Any]:
+    """Return a deque from its maxlen and its members."""
     most, *members = items
     if most is not None and type(most) is not int:
         raise CorruptDataError("the maxlen of a stored deque is not a number")
@@ -61,7 +61,7 @@ def give_deque(items: list[Any]) -> deque[Any]:
 
 
 def _with_attributes(letter: str, cls: type, reconstruct: Callable[[dict[Any, Any]], Any]) -> Kind:
-    """A kind of dictionary written in Python's way: its instances have room for attributes."""
+    """Return the kind of a class of dictionaries whose instances may have attributes."""
     attributes = Attributes(cls, cls)
 
     def deconstruct(value: Any) -> tuple[Any, ...]:
@@ -71,22 +71,22 @@ def _with_attributes(letter: str, cls: type, reconstruct: Callable[[dict[Any, An
         own = attributes.read_storable(value)
         return (content, own) if own else (content,)
 
-    def give_with(items: list[Any]) -> Any:
+    def reconstruct_with(items: list[Any]) -> Any:
         content, *own = items
         value = reconstruct(only([content], dict))
         if own:
             attributes.write(value, checked_state(*own))
         return value
 
-    return Kind(letter, cls, deconstruct, give_with)
+    return Kind(letter, cls, deconstruct, reconstruct_with)
 
 
 def _is_mapping(value: object) -> bool:
-    """Whether there are keys; `isinstance` would ask classes that have nothing to do with it."""
+    """Whether it has a method `keys`. `isinstance` would run the hooks of abstract classes."""
     return attribute(type(value), "keys") is not None
 
 
-def _take_chain(value: ChainMap[Any, Any]) -> list[Any]:
+def _deconstruct_chain(value: ChainMap[Any, Any]) -> list[Any]:
     own = _CHAIN.read(value)
     maps = own.pop("maps", None)
     if own:
@@ -96,35 +96,35 @@ def _take_chain(value: ChainMap[Any, Any]) -> list[Any]:
     return maps
 
 
-def _give_chain(items: list[Any]) -> ChainMap[Any, Any]:
+def _reconstruct_chain(items: list[Any]) -> ChainMap[Any, Any]:
     if not all(map(_is_mapping, items)):
         raise CorruptDataError("a stored ChainMap has something else among its maps")
     return ChainMap(*items)
 
 
-def _take_proxy(value: MappingProxyType[Any, Any]) -> list[Any]:
-    # What a proxy shows cannot be asked for, and its own methods are those of what it shows.
+def _deconstruct_proxy(value: MappingProxyType[Any, Any]) -> list[Any]:
+    # A proxy does not reveal its mapping, and all its methods are those of the mapping.
     (shown,) = found = gc.get_referents(value)
     if not _is_mapping(shown):
         raise SerializationError(f"a mappingproxy of a {type(shown).__qualname__}, not of a mapping, cannot be stored")
     return found
 
 
-def _give_proxy(items: list[Any]) -> MappingProxyType[Any, Any]:
+def _reconstruct_proxy(items: list[Any]) -> MappingProxyType[Any, Any]:
     (shown,) = items
     if not _is_mapping(shown):
         raise CorruptDataError("a stored mappingproxy shows something else than a mapping")
     return MappingProxyType(shown)
 
 
-def _give_counter(content: dict[Any, Any]) -> Counter[Any]:
+def _reconstruct_counter(content: dict[Any, Any]) -> Counter[Any]:
     counter: Counter[Any] = Counter()
-    # Counter.update would add the counts up, which not every stored count can do.
+    # Counter.update would add the counts, which need not be numbers.
     dict.update(counter, content)
     return counter
 
 
-def _give_namespace(items: list[Any]) -> SimpleNamespace:
+def _reconstruct_namespace(items: list[Any]) -> SimpleNamespace:
     namespace = SimpleNamespace()
     namespace.__dict__.update(only(items, dict))
     return namespace
@@ -135,27 +135,27 @@ KINDS = (
     Kind("s", set, lambda value: value, set),
     Kind("f", frozenset, lambda value: value, frozenset),
     Kind("b", bytearray, lambda value: (bytes(value),), lambda items: bytearray(only(items, bytes))),
-    Kind("q", deque, lambda value: (value.maxlen, *value), give_deque),
+    Kind("q", deque, lambda value: (value.maxlen, *value), reconstruct_deque),
     _with_attributes("o", OrderedDict, OrderedDict),
-    _with_attributes("n", Counter, _give_counter),
-    Kind("h", ChainMap, _take_chain, _give_chain),
-    Kind("m", MappingProxyType, _take_proxy, _give_proxy),
-    Kind("N", SimpleNamespace, lambda value: (value.__dict__,), _give_namespace),
-    Kind("r", range, lambda value: (value.start, value.stop, value.step), _give_range),
-    Kind("l", slice, lambda value: (value.start, value.stop, value.step), _give_slice),
-    Kind("a", array, _take_array, _give_array),
+    _with_attributes("n", Counter, _reconstruct_counter),
+    Kind("h", ChainMap, _deconstruct_chain, _reconstruct_chain),
+    Kind("m", MappingProxyType, _deconstruct_proxy, _reconstruct_proxy),
+    Kind("N", SimpleNamespace, lambda value: (value.__dict__,), _reconstruct_namespace),
+    Kind("r", range, lambda value: (value.start, value.stop, value.step), _reconstruct_range),
+    Kind("l", slice, lambda value: (value.start, value.stop, value.step), _reconstruct_slice),
+    Kind("a", array, _deconstruct_array, _reconstruct_array),
 )
 
 
 class Factories:
-    """The classes that a defaultdict may carry as its factory: builtin containers and what may itself be stored."""
+    """The classes that a defaultdict may have as its factory: those whose own values can be stored."""
 
     def __init__(self, classes: Classes, is_stored: Callable[[type], bool]) -> None:
         self._classes = classes
         self._is_stored = is_stored
 
     def name(self, factory: object) -> str | None:
-        """What the data calls the factory."""
+        """Return the factory's name in stored data."""
         if factory is None:
             return None
         if not isinstance(factory, type) or not self._is_stored(factory):
@@ -166,7 +166,7 @@ class Factories:
         return self._classes.name_of(factory)
 
     def find(self, name: object) -> type | None:
-        """The factory that the data names."""
+        """Return the factory with this name in stored data."""
         if name is None:
             return None
         if type(name) is not str:
@@ -178,7 +178,7 @@ class Factories:
 
 
 def default_dict(factories: Factories) -> Kind:
-    """The kind of defaultdict itself."""
+    """Return the kind of defaultdict itself."""
 
     def deconstruct(value: defaultdict[Any, Any]) -> tuple[str | None, dict[Any, Any]]:
         return (factories.name(value.default_factory), dict(value.items()))

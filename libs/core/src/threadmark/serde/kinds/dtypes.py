@@ -11,8 +11,9 @@ _PLAIN_KINDS = frozenset("biufcmMOSUV")
 
 
 def c_types(dtype: "np.dtype[Any]") -> str:
-    """What equality does not look at: which of the C types of one width it is, here or in the fields; whether these
-    are aligned; metadata; and which class its items have.
+    """Return what tells dtypes apart that numpy takes as equal: C types of one width, and whether fields are aligned.
+
+    Raises SerializationError for a dtype with metadata or with items of another class, which would be lost.
     """
     if dtype.metadata:
         raise SerializationError("a numpy dtype with metadata cannot be stored")
@@ -27,11 +28,11 @@ def c_types(dtype: "np.dtype[Any]") -> str:
 
 
 def dtype_parts(dtype: "np.dtype[Any]") -> Any:
-    """A dtype as data; its text, where that says everything."""
+    """Return a dtype as data: its text, if that says everything."""
     import numpy as np
 
     if dtype.names is not None:
-        # Titles would be further keys beside the names.
+        # A field's title is another key beside its name.
         known: Any = dtype.fields
         fields = [[name, dtype_parts(known[name][0]), known[name][1]] for name in dtype.names]
         if dtype.hasobject or len(known) > len(dtype.names) or not dtype.itemsize:
@@ -44,12 +45,12 @@ def dtype_parts(dtype: "np.dtype[Any]") -> Any:
         return ["items", dtype_parts(item), list(shape)]
     if dtype.kind not in _PLAIN_KINDS or np.dtype(dtype.str) != dtype:
         raise SerializationError(f"an array of numpy dtype {dtype} cannot be stored; convert it to another dtype")
-    # longlong, where long is as wide: another type to numpy, with the same text.
+    # longlong is another type than long with the same text, if both have the same width.
     return dtype.str if np.dtype(dtype.str).char == dtype.char else ["type", dtype.char, dtype.str]
 
 
 def dtype_from(parts: Any) -> "np.dtype[Any]":
-    """The dtype that `dtype_parts` took apart."""
+    """Return the dtype that `dtype_parts` was given."""
     import numpy as np
 
     if type(parts) is str:
@@ -68,16 +69,16 @@ def dtype_from(parts: Any) -> "np.dtype[Any]":
         case ["type", str(character), str(text)]:
             known = _plain_dtype(text)
             named = np.dtype(character).newbyteorder(known.byteorder)
-            # On another platform the type may be of another width.
+            # On another platform the type may have another width.
             return named if named == known else known
-    raise CorruptDataError("a stored dtype is not one")
+    raise CorruptDataError("a stored dtype is not valid")
 
 
 def _plain_dtype(text: str) -> "np.dtype[Any]":
-    """The dtype whose own text this is; numpy reads many others, lists of them too."""
+    """Return the dtype whose own text this is. numpy would accept many other texts, and lists of them."""
     import numpy as np
 
     found = np.dtype(text)
     if found.str != text:
-        raise CorruptDataError("a stored dtype is not one")
+        raise CorruptDataError("a stored dtype is not valid")
     return found

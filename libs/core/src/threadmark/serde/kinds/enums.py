@@ -1,4 +1,4 @@
-"""Members of enums, by name: a member keeps its meaning when its value is changed later."""
+"""Members of enums, stored by name, so that a member stays the same if its value is changed later."""
 
 from enum import Enum, Flag, IntFlag
 from typing import Any
@@ -10,9 +10,9 @@ from threadmark.serde.shapes import Shapes
 
 
 class Enums(Family):
-    """Enum in all its kinds. The mark names the member; a combination of flags is a number."""
+    """Members of Enum's subclasses. The mark names the member. A combination of flags is stored as its number."""
 
-    letter = "E"
+    code = "E"
     title = "an enum"
 
     def accepts(self, cls: type) -> bool:
@@ -20,7 +20,7 @@ class Enums(Family):
         return issubclass(cls, Enum) and isinstance(attribute(cls, "_member_map_"), dict)
 
     def writer(self, define: Definer) -> Deconstruct:
-        """The mark says it all, but for a combination's value."""
+        """Write the mark, which is enough for a member, and a combination's number."""
         cls, members = define.cls, define.cls._member_map_
         shapes = Shapes[str | None](define.shape)
         refuse_combinations = _refuse_combinations(cls) if issubclass(cls, Flag) else None
@@ -29,7 +29,7 @@ class Enums(Family):
             name = member._name_
             if members.get(name) is member:
                 return [shapes[name]]
-            # Combinations are made when they are first asked for, and kept under their numbers.
+            # enum makes a combination when it is first used, and keeps it under its number.
             value = member._value_
             if (
                 type(value) is not int
@@ -44,7 +44,7 @@ class Enums(Family):
         return deconstruct
 
     def reader(self, stored: StoredClass) -> Reconstruct:
-        """The member is found when the mark is read."""
+        """Find the member when the mark is read, and return it for every value."""
         cls, upgrade = stored.cls, stored.upgrade
         (name,) = stored.details
         if name is None:
@@ -68,7 +68,7 @@ def _combination(cls: Any, items: list[Any]) -> Enum:
     value = only(items, int)
     member: Enum | None = cls._value2member_map_.get(value)
     if member is None:
-        # What calling the class comes to in the end, past a `_missing_` of its own and past its metaclass.
+        # What calling the class leads to, without a `_missing_` or a metaclass of its own.
         member = _MAKE_COMBINATION(cls, value)
     if type(member) is not cls:
         raise CorruptDataError(f"{cls.__qualname__} has no combination {value}")
@@ -76,7 +76,7 @@ def _combination(cls: Any, items: list[Any]) -> Enum:
 
 
 def _refuse_combinations(cls: Any) -> SerializationError | None:
-    """The error for combinations of a class whose own code would run when one is made."""
+    """Return the error for combinations, if code of the class would run when one is made, otherwise None."""
     like = Flag if cls._member_type_ is object else IntFlag
     own = [name for name in _MAKING if attribute(cls, name) is not attribute(like, name)]
     iterates = getattr(attribute(cls, "_iter_member_"), "__func__", None)
@@ -88,7 +88,7 @@ def _refuse_combinations(cls: Any) -> SerializationError | None:
     )
 
 
-# How enum makes a combination, and what of a class it asks on the way.
+# How enum makes a combination, and the methods of a class that it calls to do so.
 _MAKE_COMBINATION: Any = vars(Flag)["_missing_"].__func__
 _MAKING = ("__getattribute__", "__getattr__", "__setattr__", "_numeric_repr_")
 _ITERATIONS = frozenset(vars(Flag)[name].__func__ for name in ("_iter_member_by_value_", "_iter_member_by_def_"))

@@ -1,8 +1,7 @@
-"""Exceptions: class, arguments, attributes, notes, cause and context. Tracebacks point into a process that is
-gone.
+"""Exceptions: class, arguments, attributes, notes, cause and context, but not the traceback, which is the process's.
 
-Nothing of the class runs: the builtin behind it makes the object, and its fields are set from what was
-stored. A class whose objects no builtin can make is refused at put.
+No code of the class runs: its builtin base makes the object, whose fields are then set from what was stored. A class
+whose objects no builtin can make is refused at put.
 """
 
 import builtins
@@ -18,15 +17,15 @@ from threadmark.serde.attributes import Attributes, checked_state
 from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, StoredClass
 from threadmark.serde.refusals import refusal
 
-# Whatever object lacked the attribute is not data of the error.
+# The object that lacked the attribute is not part of the error.
 _NOT_STORED = frozenset({(AttributeError, "obj")})
 _SHOWN = ("errno", "strerror", "filename", "filename2")
 
-# Set as a number, which anything with an `__index__` would be asked for.
+# Fields that are numbers: setting one would run the `__index__` of any other object.
 _NUMBERS = frozenset({"characters_written", "start", "end"})
 
-# A class may have properties of its own under these names, or a `__setattr__`: the interpreter's descriptors pass
-# them by. The cause comes before the last, which setting it changes.
+# The interpreter's own descriptors, because a class may have properties under these names, or a `__setattr__`. The
+# cause comes before `__suppress_context__`, which setting the cause changes.
 _ARGS: Any = vars(BaseException)["args"]
 _CAUSES: tuple[Any, ...] = tuple(
     vars(BaseException)[name] for name in ("__cause__", "__context__", "__suppress_context__")
@@ -36,18 +35,20 @@ _EXCEPTIONS: Any = vars(BaseExceptionGroup)["exceptions"]
 _USUAL_INDEX = 1
 _IN_C = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
-# The fields of an exception that its arguments do not say; an empty exception with these arguments and fields.
 _Fields: TypeAlias = Callable[[Any, list[Any]], dict[str, Any]]
+"""Takes an exception and its arguments, returns the fields that the arguments do not tell."""
+
 _Maker: TypeAlias = Callable[[list[Any], dict[str, Any]], BaseException]
+"""Takes arguments and fields, returns a new exception."""
 
 PARTS = ["args", "fields", "attributes", "__cause__", "__context__", "__suppress_context__"]
-"""What an error calls the items of a stored exception."""
+"""The names of a stored exception's items in the locations of errors."""
 
 
 class Exceptions(Family):
     """Every exception, groups included."""
 
-    letter = "X"
+    code = "X"
     title = "an exception"
 
     def accepts(self, cls: type) -> bool:
@@ -55,7 +56,7 @@ class Exceptions(Family):
         return issubclass(cls, BaseException)
 
     def check(self, cls: type) -> None:
-        """Make an instance as the reader will; classes made in C or Rust may have reserved that for themselves."""
+        """Make an instance in the same way as the reader: some classes made in C or Rust do not allow it."""
         try:
             _maker(cls)(["", [Exception()]] if _is_group(cls) else [], {})
         except TypeError as error:
@@ -66,7 +67,7 @@ class Exceptions(Family):
             ) from error
 
     def writer(self, define: Definer) -> Deconstruct:
-        """Arguments, the builtin's fields, attributes, cause, context, whether the context is suppressed."""
+        """Write arguments, the builtin's fields, attributes, cause, context, and whether the context is suppressed."""
         cls = define.cls
         shape, read = define.shape(), Attributes(cls, _builtin(cls)).read_storable
         fields = _group_fields if _is_group(cls) else _fields(cls)
@@ -82,14 +83,14 @@ class Exceptions(Family):
         return deconstruct
 
     def reader(self, stored: StoredClass) -> Reconstruct:
-        """Made by the builtin's `__new__`, filled by the interpreter's descriptors."""
+        """Make the exception by the builtin's `__new__`, and set its fields by the interpreter's descriptors."""
         cls = stored.cls
         new, write = _maker(cls), Attributes(cls, _builtin(cls)).write
 
         def reconstruct(items: list[Any]) -> BaseException:
             args, own, state, *causes = items
             if type(args) is not list or len(causes) not in (0, len(_CAUSES)):
-                raise CorruptDataError("a stored exception is not one")
+                raise CorruptDataError("a stored exception is not valid")
             error = new(args, checked_state(own))
             _ARGS.__set__(error, tuple(args))
             write(error, checked_state(state))
@@ -118,7 +119,7 @@ def _new_of(cls: type) -> _Maker:
             )
         error: BaseException = builtin.__new__(cls)
         if issubclass(builtin, StopIteration):
-            # The interpreter takes its value unasked where it ends a generator, and would crash if none was ever set.
+            # The interpreter reads the value when a generator ends, and would crash if it was never set.
             own = {"value": None, **own}
         for name, value in own.items():
             if name in _NUMBERS and type(value) is not int:
@@ -152,7 +153,7 @@ def _fields(cls: type) -> _Fields:
 
 
 def _shown_as_none(cls: type, error: BaseException, found: dict[str, Any]) -> dict[str, None]:
-    """The fields of an OSError that were set to None. Nothing but its text tells them from those that were not set."""
+    """Return the fields of an OSError that were set to None. Only its text tells them from unset fields."""
     text = OSError.__str__(error)
     if "None" not in text:
         return {}
@@ -167,10 +168,10 @@ def _shown_as_none(cls: type, error: BaseException, found: dict[str, Any]) -> di
 
 
 def _group_fields(error: Any, args: list[Any]) -> dict[str, Any]:
-    """What the group is about, where a `__new__` of its class gave the builtin's other arguments than it got.
+    """Return a group's message and exceptions, if its class's `__new__` gave the builtin other arguments than its own.
 
-    The exceptions mostly are an argument all the same. Then its place stands for them, so that groups in groups
-    are not written twice at each level.
+    Usually the exceptions are one of the arguments all the same. Then its index stands for them, so that groups in
+    groups are not written twice at each level.
     """
     message, exceptions = _MESSAGE.__get__(error), _EXCEPTIONS.__get__(error)
     index = next((index for index, argument in enumerate(args) if _are(argument, exceptions)), None)
@@ -188,7 +189,7 @@ def _are(argument: Any, exceptions: tuple[BaseException, ...]) -> bool:
 
 
 def _members(cls: type) -> dict[str, Any]:
-    """What the builtin behind a class keeps outside of `args` and `__dict__`, whatever this Python's builtins have."""
+    """Return the descriptors of what the builtin base keeps beside `args` and `__dict__`, as this Python has them."""
     owners = _builtin(cls).__mro__
     return {
         name: member
@@ -199,14 +200,14 @@ def _members(cls: type) -> dict[str, Any]:
 
 
 def _builtin(cls: Any) -> Any:
-    """The builtin that lays out the class's instances: with several bases, not always the first one."""
+    """Return the builtin that a class's instances are laid out by. Of several bases, it is not always the first."""
     while vars(builtins).get(cls.__name__) is not cls:
         cls = cls.__base__
     return cls
 
 
 def _field(member: Any, error: BaseException) -> Any:
-    """A field's value; None as well where it was never set."""
+    """Return a field's value, or None if it was never set."""
     try:
         return member.__get__(error)
     except (AttributeError, TypeError):

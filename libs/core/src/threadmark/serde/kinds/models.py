@@ -1,4 +1,4 @@
-"""Pydantic models, stored by state: what `__init__` made of the input, not something to validate again."""
+"""Pydantic models, stored by their state after validation, which does not run again."""
 
 import sys
 from collections.abc import Collection
@@ -21,13 +21,12 @@ _SLOTS = frozenset({"__pydantic_fields_set__", "__pydantic_extra__", "__pydantic
 class Models(Family):
     """Models of pydantic 2.
 
-    The mark lists the names in the model's dictionary, those that were set, how extra values and private
-    attributes are there, and the class's fields where the dictionary's names are not the same (a model made
-    by `model_construct`, a cached property). The items are the values, then extra values and private
-    attributes.
+    The mark lists the names in the model's dictionary, the fields that were set, whether there are extra values and
+    private attributes, and the class's fields if the names are others (because of `model_construct` or a cached
+    property). The items are the values, then extra values and private attributes.
     """
 
-    letter = "M"
+    code = "M"
     title = "a pydantic model"
 
     def accepts(self, cls: type) -> bool:
@@ -36,7 +35,7 @@ class Models(Family):
         return pydantic is not None and derives(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
     def check(self, cls: type) -> None:
-        """Whether there are slots that a model's state does not show."""
+        """Refuse classes with slots that pydantic does not count as a model's state."""
         if own := Attributes(cls).slots.keys() - _SLOTS:
             raise SerializationError(
                 f"{cls.__qualname__} cannot be stored as it is: pydantic itself does not copy slots of a model's own "
@@ -44,7 +43,7 @@ class Models(Family):
             )
 
     def writer(self, define: Definer) -> Deconstruct:
-        """By state."""
+        """Write the state."""
         cls = define.cls
         fields = frozenset(cls.__pydantic_fields__)
 
@@ -57,7 +56,7 @@ class Models(Family):
         return (_careful_writer if asks_itself else _writer)(shapes, len(fields))
 
     def reader(self, stored: StoredClass) -> Reconstruct:
-        """By state."""
+        """Build the model from its state."""
         from pydantic import BaseModel
 
         cls = stored.cls
@@ -65,7 +64,7 @@ class Models(Family):
         names, fields_set = checked_names(names), frozenset(checked_names(fields_set))
         fields = _model_fields(cls)
         before: frozenset[str] = frozenset(*map(checked_names, listed or [names]))
-        # Every model gets a set of its own, so it must not hold more than the model can account for.
+        # Every model gets its own copy of this set, so it must not be much larger than the model itself.
         unaccounted = _unaccounted(fields_set, names, len(fields.names))
         if unaccounted > 0 and extra_is != _HERE:
             raise CorruptDataError(_TOO_MANY_SET)
@@ -85,7 +84,7 @@ class Models(Family):
             set_private(model, {} if private_is else None)
             return model
 
-        def give_with_dictionaries(items: list[Any]) -> Any:
+        def reconstruct_with_dictionaries(items: list[Any]) -> Any:
             dictionaries = {}
             if private_is == _HERE:
                 dictionaries[set_private] = checked_state(items.pop())
@@ -98,29 +97,29 @@ class Models(Family):
                 set_dictionary(model, content)
             return model
 
-        return give_with_dictionaries if _HERE in (extra_is, private_is) else reconstruct
+        return reconstruct_with_dictionaries if _HERE in (extra_is, private_is) else reconstruct
 
 
 def _unaccounted(fields_set: Collection[str], names: Collection[str], fields: int) -> int:
-    """How many names are noted as set that are neither in the model's dictionary nor fields."""
+    """Return how many more names are noted as set than the model's dictionary and fields have."""
     return len(fields_set) - len(names) - fields
 
 
 def _writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
-    """The writer for models of one class.
+    """Return the writer for models of one class.
 
-    It asks each of them for extra values: `model_validate(..., extra="allow")` gives them to classes that have none.
+    It looks for extra values in each model: `model_validate(..., extra="allow")` adds them to any class.
     """
-    # Models mostly look like the one before. Kept as one tuple, so that threads see all of it or none; the names as a
-    # list, which is made and compared faster.
+    # A model usually has the same names as the one before it. What is kept is one tuple, so that other threads see all
+    # of it or nothing; the names in it are a list, which is made and compared faster.
     latest: tuple[Any, ...] = (None, None, None, None)
 
     def deconstruct(model: Any) -> list[Any]:
         nonlocal latest
         state, given, extra = model.__dict__, model.__pydantic_fields_set__, model.__pydantic_extra__
         names, fields_set, without, shape = latest
-        # Whether the model is without extra values (True) or its dictionary of them is empty (False). It is not
-        # compared with a dictionary that is kept: that one is another model's, and can be filled later.
+        # Whether the model has no dictionary of extra values (True) or an empty one (False). It is not compared with
+        # the dictionary of the model before, which could be filled later.
         bare = extra is None if not extra else None
         if bare is without and [*state] == names and given == fields_set and model.__pydantic_private__ is None:
             return [shape, *state.values()]
@@ -137,7 +136,7 @@ def _writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
 
 
 def _careful_writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
-    """The writer for models of a class that answers itself when it is asked for an attribute."""
+    """Return the writer for models of a class with a `__getattribute__` of its own."""
     from pydantic import BaseModel
 
     members = [vars(BaseModel)[name] for name in ("__dict__", *sorted(_SLOTS))]
@@ -165,7 +164,7 @@ def _model_fields(cls: Any) -> Fields:
     defaults = {
         name: lambda field=field: field.get_default(call_default_factory=True)
         for name, field in cls.__pydantic_fields__.items()
-        # A factory that takes the other fields' validated values cannot fill one field of a stored model.
+        # A factory that needs the other fields' validated values cannot fill a field of a stored model.
         if not field.is_required() and not getattr(field, "default_factory_takes_validated_data", False)
     }
     return Fields(frozenset(cls.__pydantic_fields__), defaults)
@@ -174,10 +173,10 @@ def _model_fields(cls: Any) -> Fields:
 class FirstModels(Family):
     """Models of pydantic 1, which pydantic 2 still carries as `pydantic.v1`.
 
-    Which fields were given, and the private ones, are slots: the attributes are all there is.
+    Their state is their attributes: the names of the fields that were set, and private attributes, are slots.
     """
 
-    letter = "m"
+    code = "m"
     title = "a pydantic.v1 model"
 
     def accepts(self, cls: type) -> bool:
@@ -186,11 +185,11 @@ class FirstModels(Family):
         return pydantic is not None and derives(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
     def writer(self, define: Definer) -> Deconstruct:
-        """By attributes."""
+        """Write the attributes."""
         return attribute_writer(_first_model_fields(define.cls), define)
 
     def reader(self, stored: StoredClass) -> Reconstruct:
-        """By attributes."""
+        """Build the object from its attributes."""
         return attribute_reader(_first_model_fields(stored.cls), stored)
 
 
@@ -201,9 +200,9 @@ def _first_model_fields(cls: Any) -> Fields:
 
 
 class Secrets(Family):
-    """SecretStr and SecretBytes. They hide a value from logs, not from storage: encryption does that."""
+    """SecretStr and SecretBytes. They hide a value from logs, not from storage, for which there is encryption."""
 
-    letter = "K"
+    code = "K"
     title = "a pydantic secret"
 
     def accepts(self, cls: type) -> bool:
@@ -212,11 +211,11 @@ class Secrets(Family):
         return any(module is not None and cls in (module.SecretStr, module.SecretBytes) for module in modules)
 
     def writer(self, define: Definer) -> Deconstruct:
-        """By attributes."""
+        """Write the attributes."""
         return attribute_writer(_SECRET_FIELDS, define)
 
     def reader(self, stored: StoredClass) -> Reconstruct:
-        """By attributes."""
+        """Build the object from its attributes."""
         return attribute_reader(_SECRET_FIELDS, stored)
 
 

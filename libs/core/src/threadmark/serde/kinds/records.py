@@ -29,10 +29,10 @@ from threadmark.serde.shapes import Shapes
 
 
 def attribute_writer(fields: Fields, define: Definer) -> Deconstruct:
-    """Writes the attributes that are set.
+    """Return the writer of the attributes that are set.
 
-    Where they are not exactly the class's fields, the mark lists the fields too: so that at load a field that
-    was never set is told from one that the class got later.
+    If they are not exactly the class's fields, the mark lists the fields as well, so that a field that was never set
+    can be told from one that was added to the class later.
     """
     attributes = Attributes(define.cls)
     shapes = Shapes[tuple[str, ...]](lambda names: define.shape(storable_names(names), *_listed(fields, names)))
@@ -43,10 +43,11 @@ def attribute_writer(fields: Fields, define: Definer) -> Deconstruct:
 
     if not attributes.are_dict or attribute(define.cls, "__getattribute__") is not object.__getattribute__:
         return deconstruct
-    # As one tuple, so that threads see all of it or none; the names as a list, which is made and compared faster.
+    # One tuple, so that other threads see all of it or nothing. The names are a list, which is made and compared faster
+    # than a tuple.
     latest: tuple[Any, ...] = (None, None)
 
-    def take_dict(value: Any) -> list[Any]:
+    def deconstruct_dict(value: Any) -> list[Any]:
         nonlocal latest
         state = value.__dict__
         names, shape = latest
@@ -57,11 +58,11 @@ def attribute_writer(fields: Fields, define: Definer) -> Deconstruct:
             latest = ([*state], shape)
         return [shape, *state.values()]
 
-    return take_dict
+    return deconstruct_dict
 
 
 def attribute_reader(fields: Fields, stored: StoredClass) -> Reconstruct:
-    """Builds an object from its attributes."""
+    """Return the reader that builds an object from its attributes."""
     names, *listed = map(checked_names, stored.details)
     before = frozenset(listed[0] if listed else names)
     same = before == fields.names
@@ -74,12 +75,12 @@ def attribute_reader(fields: Fields, stored: StoredClass) -> Reconstruct:
         write(value, state if same else evolve(stored, state, before, fields))
         return value
 
-    def give_dict(items: list[Any]) -> Any:
+    def reconstruct_dict(items: list[Any]) -> Any:
         value: Any = new(cls)
         set_dict(value, named(items))
         return value
 
-    return give_dict if same and attributes.are_dict else reconstruct
+    return reconstruct_dict if same and attributes.are_dict else reconstruct
 
 
 def _listed(fields: Fields, names: tuple[str, ...]) -> tuple[list[str], ...]:
@@ -89,19 +90,19 @@ def _listed(fields: Fields, names: tuple[str, ...]) -> tuple[list[str], ...]:
 class Dataclasses(Family):
     """Dataclasses, pydantic's included."""
 
-    letter = "D"
+    code = "D"
     title = "a dataclass"
 
     def accepts(self, cls: type) -> bool:
-        """Whether the class or a base of it is a dataclass; attributes that are no fields are stored too."""
+        """Whether the class or a base of it is a dataclass. Attributes that are not fields are stored as well."""
         return isinstance(attribute(cls, "__dataclass_fields__"), dict) and maker(cls) is object
 
     def writer(self, define: Definer) -> Deconstruct:
-        """By attributes."""
+        """Write the attributes."""
         return attribute_writer(_dataclass_fields(define.cls), define)
 
     def reader(self, stored: StoredClass) -> Reconstruct:
-        """By attributes."""
+        """Build the object from its attributes."""
         return attribute_reader(_dataclass_fields(stored.cls), stored)
 
 
@@ -119,7 +120,7 @@ def _dataclass_fields(cls: Any) -> Fields:
 class AttrsClasses(Family):
     """Classes made by attrs."""
 
-    letter = "A"
+    code = "A"
     title = "an attrs class"
 
     def accepts(self, cls: type) -> bool:
@@ -128,11 +129,11 @@ class AttrsClasses(Family):
         return made and maker(cls) is object
 
     def writer(self, define: Definer) -> Deconstruct:
-        """By attributes."""
+        """Write the attributes."""
         return attribute_writer(_attrs_fields(define.cls), define)
 
     def reader(self, stored: StoredClass) -> Reconstruct:
-        """By attributes."""
+        """Build the object from its attributes."""
         return attribute_reader(_attrs_fields(stored.cls), stored)
 
 
@@ -143,7 +144,7 @@ def _attrs_fields(cls: Any) -> Fields:
     for field in attr.fields(cls):
         names.append(field.name)
         default: Any = field.default
-        # A factory that takes the unfinished object cannot fill one field of a stored one.
+        # A factory that needs the unfinished object cannot fill a field of a stored one.
         if hasattr(default, "takes_self"):
             if not default.takes_self:
                 defaults[field.name] = default.factory
@@ -153,11 +154,12 @@ def _attrs_fields(cls: Any) -> Fields:
 
 
 class Structs(Family):
-    """msgspec Structs. msgspec offers no way to make one without its `__post_init__`, so those that have one
-    are refused; there is nothing else that could run.
+    """msgspec Structs. Those with a `__post_init__` are refused, because msgspec offers no way to skip it.
+
+    Nothing else of a Struct's class could run.
     """
 
-    letter = "S"
+    code = "S"
     title = "a msgspec Struct"
 
     def accepts(self, cls: type) -> bool:
@@ -166,7 +168,7 @@ class Structs(Family):
         return msgspec is not None and derives(cls, msgspec.Struct)
 
     def check(self, cls: Any) -> None:
-        """Whether making one runs `__post_init__`, or loses attributes."""
+        """Refuse a class if making an instance would run `__post_init__` or lose attributes."""
         if attribute(cls, "__post_init__") is not None or cls.__dictoffset__:
             raise SerializationError(
                 f"{cls.__qualname__} cannot be stored or loaded as it is: a msgspec Struct with __post_init__ or "
@@ -174,7 +176,7 @@ class Structs(Family):
             )
 
     def writer(self, define: Definer) -> Deconstruct:
-        """By fields; msgspec sets no attribute that is not one."""
+        """Write the fields: a Struct has no other attributes."""
         cls = define.cls
         every: tuple[str, ...] = cls.__struct_fields__
         shape = define.shape(list(every))
@@ -182,11 +184,11 @@ class Structs(Family):
         found = [attribute(cls, name) for name in ("__getattribute__", *every)]
         if all(map(operator.is_, found, [object.__getattribute__, *members])):
             return lambda value: [shape, *[getattr(value, name) for name in every]]
-        # What a subclass calls the same does not change what its instances hold.
+        # A class attribute of a subclass may hide a field, but the instances still have it.
         return lambda value: [shape, *[member.__get__(value) for member in members]]
 
     def reader(self, stored: StoredClass) -> Reconstruct:
-        """By fields."""
+        """Build the Struct from its fields."""
         (names,) = map(checked_names, stored.details)
         cls, fields, named = stored.cls, _struct_fields(stored.cls), record_builders(names)
         same, make = frozenset(names) == fields.names, _struct_maker()
@@ -199,7 +201,7 @@ class Structs(Family):
 
 
 def _struct_maker() -> Callable[..., Any]:
-    """What makes a Struct of any class, even where a metaclass of its own would want to be called."""
+    """Return the function that makes a Struct of any class without running a metaclass of its own."""
     import msgspec
 
     made: Callable[..., Any] = type(msgspec.Struct).__call__
@@ -207,7 +209,7 @@ def _struct_maker() -> Callable[..., Any]:
 
 
 def _member(cls: type, name: str) -> Any:
-    """The descriptor of a Struct's field."""
+    """Return the descriptor of a Struct's field."""
     found = (vars(owner).get(name) for owner in ancestry(cls))
     return next(member for member in found if isinstance(member, MemberDescriptorType))
 
@@ -216,7 +218,7 @@ def _struct_fields(cls: Any) -> Fields:
     import msgspec
 
     names: tuple[str, ...] = cls.__struct_fields__
-    # As msgspec has them: those of the last fields. Its own `fields` evaluates what stands in annotations as text.
+    # msgspec lists the defaults of the last fields. Its function `fields` would evaluate annotations that are text.
     known: tuple[Any, ...] = cls.__struct_defaults__
     defaults: dict[str, Callable[[], Any]] = {}
     for name, default in zip(names[len(names) - len(known) :], known, strict=True):
@@ -230,7 +232,7 @@ def _struct_fields(cls: Any) -> Fields:
 class NamedTuples(Family):
     """Classes that namedtuple or NamedTuple made, and their subclasses."""
 
-    letter = "T"
+    code = "T"
     title = "a named tuple"
 
     def accepts(self, cls: type) -> bool:
@@ -239,7 +241,7 @@ class NamedTuples(Family):
         return named and issubclass(cls, tuple) and maker(cls) is tuple
 
     def writer(self, define: Definer) -> Deconstruct:
-        """By field names, then an instance's own attributes where a subclass has room for some."""
+        """Write an instance's attributes, if a subclass's instance has some, then its items."""
         names, name = list(define.cls._fields), define.cls.__qualname__
         if len({*storable_names(names)}) < len(names):
             raise SerializationError(f"a {name} cannot be stored: two of its fields have one name")
@@ -257,7 +259,7 @@ class NamedTuples(Family):
         return deconstruct
 
     def reader(self, stored: StoredClass) -> Reconstruct:
-        """By field names."""
+        """Build the tuple from its items by field name, and set its attributes."""
         cls, (listed, *more) = stored.cls, stored.details
         names, own = checked_names(listed), more == [_WITH_ATTRIBUTES]
         every: tuple[str, ...] = cls._fields
@@ -278,7 +280,7 @@ class NamedTuples(Family):
 
 
 def always(value: Any) -> Callable[[], Any]:
-    """A default as a function, like a factory's."""
+    """Return a function that returns this default."""
     return lambda: value
 
 

@@ -1,4 +1,4 @@
-"""Values that are a text with a meaning: paths, network addresses, patterns."""
+"""Values that are stored as text: paths, network addresses, patterns."""
 
 import ipaddress
 import re
@@ -11,24 +11,26 @@ from threadmark.serde.kinds_api import Kind, only
 
 
 def _spelled(letter: str, cls: Any) -> Kind:
-    """A kind that its class reads from the text that `str` gives."""
+    """Return a kind whose class can be called with the text that `str` returns."""
     return Kind(letter, cls, lambda value: (str(value),), lambda items: cls(only(items, str)))
 
 
 def _path(letter: str, cls: type[PurePath]) -> Kind:
-    """A kind of path. Before Python 3.12 some have a text that is read as another: `./b:a` on Windows says `b:a`."""
+    """Return a kind of path. Before Python 3.12 some have the text of another: Windows's `./b:a` has the text `b:a`."""
     may_be_another = (_ODD_STEPS if issubclass(cls, PurePosixPath) else _ANY).search
 
     def deconstruct(value: PurePath) -> tuple[str]:
         text = str(value)
         if may_be_another(text) and _steps(cls(text)) != _steps(value):
-            raise SerializationError(f"this {cls.__name__} cannot be stored: {text!r}, its text, is that of another")
+            raise SerializationError(
+                f"this {cls.__name__} cannot be stored: its text, {text!r}, is that of another path"
+            )
         return (text,)
 
     return Kind(letter, cls, deconstruct, _spelled(letter, cls).reconstruct)
 
 
-# What Posix paths lose when they are read: empty steps, and those of one dot.
+# The steps that Posix paths lose when they are read: empty ones, and single dots.
 _ODD_STEPS = re.compile(r"//|\./|[/.]\Z")
 _ANY = re.compile("")
 
@@ -38,7 +40,7 @@ def _steps(path: PurePath) -> tuple[Any, ...]:
 
 
 def _network(letter: str, cls: Any, *samples: str) -> Kind:
-    """A kind whose instances remember what was worked out from the text, and have room for other attributes."""
+    """Return a kind whose instances cache what was worked out from the text, and may have other attributes."""
     remembered = {name for sample in samples for name in vars(cls(sample))}
     for owner in cls.__mro__:
         remembered |= {name for name, member in vars(owner).items() if isinstance(member, cached_property)}
@@ -52,7 +54,7 @@ def _network(letter: str, cls: Any, *samples: str) -> Kind:
     return Kind(letter, cls, deconstruct, _spelled(letter, cls).reconstruct)
 
 
-def _take_pattern(value: re.Pattern[Any]) -> tuple[Any, int]:
+def _deconstruct_pattern(value: re.Pattern[Any]) -> tuple[Any, int]:
     if value.flags & re.DEBUG:
         raise SerializationError("a pattern with re.DEBUG cannot be stored: loading it would print")
     if type(value.pattern) not in (str, bytes):
@@ -60,14 +62,14 @@ def _take_pattern(value: re.Pattern[Any]) -> tuple[Any, int]:
     return (value.pattern, value.flags)
 
 
-def _give_pattern(items: list[Any]) -> re.Pattern[Any]:
+def _reconstruct_pattern(items: list[Any]) -> re.Pattern[Any]:
     pattern, flags = items
     if type(pattern) not in (str, bytes) or type(flags) is not int or flags & re.DEBUG:
-        raise CorruptDataError("a stored pattern is not one")
+        raise CorruptDataError("a stored pattern is not valid")
     return re.compile(pattern, flags)
 
 
-# The smallest networks remember more than others.
+# The smallest networks cache more than others.
 _FOURTH = ("0.0.0.0/0", "0.0.0.0/31", "0.0.0.0/32")
 _SIXTH = ("::/0", "::/127", "::/128")
 KINDS = (
@@ -81,5 +83,5 @@ KINDS = (
     _spelled("6", ipaddress.IPv6Address),
     _network("7", ipaddress.IPv6Interface, *_SIXTH),
     _network("8", ipaddress.IPv6Network, *_SIXTH),
-    Kind("R", re.Pattern, _take_pattern, _give_pattern),
+    Kind("R", re.Pattern, _deconstruct_pattern, _reconstruct_pattern),
 )

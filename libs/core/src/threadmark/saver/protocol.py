@@ -1,0 +1,227 @@
+"""`SaverProtocol`: what a saver can do, for whatever accepts one."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from threadmark.errors import ConfigError
+from threadmark.model import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointRef,
+    CheckpointTuple,
+    Config,
+    DeltaChannelHistory,
+    Pruned,
+    PruneStrategy,
+    Stats,
+    Verified,
+)
+from threadmark.serde import Serializer
+from threadmark.versions import Version
+
+
+class SaverProtocol(Protocol):
+    """The public interface of `Saver`, which documents each method.
+
+    `threadmark.open`, `threadmark_langgraph.wrap` and the tools accept any object that has it: a `Saver`, one behind a
+    proxy, or a class of its own.
+    """
+
+    @property
+    def serde(self) -> Serializer:
+        """The serializer of values."""
+
+    def with_serde(self, serde: Serializer) -> Self:
+        """Return a saver that uses another serializer on the same connections and cache. Closing one closes both."""
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """Extra fields that a run's configuration may have for this saver. There are none."""
+
+    def setup(self) -> None:
+        """Create the tables of a new database, or bring those of an earlier release to the current format."""
+
+    async def asetup(self) -> None:
+        """Like `setup`, for asyncio."""
+
+    def get(self, config: Config) -> Checkpoint | None:
+        """Return the checkpoint that `config` names, or the newest of its namespace; None if there is none."""
+
+    async def aget(self, config: Config) -> Checkpoint | None:
+        """Like `get`, for asyncio."""
+
+    def get_tuple(self, config: Config) -> CheckpointTuple | None:
+        """Like `get`, but return the checkpoint with its metadata, parent and pending writes."""
+
+    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
+        """Like `get_tuple`, for asyncio."""
+
+    def list(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Yield checkpoints, newest first, of a thread, of one of its namespaces, or of all threads (`config` None)."""
+
+    def alist(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Like `list`, for asyncio."""
+
+    def put(
+        self,
+        config: Config,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        new_versions: ChannelVersions,
+    ) -> dict[str, Any]:
+        """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
+
+    async def aput(
+        self,
+        config: Config,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        new_versions: ChannelVersions,
+    ) -> dict[str, Any]:
+        """Like `put`, for asyncio."""
+
+    def put_writes(self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
+        """Store what a task wrote before its step is over, all of it or nothing."""
+
+    async def aput_writes(
+        self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Like `put_writes`, for asyncio."""
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Remove a thread and everything in it. Runs that are still going can no longer store anything for it."""
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Like `delete_thread`, for asyncio."""
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove the checkpoints that these runs made, except those that other checkpoints need to be read."""
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Like `delete_for_runs`, for asyncio."""
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy every checkpoint and pending write of the source thread to the target thread."""
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Like `copy_thread`, for asyncio."""
+
+    def prune(
+        self,
+        thread_ids: Sequence[str],
+        *,
+        strategy: PruneStrategy = "keep_latest",
+        keep_last: int | None = None,
+        older_than: timedelta | None = None,
+        dry_run: bool = False,
+    ) -> Pruned:
+        """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run` what would be."""
+
+    async def aprune(
+        self,
+        thread_ids: Sequence[str],
+        *,
+        strategy: PruneStrategy = "keep_latest",
+        keep_last: int | None = None,
+        older_than: timedelta | None = None,
+        dry_run: bool = False,
+    ) -> Pruned:
+        """Like `prune`, for asyncio."""
+
+    def get_delta_channel_history(
+        self, *, config: Config, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Return, for each channel, its last stored value and what the ancestors wrote since then, oldest first."""
+
+    async def aget_delta_channel_history(
+        self, *, config: Config, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Like `get_delta_channel_history`, for asyncio."""
+
+    def verify(self, thread_id: str | None = None) -> Verified:
+        """Read everything stored, or everything of one thread, and report what is damaged, unreadable or orphaned."""
+
+    async def averify(self, thread_id: str | None = None) -> Verified:
+        """Like `verify`, for asyncio."""
+
+    def stats(self, thread_id: str | None = None) -> Stats:
+        """Return how much is stored, and how much it would be if every value were stored whole."""
+
+    async def astats(self, thread_id: str | None = None) -> Stats:
+        """Like `stats`, for asyncio."""
+
+    def has_tables(self) -> bool:
+        """Return whether the database has its tables. Unlike every other method, this does not create them."""
+
+    async def ahas_tables(self) -> bool:
+        """Like `has_tables`, for asyncio."""
+
+    def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
+        """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
+
+    async def alist_checkpoint_refs(self) -> Sequence[CheckpointRef]:
+        """Like `list_checkpoint_refs`, for asyncio."""
+
+    def orphan_writes(self) -> Sequence[CheckpointRef]:
+        """Return references to the missing checkpoints of pending writes. Creates no tables."""
+
+    async def aorphan_writes(self) -> Sequence[CheckpointRef]:
+        """Like `orphan_writes`, for asyncio."""
+
+    def reencrypt(self, thread_id: str | None = None) -> int:
+        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again."""
+
+    async def areencrypt(self, thread_id: str | None = None) -> int:
+        """Like `reencrypt`, for asyncio."""
+
+    def get_next_version(self, current: Version | None, channel: None = None) -> Version:
+        """Return the version after `current`, of the same type. A new channel starts with the integer 1."""
+
+    def close(self) -> None:
+        """Close all connections. Later calls raise ClosedError."""
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+_MEMBERS = tuple(name for name in vars(SaverProtocol) if not name.startswith("_"))
+
+
+def expect_saver(given: Any) -> SaverProtocol:
+    """Return what was given if it has the public methods of a saver. Raises ConfigError if it does not."""
+    missing = [name for name in _MEMBERS if not hasattr(given, name)]
+    if missing:
+        raise ConfigError(
+            f"expected a threadmark.Saver, or an object with its methods, got {type(given).__name__}, "
+            f"which has no {', '.join(missing)}"
+        )
+    saver: SaverProtocol = given
+    return saver

@@ -1,0 +1,103 @@
+"""The families of classes whose values can be stored: the serializer's own, and those that installed packages add.
+
+A package adds families through the entry-point group `threadmark.kinds` (docs/kinds.md). The entry's name is the
+library whose classes they store. An entry is loaded only once the program itself has imported that library, so that
+neither importing Threadmark nor reading a stored value imports anything. The families for numpy and pandas, which come
+with Threadmark, are found in the same way.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from threadmark.errors import SerializationError
+from threadmark.serde.kinds_api import Family
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "threadmark.kinds"
+
+_OWN = {"numpy": "threadmark.serde.kinds.arrays:FAMILIES", "pandas": "threadmark.serde.kinds.frames:FAMILIES"}
+"""Threadmark's own entries. They stand here because a program frozen into one file has no metadata to find them in."""
+
+_CODE = re.compile(r"\([A-Za-z0-9_.-]{1,100}\)")
+"""The form of a code that a package may give a family; codes of one character are Threadmark's own."""
+
+
+def split_code(head: str) -> tuple[str, str]:
+    """Split the beginning of a mark. Returns the family's code, and the name of the class."""
+    found = _CODE.match(head)
+    length = found.end() if found else 1
+    return head[:length], head[length:]
+
+
+class Families:
+    """The families of one serializer, in the order in which they are asked whether a class is theirs.
+
+    Those that packages add come between `first` and `last`: after enums and exceptions, and before the families that
+    accept a class for its form, such as dataclasses.
+    """
+
+    def __init__(self, first: Sequence[Family], last: Sequence[Family]) -> None:
+        self._first = first
+        self._last = last
+        self._imported: list[EntryPoint] = []
+        self._by_code: Mapping[str, Family] = _by_code((*first, *last))
+        installed_entries()  # reads the metadata of installed packages now, so that no put has to wait for it
+
+    def of_class(self, cls: type) -> Family | None:
+        """Return the first family that accepts the class, or None."""
+        return next((family for family in self.by_code().values() if family.accepts(cls)), None)
+
+    def by_code(self) -> Mapping[str, Family]:
+        """Return every family whose library has been imported, by code and in order."""
+        imported = [entry for entry in installed_entries() if entry.name in sys.modules]
+        if imported != self._imported:
+            added = [family for entry in imported for family in _loaded(entry)]
+            self._by_code = _by_code((*self._first, *added, *self._last))
+            self._imported = imported
+        return self._by_code
+
+
+@cache
+def installed_entries() -> tuple["EntryPoint", ...]:
+    """Return Threadmark's own entries and those of all installed packages."""
+    from importlib.metadata import EntryPoint, entry_points
+
+    own = (EntryPoint(library, families, GROUP) for library, families in _OWN.items())
+    return (*own, *entry_points(group=GROUP))
+
+
+@cache
+def _loaded(entry: "EntryPoint") -> tuple[Family, ...]:
+    """Import the families that an entry names."""
+    try:
+        families: tuple[Family, ...] = tuple(entry.load())
+        for problem in _problems(entry, families):
+            raise TypeError(problem)  # noqa: TRY301 - reported like what the package itself raises
+    except Exception as error:
+        raise SerializationError(
+            f"the kinds of value that {entry.value!r} adds for {entry.name} cannot be loaded: {error}; "
+            "mend or uninstall the package that has this entry point"
+        ) from error
+    return families
+
+
+def _problems(entry: "EntryPoint", families: Sequence[object]) -> Iterator[str]:
+    for family in families:
+        if isinstance(family, type) or not isinstance(family, Family):
+            yield f"{family!r} is not an instance of a family"
+        elif entry.value != _OWN.get(entry.name) and not _CODE.fullmatch(family.code):
+            yield f"the code {family.code!r} must be a name in parentheses, such as ({entry.name})"
+
+
+def _by_code(families: Sequence[Family]) -> Mapping[str, Family]:
+    found: dict[str, Family] = {}
+    for family in families:
+        other = found.setdefault(family.code, family)
+        if other is not family:
+            raise SerializationError(f"{other!r} and {family!r} are families with one code, {family.code!r}")
+    return found

@@ -1,0 +1,39 @@
+"""Statements on the tables of LangGraph's own savers, of which those for SQLite and Postgres have the same columns."""
+
+# Whether SQLite has the tables.
+SQLITE_HAS_TABLES = """
+SELECT 1
+FROM sqlite_master
+WHERE type = 'table' AND name = 'checkpoints'
+"""
+
+# Whether Postgres has the tables, where the connection's search path leads. A row if it has.
+POSTGRES_HAS_TABLES = """
+SELECT 1
+WHERE to_regclass('checkpoints') IS NOT NULL
+"""
+
+# Every checkpoint and its parent.
+CHECKPOINTS = """
+SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id
+FROM checkpoints
+"""
+
+# The task paths of a checkpoint's pending writes. {writes} is their table, {mark} a parameter as the driver writes it.
+TASK_PATHS = """
+SELECT DISTINCT task_id, task_path
+FROM {writes}
+WHERE thread_id = {mark} AND checkpoint_ns = {mark} AND checkpoint_id = {mark}
+"""
+
+# The missing checkpoints of pending writes.
+ORPHAN_WRITES = """
+SELECT DISTINCT thread_id, checkpoint_ns, checkpoint_id
+FROM {writes} AS w
+WHERE NOT EXISTS (
+    SELECT 1
+    FROM checkpoints AS c
+    WHERE c.thread_id = w.thread_id AND c.checkpoint_ns = w.checkpoint_ns AND c.checkpoint_id = w.checkpoint_id
+)
+ORDER BY 1, 2, 3
+"""

@@ -1,0 +1,20 @@
+"""The options of a `PostgresSaver`, as types."""
+
+from typing import TypedDict
+
+from threadmark.saver import SaverOptions
+
+
+class ConnectionOptions(TypedDict, total=False):
+    """The options that only a Postgres saver has."""
+
+    schema: str | None
+    pool_size: int
+    prepare: bool
+    application_name: str
+    timeout: float
+    combine: bool
+
+
+class PostgresOptions(ConnectionOptions, SaverOptions, total=False):
+    """All options of a Postgres saver."""

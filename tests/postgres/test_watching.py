@@ -1,0 +1,357 @@
+"""What the Postgres backend logs where connections break, servers refuse and statements are slow, and what never."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg_pool import AsyncConnectionPool
+
+from postgres.cluster import Cluster, PostgresServer
+from postgres.proxy import Proxy
+from postgres.steps import APIS, aplay, count, play, step, thread
+from threadmark import ConfigError, Saver, StoreError
+from threadmark_postgres import PostgresSaver
+
+LOGGER = "threadmark.postgres"
+PASSWORD = "correct-horse-battery"  # noqa: S105 - what is looked for in the log
+_END_SESSIONS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE pid <> pg_backend_pid() AND datname = current_database() AND application_name = 'threadmark'
+"""
+_HELD_UP = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'threadmark' AND wait_event_type = 'Lock'
+"""
+
+
+@pytest.fixture(autouse=True)
+def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[..., list[str]]]:
+    """What was logged so far at a level, and forgotten."""
+
+    def told(level: int) -> list[str]:
+        found = [record.getMessage() for record in caplog.records if (record.name, record.levelno) == (LOGGER, level)]
+        caplog.clear()
+        return found
+
+    with caplog.at_level(logging.DEBUG, "threadmark"):
+        yield told
+
+
+def until(condition: Callable[[], Any]) -> None:
+    for _ in range(2000):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come to that")
+
+
+def place(url: str) -> str:
+    """A database as messages name it."""
+    port, _, name = url.rpartition(":")[2].partition("/")
+    return f"Postgres dbname={name} host=127.0.0.1 port={port}"
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_new_tables_are_told_once(url: str, lines: Callable[..., list[str]], api: Callable[[Saver], Any]) -> None:
+    async def body() -> None:
+        for _ in range(2):
+            async with PostgresSaver(url) as saver:
+                await aplay(api(saver), "one", 1)
+
+    asyncio.run(body())
+    (line,) = lines(logging.INFO)
+    assert line.startswith(f"{place(url)}: made the tables of format 3 in 0.")
+
+
+def test_a_migration_is_told_with_its_formats(
+    url: str, tables: psycopg.Connection, lines: Callable[..., list[str]]
+) -> None:
+    with PostgresSaver(url) as saver:
+        play(saver, "one", 1)
+    # Back to the second format, which knew no counts.
+    tables.execute("ALTER TABLE threadmark_head DROP COLUMN checkpoints")
+    tables.execute("DELETE FROM threadmark_migration WHERE number = 3")
+    lines(logging.INFO)
+    with PostgresSaver(url) as saver:
+        assert count(saver, "one") == 0
+    (line,) = lines(logging.INFO)
+    assert line.startswith(f"{place(url)}: migrated from format 2 to 3 in 0.")
+
+
+@pytest.mark.parametrize("combine", [True, False])
+@pytest.mark.parametrize("api", APIS)
+def test_a_lost_connection_is_told_with_its_place_and_without_its_password(
+    cluster: PostgresServer, url: str, lines: Callable[..., list[str]], api: Callable[[Saver], Any], *, combine: bool
+) -> None:
+    async def body() -> None:
+        with Proxy(cluster.port) as proxy:
+            through = url.replace(f":{cluster.port}/", f":{proxy.port}/")
+            async with PostgresSaver(through.replace("@", f":{PASSWORD}@"), combine=combine) as saver:
+                calls = api(saver)
+                config = await aplay(calls, "one", 2)
+                for put in (True, False):
+                    assert lines(logging.WARNING) == []
+                    proxy.cut()
+                    await (calls.aput(config, *step(2)) if put else calls.aget(thread("one")))
+                    found = lines(logging.WARNING)
+                    assert found
+                    for line in found:
+                        assert line.startswith(f"{place(through)}: no connection, or it was lost (")
+                        assert "; trying again" in line
+                        assert PASSWORD not in line
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_session_that_the_server_ended_is_told(
+    url: str, tables: psycopg.Connection, lines: Callable[..., list[str]], api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url) as saver:
+            calls = api(saver)
+            await aplay(calls, "one", 2)
+            tables.execute(_END_SESSIONS)
+            await calls.aget(thread("one"))
+
+    asyncio.run(body())
+    assert any(": the server ended the session (57P01: " in line for line in lines(logging.WARNING))
+
+
+def test_every_attempt_is_told_while_a_server_is_away(lines: Callable[..., list[str]]) -> None:
+    with Cluster() as own, PostgresSaver(own.url, timeout=0.5) as saver:
+        play(saver, "one", 1)
+        own.stop()
+        with pytest.raises(StoreError, match="could not be used"):
+            saver.get(thread("one"))
+        found = lines(logging.WARNING)
+        assert len(found) > 2
+        assert all("; trying again in 0." in line and line.endswith(" s at most") for line in found)
+
+
+def test_a_server_that_takes_no_writes_for_now_is_told(
+    url: str, tables: psycopg.Connection, lines: Callable[..., list[str]]
+) -> None:
+    name = url.rpartition("/")[2]
+    with PostgresSaver(url) as saver:
+        config = play(saver, "one", 1)
+    tables.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    with PostgresSaver(url, timeout=30) as saver, ThreadPoolExecutor(1) as pool:
+        assert count(saver, "one") == 0
+        put = pool.submit(saver.put, config, *step(1))
+        found = list[str]()
+        while not found:
+            assert not put.done()
+            found += lines(logging.WARNING)
+        assert not put.done()
+        tables.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+        put.result()
+    assert any("takes no writes, as a standby or after a failover (25006: cannot execute" in line for line in found)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_statement_that_waits_for_a_lock_is_told(
+    url: str, tables: psycopg.Connection, lines: Callable[..., list[str]], api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url, slow=0.3) as saver:
+            calls = api(saver)
+            config = await aplay(calls, "one", 2)
+            lines(logging.WARNING)
+            with tables.transaction():
+                tables.execute("SELECT FROM threadmark_thread FOR UPDATE")
+                put = asyncio.ensure_future(calls.aput(config, *step(2)))
+                await asyncio.sleep(0.5)
+            await put
+        (line,) = lines(logging.WARNING)
+        assert line.startswith(f"{place(url)}: a transaction that writes (")
+        assert line.endswith(" s, waiting for locks included")
+
+    asyncio.run(body())
+
+
+def test_slow_is_whatever_the_user_says(url: str, lines: Callable[..., list[str]]) -> None:
+    for slow, told in ((0, True), (30, False), (None, False)):
+        with PostgresSaver(url, slow=slow) as saver:
+            play(saver, "one", 1)
+            assert count(saver, "one") == 0
+        found = lines(logging.WARNING)
+        assert any("that writes (" in line for line in found) == told
+        assert any("that reads (load)" in line for line in found) == told
+        assert bool(found) == told
+    with pytest.raises(ConfigError, match="slow must be"):
+        PostgresSaver(url, slow=-1)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_batch_that_is_taken_apart_is_told(
+    url: str, tables: psycopg.Connection, lines: Callable[..., list[str]], api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url) as saver:
+            calls = api(saver)
+            await aplay(calls, "one", 1)
+            with tables.transaction():
+                tables.execute("SELECT FROM threadmark_thread FOR UPDATE")
+                tables.execute("LOCK TABLE threadmark_head IN EXCLUSIVE MODE")
+                puts = [asyncio.ensure_future(calls.aput(thread(f"{each}"), *step(1))) for each in range(4)]
+                with psycopg.connect(url, autocommit=True) as other:
+                    await asyncio.to_thread(until, lambda: next(other.execute(_HELD_UP))[0])
+                    other.execute(_END_SESSIONS)
+                    await asyncio.sleep(0.1)
+            await asyncio.gather(*puts)
+            assert len([item async for item in saver.alist(None)]) == 5
+
+    asyncio.run(body())
+    assert any("a batch failed (" in line and "stored one by one" in line for line in lines(logging.DEBUG))
+
+
+class _Handler(logging.Handler):
+    """Does something with each line, and lets nobody catch what it raises."""
+
+    def __init__(self, do: Callable[[], Any]) -> None:
+        super().__init__()
+        self._do = do
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        self._do()
+        return bool(record)
+
+
+@pytest.fixture
+def handler() -> Iterator[Callable[[Callable[[], Any]], None]]:
+    added: list[logging.Handler] = []
+
+    def add(do: Callable[[], Any]) -> None:
+        added.append(_Handler(do))
+        logging.getLogger(LOGGER).addHandler(added[-1])
+
+    yield add
+    for each in added:
+        logging.getLogger(LOGGER).removeHandler(each)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_handler_that_raises_ends_no_attempt_and_loses_no_answer(
+    url: str,
+    tables: psycopg.Connection,
+    api: Callable[[Saver], Any],
+    handler: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail() -> None:
+        raise OSError("the log is full")
+
+    async def body() -> None:
+        async with PostgresSaver(url, slow=0) as saver:
+            calls = api(saver)
+            config = await aplay(calls, "one", 2)
+            tables.execute(_END_SESSIONS)
+            await calls.aput(config, *step(2))
+            assert len([item async for item in saver.alist(thread("one"))]) == 3
+
+    handler(fail)
+    asyncio.run(body())
+    assert "the log is full" in capsys.readouterr().err
+
+
+def test_a_handler_may_use_the_saver_that_logs(url: str, handler: Callable[..., None]) -> None:
+    busy = threading.local()
+
+    def store_too() -> None:
+        if not getattr(busy, "yes", False):
+            busy.yes = True
+            saver.put(thread("log"), *step(1))
+            busy.yes = False
+
+    with PostgresSaver(url, slow=0, pool_size=2) as saver:
+        handler(store_too)
+        play(saver, "one", 1)
+        with ThreadPoolExecutor(4) as pool:
+            for each in [pool.submit(play, saver, f"thread {number}", 2) for number in range(4)]:
+                each.result()
+        assert len(list(saver.list(thread("log")))) > 4
+
+
+def test_no_value_and_no_password_is_logged(
+    cluster: PostgresServer, url: str, tables: psycopg.Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    distinctive = "a sentence that stands nowhere else"
+
+    async def body(saver: PostgresSaver) -> None:
+        for calls in (api(saver) for api in APIS):
+            config: Any = thread("one")
+            for number in range(4):
+                made, metadata, versions = step(number + 1)
+                made["channel_values"]["messages"] += [f"{distinctive} {each}" for each in range(100)]
+                config = await calls.aput(config, made, metadata | {"note": distinctive}, versions)
+                tables.execute(_END_SESSIONS)
+                await calls.aput_writes(config, [("messages", distinctive), ("__error__", distinctive)], f"{number}")
+            assert [item async for item in saver.alist(thread("one"), filter={"note": distinctive})]
+            await asyncio.gather(*(calls.aput(thread(f"{each}"), made, metadata, versions) for each in range(20)))
+            proxy.cut()
+            await calls.acopy_thread("one", "copy")
+            await calls.aprune(["one"], keep_last=2)
+            made["channel_values"]["count"] = lambda: distinctive
+            with pytest.raises(Exception, match="cannot be stored"):
+                await calls.aput(config, made, metadata, versions)
+        with tables.transaction():
+            tables.execute("SELECT FROM threadmark_thread FOR UPDATE")
+            with pytest.raises(StoreError, match="statement_timeout"):
+                await saver.adelete_thread("one")
+
+    with Proxy(cluster.port) as proxy:
+        through = url.replace(f":{cluster.port}/", f":{proxy.port}/").replace("@", f":{PASSWORD}@")
+        with PostgresSaver(f"{through}?options=-c%20statement_timeout%3D3000", slow=0, cache_bytes=20_000) as saver:
+            asyncio.run(body(saver))
+    nobody = f"postgresql://postgres:{PASSWORD}@127.0.0.1:1/agents"
+    with PostgresSaver(nobody, timeout=0.1) as saver, pytest.raises(StoreError):
+        saver.get(thread("one"))
+
+    async def pools() -> None:
+        async with AsyncConnectionPool(url.replace("@", f":{PASSWORD}@"), min_size=1, max_size=2) as pool:
+            saver = PostgresSaver(pool, slow=0)
+            await aplay(saver, "two", 2)
+            tables.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+            await aplay(saver, "three", 2)
+
+    asyncio.run(pools())
+    ours = [record for record in caplog.records if record.name.startswith("threadmark")]
+    assert {record.levelno for record in ours} == {logging.DEBUG, logging.INFO, logging.WARNING}
+    for text in (text for record in ours for text in _texts(record)):
+        assert distinctive not in text
+        assert PASSWORD not in text
+
+
+def _texts(record: logging.LogRecord) -> list[str]:
+    return [record.getMessage(), repr(record.args), str(record.msg), str(record.exc_text), repr(record.exc_info)]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://user:p@{PASSWORD}@host/agents",
+        f"postgresql://user:{PASSWORD}/x@host/agents",
+        f"postgresql://user:%zz{PASSWORD}@host/agents",
+        f"postgresql://user:p@{PASSWORD}@host,other/agents",
+        f"user=someone '{PASSWORD}",
+    ],
+)
+def test_a_password_that_is_written_wrongly_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(ConfigError, match="in the password @ as %40") as refused:
+        PostgresSaver(url)
+    assert PASSWORD not in str(refused.value)
+
+
+def test_a_password_in_the_name_of_a_database_is_not_shown() -> None:
+    saver = PostgresSaver(f"dbname=postgresql://user:{PASSWORD}@127.0.0.1:1/agents", timeout=0)
+    with saver, pytest.raises(StoreError) as refused:
+        saver.get(thread("one"))
+    assert "dbname=..." in str(refused.value)
+    assert PASSWORD not in str(refused.value)

@@ -1,0 +1,86 @@
+"""Options: what type checkers see is what constructors take, and an unknown one is told with those that there are."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, get_args
+
+import pytest
+
+from threadmark import ConfigError, MemorySaver
+from threadmark.saver import SaverOptions, StorageOptions
+from threadmark_langgraph import AsyncPostgresSaver, AsyncSqliteSaver, PostgresSaver, SqliteSaver, options
+from threadmark_postgres import PostgresOptions
+from threadmark_postgres import PostgresSaver as PostgresBackend
+from threadmark_postgres.options import ConnectionOptions
+from threadmark_sqlite import SqliteOptions
+from threadmark_sqlite import SqliteSaver as SqliteBackend
+from threadmark_sqlite.options import FileOptions
+
+OWN = [(SqliteBackend, FileOptions), (PostgresBackend, ConnectionOptions)]
+TYPED: list[tuple[Callable[..., Any], type]] = [
+    (MemorySaver, SaverOptions),
+    (MemorySaver.from_url, SaverOptions),
+    (SqliteBackend, SaverOptions),
+    (SqliteBackend.from_url, SqliteOptions),
+    (PostgresBackend, SaverOptions),
+    (PostgresBackend.from_url, PostgresOptions),
+    *(
+        (each, options.SqliteOptions)
+        for name in (SqliteSaver, AsyncSqliteSaver)
+        for each in (name, name.from_conn_string)
+    ),
+    *(
+        (each, options.PostgresOptions)
+        for name in (PostgresSaver, AsyncPostgresSaver)
+        for each in (name, name.from_conn_string)
+    ),
+]
+
+
+@pytest.mark.parametrize(("saver", "typed"), OWN)
+def test_the_types_of_a_backends_options_are_those_of_its_constructor(saver: type, typed: type) -> None:
+    parameters = inspect.signature(saver).parameters.values()
+    assert {
+        each.name: each.annotation for each in parameters if each.kind is each.KEYWORD_ONLY
+    } == typed.__annotations__
+
+
+@pytest.mark.parametrize(("taker", "typed"), TYPED)
+def test_no_option_is_taken_without_its_type(taker: Callable[..., Any], typed: type) -> None:
+    (rest,) = (each for each in inspect.signature(taker).parameters.values() if each.kind is each.VAR_KEYWORD)
+    assert rest.annotation == f"Unpack[{typed.__name__}]" or get_args(rest.annotation) == (typed,)
+
+
+def test_all_savers_have_the_same_options_beside_their_own() -> None:
+    assert SqliteOptions.__annotations__ == FileOptions.__annotations__ | SaverOptions.__annotations__
+    assert PostgresOptions.__annotations__ == ConnectionOptions.__annotations__ | SaverOptions.__annotations__
+    assert SaverOptions.__annotations__.keys() - StorageOptions.__annotations__.keys() == {"serde"}
+    # LangGraph's constructors have an argument for the serializer.
+    assert options.SqliteOptions.__annotations__.keys() == SqliteOptions.__annotations__.keys() - {"serde"}
+    assert options.PostgresOptions.__annotations__.keys() == PostgresOptions.__annotations__.keys() - {"serde"}
+
+
+class Subclass(SqliteBackend):
+    """A saver of the user's, with an option of its own."""
+
+    def __init__(self, path: str, *, prefix: str = "", **rest: Any) -> None:
+        super().__init__(path, **rest)
+        self.prefix = prefix
+
+
+WRONG: list[tuple[Callable[..., Any], str, str]] = [
+    (MemorySaver, "cachebytes", "did you mean 'cache_bytes'? MemorySaver takes cache_bytes"),
+    (SqliteBackend, "durabilty", "did you mean 'durability'? SqliteSaver takes durability, timeout, cache_bytes"),
+    (SqliteSaver, "fast", "'fast': SqliteSaver takes durability, timeout, cache_bytes"),
+    (Subclass, "prefixes", "did you mean 'prefix'? Subclass takes prefix, durability, timeout, cache_bytes"),
+    (PostgresBackend, "poolsize", "did you mean 'pool_size'? PostgresSaver takes schema, pool_size"),
+    (PostgresSaver, "durability", "PostgresSaver takes schema, pool_size"),
+]
+
+
+@pytest.mark.parametrize(("saver", "wrong", "told"), WRONG)
+def test_an_unknown_option_is_told_with_those_that_there_are(saver: Callable[..., Any], wrong: str, told: str) -> None:
+    arguments = [] if saver is MemorySaver else [":memory:"] if "Postgres" not in saver.__name__ else ["dbname=none"]
+    with pytest.raises(ConfigError, match="unknown option") as caught:
+        saver(*arguments, **{wrong: 1})
+    assert told in str(caught.value)
