@@ -20,11 +20,20 @@ URLS = [
     f"postgresql://me:{SECRET}@db.example:5433/agents",
     f"postgresql://db.example:5433/agents?user=me&password={SECRET}&sslpassword={SECRET}",
     f"host=db.example port=5433 dbname=agents user=me password={SECRET}",
-    # Passwords with characters that should have been written as %40 and %2F.
+]
+WRONG = [
     f"postgresql://me:x@{SECRET}@db.example:5433/agents",
     f"postgresql://me:{SECRET}/x@db.example:5433/agents",
     f"postgresql://me:x/{SECRET}@db.example:5433/agents",
 ]
+"""Passwords with characters that should have been written as %40 and %2F."""
+
+
+@pytest.mark.parametrize("url", WRONG)
+def test_a_password_that_is_not_escaped_is_an_error_without_it(url: str) -> None:
+    with pytest.raises(ConfigError, match="%40") as caught:
+        PostgresSaver(url)
+    assert SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", URLS)

@@ -301,11 +301,11 @@ def test_every_kind_is_among_those_that_are_tried() -> None:
     from threadmark.serde.dispatch import Dispatch
     from threadmark.serde.registry import Registry
 
-    plans: Any = Dispatch(Registry(), Serde()._plans._classes)
-    letters = {letter.decode() for letter in plans._kind_readers}
+    dispatch: Any = Dispatch(Registry(), Serde()._dispatch._classes)
+    letters = {letter.decode() for letter in dispatch._kind_readers}
     tried = {mark.data.decode() for tree in TREES.values() for mark in _marks(tree) if len(mark.data) == 1}
     assert letters - tried <= {"W"}  # there are no WindowsPaths here
-    families = set(plans._families.by_code())
+    families = set(dispatch._families.by_code())
     assert families <= set(FAMILIES)
     found = {msgpack.unpackb(mark.data)[0][0] for tree in TREES.values() for mark in _marks(tree) if len(mark.data) > 2}
     assert families - found == set()

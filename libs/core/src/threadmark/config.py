@@ -22,6 +22,9 @@ _NOT_METADATA = {
 }
 
 
+_NO_CONFIGURABLE = "the config has no 'configurable': give {'configurable': {'thread_id': ...}}"
+
+
 class ParsedConfig(NamedTuple):
     """A thread, a namespace in it, and perhaps one checkpoint."""
 
@@ -80,6 +83,8 @@ def as_thread_id(value: object) -> str:
 
 def config_metadata(config: Config) -> dict[str, Any]:
     """The scalars under `metadata` and `configurable` that are kept with each checkpoint of the run."""
+    if not isinstance(config, MAPPING):
+        raise ConfigError(_NO_CONFIGURABLE)
     found: dict[str, Any] = {}
     for part in (config.get("metadata"), config.get("configurable")):
         if part is None:
@@ -117,5 +122,5 @@ def _checkpoint_id(configurable: Mapping[str, Any]) -> str | None:
 def _configurable(config: Config) -> Mapping[str, Any]:
     configurable = config.get("configurable") if isinstance(config, MAPPING) else None
     if not isinstance(configurable, MAPPING):
-        raise ConfigError("the config has no 'configurable': give {'configurable': {'thread_id': ...}}")
+        raise ConfigError(_NO_CONFIGURABLE)
     return configurable

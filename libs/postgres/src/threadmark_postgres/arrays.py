@@ -34,7 +34,7 @@ class Numbers(list[int | None]):
 
 
 class ChangeNumbers(Numbers):
-    """To which change of a statement the items of the other arrays belong, counted from 1."""
+    """For each item of the other arrays, the number of the change that it belongs to, counted from 1."""
 
 
 class BatchParams(tuple[Texts | Blobs | Numbers, ...]):
@@ -49,7 +49,7 @@ class BatchParams(tuple[Texts | Blobs | Numbers, ...]):
 
     @property
     def size(self) -> int:
-        """About how many bytes travel: metadata may be as large as any value."""
+        """About how many bytes are sent, metadata included, which may be as large as any value."""
         return sum(len(item) for array in self if not isinstance(array, Numbers) for item in array if item is not None)
 
     @classmethod
@@ -81,7 +81,7 @@ class _ArrayDumper(Dumper):
         return _HEAD.pack(1, None in obj, self.element, len(obj), 1) + b"".join(self.items(obj))
 
     def items(self, obj: Sequence[Any]) -> list[bytes]:
-        """Each item with its length before it."""
+        """Return the items, each with its length before it."""
         return [_NULL if item is None else _LENGTH.pack(len(item)) + item for item in obj]
 
 

@@ -16,7 +16,7 @@ from threadmark_postgres.arrays import Blobs, ChangeNumbers, Numbers, Texts
 Columns = tuple[Texts | Blobs | Numbers, ...]
 
 _TEXT, _LONGER_TEXT = b"\x01", b"\x02\x00"
-"""What an id that is no UUID starts with: the second where the first would make it as long as a UUID."""
+"""The prefixes of ids that are not UUIDs. The second is used where the first would make one as long as a UUID."""
 
 
 def id_column(text: str) -> bytes:
@@ -92,7 +92,7 @@ def write_row(columns: Sequence[Any]) -> WriteRow:
 
 
 def write_columns(rows: Sequence[WriteRow]) -> Columns:
-    """The rows as arrays, one for each column of `sql.ADD_WRITES`."""
+    """Return one array for each column of `sql.ADD_WRITES`."""
     return (
         ChangeNumbers([1] * len(rows)),
         Texts(to_column(row.ns) for row in rows),
@@ -107,7 +107,7 @@ def write_columns(rows: Sequence[WriteRow]) -> Columns:
 
 
 def change_columns(change: Change) -> Columns:
-    """What every statement that adds begins with: the change itself, and its segments."""
+    """Return the parameters that every adding statement begins with: the change itself and its segments."""
     return (
         Texts([to_column(change.thread_id)]),
         Numbers([change.epoch]),

@@ -77,7 +77,7 @@ class PostgresSaver(Saver):
 
     @classmethod
     def from_url(cls, url: str, **options: Unpack[PostgresOptions]) -> Self:
-        """The saver for `postgresql://user:password@host:port/database`."""
+        """Return the saver for `postgresql://user:password@host:port/database`."""
         return cls(url, **options)
 
     def setup(self, *, partitions: int | None = None) -> None:
@@ -155,7 +155,7 @@ def _place_in(parameters: Mapping[str, Any]) -> str:
 
 
 def _pool_classes() -> tuple[type[Any], ...]:
-    """The blocking and the asyncio pool, where psycopg_pool is installed."""
+    """Return the classes of the blocking and the asyncio pool, none if psycopg_pool is not installed."""
     try:
         import psycopg_pool
     except ImportError:

@@ -2,21 +2,21 @@
 
 `tm.` stands before the name of every table of ours; `schema.in_schema` puts the schema's name there. Names of users
 (threads, channels, metadata keys) are always bound, never part of a statement. Every statement names one thread_id, so
-that it stays inside one partition or shard, but those that search all threads or that callers of several share.
+that it stays inside one partition or shard, except those that search all threads or that callers share.
 """
 
-# What a reading transaction of several statements sees is one state of the database; a writing one sees,
-# after it has waited for a lock, what the holder of the lock did.
+# A reading transaction of several statements sees one state of the database. A writing one sees, when it has waited for
+# a lock, what the holder of the lock did.
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
 
-# Whoever sets up the tables keeps others from doing the same until the transaction ends.
+# Keeps other processes from setting up the tables until the transaction ends.
 LOCK_SETUP = "SELECT pg_advisory_xact_lock(6074030921331797345)"
 
-# Asked of the catalogue's tables, because the server's own look-ups may still know, after a wait for the lock above,
-# that there was nothing before it.
+# Reads the catalogue's tables, because after a wait for the lock above the server's look-up functions may still answer
+# from their cache.
 HAS_MIGRATIONS = """
 SELECT EXISTS (
     SELECT
@@ -196,7 +196,7 @@ FROM tm.write AS w
 WHERE w.thread_id = $1::text
 """
 
-# A checkpoint and its ancestors, nearest first; where two checkpoints name each other, the limit ends it.
+# A checkpoint and its ancestors, nearest first. Where two checkpoints name each other as parents, the limit ends it.
 _CHAIN = f"""
 WITH RECURSIVE chain AS (
     SELECT 0 AS depth, c.*
@@ -514,7 +514,7 @@ ADD_SPECIAL_WRITES = f"""
 
 
 def for_several(statement: str) -> str:
-    """A statement that adds, for changes to several threads."""
+    """Return an adding statement as one for changes to several threads."""
     return statement.replace(_OF_ONE, _OF_SEVERAL)
 
 
@@ -567,7 +567,7 @@ WHERE thread_id = $1::text
 RETURNING epoch
 """
 
-# After a removal, what was the newest may be gone; what had been lost before stays counted, and so is missed.
+# After a removal, the newest checkpoint may be gone. Rows lost before stay counted, and so are missed.
 SETTLE_HEADS = """
 UPDATE tm.head AS h
 SET rank = coalesce(newest.rank, h.rank), needs = '{}'
@@ -614,7 +614,7 @@ DELETE FROM tm.segment
 WHERE thread_id = $1::text
 """
 
-# A row that somebody holds is left to the next removal, so that removals never wait for each other here.
+# A row that another transaction holds is left to the next removal, so that removals never wait for each other here.
 FORGET_BURIED = """
 DELETE FROM tm.thread
 WHERE thread_id IN (

@@ -42,7 +42,7 @@ _ATTEMPTS = 16
 
 
 class PostgresStore(Store):
-    """The rows of every saver on one schema; None is the first schema of the connection's search path."""
+    """The rows of every saver on one schema. None is the first schema of the connection's search path."""
 
     def __init__(self, schema: str | None) -> None:
         self._schema = schema
@@ -186,7 +186,7 @@ class PostgresStore(Store):
         return [_head(columns) for columns in rows]
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        """Rows whose thread is not there."""
+        """Return the rows whose thread is missing, in one statement."""
         rows = yield from self._execute(sql.LOST_ROWS)
         return [(f"table threadmark_{kind}", f"{count} rows belong to no thread") for kind, count in rows]
 
@@ -254,7 +254,7 @@ class PostgresStore(Store):
 
 
 def _added(change: Change, epoch: int, *outcome: Any) -> Added:
-    """What became of a change that was accepted, from the last columns of its judgement.
+    """Return what became of an accepted change, from the last columns of its judgement.
 
     They say whether one of its checkpoints is there already; or, of special writes, which were replaced.
     """

@@ -50,7 +50,7 @@ class SqliteSaver(Saver):
 
     @classmethod
     def from_url(cls, url: str, **options: Unpack[SqliteOptions]) -> Self:
-        """The saver for `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://:memory:`.
+        """Return the saver for `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://:memory:`.
 
         With `?mode=ro` behind the path it only reads, and writes nothing to the file.
         """
@@ -120,12 +120,12 @@ def _settings_of(database: "str | os.PathLike[str]", settings: Settings) -> Sett
 
 
 def _path_of(connection: sqlite3.Connection) -> str:
-    """The file behind a connection, empty for a database in memory."""
+    """Return the path of a connection's file, an empty string for a database in memory."""
     return path_in(_asked(connection, sql.FILES))
 
 
 def _is_read_only(connection: sqlite3.Connection) -> bool:
-    """Whether a connection may not write to its file, for whatever reason."""
+    """Return whether a connection is read-only, for whatever reason."""
     return reads_only(_asked(connection, sql.READS_ONLY), _asked(connection, sql.PLAN_OF_WRITING))
 
 

@@ -5,7 +5,7 @@ Names of users (threads, channels, metadata keys) are always bound, never part o
 
 APPLICATION_ID = 0x54484D4B  # "THMK"
 
-# What a new connection is told. A WAL file lets readers go on while somebody writes.
+# Run on every new connection.
 BUSY_TIMEOUT = "PRAGMA busy_timeout = {milliseconds:d}"
 SYNCHRONOUS = {
     "full": "PRAGMA synchronous = FULL",
@@ -13,7 +13,7 @@ SYNCHRONOUS = {
 }
 WAL_SIZE_LIMIT = "PRAGMA journal_size_limit = 16777216"
 
-# What a new file is told, before its first table.
+# Run on a new file, before its first table. With a write-ahead log, readers go on while another connection writes.
 INCREMENTAL_VACUUM = "PRAGMA auto_vacuum = INCREMENTAL"
 WRITE_AHEAD_LOG = "PRAGMA journal_mode = WAL"
 
@@ -22,20 +22,20 @@ BEGIN_WRITE = "BEGIN IMMEDIATE"
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
 
-# Free pages go to the end of the file and are cut off; then the log, which may hold the old ones, is emptied.
+# Free pages are moved to the end of the file and cut off. Then the log, which may hold the old ones, is emptied.
 GIVE_SPACE_BACK = "PRAGMA incremental_vacuum"
 EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 FILES = "PRAGMA database_list"
 READS_ONLY = "PRAGMA query_only"
 
-# Where the connection may not write to a database, this plan opens it to read. It runs nothing and locks nothing.
+# The plan shows whether SQLite would open the database for writing. Asking runs nothing and locks nothing.
 PLAN_OF_WRITING = "EXPLAIN BEGIN IMMEDIATE"
 
 # A number that changes when another connection commits.
 COMMITS_OF_OTHERS = "PRAGMA data_version"
 
-# What differs between two states of a database, as far as it can be had without reading all of it.
+# Figures that differ between two states of a database, and that need no reading of all of it.
 SUMMARY = """
 SELECT
     (SELECT max(number) FROM threadmark_thread),
@@ -67,7 +67,7 @@ INSERT INTO threadmark_migration (number, name, applied_at)
 VALUES (?, ?, ?)
 """
 
-# A thread's number, epoch, whether it is there at all, and up to which checkpoint it was once deleted.
+# A thread's number, its epoch, whether it is live, and up to which checkpoint it was deleted, if it was.
 THREAD = """
 SELECT number, epoch, live, deleted_up_to
 FROM threadmark_thread
@@ -91,7 +91,7 @@ SET epoch = epoch + 1
 WHERE number = ?
 """
 
-# Once another file is there than the one that was open: what is remembered of that one must not count on this one.
+# Run on a file that has replaced the open one: what savers remember of the old file must not be relied on here.
 END_EPOCHS = """
 UPDATE threadmark_thread
 SET epoch = max(epoch + 1, ?)
@@ -185,7 +185,8 @@ ON CONFLICT (thread_id, ns) DO UPDATE
 SET newest = max(newest, excluded.newest), checkpoints = checkpoints + 1
 """
 
-# What is removed between the two is taken off the heads; what had been lost before stays counted, and so is missed.
+# Run before and after a removal, to subtract what it removed from the counts of the heads. Rows that were lost before
+# stay counted, and so are missed.
 _OWN_CHECKPOINTS = """
 FROM threadmark_checkpoint AS c
 JOIN threadmark_thread AS t ON t.number = c.thread

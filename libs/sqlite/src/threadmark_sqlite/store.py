@@ -145,7 +145,7 @@ class SqliteStore(Store):
         return self._heads(sql.COUNTED_HEADS, sql.COUNTED_OF_NAMESPACE, thread_id, ns)
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        """Rows whose thread is not there, and what the database says of its own pages and indexes."""
+        """Return the rows whose thread is missing, and what SQLite's own check of pages and indexes reports."""
         lost = yield from execute(sql.LOST_ROWS)
         found = [(f"table {table}", f"{count} rows belong to no thread") for table, count in lost if count]
         structure = yield from execute(sql.CHECK_STRUCTURE)
@@ -200,7 +200,7 @@ class SqliteStore(Store):
 
 
 def _by_namespace(keys: Sequence[Key]) -> Iterable[tuple[str, list[str]]]:
-    """The ids of checkpoints, by their namespace."""
+    """Return the ids of checkpoints by namespace."""
     ids: dict[str, list[str]] = {}
     for ns, checkpoint_id in keys:
         ids.setdefault(ns, []).append(checkpoint_id)
@@ -208,7 +208,7 @@ def _by_namespace(keys: Sequence[Key]) -> Iterable[tuple[str, list[str]]]:
 
 
 def _chunks(keys: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Keys in groups of a few sizes only, the last key repeated, so that few different statements are prepared."""
+    """Yield the keys in groups of few sizes, filled with the last key, so that few statements are prepared."""
     for start in range(0, len(keys), _KEYS_AT_ONCE):
         some = tuple(keys[start : start + _KEYS_AT_ONCE])
         size = 1 << (len(some) - 1).bit_length()
@@ -216,7 +216,7 @@ def _chunks(keys: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _with_placeholders(statement: str, keys: Sequence[object]) -> str:
-    """A statement that takes so many keys."""
+    """Return the statement with a parameter for each key."""
     return statement.format(placeholders=", ".join("?" * len(keys)))
 
 

@@ -20,7 +20,7 @@ SLACK = 1024
 """A value's segments may be longer together than twice the value by this many bytes."""
 
 MOST_LITERAL = 64
-"""Up to this many raw bytes stand in the manifest; more are worth a segment."""
+"""Up to this many raw bytes stay in the manifest as literals; more are worth a segment."""
 
 _KEPT = 24
 """Beside a new segment, the shortest raw pieces stay literals, up to this many bytes: mostly counts."""
@@ -44,13 +44,13 @@ _SHORT = 2048
 """Values up to this length may be patched."""
 
 _PATCH_COST = 12
-"""What a patched value may cost: this many times the square root of its length."""
+"""A patched value may cost this many times the square root of its length."""
 
 _FEW_SEGMENTS = 2
-"""A value of this many segments that can be patched no longer becomes one segment again."""
+"""A value of at least this many segments that cannot be patched any more becomes one segment again."""
 
 _MOSTLY_NEW = 12
-"""Unless more than one byte in this many is new since the value before it."""
+"""But not if more than one byte in this many is new since the value before it."""
 
 
 class Deduplicated(NamedTuple):
@@ -97,11 +97,9 @@ def patch(data: bytes, source: Source | None, key: Callable[[bytes], bytes] = se
         return _with_new_segment(data, slices, key, most_literal=pieces.raw)
     literal = sum(len(part) for part in source.manifest if isinstance(part, bytes))
     mostly_new = (pieces.raw - literal) * _MOSTLY_NEW > len(data)
-    return (
-        _with_new_segment(data, tidied(slices), key)
-        if mostly_new or len(pieces.used) < _FEW_SEGMENTS
-        else deduplicate(data, [], key)
-    )
+    if mostly_new or len(pieces.used) < _FEW_SEGMENTS:
+        return _with_new_segment(data, tidied(slices), key)
+    return deduplicate(data, [], key)
 
 
 def _with_new_segment(

@@ -16,7 +16,7 @@ DEEPEST_SETS = 8
 one, so that without this limit the C stack could overflow."""
 
 _SORTABLE: tuple[frozenset[type], ...] = (frozenset({str}), frozenset({int}), frozenset())
-
+"""The types of a set's members that can be sorted as they are."""
 
 _LOOKS_A_BYTE = 1 / 250
 """Suspicious bytes, for each byte of the encoding, that are examined before it is cheaper to look at all values."""
@@ -88,12 +88,12 @@ class _Writers:
 
     def __init__(self, dispatch: Dispatch, order: "_Order") -> None:
         self.known: dict[type, Deconstruct] = {}
-        self._plans = dispatch
+        self._dispatch = dispatch
         self._order = order
 
     def new(self, cls: type) -> Deconstruct:
         """Return the writer of a class that occurs for the first time."""
-        deconstruct = self._plans.writer(cls)
+        deconstruct = self._dispatch.writer(cls)
         if cls is set or cls is frozenset:
             deconstruct = _in_order(self._order, *deconstruct(()))
         self.known[cls] = deconstruct
@@ -187,7 +187,7 @@ class _Order:
     """Puts a set's members into an order that is the same in every process."""
 
     def __init__(self, dispatch: Dispatch, outer: "_Order | None" = None) -> None:
-        self._plans = dispatch
+        self._dispatch = dispatch
         self.depth: int = outer.depth + 1 if outer else 0
         # The sets are kept as well, so that their ids are not reused during the call.
         self.known: dict[int, tuple[Iterable[Any], list[Any]]] = outer.known if outer else {}
@@ -206,7 +206,7 @@ class _Order:
         return order
 
     def _encoded_alone(self, member: Any) -> bytes:
-        return new_pack(Encoder(self._plans, mark, _Order(self._plans, self)).write, surrogates=True)(member)
+        return new_pack(Encoder(self._dispatch, mark, _Order(self._dispatch, self)).write, surrogates=True)(member)
 
 
 def _in_order(order: _Order, shape: Shape) -> Deconstruct:

@@ -106,7 +106,7 @@ class _Reading:
     """Reads like the decoder, but slowly, and knows the location at each step."""
 
     def __init__(self, dispatch: Dispatch) -> None:
-        self._plans = dispatch
+        self._dispatch = dispatch
         self._known: dict[bytes, tuple[Reader, list[str]]] = {}
 
     def read(self, part: Any, location: str) -> Any:
@@ -133,7 +133,7 @@ class _Reading:
 
     def _reader(self, payload: bytes) -> tuple[Reader, list[str]]:
         if payload not in self._known:
-            known = self._plans.reader(payload), names_in(payload)
+            known = self._dispatch.reader(payload), names_in(payload)
             self._known[payload] = known
             self._known.setdefault(reference_to(payload), known)
         return self._known[payload]

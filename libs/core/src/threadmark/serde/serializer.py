@@ -48,7 +48,7 @@ class Serde:
         self._import_anything = dangerously_import_anything
         self._registry = registry
         classes = Classes(registry, self._allow, import_anything=dangerously_import_anything)
-        self._plans = Dispatch(registry, classes)
+        self._dispatch = Dispatch(registry, classes)
 
     def __repr__(self) -> str:
         arguments = []
@@ -79,11 +79,11 @@ class Serde:
         if obj is None:
             return NONE, b""
         try:
-            encoded, typed = encode(obj, self._plans)
+            encoded, typed = encode(obj, self._dispatch)
         except Exception as error:
             # Inside a registered function, only the outermost call looks for the location: to look in each would take
             # twice as long at every level.
-            found = None if is_inside_encode() else where_unstorable(obj, self._plans)
+            found = None if is_inside_encode() else where_unstorable(obj, self._dispatch)
             if found is None and isinstance(error, LocatedError):
                 raise
             raise found or SerializationError(f"it cannot be stored: {error}") from error
@@ -93,9 +93,9 @@ class Serde:
         """Return the value that `dumps_typed` was given."""
         tag, encoded = data
         if tag == PLAIN:
-            return decode_plain(encoded, self._plans)
+            return decode_plain(encoded, self._dispatch)
         if tag == TYPED:
-            return decode(encoded, self._plans)
+            return decode(encoded, self._dispatch)
         if tag == NONE and not encoded:
             return None
         raise CorruptDataError(f"the tag {tag!r} is not one that this serializer writes")

@@ -31,10 +31,10 @@ class ConnectionSource(Protocol):
         """An asyncio context that holds a connection in autocommit mode."""
 
     async def forget_idle(self, longest: float) -> None:
-        """Do not lend any connection that was opened before: the server has gone. It takes so many seconds at most."""
+        """Stop lending connections opened before now, as the server has gone. Takes `longest` seconds at most."""
 
     def close(self) -> None:
-        """Close what is not the user's."""
+        """Close the connections, unless they are the user's."""
 
 
 class LoopPool:
@@ -76,11 +76,11 @@ class LoopPool:
             self._free.release()
 
     async def forget_idle(self, longest: float) -> None:  # noqa: ARG002 - it takes no time
-        """Close all that nobody uses."""
+        """Close all idle connections."""
         self._finish_idle()
 
     def close(self) -> None:
-        """Close all that nobody uses now, and the others when they come back."""
+        """Close the idle connections now, and the others when they come back."""
         self._closed = True
         self._finish_idle()
 
@@ -130,12 +130,12 @@ class BorrowedConnection:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop that uses it, as far as that is known."""
+        """The event loop that uses it, or None if that is not known yet."""
         return self._loop or self._made_on
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[Connection]:
-        """A connection, for the time being in autocommit mode."""
+        """Lend the connection, in autocommit mode until it comes back."""
         self._bind_to_loop()
         async with self._lend() as connection:
             if connection.closed:
@@ -159,7 +159,7 @@ class BorrowedConnection:
                     await connection.set_autocommit(before)
 
     async def forget_idle(self, longest: float) -> None:
-        """Let a pool look for those that are broken, for so long; see `blocking.Given`."""
+        """Let a pool check its connections, for `longest` seconds at most. `blocking.BorrowedConnection` says why."""
         if self._check is not None:
             # A check that is stopped would lose the connections that it has taken out of the pool.
             looking = asyncio.create_task(self._check())
@@ -168,7 +168,7 @@ class BorrowedConnection:
             await asyncio.wait([looking], timeout=longest)
 
     def close(self) -> None:
-        """Nothing: they are the user's."""
+        """Does nothing, because the connections are the user's."""
 
     def _bind_to_loop(self) -> None:
         loop = asyncio.get_running_loop()
@@ -253,7 +253,7 @@ class _Member(NamedTuple):
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The event loop that runs on this thread, if one does."""
+    """Return the event loop that runs on this thread, or None."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -261,7 +261,7 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 async def converse(connection: Connection, conversation: Conversation, *, prepare: bool) -> Any:
-    """Carry a conversation on to its end, and leave no transaction open."""
+    """Like `blocking.converse`, for asyncio."""
     try:
         batch = next(conversation)
         while True:

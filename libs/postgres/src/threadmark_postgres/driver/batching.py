@@ -15,14 +15,14 @@ from threadmark_postgres.sql import for_several
 from threadmark_postgres.steps import Query, Rows
 
 MOST = 16
-"""Changes in a statement: with many more, the server would wait for this process, and then this process for it."""
+"""The most changes in a statement. With many more, the server and this process would wait for each other in turn."""
 
 _LARGE = 64 * 1024
-"""From so many bytes on, a change has nothing to gain from a batch, and would keep the others waiting."""
+"""A change of this many bytes or more travels alone: it gains nothing from a batch and would delay the others."""
 
 
 class BatchMember:
-    """One caller's part: a program that waits for the answer to its first statement."""
+    """One caller of a batch: a program that waits for the answer to its first statement."""
 
     def __init__(self, transaction: Transaction[Any]) -> None:
         self._program = transaction.program()
@@ -73,7 +73,7 @@ def together(queries: Sequence[Query]) -> Transaction[Any]:
 
 
 def split_rows(rows: Rows, parts: int) -> list[Rows]:
-    """To each part its rows of the answer, numbered as if it had been alone."""
+    """Return each caller's rows of the answer, numbered as if it had been alone."""
     found: list[Rows] = [[] for _ in range(parts)]
     for number, *judgement in rows:
         found[number - 1].append((1, *judgement))

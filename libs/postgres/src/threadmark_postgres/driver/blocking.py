@@ -22,9 +22,7 @@ from threadmark_postgres.steps import Query, Rows
 Connection = psycopg.Connection[Any]
 
 _LEADERS = 2
-"""Shared statements under way at once. While both are, others wait for at most the rest of a round trip; with more,
-threads that compete for the interpreter would hardly meet.
-"""
+"""How many shared statements are under way at once. With more of them, threads would rarely meet in one."""
 
 
 class ConnectionSource(Protocol):
@@ -34,10 +32,10 @@ class ConnectionSource(Protocol):
         """A context that holds a connection in autocommit mode."""
 
     def forget_idle(self, longest: float) -> None:
-        """Do not lend any connection that was opened before: the server has gone. It takes so many seconds at most."""
+        """Stop lending connections opened before now, as the server has gone. Takes `longest` seconds at most."""
 
     def close(self) -> None:
-        """Close what is not the user's."""
+        """Close the connections, unless they are the user's."""
 
 
 class Pool:
@@ -67,11 +65,11 @@ class Pool:
             self._free.release()
 
     def forget_idle(self, longest: float) -> None:  # noqa: ARG002 - it takes no time
-        """Close all that nobody uses."""
+        """Close all idle connections."""
         self._finish_idle()
 
     def close(self) -> None:
-        """Close all that nobody uses now, and the others when they come back."""
+        """Close the idle connections now, and the others when they come back."""
         self._closed = True
         self._finish_idle()
 
@@ -105,12 +103,12 @@ class BorrowedConnection:
 
     @property
     def is_pool(self) -> bool:
-        """Whether what is lent is nobody else's for that time; a single connection is at its user's hand."""
+        """Whether it is a pool, so that nobody else uses a connection while it is lent."""
         return self._check is not None
 
     @contextmanager
     def lend(self) -> Iterator[Connection]:
-        """A connection, for the time being in autocommit mode."""
+        """Lend the connection, in autocommit mode until it comes back."""
         with self._lend() as connection:
             if connection.closed:
                 raise ClosedError("the connection given was closed; make a new saver, from a URL to have it reconnect")
@@ -128,10 +126,10 @@ class BorrowedConnection:
                     connection.autocommit = before
 
     def forget_idle(self, longest: float) -> None:
-        """Let a pool look for those that are broken, or each of them would have to fail an attempt of ours.
+        """Let a pool replace its broken connections, so that an attempt need not fail for each of them.
 
-        Of a server that has gone without a word, each connection takes as long as the parameters say that it was
-        opened with. So the pool goes on looking without us.
+        If the server has gone without closing them, each takes as long as its keepalive parameters say. So the pool
+        goes on checking when `longest` is over.
         """
         if self._check is not None:
             looking = threading.Thread(target=self._check, name="threadmark-check", daemon=True)
@@ -139,7 +137,7 @@ class BorrowedConnection:
             looking.join(min(longest, threading.TIMEOUT_MAX))
 
     def close(self) -> None:
-        """Nothing: they are the user's."""
+        """Does nothing, because the connections are the user's."""
 
 
 class StatementBatcher:
@@ -226,7 +224,7 @@ class _Member:
 
 
 def converse(connection: Connection, conversation: Conversation, *, prepare: bool) -> Any:
-    """Carry a conversation on to its end, and leave no transaction open."""
+    """Run a conversation to its end, and leave no transaction open. Returns the program's result."""
     try:
         batch = next(conversation)
         while True:
@@ -269,7 +267,7 @@ def _roll_back(connection: Connection) -> None:
 
 
 def check_encoding(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
-    """Refuse a connection that gives text as bytes."""
+    """Raise ConfigError for a connection that returns text as bytes."""
     if connection.info.encoding == "ascii":
         raise ConfigError(
             "the connection given has the client_encoding SQL_ASCII, with which psycopg gives text as bytes: "

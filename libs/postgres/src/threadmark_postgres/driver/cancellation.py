@@ -1,4 +1,4 @@
-"""A caller that is cancelled leaves only when what it used is in order: it may be the user's, who goes on with it."""
+"""A cancelled caller leaves only when its connection is in order: the connection may be the user's."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ import psycopg
 from threadmark.threads import Answer, Workers, in_spite_of_cancelling
 
 _LONGEST = 12.0
-"""Seconds. psycopg asks the server to stop a statement and waits for its end; its releases differ in how long."""
+"""Seconds to wait for the end of a statement that was cancelled. Releases of psycopg differ in how long it takes."""
 
 
 async def in_order(operation: Coroutine[Any, Any, Any]) -> Any:
@@ -28,7 +28,7 @@ async def in_order(operation: Coroutine[Any, Any, Any]) -> Any:
 
 
 class LeftError(Exception):
-    """Nobody waits for what a connection was about to be used for."""
+    """The caller has left before its work used a connection."""
 
 
 class Errand:
@@ -74,7 +74,7 @@ class Errand:
         self._ended.wait(_LONGEST)
 
     def uses(self, connection: psycopg.Connection[Any] | None) -> None:
-        """Say which connection it sends its statements on."""
+        """Record the connection that its statements are sent on. Raises LeftError if the caller has left."""
         with self._changing:
             if connection is not None and not self._wanted:
                 raise LeftError
@@ -86,7 +86,7 @@ _of_thread = threading.local()
 
 @contextmanager
 def in_use(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """While the errand of this thread, if it has one, uses a connection."""
+    """A block in which the errand of this thread, if it has one, uses the connection."""
     errand: Errand | None = getattr(_of_thread, "errand", None)
     if errand is None:
         yield
@@ -99,9 +99,9 @@ def in_use(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 
 def for_main_thread(workers: Workers, work: Callable[[], Any], *, waits: bool) -> Any:
-    """What the work returns, done by another thread; an interrupt stops its statement.
+    """Run the work on another thread, and stop its statement at an interrupt. Returns its result.
 
-    With `waits`, whoever is interrupted leaves when that has ended, because the connection is at the user's hand.
+    With `waits`, an interrupted caller waits until the work has ended, because the connection is the user's.
     """
     errand = Errand(work)
     try:
@@ -115,10 +115,10 @@ def for_main_thread(workers: Workers, work: Callable[[], Any], *, waits: bool) -
 
 
 async def on_thread(workers: Workers, work: Callable[[], Any], stopping: Workers | None = None) -> Any:
-    """What the work returns, done by another thread; a caller that is cancelled waits for its end.
+    """Run the work on another thread. Returns its result. A cancelled caller waits until the work has ended.
 
-    With `stopping`, whose threads ask the server to stop it, that is soon. Work that no thread has begun by then is not
-    begun any more.
+    With `stopping`, whose threads ask the server to stop the statement, that is soon. Work that no thread has begun yet
+    is dropped.
     """
     errand = Errand(partial(copy_context().run, work))
     doing = workers.asubmit(errand.do)
@@ -135,7 +135,7 @@ async def on_thread(workers: Workers, work: Callable[[], Any], stopping: Workers
 
 
 async def stopped(work: asyncio.Task[Any]) -> None:
-    """Cancel it and wait for its end, for a time; when that is over, once more, which closes its connection."""
+    """Cancel a task and wait for its end. If it takes too long, cancel it once more, which closes its connection."""
     work.add_done_callback(_nobody_asks)
     if not work.cancelling():  # as it is already when the whole loop ends
         work.cancel()

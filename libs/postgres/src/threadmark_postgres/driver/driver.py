@@ -1,4 +1,4 @@
-"""The driver for both APIs: it prepares the database at first use, and meets failures with patience."""
+"""The driver for both APIs. It sets up the database at first use and tries again what fails for a while."""
 
 import asyncio
 import os
@@ -51,9 +51,9 @@ class PostgresDriver:
         self._partitions: int | None = None
         self._ready = False
         self._main_threads_own = Workers(1, "threadmark-postgres-main")
-        """Does what the main thread asks for, in that order, because an interrupt may come there at any instruction."""
+        """Runs what the main thread asks for, in order: there an interrupt could come at any instruction."""
         self._workers = Workers(settings.pool_size, "threadmark-postgres")
-        """Do for tasks what blocks."""
+        """Run blocking calls for tasks."""
         self._stopping = Workers(1, "threadmark-postgres-stopping")
         self._turn_of_main_thread = asyncio.Lock()
         begin_anew_after_fork(self)
@@ -96,7 +96,7 @@ class PostgresDriver:
         return await self._arun_batched(transaction)
 
     def _run_on_loop(self, loop: asyncio.AbstractEventLoop | None, transaction: Transaction[Any]) -> Any:
-        """Let the loop of what was given run the program, while the caller waits on another thread."""
+        """Run the program on the event loop of the given connection or pool. The caller waits on another thread."""
         if loop is None or not loop.is_running() or loop is aio.running_loop():
             raise ConfigError(
                 "this saver was given an asyncio connection or pool, which is used on its event loop: call "
@@ -106,7 +106,7 @@ class PostgresDriver:
         return run_on_loop(partial(self._in_turn if may_be_interrupted() else self._arun_anywhere, transaction), loop)
 
     async def _in_turn(self, transaction: Transaction[Any]) -> Any:
-        """Like `arun`, after what the main thread asked for before: an interrupt may have made it leave that alone."""
+        """Like `arun`, in turn: an interrupt may have made the main thread leave an earlier call, which still runs."""
         async with self._turn_of_main_thread:
             return await self._arun_anywhere(transaction)
 

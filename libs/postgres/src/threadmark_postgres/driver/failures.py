@@ -55,7 +55,7 @@ _HOPELESS = (
 
 
 class Patience:
-    """How an operation meets failures: it waits longer each time, and for `timeout` seconds in all."""
+    """The retries of one operation. Each wait is longer than the one before, and all end after `timeout` seconds."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -64,7 +64,7 @@ class Patience:
 
     @property
     def left(self) -> float:
-        """Seconds until it is over."""
+        """The seconds that are left."""
         return max(self._until - time.monotonic(), 0.0)
 
     def next_wait(self, error: psycopg.Error) -> float:
@@ -134,14 +134,14 @@ _ADVICE = {
 
 
 def is_for_all(error: psycopg.Error) -> bool:
-    """Whether other idle connections are probably of no use either."""
+    """Whether other idle connections are probably broken as well."""
     if error.sqlstate is None:
         return isinstance(error, psycopg.OperationalError)
     return error.sqlstate in _FOR_ALL
 
 
 def to_threadmark_error(error: psycopg.Error, settings: Settings) -> ThreadmarkError:
-    """What an error of the database means to the user."""
+    """Return the error that says what an error of the database means to the user."""
     if isinstance(error, errors.UntranslatableCharacter):
         return StoreError(
             f"{settings}: {_words(error)}; use a database with the encoding UTF8, which holds any text, "
@@ -158,7 +158,7 @@ def to_threadmark_error(error: psycopg.Error, settings: Settings) -> ThreadmarkE
 
 
 def tell_encoding(error: UnicodeEncodeError) -> NoReturn:
-    """Raise what it means to the user that a connection has no bytes for a text: those of ours have them for any."""
+    """Raise the ConfigError for a given connection whose encoding cannot express a text."""
     if error.encoding == "utf-8":
         raise error
     raise ConfigError(
@@ -169,7 +169,10 @@ def tell_encoding(error: UnicodeEncodeError) -> NoReturn:
 
 @contextmanager
 def telling_who_may(settings: Settings, found: int) -> Iterator[None]:
-    """While tables are made or changed: what to do where this role may not, and the database has the format `found`."""
+    """A block that makes or changes tables. Where the role may not, the error says which script to run instead.
+
+    `found` is the format of the database.
+    """
     try:
         yield
     except errors.InsufficientPrivilege as error:

@@ -1,4 +1,4 @@
-"""Where the database is and how it is used."""
+"""The settings of a Postgres saver: where the database is and how it is used."""
 
 import math
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ def _without_credentials(key: str, value: str) -> str:
 
 
 class Settings(NamedTuple):
-    """What a saver was told about its database."""
+    """The options of one saver that concern its database."""
 
     conninfo: str
     schema: str | None
@@ -53,7 +53,7 @@ class Settings(NamedTuple):
         return " ".join(["Postgres", *(f"{key}={value}" for key, value in shown)])
 
     def connecting(self) -> dict[str, Any]:
-        """The parameters of a new connection."""
+        """Return the parameters for a new connection."""
         given = conninfo_to_dict(self.conninfo)
         threshold: dict[str, Any] = {} if self.prepare else {"prepare_threshold": None}
         return {

@@ -86,7 +86,7 @@ class AiosqliteDriver:
             self.close()
 
     def _expect_own_process(self) -> None:
-        """The thread that uses the connection is not in the child of a fork, and would be waited for in vain."""
+        """Raise in the child of a fork, where the connection's thread does not run and would be waited for in vain."""
         if self._process != os.getpid():
             raise ClosedError("this saver's connection belongs to the process that forked; give a path")
 
@@ -145,9 +145,9 @@ class AiosqliteDriver:
             raise
 
     async def _end(self, connection: aiosqlite.Connection) -> None:
-        """Roll back what is open, once the connection's thread has done everything that it was asked before.
+        """Roll back what is open, once the connection's thread has done everything that was queued before.
 
-        That is waited for in any case: a thread that has an answer for an event loop that was closed dies of it.
+        Wait for that in any case: the thread dies if it has an answer for an event loop that is closed.
         """
         try:
             await connection.execute(sql.ROLLBACK if self._began else sql.FILES)
@@ -190,7 +190,7 @@ class AiosqliteDriver:
         return result
 
     async def _give_space_back(self, cursor: aiosqlite.Cursor) -> None:
-        """Like `give_space_back`, which says why."""
+        """Like `connection.give_space_back`, for asyncio."""
         self._began = True
         try:
             await cursor.executescript(sql.GIVE_SPACE_BACK)

@@ -46,34 +46,34 @@ class NotThereError(Exception):
 
 
 def path_in(files: Iterable[Sequence[Any]]) -> str:
-    """The path of the main database among those of a connection, empty for one in memory."""
+    """Return the path of a connection's main database, an empty string if it is in memory."""
     path = next((path for _, name, path in files if _text(name) == "main"), "")
     return _text(path or "")
 
 
 def reads_only(setting: Iterable[Sequence[Any]], plan: Iterable[Sequence[Any]]) -> bool:
-    """Whether a connection may not write: it was told not to, or its plan of writing opens the database to read."""
+    """Whether a connection is read-only, by its setting or by the plan that SQLite makes for a write."""
     ((told,),) = setting
     writes = [bool(write) for _, step, number, write, *_ in plan if (_text(step), number) == ("Transaction", 0)]
     return bool(told) or writes == [False]
 
 
 def location(settings: Settings, *, unchanging: bool = False) -> str:
-    """The file as a URI. Opening it never makes the file."""
+    """Return the file as a URI, with which SQLite never creates it."""
     how = "mode=ro&immutable=1" if unchanging else "mode=ro" if settings.read_only else "mode=rw"
     return f"file:{quote(os.fsencode(settings.path))}?{how}"
 
 
 def for_reading(settings: Settings) -> Settings:
-    """The settings to read with: a file without permission to write is left as it is, and so is its folder."""
+    """Return the settings to read with. A file without write permission is opened read-only."""
     protected = Path(settings.path).exists() and not os.access(settings.path, os.W_OK)
     return settings._replace(read_only=True) if protected else settings
 
 
 def connect(settings: Settings, expect_same: Callable[[], None], *, creates_tables: bool = True) -> sqlite3.Connection:
-    """A connection to the file, which is brought to the current format if need be, and may be.
+    """Open the file, and bring it to the current format where that is needed and allowed. Returns the connection.
 
-    `expect_same` raises if it is not the file that it should be; the log is not opened before.
+    `expect_same` is called before SQLite opens the log. It raises if another file has been opened.
     """
     expect_file(settings, creates_tables=creates_tables)
     try:
@@ -94,7 +94,7 @@ def connect(settings: Settings, expect_same: Callable[[], None], *, creates_tabl
 
 
 def expect_file(settings: Settings, *, creates_tables: bool) -> None:
-    """Raise where opening would make the file and must not, or cannot lead to what it is opened for."""
+    """Raise if the file cannot be used as the settings want, or if opening would create it and must not."""
     path = Path(settings.path)
     if path.is_dir():
         raise StoreError(f"{settings} cannot be opened: it is a folder")
@@ -104,11 +104,11 @@ def expect_file(settings: Settings, *, creates_tables: bool) -> None:
     elif not creates_tables and (settings.read_only or os.access(path.parent, os.W_OK)):
         raise NotThereError
     elif settings.read_only:
-        raise StoreError(f"{settings} is not there, and a saver that may only read makes none")
+        raise StoreError(f"{settings} does not exist, and a read-only saver does not create it")
 
 
 def connection_pragmas(settings: Settings) -> tuple[str, ...]:
-    """What every connection is told before its first transaction."""
+    """Return the pragmas that every connection runs before its first transaction."""
     return (
         sql.BUSY_TIMEOUT.format(milliseconds=round(settings.timeout * 1000)),
         sql.SYNCHRONOUS[settings.durability],
@@ -117,7 +117,7 @@ def connection_pragmas(settings: Settings) -> tuple[str, ...]:
 
 
 def expect_made(connection: sqlite3.Connection, settings: Settings) -> None:
-    """Refuse a database without our tables, and leave it as it is."""
+    """Raise NotThereError if the database has none of our tables."""
     try:
         made = play(is_made(str(settings)), partial(execute, connection))
     except sqlite3.Error as error:
@@ -127,7 +127,7 @@ def expect_made(connection: sqlite3.Connection, settings: Settings) -> None:
 
 
 def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
-    """Set the connection up, and the database where it is new or of an earlier release."""
+    """Set up the connection, and the database if it is new or of an earlier release."""
     connection.text_factory = plain_text
     try:
         for statement in connection_pragmas(settings):
@@ -167,7 +167,7 @@ def end_transaction(connection: sqlite3.Connection) -> None:
 
 
 def give_space_back(connection: sqlite3.Connection) -> None:
-    """A favour to the disk: where a reader or another process is in the way, the next removal does it."""
+    """Return free pages to the file system. If a reader or another process is in the way, the next removal does it."""
     try:
         # As a script, because `execute` stops after the first page: that step returns no row to go on for.
         connection.executescript(sql.GIVE_SPACE_BACK)
@@ -194,7 +194,7 @@ def execute(connection: sqlite3.Connection, step: Step) -> Any:
 
 
 def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError:
-    """What an error of the database means to the user."""
+    """Return the error that says what an error of SQLite means to the user."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     # SQLite quotes damaged text in some messages, and sqlite3 cannot read that.
@@ -206,9 +206,7 @@ def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError
 
 READ_ONLY = " is read-only: nothing can be stored in it; give the saver a path, or a connection, that may be written to"
 NOT_OURS = " is read-only, and has no tables of this release to read: let a saver that may write open it first"
-_LOCKED = (
-    " has been locked by somebody else for {timeout:g} s: end the transaction that holds it, or give a longer timeout"
-)
+_LOCKED = " has been locked by another connection for {timeout:g} s: end its transaction, or give a longer timeout"
 _PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 """Codes of failures that somebody else's lock causes."""
 _MEANINGS = {
@@ -221,7 +219,7 @@ _MEANINGS = {
 
 
 def _text(column: str | bytes) -> str:
-    """A text column, whatever text factory the connection has."""
+    """Return a text column as str, whatever text factory the connection has."""
     return column if isinstance(column, str) else os.fsdecode(column)
 
 
@@ -232,7 +230,10 @@ def _cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:
 
 
 def _use_log(connection: sqlite3.Connection, settings: Settings) -> None:
-    """Switch a new file to a write-ahead log; processes that do so at once are told "locked" without any waiting."""
+    """Switch a new file to a write-ahead log.
+
+    SQLite does not wait here: it answers "locked" at once if another process is switching the file, too.
+    """
     deadline = time.monotonic() + settings.timeout
     while True:
         try:

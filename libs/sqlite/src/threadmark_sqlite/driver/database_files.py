@@ -20,7 +20,7 @@ _PAUSE = 0.01
 
 
 class FileId(NamedTuple):
-    """What tells two files apart, as long as one of them is open."""
+    """Identifies a file for as long as it is open somewhere."""
 
     device: int
     inode: int
@@ -42,7 +42,7 @@ class Files(NamedTuple):
 
 
 def file_id(seen: os.stat_result) -> FileId:
-    """Which file was looked at."""
+    """Return the identity of the file that was looked at."""
     return FileId(seen.st_dev, seen.st_ino)
 
 
@@ -91,14 +91,14 @@ def _empty_log(connection: sqlite3.Connection) -> bool:
 
 
 def _remove(path: str, known: FileId | None) -> None:
-    """Delete a file that belongs to no database any more, if it is the one that is known."""
+    """Delete the file at the path if it is the known one, which belongs to no database any more."""
     if known is not None and id_of(path) == known:
         Path(path).unlink()
 
 
 @contextmanager
 def _alone_in_folder(path: str) -> Iterator[None]:
-    """Keep out others who look at a file in this folder in order to delete it; they may be looking at a new one."""
+    """Keep out other processes that are about to delete a log in this folder: it may be the log of a new database."""
     try:
         folder = os.open(Path(path).parent, os.O_RDONLY)
     except OSError:  # it was deleted with everything in it

@@ -1,4 +1,4 @@
-"""The drivers that this process has: one that opens a file has the others look first whether it is still theirs."""
+"""The drivers of this process. Before one opens a file, those with the same path check whether theirs was replaced."""
 
 import threading
 from typing import Protocol
@@ -15,11 +15,11 @@ class LooksAgain(Protocol):
         """Where the file is."""
 
     def look_again(self) -> None:
-        """Go on with another file now, if there is one at the path, before somebody opens it beside the old log."""
+        """Switch to the file at the path if it has replaced ours, before another driver opens it beside the old log."""
 
 
 class Drivers:
-    """Those that are alive."""
+    """A registry of the drivers that are alive."""
 
     def __init__(self) -> None:
         self._all: WeakSet[LooksAgain] = WeakSet()
@@ -31,11 +31,11 @@ class Drivers:
         self._changing = threading.RLock()
 
     def add(self, driver: LooksAgain) -> None:
-        """Know a driver for as long as it lives."""
+        """Register a driver until it is garbage-collected."""
         with self._changing:
             self._all.add(driver)
 
     def beside(self, driver: LooksAgain) -> list[LooksAgain]:
-        """The others that have the same path."""
+        """Return the other drivers with the same path."""
         with self._changing:
             return [other for other in self._all if other is not driver and other.path == driver.path]

@@ -119,7 +119,7 @@ class FileDriver:
             log.flush()
 
     def _close(self) -> None:
-        """For a thread that no interrupt strikes: it could lose a job, or a connection."""
+        """Close everything. Runs where no interrupt can come, which could lose a job or a connection."""
         with self._closing:
             with self._opening:
                 self._closed = True
@@ -129,14 +129,14 @@ class FileDriver:
                 each.close()
 
     def look_again(self) -> None:
-        """Go on with another file now, if there is one at the path, before somebody opens it beside the old log."""
+        """Switch to the file at the path if it has replaced ours, before another driver opens it beside the old log."""
         if (handles := self._handles) is not None:
             try:
                 handles.expect_there()
             except ReplacedError:
                 self._replace(handles)
             except StoreError:
-                return  # there is no file, or it is refused: whoever asks this driver will be told
+                return  # there is no file, or it is refused: the next call of this driver raises
 
     def begin_anew(self) -> None:
         """In the child of a fork: leave what is the parent's alone."""
@@ -167,11 +167,11 @@ class FileDriver:
 
     def _replace(self, handles: "_Handles") -> None:
         """Continue with another file. Runs in a thread that no interrupt stops half-way."""
-        with suppress(ClosedError):  # whoever goes on asking is told so
+        with suppress(ClosedError):  # the next call raises it
             handles.threads.run(partial(self._go_on_from, handles))
 
     def _go_on_from(self, handles: "_Handles") -> None:
-        """Another file is at the path, and has our tables: let that one be used from now on."""
+        """Use the file that is at the path now. It must have our tables."""
         with self._opening:
             if self._closed or self._handles is not handles:
                 return
@@ -225,7 +225,7 @@ class _Handles:
                 return None
             except UnsettledError as error:
                 raise TransientStoreError(
-                    f"{self._settings} was written to each time that it was read: try again"
+                    f"{self._settings} was written to during every attempt to read it: try again"
                 ) from error
             except sqlite3.Error as error:
                 raise to_threadmark_error(error, self._settings) from error
@@ -235,7 +235,7 @@ class _Handles:
         self._watch.expect_there()
 
     def leave(self) -> None:
-        """Have done with a file that another one has replaced."""
+        """Close the connections to a file that was replaced."""
         reader = self._idle.pop() if self._idle else None
         try:
             if reader is not None:
@@ -268,7 +268,7 @@ class _Handles:
             raise to_threadmark_error(error, self._settings) from error
 
     def pause(self) -> None:
-        """Wait until nobody is in SQLite, and let nobody in."""
+        """Wait until no call of SQLite is under way, and let none begin."""
         deadline = time.monotonic() + _LONGEST_PAUSE
         turns: list[Any] = [self._main_thread, self.writer.turn, *[self._free] * _READERS]
         for turn in turns:

@@ -16,7 +16,7 @@ class Pausing(Protocol):
     """Something that works in SQLite, on several threads."""
 
     def pause(self) -> None:
-        """Let what is under way in SQLite end, and nothing begin."""
+        """Wait until no call of SQLite is under way, and let none begin."""
 
     def resume(self) -> None:
         """Undo `pause`. Called by the thread that paused."""
@@ -28,7 +28,7 @@ _forking = threading.local()
 
 
 def pause_for_forks(working: Pausing) -> None:
-    """Pause it whenever this process forks, for as long as it lives; not in the child."""
+    """Pause `working` whenever this process forks, until it is garbage-collected. Has no effect in the child."""
     with _changing:
         _all.add(working)
 

@@ -37,16 +37,16 @@ class Jobs:
 
     @property
     def idle(self) -> bool:
-        """Whether everything that was handed over has been done."""
+        """Whether everything that was submitted has been done."""
         return not self._taken and self._queue.empty()
 
     def expect_open(self) -> None:
-        """Raise ClosedError once no more is taken."""
+        """Raise ClosedError after `close`."""
         if self._closed:
             raise ClosedError("this saver was closed; open a new one")
 
     def submit(self, transaction: Transaction[Any]) -> Answer:
-        """The result to come, once it is committed."""
+        """Queue a transaction. Returns where the thread can wait for its result."""
         answer = Answer()
         self._hand_over([Job(transaction, answer)])
         return answer

@@ -63,7 +63,7 @@ class SharedDriver:
         self.close()
 
     def _expect_own_process(self) -> None:
-        """Before any lock is asked for: a fork may have copied one that nobody will release."""
+        """Raise in the child of a fork. Call it before taking a lock: the fork may have copied a held one."""
         if self._process != os.getpid():
             raise ClosedError("this saver's database is in the memory of the process that forked; use a file")
 
@@ -84,10 +84,10 @@ class SharedDriver:
             raise to_threadmark_error(error, self._settings) from error
 
     def _run(self, connection: sqlite3.Connection, transaction: Transaction[Any]) -> Any:
-        """Like `run`, on the connection, which is left as it was.
+        """Like `run`, on the connection, whose text factory is restored.
 
-        Here a context manager in Python would not do: an interrupt may come where it has changed the connection and
-        the block that changes it back is not reached yet.
+        A context manager would not do: an interrupt may come after it has changed the connection and before its block
+        begins.
         """
         if self._owned:
             end_transaction(connection)

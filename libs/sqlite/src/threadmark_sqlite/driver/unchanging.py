@@ -1,4 +1,4 @@
-"""Reading a file that is whole by itself and that nobody is writing to, with nothing made beside it."""
+"""Reading a file that has no log and that nobody writes to, without creating any file beside it."""
 
 import sqlite3
 import time
@@ -28,11 +28,11 @@ class UnsettledError(Exception):
 
 
 def read_unchanging(settings: Settings, transaction: Transaction[Any]) -> Any:
-    """Read a file that is whole by itself and that nobody is writing to; nothing is made beside it.
+    """Read a file that has no log and that nobody writes to, without creating any file beside it.
 
-    SQLite opens a file with a log only where it may put its index of the log beside it, unless it is told that the
-    file does not change. It is told so for one transaction, and what was read counts only if it was true: otherwise
-    the program is run again, and in the end UnsettledError raised.
+    SQLite opens a database with a log only where it may create its index of the log, unless it is told that the file
+    does not change. It is told so for one transaction. If the file has changed meanwhile, the program is run again.
+    Raises UnsettledError if it changes every time.
     """
     expect_file(settings, creates_tables=transaction.creates_tables)
     for _ in range(_LOOKS):
@@ -52,7 +52,7 @@ def read_unchanging(settings: Settings, transaction: Transaction[Any]) -> Any:
 
 
 def is_whole(path: str) -> bool:
-    """Whether the file holds everything by itself: it has neither a log nor a journal that anything is in."""
+    """Whether the file holds everything by itself: its log and its journal are empty or missing."""
     return not any(_size(f"{path}{suffix}") for suffix in ("-wal", "-journal"))
 
 

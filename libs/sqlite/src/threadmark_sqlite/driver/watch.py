@@ -25,7 +25,7 @@ _PAUSE = 0.01
 
 
 class ReplacedError(Exception):
-    """There is another file at the path: it is to be opened, and this one left."""
+    """Another file is at the path. It is to be opened instead of this one."""
 
 
 class _AnotherError(Exception):
@@ -53,11 +53,11 @@ class Watch:
     def open(
         self, connect: Callable[[Callable[[], None]], sqlite3.Connection], *, creates_tables: bool = True
     ) -> sqlite3.Connection:
-        """A connection to the file at the path; all of them have the same file open.
+        """Open the file at the path, the same for all connections. Returns the connection.
 
-        A connection does not tell which file it has opened: it is the one at the path if that one was there before
-        and is there afterwards. So a new file is made first. `connect` is given what to call before it opens the log:
-        a file that came to the path meanwhile must not be read with the log of the one before.
+        A connection does not tell which file it has opened. It is the one at the path if that one was there before
+        and is there afterwards, so a new file is created first. `connect` is given a function to call before it opens
+        the log: a file that came to the path meanwhile must not be read with the log of the one before.
         """
         for _ in range(_ATTEMPTS):
             self.expect_there()
@@ -72,7 +72,9 @@ class Watch:
             if before is not None and self._learn(file_id(before)):
                 return connection
             connection.close()
-        raise TransientStoreError(f"{self._settings} is replaced all the time: another file is there after each look")
+        raise TransientStoreError(
+            f"{self._settings} is replaced again and again: it was another file each time that it was opened"
+        )
 
     def learn(self) -> None:
         """Take the file at the path for the one that a connection of the user has open."""
@@ -105,7 +107,7 @@ class Watch:
             raise self._refused(_LOG_GONE.format(log=self._files.log_path))
 
     def leave(self, connection: sqlite3.Connection | None) -> None:
-        """Have done with the file: nothing of its log may get into another one.
+        """Leave the file, so that nothing of its log gets into another one.
 
         Where another file has taken its place, the log is emptied into the file that it belongs to, wherever that is
         now, and taken out of the way.
@@ -131,7 +133,7 @@ class Watch:
             raise _AnotherError
 
     def _learn(self, before: FileId) -> bool:
-        """Whether the file that was at the path before a connection was opened is still there."""
+        """Record which files are open. Returns whether the file from before the opening is still at the path."""
         now = _look(self._settings)
         if now is None or file_id(now) != before:
             return False
@@ -142,7 +144,7 @@ class Watch:
             return self._files.database == before
 
     def _look_again(self, files: Files) -> tuple[int, int]:
-        """When the file was last written to, and its size."""
+        """Return when the file was last written to, and its size. Raises if another file is at the path, or none."""
         if self._left:
             raise ReplacedError
         now = _look(self._settings)
@@ -204,7 +206,7 @@ _OVERWRITTEN = (
 
 
 def _commits_of_others(connection: sqlite3.Connection) -> int:
-    """A number that changes when another connection commits."""
+    """Return a number that changes when another connection commits."""
     ((version,),) = connection.execute(sql.COMMITS_OF_OTHERS).fetchall()
     return int(version)
 

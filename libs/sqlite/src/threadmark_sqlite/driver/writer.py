@@ -35,7 +35,7 @@ from threadmark_sqlite.driver.watch import ReplacedError, Watch
 
 
 class Writer:
-    """The connection that writes, opened when it is first used, and the thread that serves whoever waits."""
+    """The connection that writes, opened at first use, and the thread that runs what is queued."""
 
     def __init__(self, settings: Settings, watch: Watch) -> None:
         self._jobs = Jobs()
@@ -49,7 +49,7 @@ class Writer:
         self._thread: threading.Thread | None = None
 
     def run(self, transaction: Transaction[Any]) -> Any:
-        """The program's result, once it is committed."""
+        """Run a transaction. Returns its result when it is committed."""
         if not (self._may_be_done_here() and self.turn.acquire(blocking=False)):
             self._let_serve()
             return self._jobs.submit(transaction).result()
@@ -63,7 +63,7 @@ class Writer:
         return outcome
 
     def submit(self, transaction: Transaction[Any]) -> asyncio.Future[Any]:
-        """The result to come, for a task of the running event loop."""
+        """Queue a transaction for a task of the running event loop. Returns the future of its result."""
         self._let_serve()
         return self._jobs.asubmit(transaction)
 
@@ -81,7 +81,7 @@ class Writer:
                 self._watch.close(self._connection)
 
     def leave(self, reader: sqlite3.Connection | None) -> None:
-        """Have done with a file that another one has replaced; with a reader's connection, if this has none."""
+        """Close the connection to a file that was replaced. Uses the reader's connection if the writer has none."""
         with self.turn:
             self._watch.leave(self._connection or reader)
             if self._connection is not None:
@@ -93,7 +93,10 @@ class Writer:
         return self._jobs.idle and not may_be_interrupted()
 
     def _let_serve(self) -> None:
-        """Start the thread if it does not run. Starting may be interrupted; a second thread would end at once."""
+        """Start the thread if it does not run.
+
+        An interrupt may hide that it was started. A second thread ends at once.
+        """
         if not self._serving.locked():
             threading.Thread(target=self._serve, name="threadmark-sqlite-writer", daemon=True).start()
 
@@ -114,7 +117,7 @@ class Writer:
                 answer(zip(batch, outcomes, strict=True))
 
     def _outcomes(self, transactions: Sequence[Transaction[Any]]) -> list[Any]:
-        """What came of each, in their order."""
+        """Run transactions. Returns the outcome of each, in their order."""
         try:
             if self._connection is None:
                 self._connection = self._watch.open(lambda expect_same: connect(self._settings, expect_same))
