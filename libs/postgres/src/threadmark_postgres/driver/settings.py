@@ -1,12 +1,14 @@
 """Where the database is and how it is used."""
 
 import math
+import os
 from typing import Any, NamedTuple
 
 from psycopg.conninfo import conninfo_to_dict
 
-# A connection whose other end is gone without a word must not hang for ever; whoever names these in the URL wins.
-# Keepalives find out while nothing was sent, the last one (in milliseconds) while what was sent is not acknowledged.
+# A connection whose other end is gone without a word must not hang for ever. Whoever names these in the URL (or the
+# first in the environment, PGCONNECT_TIMEOUT) wins. Keepalives find out while nothing was sent, the last one (in
+# milliseconds) while what was sent is not acknowledged.
 _LIVELINESS = {
     "connect_timeout": 10,
     "keepalives_idle": 30,
@@ -54,8 +56,11 @@ class Settings(NamedTuple):
         """The parameters of a new connection."""
         given = conninfo_to_dict(self.conninfo)
         threshold: dict[str, Any] = {} if self.prepare else {"prepare_threshold": None}
+        liveliness = dict(_LIVELINESS)
+        if "PGCONNECT_TIMEOUT" in os.environ:  # libpq has no such variable for the others
+            del liveliness["connect_timeout"]
         return {
-            **_LIVELINESS,
+            **liveliness,
             "application_name": self.application_name,
             **{key: value for key, value in given.items() if value is not None},
             **threshold,
