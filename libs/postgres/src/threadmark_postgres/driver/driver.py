@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import psycopg
 
 from threadmark.errors import ClosedError, ConfigError
+from threadmark.exits import close_at_exit, was_closed
 from threadmark.forks import begin_anew_after_fork
 from threadmark.program import Transaction
 from threadmark.threads import Workers, may_be_interrupted, run_on_loop
@@ -66,6 +67,7 @@ class PostgresDriver:
         self._stopping = Workers(1, "threadmark-postgres-stopping")
         self._turn_of_main_thread = asyncio.Lock()
         begin_anew_after_fork(self)
+        close_at_exit(self)
 
     def __str__(self) -> str:
         return str(self._settings)
@@ -143,6 +145,7 @@ class PostgresDriver:
             if self._process == os.getpid():
                 pool.close()
         self._pools, self._pool = {}, None  # not before: should it be interrupted, the next call goes on
+        was_closed(self)
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
@@ -317,3 +320,4 @@ class PostgresDriver:
         _inherited.extend([self._pool, self._pools])
         self._pool, self._pools, self._process = None, {}, os.getpid()
         self._threads, self._tasks = None, WeakKeyDictionary()
+        close_at_exit(self)
