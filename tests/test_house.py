@@ -20,6 +20,7 @@ CORE = ROOT / "libs" / "core" / "src" / "threadmark"
 LAYERS = (
     "errors",
     "forks",
+    "exits",
     "threads",
     "versions",
     "ids",

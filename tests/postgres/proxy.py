@@ -13,7 +13,10 @@ class Proxy:
         self._server = ("127.0.0.1", port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._ends: list[socket.socket] = []
+        self._silent = False
+        self._unanswered: list[socket.socket] = []
         self.round_trips = 0
+        self.connections = 0
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -23,12 +26,19 @@ class Proxy:
             _shut(end)
         self._ends.clear()
 
+    def fall_silent(self) -> None:
+        """Close every connection, and take new ones without ever saying anything, as a server that hangs does."""
+        self._silent = True
+        self.cut()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._listener.close()
         self.cut()
+        for end in self._unanswered:
+            end.close()
 
     def _accept(self) -> None:
         while True:
@@ -36,6 +46,10 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            self.connections += 1
+            if self._silent:
+                self._unanswered.append(client)
+                continue
             server = socket.create_connection(self._server)
             self._ends += [client, server]
             spoken = threading.Event()

@@ -1,6 +1,7 @@
 """What the backend thinks without a database: columns, conversations, and which errors pass."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 from uuid import uuid4
 
@@ -15,7 +16,7 @@ from threadmark.program import Program, Transaction
 from threadmark_postgres.columns import from_id_column, id_column
 from threadmark_postgres.driver import Settings
 from threadmark_postgres.driver.conversation import Conversation, conversation
-from threadmark_postgres.driver.failures import Patience, passes, to_threadmark_error
+from threadmark_postgres.driver.failures import Patience, check_worth_waiting, passes, to_threadmark_error
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.steps import Query
 
@@ -105,6 +106,16 @@ def test_a_url_may_say_when_a_server_is_gone() -> None:
     assert parameters["keepalives_count"] == 3
 
 
+def test_the_environment_may_say_how_long_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PGCONNECT_TIMEOUT", raising=False)
+    in_url = SETTINGS._replace(conninfo="postgresql://somewhere/agents?connect_timeout=3")
+    assert SETTINGS.connecting()["connect_timeout"] == 10
+    assert in_url.connecting()["connect_timeout"] == "3"
+    monkeypatch.setenv("PGCONNECT_TIMEOUT", "5")
+    assert "connect_timeout" not in SETTINGS.connecting()
+    assert in_url.connecting()["connect_timeout"] == "3"
+
+
 def error(sqlstate: str) -> psycopg.Error:
     return psycopg.errors.lookup(sqlstate)("somebody said so")
 
@@ -117,13 +128,13 @@ def test_a_transient_failure_is_tried_again(sqlstate: str) -> None:
 @pytest.mark.parametrize("sqlstate", ["40001", "40P01", "55P03", "57P01", "57P03", "08006", "57014"])
 def test_what_may_succeed_when_it_is_tried_again_is_told_apart(sqlstate: str) -> None:
     with pytest.raises(TransientStoreError, match="somebody said so"):
-        Patience(SETTINGS).next_wait(error(sqlstate))
+        Patience(SETTINGS).next_wait(error(sqlstate), reached=True)
 
 
 @pytest.mark.parametrize("sqlstate", ["42501", "53100", "42P01", "23502"])
 def test_what_would_fail_again_is_not_transient(sqlstate: str) -> None:
     with pytest.raises(StoreError, match="somebody said so") as caught:
-        Patience(SETTINGS).next_wait(error(sqlstate))
+        Patience(SETTINGS).next_wait(error(sqlstate), reached=True)
     assert type(caught.value) is StoreError
 
 
@@ -131,16 +142,36 @@ def test_what_would_fail_again_is_not_transient(sqlstate: str) -> None:
 def test_a_permanent_failure_is_an_error_at_once(sqlstate: str) -> None:
     assert not passes(error(sqlstate))
     with pytest.raises(type(to_threadmark_error(error(sqlstate), SETTINGS)), match="somebody said so"):
-        Patience(SETTINGS._replace(timeout=3600)).next_wait(error(sqlstate))
+        Patience(SETTINGS._replace(timeout=3600)).next_wait(error(sqlstate), reached=True)
 
 
 def test_waits_grow_and_end() -> None:
     patience = Patience(SETTINGS._replace(timeout=3600))
-    waits = [patience.next_wait(error("57P03")) for _ in range(12)]
+    waits = [patience.next_wait(error("57P03"), reached=True) for _ in range(12)]
     assert waits[0] == 0
     assert waits[1] < waits[4] < waits[-1] <= 2
     with pytest.raises(TransientStoreError, match="could not be used for 0 s"):
-        Patience(SETTINGS).next_wait(error("57P03"))
+        Patience(SETTINGS).next_wait(error("57P03"), reached=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "waits"),
+    [
+        ("FATAL:  the database system is starting up", True),
+        ("FATAL:  the database system is not yet accepting connections", True),
+        ("FATAL:  the database system is in recovery mode", True),
+        ("FATAL:  sorry, too many clients already", True),
+        ("FATAL:  remaining connection slots are reserved for superuser connections", True),
+        ("FATAL:  the database system is shutting down", False),
+        ("Connection refused", False),
+        ("connection timeout expired", False),
+    ],
+)
+def test_a_saver_that_never_had_a_connection_waits_for_a_server_that_is_there(words: str, *, waits: bool) -> None:
+    failure = psycopg.OperationalError(f"connection failed: {words}")
+    check_worth_waiting(failure, SETTINGS, reached=True)
+    with nullcontext() if waits else pytest.raises(TransientStoreError, match=f"could not be reached: .*{words[-9:]}"):
+        check_worth_waiting(failure, SETTINGS, reached=False)
 
 
 def test_errors_do_not_tell_passwords() -> None:

@@ -73,10 +73,11 @@ class World:
     async def assert_sound(self, thread_id: str | None = None) -> None:
         """Fail if anything stored is damaged or unreadable. A database that the case closed is not looked at."""
         try:
-            verified = await self.cold.averify(thread_id)
+            verified = await self.cold.averify(thread_id, decode=True)
         except ClosedError:
             return
         assert [problem for problem in verified.problems if problem.kind != "orphan"] == []
+        assert verified.unreadable == []
 
     async def __aenter__(self) -> Self:
         return self

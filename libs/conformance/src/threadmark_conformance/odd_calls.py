@@ -93,7 +93,7 @@ def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
             "older_than": None,
             "dry_run": False,
         },
-        "verify": {"thread_id": thread},
+        "verify": {"thread_id": thread, "decode": False},
         "stats": {"thread_id": thread},
         "get_next_version": {"current": 1},
     }

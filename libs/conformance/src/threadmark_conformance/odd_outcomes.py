@@ -126,11 +126,11 @@ class _Side:
         """Everything that is stored, all of it readable."""
         try:
             items = await listed(self._reader, None)
-            verified = await self._reader.averify()
+            verified = await self._reader.averify(decode=True)
         except Exception as error:
             raise _WrongError(f"nothing can be read any more: {type(error).__name__}: {error}") from error
-        if verified.problems:
-            raise _WrongError(f"verify found {verified.problems}")
+        if found := verified.problems + verified.unreadable:
+            raise _WrongError(f"verify found {found}")
         threads = {item.config["configurable"]["thread_id"] for item in items}
         if verified.threads < len(threads) or verified.checkpoints != len(items):
             raise _WrongError(f"verify saw {verified}, listed are {len(items)} checkpoints of {threads}")

@@ -17,7 +17,7 @@ Metadata = dict[str, Any]
 PruneStrategy = Literal["keep_latest", "delete"]
 """What `prune` keeps of a thread: the newest checkpoints of each namespace, or nothing."""
 
-ProblemKind = Literal["damaged", "unreadable", "orphan"]
+ProblemKind = Literal["damaged", "orphan", "unreadable"]
 """What `verify` may find; `Problem` says what each is."""
 
 PendingWrite = tuple[str, str, Any]
@@ -81,8 +81,9 @@ class Pruned(NamedTuple):
 class Problem(NamedTuple):
     """Something that `verify` found.
 
-    Its kind is "damaged" (bytes are not what was written, or are missing), "unreadable" (the bytes are right, but the
-    serializer cannot read them here) or "orphan" (bytes that nothing refers to; they cost space and no more).
+    Its kind is "damaged" (bytes are not what was written, or are missing), "orphan" (bytes that nothing refers to; they
+    cost space and no more) or "unreadable" (the bytes are right, but the serializer cannot decode them here, because a
+    class is not imported, say).
     """
 
     kind: ProblemKind
@@ -94,9 +95,13 @@ class Verified(NamedTuple):
     """What `verify` looked at, and what it found."""
 
     threads: int
+    """How many threads there are; 0 if `verify` was given the id of a thread that does not exist."""
     checkpoints: int
     writes: int
     problems: list[Problem]
+    """What is damaged or orphaned, whoever asks."""
+    unreadable: list[Problem]
+    """What this program cannot decode, one problem for each checkpoint. It is empty unless `decode=True` was given."""
 
 
 class ChannelStats(NamedTuple):

@@ -41,12 +41,16 @@ class PostgresSaver(Saver):
 
     `schema` is where the tables are (by default where the connection's search path leads). With
     `prepare=False` no statement is prepared, as PgBouncer needs it in transaction mode before its release
-    1.21. While the database cannot be reached, an operation is tried again for `timeout` seconds, then it
-    raises StoreError. That a server has gone without a word (its machine, the network) shows only after the times of
-    libpq's parameters: `connect_timeout` (10 s by default), `keepalives_idle`, `keepalives_interval` and
-    `keepalives_count` (30 s, 10 s, 3) and `tcp_user_timeout` (30000 ms, for what was sent and not acknowledged). Name
-    them in the URL to have others. A server that is there and does not answer is waited for, as long as the
-    `statement_timeout` allows; a connection or pool that was given has the parameters that it was opened with.
+    1.21.
+
+    While a database that was reached before cannot be reached, an operation is tried again for `timeout` seconds, then
+    it raises TransientStoreError. A saver that never had a connection raises its error at once, because a wrong address
+    looks like a server that is away; it waits only for a server that answers that it is starting, or full. That a
+    server has gone without a word (its machine, the network) shows only after the times of libpq's parameters:
+    `connect_timeout` (10 s by default), `keepalives_idle`, `keepalives_interval` and `keepalives_count` (30 s, 10 s, 3)
+    and `tcp_user_timeout` (30000 ms, for what was sent and not acknowledged). Name them in the URL to have others. A
+    server that is there and does not answer is waited for, as long as the `statement_timeout` allows; a connection or
+    pool that was given has the parameters that it was opened with, and a pool its own timeout.
 
     What callers put at the same time is stored by one statement for up to sixteen of them, whatever their threads;
     with `combine=False` each statement is one caller's and so one thread's, as tables spread over shards need it.

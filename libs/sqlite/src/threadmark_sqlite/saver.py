@@ -28,10 +28,10 @@ class SqliteSaver(Saver):
 
     `database` is a path, a URL, `":memory:"`, a `sqlite3.Connection` or an `aiosqlite.Connection`. Of a connection to a
     file only the path is used, and whether it may write; a connection to a database in memory is used itself, and
-    stays the caller's to close. A saver on a read-only connection, or a URL that ends with `?mode=ro`, reads only.
-    With `durability="normal"` a power cut may undo the last commits (a crash of the process never does), and
-    commits are several times faster. A transaction that takes `slow` seconds or more is logged as a warning (None: none
-    is).
+    stays the caller's to close. A saver that nobody closes is closed when the interpreter ends. A saver on a read-only
+    connection, or a URL that ends with `?mode=ro`, reads only. With `durability="normal"` a power cut may undo the last
+    commits (a crash of the process never does), and commits are several times faster. A transaction that takes `slow`
+    seconds or more is logged as a warning (None: none is).
     """
 
     def __init__(

@@ -7,14 +7,25 @@ from typing import Any
 
 import pytest
 
-from threadmark.errors import CorruptDataError
+from threadmark.errors import CorruptDataError, ForbiddenTypeError
 from threadmark.model import CheckpointRef, Stats
 from threadmark.program import Driver, Program, Transaction
+from threadmark.serde import Serde
 from threadmark.store import Change, Scope, Store, WriteRow
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, got, id_of, listed, pending, values
 
 _LONG = "one message of a conversation, long enough to be a segment. " * 8
+
+
+class _WithoutClasses:
+    """The serializer of a program that has imported nothing of the application."""
+
+    def dumps_typed(self, value: Any) -> tuple[str, bytes]:
+        return Serde().dumps_typed(value)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:  # noqa: ARG002 - the contract's
+        raise ForbiddenTypeError("the class shop.Order is not imported")
 
 
 class _Twice:
@@ -57,8 +68,9 @@ async def a_sound_database_has_no_problems(world: World) -> None:
                 await run.write(("a", _LONG), ("b", number))
     await world.saver.aput_writes(at("two", "", early_id(1)), [("a", "before its checkpoint" * 20)], "early")
     for saver in (world.saver, world.another()):
-        assert tuple(await saver.averify()) == (2, 12, 25, [])
-        assert tuple(await saver.averify("one")) == (1, 6, 12, [])
+        assert tuple(await saver.averify()) == (2, 12, 25, [], [])
+        assert tuple(await saver.averify("one")) == (1, 6, 12, [], [])
+        assert await saver.averify(decode=True) == await saver.averify()
 
 
 async def an_unknown_thread_is_sound_and_takes_nothing(world: World) -> None:
@@ -66,9 +78,60 @@ async def an_unknown_thread_is_sound_and_takes_nothing(world: World) -> None:
     await Run(world.saver, "deleted").step({"a": _LONG})
     await world.saver.adelete_thread("deleted")
     for thread in ("nobody", "deleted"):
-        assert tuple(await world.saver.averify(thread)) == (0, 0, 0, [])
+        assert tuple(await world.saver.averify(thread)) == (0, 0, 0, [], [])
         counted = await world.saver.astats(thread)
         assert (counted.threads, counted.checkpoints, counted.segments, counted.bytes_stored) == (0, 0, 0, 0)
+
+
+async def what_cannot_be_decoded_here_is_no_damage_and_told_only_when_asked(world: World) -> None:
+    run = Run(world.saver)
+    config = await run.step({"a": 1})
+    await run.write(("b", 2))
+    await world.saver.aput_writes(at("early", "", early_id(1)), [("c", 3)], "task")
+    operator = world.another().with_serde(_WithoutClasses())
+    assert tuple(await operator.averify()) == (2, 1, 2, [], [])
+    verified = await operator.averify(decode=True)
+    assert verified[:4] == (2, 1, 2, [])
+    early, checkpoint_of_run = verified.unreadable
+    assert {problem.kind for problem in verified.unreadable} == {"unreadable"}
+    assert all("Order is not imported" in problem.problem for problem in verified.unreadable)
+    assert "'early'" in early.location
+    assert "'c'" in early.location
+    assert id_of(config) in checkpoint_of_run.location
+    assert (await operator.averify("thread", decode=True)).unreadable == [checkpoint_of_run]
+    assert (await world.saver.averify(decode=True)).unreadable == []
+
+
+async def damage_is_told_whether_or_not_the_rest_can_be_decoded_here(world: World) -> None:
+    def lose(store: Store) -> Program[None]:
+        sizes = yield from store.segment_sizes("damaged")
+        yield from store.remove("damaged", (), sorted(sizes))
+
+    await _filled(world, "damaged", "sound")
+    await world.in_store(lose)
+    operator = world.another().with_serde(_WithoutClasses())
+    proven, decoded = await operator.averify(), await operator.averify(decode=True)
+    assert {problem.kind for problem in proven.problems} == {"damaged"}
+    assert all("'damaged'" in problem.location for problem in proven.problems)
+    assert decoded.problems == proven.problems
+    assert len([problem for problem in decoded.unreadable if "'sound'" in problem.location]) == 4
+    await world.saver.adelete_thread("damaged")
+
+
+async def an_operator_needs_none_of_the_applications_classes(world: World) -> None:
+    await _filled(world, "one", "two")
+    await world.saver.aput_writes(at("early", "", early_id(1)), [("c", 3)], "task")
+    operator = world.another().with_serde(_WithoutClasses())
+    counted = await world.saver.astats()
+    assert await operator.astats() == counted
+    assert len(await operator.alist_checkpoint_refs()) == 8
+    assert len(await operator.aorphan_writes()) == 1
+    assert (await operator.aprune(["one"], keep_last=2)).checkpoints == 2
+    await operator.acopy_thread("one", "copy")
+    await operator.adelete_thread("two")
+    await operator.adelete_for_runs(["none"])
+    assert (await operator.averify()).problems == []
+    assert {item.config["configurable"]["thread_id"] for item in await listed(world.saver, None)} == {"one", "copy"}
 
 
 async def what_is_stored_is_counted(world: World) -> None:

@@ -154,10 +154,10 @@ class SaverProtocol(Protocol):
     ) -> Mapping[str, DeltaChannelHistory]:
         """Like `get_delta_channel_history`, for asyncio."""
 
-    def verify(self, thread_id: str | None = None) -> Verified:
-        """Read everything stored, or everything of one thread, and report what is damaged, unreadable or orphaned."""
+    def verify(self, thread_id: str | None = None, *, decode: bool = False) -> Verified:
+        """Read everything stored, or everything of one thread, and report what is damaged or orphaned."""
 
-    async def averify(self, thread_id: str | None = None) -> Verified:
+    async def averify(self, thread_id: str | None = None, *, decode: bool = False) -> Verified:
         """Like `verify`, for asyncio."""
 
     def stats(self, thread_id: str | None = None) -> Stats:

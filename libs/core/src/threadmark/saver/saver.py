@@ -22,6 +22,7 @@ from threadmark.program import Driver, arun, run
 from threadmark.saver.context import SaverOptions, check_options, checked_serde, context_of
 from threadmark.saver.operations import (
     copying,
+    counting,
     delta,
     inspecting,
     listing,
@@ -238,24 +239,28 @@ class Saver:
         """Like `get_delta_channel_history`, for asyncio."""
         return await arun(self._driver, delta.get_delta_channel_history(self._context, config, channels))
 
-    def verify(self, thread_id: str | None = None) -> Verified:
-        """Read everything stored, or everything of one thread, and report what is damaged, unreadable or orphaned."""
-        return run(self._driver, inspecting.verify(self._context, thread_id))
+    def verify(self, thread_id: str | None = None, *, decode: bool = False) -> Verified:
+        """Read everything stored, or everything of one thread, and report what is damaged or orphaned.
 
-    async def averify(self, thread_id: str | None = None) -> Verified:
+        It compares bytes with what was written and needs none of the application's classes. With `decode=True` it also
+        decodes every value, and reports in `unreadable` what this program's serializer cannot decode.
+        """
+        return run(self._driver, inspecting.verify(self._context, thread_id, decode=decode))
+
+    async def averify(self, thread_id: str | None = None, *, decode: bool = False) -> Verified:
         """Like `verify`, for asyncio."""
-        return await arun(self._driver, inspecting.verify(self._context, thread_id))
+        return await arun(self._driver, inspecting.verify(self._context, thread_id, decode=decode))
 
     def stats(self, thread_id: str | None = None) -> Stats:
         """Return how much is stored, and how much it would be if every value were stored whole.
 
         With `thread_id`, of that thread only. Damaged data is reported beside the figures of everything else.
         """
-        return run(self._driver, inspecting.stats(self._context, thread_id))
+        return run(self._driver, counting.stats(self._context, thread_id))
 
     async def astats(self, thread_id: str | None = None) -> Stats:
         """Like `stats`, for asyncio."""
-        return await arun(self._driver, inspecting.stats(self._context, thread_id))
+        return await arun(self._driver, counting.stats(self._context, thread_id))
 
     def has_tables(self) -> bool:
         """Return whether the database has its tables. Unlike every other method, this does not create them."""

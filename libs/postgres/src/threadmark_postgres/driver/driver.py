@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import psycopg
 
 from threadmark.errors import ClosedError, ConfigError
+from threadmark.exits import close_at_exit, was_closed
 from threadmark.forks import begin_anew_after_fork
 from threadmark.program import Transaction
 from threadmark.threads import Workers, may_be_interrupted, run_on_loop
@@ -18,7 +19,14 @@ from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.batching import BatchMember
 from threadmark_postgres.driver.cancellation import for_main_thread, in_order, in_use, on_thread
 from threadmark_postgres.driver.conversation import conversation
-from threadmark_postgres.driver.failures import Patience, is_for_all, note_failed_batch, tell_encoding, telling_who_may
+from threadmark_postgres.driver.failures import (
+    Patience,
+    check_worth_waiting,
+    is_for_all,
+    note_failed_batch,
+    tell_encoding,
+    telling_who_may,
+)
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.migrations import CURRENT, format_of, migrate
@@ -49,6 +57,8 @@ class PostgresDriver:
         self._process = os.getpid()
         self._closed = False
         self._partitions: int | None = None
+        self._reached = given is not None or given_async is not None
+        """Whether there ever was a connection. What was given is its user's, who opened it."""
         self._ready = False
         self._main_threads_own = Workers(1, "threadmark-postgres-main")
         """Runs what the main thread asks for, in order: there an interrupt could come at any instruction."""
@@ -57,6 +67,7 @@ class PostgresDriver:
         self._stopping = Workers(1, "threadmark-postgres-stopping")
         self._turn_of_main_thread = asyncio.Lock()
         begin_anew_after_fork(self)
+        close_at_exit(self)
 
     def __str__(self) -> str:
         return str(self._settings)
@@ -134,6 +145,7 @@ class PostgresDriver:
             if self._process == os.getpid():
                 pool.close()
         self._pools, self._pool = {}, None  # not before: should it be interrupted, the next call goes on
+        was_closed(self)
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
@@ -166,7 +178,7 @@ class PostgresDriver:
             except UnicodeEncodeError as error:
                 tell_encoding(error)
             except psycopg.Error as error:
-                wait = patience.next_wait(error)
+                wait = patience.next_wait(error, reached=self._reached)
                 if is_for_all(error):
                     source.forget_idle(patience.left)
             time.sleep(wait)
@@ -180,7 +192,7 @@ class PostgresDriver:
             except UnicodeEncodeError as error:
                 tell_encoding(error)
             except psycopg.Error as error:
-                wait = patience.next_wait(error)
+                wait = patience.next_wait(error, reached=self._reached)
                 if is_for_all(error):
                     await source.forget_idle(patience.left)
             await asyncio.sleep(wait)
@@ -189,6 +201,8 @@ class PostgresDriver:
         try:
             return self._run_once(self._source(), transaction)
         except psycopg.Error as error:
+            if not self._reached:  # this is everybody's error: each by itself would wait for it once more
+                check_worth_waiting(error, self._settings, reached=False)
             note_failed_batch(error, self._settings)
             raise
 
@@ -196,17 +210,21 @@ class PostgresDriver:
         try:
             return await self._arun_once(self._source_of_loop(), transaction)
         except psycopg.Error as error:
+            if not self._reached:  # this is everybody's error: each by itself would wait for it once more
+                check_worth_waiting(error, self._settings, reached=False)
             note_failed_batch(error, self._settings)
             raise
 
     def _run_once(self, source: blocking.ConnectionSource, transaction: Transaction[Any]) -> Any:
         with source.lend() as connection, in_use(connection):
+            self._reached = True
             if not self._ready and not self._prepare(connection, creates_tables=transaction.creates_tables):
                 return None
             return self._transact(connection, transaction)
 
     async def _arun_once(self, source: aio.ConnectionSource, transaction: Transaction[Any]) -> Any:
         async with source.lend() as connection:
+            self._reached = True
             if not self._ready and not await self._aprepare(connection, creates_tables=transaction.creates_tables):
                 return None
             return await self._atransact(connection, transaction)
@@ -302,3 +320,4 @@ class PostgresDriver:
         _inherited.extend([self._pool, self._pools])
         self._pool, self._pools, self._process = None, {}, os.getpid()
         self._threads, self._tasks = None, WeakKeyDictionary()
+        close_at_exit(self)

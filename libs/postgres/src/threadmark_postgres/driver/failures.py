@@ -53,9 +53,17 @@ _HOPELESS = (
     "the pool '",  # of the user: not open, or closed
 )
 
+# A server that is there and will soon take connections, as it says itself: it starts, or is full. It is waited for even
+# by a saver that never had a connection, as when an application and its server are started together.
+_SOON = ("the database system is", "too many clients", "too many connections", "connection slots")
+_NOT_SOON = "shutting down"
+
 
 class Patience:
-    """The retries of one operation. Each wait is longer than the one before, and all end after `timeout` seconds."""
+    """The retries of one operation. Each wait is longer than the one before, and all end after `timeout` seconds.
+
+    A saver that never had a connection does not wait: an address that is wrong looks like a server that is away.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -67,13 +75,12 @@ class Patience:
         """The seconds that are left."""
         return max(self._until - time.monotonic(), 0.0)
 
-    def next_wait(self, error: psycopg.Error) -> float:
+    def next_wait(self, error: psycopg.Error, *, reached: bool) -> float:
         """Return the seconds to wait before the next attempt, and log it. Raises what ends the attempts.
 
-        Call it with no connection and no lock held.
+        `reached` says whether the saver ever had a connection. Call it with no connection and no lock held.
         """
-        if not passes(error):
-            raise to_threadmark_error(error, self._settings) from error
+        check_worth_waiting(error, self._settings, reached=reached)
         if self.left <= 0:
             raise TransientStoreError(
                 f"{self._settings} could not be used for {self._settings.timeout:g} s: {_words(error)}"
@@ -90,6 +97,22 @@ class Patience:
             self.left,
         )
         return wait
+
+
+def check_worth_waiting(error: psycopg.Error, settings: Settings, *, reached: bool) -> None:
+    """Raise what the error means to the user unless it is to be waited for."""
+    if not passes(error):
+        raise to_threadmark_error(error, settings) from error
+    if not reached and not _soon_passes(error):
+        raise TransientStoreError(
+            f"{settings} could not be reached: {_words(error)}. This saver never had a connection, so it does not wait "
+            "for the server: see that it runs at this address"
+        ) from error
+
+
+def _soon_passes(error: psycopg.Error) -> bool:
+    text = str(error)
+    return any(words in text for words in _SOON) and _NOT_SOON not in text
 
 
 def passes(error: psycopg.Error) -> bool:

@@ -1,6 +1,7 @@
 """The settings of a Postgres saver: where the database is and how it is used."""
 
 import math
+import os
 from typing import Any, NamedTuple
 
 from psycopg.conninfo import conninfo_to_dict
@@ -14,7 +15,7 @@ TCP_DEFAULTS = {
 }
 """Parameters of libpq that the URL need not name, so that a connection whose other end is gone does not hang for ever.
 
-Keepalives notice it while nothing was sent, the last one (in milliseconds) while what was sent is not acknowledged.
+The environment wins over the first of them (PGCONNECT_TIMEOUT). Keepalives notice it while nothing was sent, the last one (in milliseconds) while what was sent is not acknowledged.
 """
 
 PATH_PARAMETERS = ("host", "hostaddr", "port", "dbname")
@@ -56,8 +57,11 @@ class Settings(NamedTuple):
         """Return the parameters for a new connection."""
         given = conninfo_to_dict(self.conninfo)
         threshold: dict[str, Any] = {} if self.prepare else {"prepare_threshold": None}
+        defaults = dict(TCP_DEFAULTS)
+        if "PGCONNECT_TIMEOUT" in os.environ:  # libpq has no such variable for the others
+            del defaults["connect_timeout"]
         return {
-            **TCP_DEFAULTS,
+            **defaults,
             "application_name": self.application_name,
             **{key: value for key, value in given.items() if value is not None},
             **threshold,

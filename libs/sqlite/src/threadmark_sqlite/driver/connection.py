@@ -176,6 +176,13 @@ def give_space_back(connection: sqlite3.Connection) -> None:
         end_transaction(connection)
 
 
+def empty_log(connection: sqlite3.Connection) -> None:
+    """Bring the log into the file, as far as nobody is in the way: they are not waited for."""
+    end_transaction(connection)
+    connection.execute(sql.BUSY_TIMEOUT.format(milliseconds=0))
+    connection.execute(sql.EMPTY_LOG).fetchall()
+
+
 def execute(connection: sqlite3.Connection, step: Step) -> Any:
     """Execute one step. Returns its rows."""
     try:

@@ -7,8 +7,10 @@ import time
 from contextlib import suppress
 from functools import partial
 from typing import Any
+from weakref import finalize
 
 from threadmark.errors import ClosedError, StoreError, TransientStoreError
+from threadmark.exits import close_at_exit, was_closed
 from threadmark.forks import begin_anew_after_fork
 from threadmark.program import Program, Transaction
 from threadmark.store import now
@@ -50,9 +52,10 @@ class FileDriver:
         self._opening = threading.Lock()
         self._closing = threading.Lock()
         self._handles: _Handles | None = None
-        self._left: list[_Handles] = []
-        """What belonged to files that were replaced."""
+        self._opened: list[_Handles] = []
+        """Those that are not closed: the current ones, and what belonged to files that were replaced."""
         self._closed = False
+        finalize(self, _abandon, self._opened).atexit = False  # `close_at_exit` waits for what is under way
         begin_anew_after_fork(self)
         _drivers.add(self)
 
@@ -123,10 +126,12 @@ class FileDriver:
         with self._closing:
             with self._opening:
                 self._closed = True
-                every = [*self._left, *([self._handles] if self._handles is not None else [])]
-                self._handles, self._left = None, []
+                every = self._opened.copy()
+                self._opened.clear()
+                self._handles = None
             for each in every:
                 each.close()
+            was_closed(self)
 
     def look_again(self) -> None:
         """Switch to the file at the path if it has replaced ours, before another driver opens it beside the old log."""
@@ -142,11 +147,9 @@ class FileDriver:
         """In the child of a fork: leave what is the parent's alone."""
         self._opening = threading.Lock()
         self._closing = threading.Lock()
-        if self._handles is not None:
-            _inherited.append(self._handles)
-            self._handles = None
-        _inherited.extend(self._left)
-        self._left = []
+        _inherited.extend(self._opened)
+        self._opened.clear()
+        self._handles = None
 
     def _expect_allowed(self, transaction: Transaction[Any]) -> None:
         if transaction.writes and self._settings.read_only:
@@ -161,9 +164,15 @@ class FileDriver:
             if self._closed:
                 raise ClosedError("this saver was closed; open a new one")
             if self._handles is None:
-                self._handles = _Handles(self._settings)
-                pause_for_forks(self._handles)
+                close_at_exit(self)
+                self._handles = self._open()
             return self._handles
+
+    def _open(self) -> "_Handles":
+        handles = _Handles(self._settings)
+        self._opened.append(handles)
+        pause_for_forks(handles)
+        return handles
 
     def _replace(self, handles: "_Handles") -> None:
         """Continue with another file. Runs in a thread that no interrupt stops half-way."""
@@ -176,14 +185,13 @@ class FileDriver:
             if self._closed or self._handles is not handles:
                 return
             handles.leave()
-            successor = _Handles(self._settings)
-            pause_for_forks(successor)
+            successor = self._open()
             try:
                 successor.take_over()
             except BaseException:
+                self._opened.remove(successor)
                 successor.close()
                 raise
-            self._left.append(handles)
             self._handles = successor
         log.note(logging.WARNING, "%s was replaced: the new file is used from now on", str(self._settings))
 
@@ -286,6 +294,11 @@ class _Handles:
         self._close_idle()
         self.writer.close()
 
+    def abandon(self) -> None:
+        """Like `close`, but wait for nobody: the saver is garbage, and this may run on any thread."""
+        self._close_idle()
+        self.writer.abandon(self)
+
     def _open(self, *, creates_tables: bool) -> sqlite3.Connection | None:
         """Return a connection for reading, or None for a file that must be opened again for each transaction."""
         try:
@@ -307,6 +320,12 @@ class _Handles:
         with suppress(IndexError):  # others may take one at the same time
             while True:
                 self._watch.close(self._idle.pop())
+
+
+def _abandon(opened: "list[_Handles]") -> None:
+    """Close what a saver had open that nobody closed and nobody has any more."""
+    while opened:
+        opened.pop().abandon()
 
 
 def _end_epochs() -> Program[None]:

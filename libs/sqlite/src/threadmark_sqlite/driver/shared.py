@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from threadmark.errors import ClosedError, StoreError
+from threadmark.exits import close_at_exit, was_closed
 from threadmark.program import Transaction
 from threadmark_sqlite.driver.connection import (
     NotThereError,
@@ -31,6 +32,8 @@ class SharedDriver:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._prepared = False
+        if owned:
+            close_at_exit(self)
 
     def __str__(self) -> str:
         return str(self._settings)
@@ -57,6 +60,7 @@ class SharedDriver:
             connection, self._connection = self._connection, None
             if connection is not None and self._owned:
                 connection.close()
+        was_closed(self)
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""

@@ -18,17 +18,20 @@ from functools import partial
 from typing import Any
 
 from threadmark.errors import StoreError
+from threadmark.exits import close_at_exit
 from threadmark.program import Transaction, play
 from threadmark.threads import Failed, may_be_interrupted
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import (
     Settings,
     connect,
+    empty_log,
     end_transaction,
     execute,
     give_space_back,
     to_threadmark_error,
 )
+from threadmark_sqlite.driver.forking import Pausing
 from threadmark_sqlite.driver.jobs import Jobs, answer
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
@@ -47,6 +50,7 @@ class Writer:
         self._serving = threading.Lock()
         """Held by the thread that serves."""
         self._thread: threading.Thread | None = None
+        self._abandoned: Pausing | None = None
 
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run a transaction. Returns its result when it is committed."""
@@ -74,11 +78,18 @@ class Writer:
             self._work()
         if self._thread is not None:
             self._thread.join()
-        with self.turn:
-            if self._connection is not None:
-                with suppress(ReplacedError, StoreError, sqlite3.Error):
-                    self._watch.expect_untouched(self._connection)
-                self._watch.close(self._connection)
+        self._close_connection()
+
+    def abandon(self, pausing: Pausing) -> None:
+        """Stop when what was submitted is done. Then the thread, if there is one, closes the connection.
+
+        Nobody is waited for here, but at exit, and by a fork: for that, what it pauses is kept.
+        """
+        self._abandoned = pausing
+        close_at_exit(self)
+        self._jobs.close()
+        if not self._serving.locked():
+            self._close_connection()
 
     def leave(self, reader: sqlite3.Connection | None) -> None:
         """Close the connection to a file that was replaced. Uses the reader's connection if the writer has none."""
@@ -87,6 +98,16 @@ class Writer:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+
+    def _close_connection(self) -> None:
+        with self.turn:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                with suppress(ReplacedError, StoreError, sqlite3.Error):
+                    self._watch.expect_untouched(connection)
+                    # The last connection to be closed empties the log, and that may be the user's, who never does.
+                    empty_log(connection)
+                self._watch.close(connection)
 
     def _may_be_done_here(self) -> bool:
         """Whether the caller may write by itself: nobody is ahead of it, and no interrupt can stop it half-way."""
@@ -105,6 +126,8 @@ class Writer:
             try:
                 self._thread = threading.current_thread()
                 self._work()
+                if self._abandoned is not None:
+                    self._close_connection()
             finally:
                 self._serving.release()
 

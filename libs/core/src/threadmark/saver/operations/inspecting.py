@@ -1,24 +1,24 @@
-"""Inspecting: is everything stored readable, and how much is it."""
+"""Inspecting: whether everything stored is what was written, and, if asked, whether it can be decoded here."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from operator import add
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from threadmark.config import as_thread_id
 from threadmark.errors import CorruptDataError, LocatedError, TransientStoreError
-from threadmark.model import ChannelStats, Problem, Stats, Verified
+from threadmark.header import plain_fields
+from threadmark.model import Problem, Verified
 from threadmark.program import Operation, Program, read
+from threadmark.saver.arguments import check_flag
 from threadmark.saver.caches.encoding_cache import EncodingCache
-from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
-from threadmark.saver.loading.decoding import decode_write, decoded
-from threadmark.saver.loading.loader import CheckpointLoader, missing_headers, opened_write, proven_writes
-from threadmark.saver.operations.listing import good, load_many, loaders, open_headers, thread_ids, whole
+from threadmark.saver.loading.decoding import decode_metadata, decode_write, decoded
+from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, Write, proven_writes
+from threadmark.saver.operations.listing import load_many, thread_ids, whole
 from threadmark.saver.paging import Pages
-from threadmark.saver.proving.batches import is_record, without_records
-from threadmark.saver.proving.checks import prove_write, task_location
+from threadmark.saver.proving.batches import without_records
+from threadmark.saver.proving.checks import header_location, task_location
 from threadmark.saver.proving.completeness import missing
-from threadmark.store import CheckpointRow, Key, Outline, Scope, WriteRow
+from threadmark.store import Key, Outline, Scope, WriteRow
 from threadmark.stored import Allowance, Stored
 
 _PAGE = 4096
@@ -26,7 +26,7 @@ _BATCH = 16
 _ATTEMPTS = 8
 
 
-class _Contents(NamedTuple):
+class Contents(NamedTuple):
     """What one thread holds, without the checkpoints' states."""
 
     epoch: int | None
@@ -45,32 +45,21 @@ class _OrphanWrites(NamedTuple):
     segments: dict[bytes, bytes]
 
 
-def verify(context: SaverContext, thread_id: str | None) -> Operation[Verified]:
+def verify(context: SaverContext, thread_id: str | None, *, decode: bool) -> Operation[Verified]:
     """Read every row, value by value, past the memory of recent encodings."""
+    check_flag(decode, "decode")
     context = context._replace(encoding_cache=EncodingCache(0))
-    total = Verified(0, 0, 0, [])
+    total = Verified(0, 0, 0, [], [])
     after: str | None = ""
     while after is not None:
         names, after = yield from some_threads(context, thread_id, after)
         for name in names:
-            one = yield from _verify_thread(context, name)
+            one = yield from _verify_thread(context, name, decode=decode)
             total = Verified(*(mine + theirs for mine, theirs in zip(total, one, strict=True)))  # type: ignore[operator]  # numbers and lists both add up
     if thread_id is None:
-        damage = yield from read(context.store.damage)
-        total.problems.extend(Problem("damaged", *one) for one in damage)
+        lost = yield from read(context.store.damage)
+        total.problems.extend(Problem("damaged", *one) for one in lost)
     return total
-
-
-def stats(context: SaverContext, thread_id: str | None) -> Operation[Stats]:
-    """Count rows and bytes, thread by thread."""
-    context = context._replace(encoding_cache=EncodingCache(0))
-    total = _Total()
-    after: str | None = ""
-    while after is not None:
-        names, after = yield from some_threads(context, thread_id, after)
-        for name in names:
-            total.add((yield from read(_count, context, name)))
-    return total.stats()
 
 
 def some_threads(context: SaverContext, thread_id: str | None, after: str) -> Operation[tuple[list[str], str | None]]:
@@ -81,27 +70,92 @@ def some_threads(context: SaverContext, thread_id: str | None, after: str) -> Op
     return names, names[-1] if len(names) == _PAGE else None
 
 
-def _verify_thread(context: SaverContext, thread_id: str) -> Operation[Verified]:
+class _Findings:
+    """What was found in one thread so far."""
+
+    def __init__(self, context: SaverContext, thread_id: str, *, decode: bool) -> None:
+        self._context = context
+        self._thread_id = thread_id
+        self._decode = decode
+        self.problems: list[Problem] = []
+        self.unreadable: list[Problem] = []
+        self._needed: set[bytes] = set()
+
+    def add_checkpoint(self, item: CheckpointLoader | CorruptDataError) -> None:
+        """Prove a checkpoint. Its values are decoded only if that was asked for."""
+        try:
+            loaded = whole(item)
+            self._needed.update(loaded.stored.segment_keys())
+            for value in (*loaded.header.values.values(), *(write.value for write in loaded.writes)):
+                self._needed.update(value.segment_keys())
+            _prove_fields(loaded)
+        except CorruptDataError as error:
+            self.problems.append(damaged(error))
+            return
+        if self._decode:
+            try:
+                decoded(self._context, loaded)
+            except LocatedError as error:
+                self.unreadable.append(_unreadable(error))
+
+    def add_writes(self, rows: Sequence[WriteRow], segments: Mapping[bytes, bytes]) -> None:
+        """Prove the writes of one missing checkpoint, in the same way."""
+        proven: list[tuple[Write, bytes]] = []
+        try:
+            for write in proven_writes(self._thread_id, rows):
+                self._needed.update(write.value.segment_keys())
+                data = write.value.data(segments, Allowance(self._context.expansion))
+                if self._decode:
+                    proven.append((write, data))
+        except CorruptDataError as error:
+            location = error.location or task_location(self._thread_id, rows[0])
+            self.problems.append(Problem("damaged", location, error.problem))
+        for write, data in proven:
+            try:
+                decode_write(self._context, self._thread_id, write, {write.value.digest: data})
+            except LocatedError as error:
+                self.unreadable.append(_unreadable(error))
+
+    def add_orphans(self, sizes: Mapping[bytes, int]) -> None:
+        """Report segments that nothing refers to, unless damaged rows might refer to them."""
+        orphans = sizes.keys() - self._needed
+        if orphans and not self.problems:
+            size = sum(sizes[key] for key in orphans)
+            found = f"{len(orphans)} segments of {size} bytes; prune sweeps them"
+            self.problems.append(Problem("orphan", f"thread {self._thread_id!r}", found))
+
+
+def _verify_thread(context: SaverContext, thread_id: str, *, decode: bool) -> Operation[Verified]:
     """Verify one thread, a few checkpoints in each transaction. Starts again if rows were deleted meanwhile."""
     for _ in range(_ATTEMPTS):
-        contents = yield from read(_contents, context, thread_id)
-        problems = [Problem("damaged", *one) for one in contents.missing]
-        needed: set[bytes] = set()
-        for batch in _batches(contents.outlines):
-            found = yield from read(load_many, context, batch, {})
-            for item in found:
-                problems += _problems_of(context, item, needed)
-        orphan = yield from read(_orphan_writes, context, thread_id, contents)
-        problems += _problems_of_writes(context, thread_id, orphan, needed)
+        contents = yield from read(contents_of, context, thread_id)
+        findings = _Findings(context, thread_id, decode=decode)
+        findings.problems += [Problem("damaged", *one) for one in contents.missing]
+        for batch in batches(contents.outlines):
+            for item in (yield from read(load_many, context, batch, {})):
+                findings.add_checkpoint(item)
+        for rows, segments in (yield from read(_orphan_writes, context, thread_id, contents)):
+            findings.add_writes(rows, segments)
         epoch = yield from read(context.store.epoch, thread_id)
         if epoch == contents.epoch:
-            problems += _orphans(thread_id, contents, needed, whole=not problems)
+            findings.add_orphans(contents.sizes)
             writes = without_records(contents.writes)
-            return Verified(int(epoch is not None), len(contents.outlines), len(writes), problems)
+            there = int(epoch is not None)
+            return Verified(there, len(contents.outlines), len(writes), findings.problems, findings.unreadable)
     raise TransientStoreError(f"thread {thread_id!r}: rows were deleted {_ATTEMPTS} times during the check; try again")
 
 
-def _contents(context: SaverContext, thread_id: str) -> Program[_Contents]:
+def _prove_fields(loaded: LoadedCheckpoint) -> None:
+    """Raise CorruptDataError where something that takes no serializer to read cannot be read."""
+    decode_metadata(loaded.outline)
+    try:
+        plain_fields(loaded.header)
+    except CorruptDataError as error:
+        raise error.at(header_location(loaded.outline)) from error
+
+
+def contents_of(context: SaverContext, thread_id: str) -> Program[Contents]:
+    """Read what one thread holds, without the checkpoints' states."""
     epoch = yield from context.store.epoch(thread_id)
     lacking = yield from missing(context, thread_id, None)
     outlines: dict[Key, Outline] = {}
@@ -115,25 +169,10 @@ def _contents(context: SaverContext, thread_id: str) -> Program[_Contents]:
             lacking.append((error.location, error.problem))
     writes = yield from context.store.writes(thread_id, None)
     sizes = yield from context.store.segment_sizes(thread_id)
-    return _Contents(epoch, list(outlines.values()), writes, sizes, lacking)
+    return Contents(epoch, list(outlines.values()), writes, sizes, lacking)
 
 
-def _problems_of(
-    context: SaverContext, item: CheckpointLoader | CorruptDataError, needed: set[bytes]
-) -> Iterator[Problem]:
-    try:
-        loaded = whole(item)
-        needed.update(loaded.stored.segment_keys())
-        for value in (*loaded.header.values.values(), *(write.value for write in loaded.writes)):
-            needed.update(value.segment_keys())
-        decoded(context, loaded)
-    except CorruptDataError as error:
-        yield _damage(error)
-    except LocatedError as error:
-        yield Problem("unreadable", error.location, error.problem)
-
-
-def _orphan_writes(context: SaverContext, thread_id: str, contents: _Contents) -> Program[list[_OrphanWrites]]:
+def _orphan_writes(context: SaverContext, thread_id: str, contents: Contents) -> Program[list[_OrphanWrites]]:
     """The rows of writes whose checkpoint is not there (they may come first), by checkpoint, and their segments."""
     there = {outline.key for outline in contents.outlines}
     groups: dict[Key, list[WriteRow]] = {}
@@ -148,29 +187,6 @@ def _orphan_writes(context: SaverContext, thread_id: str, contents: _Contents) -
     return found
 
 
-def _problems_of_writes(
-    context: SaverContext, thread_id: str, orphan: Sequence[_OrphanWrites], needed: set[bytes]
-) -> Iterator[Problem]:
-    for rows, segments in orphan:
-        try:
-            for write in proven_writes(thread_id, rows):
-                needed.update(write.value.segment_keys())
-                data = write.value.data(segments, Allowance(context.expansion))
-                decode_write(context, thread_id, write, {write.value.digest: data})
-        except CorruptDataError as error:
-            yield Problem("damaged", error.location or task_location(thread_id, rows[0]), error.problem)
-        except LocatedError as error:
-            yield Problem("unreadable", error.location, error.problem)
-
-
-def _orphans(thread_id: str, contents: _Contents, needed: set[bytes], *, whole: bool) -> Iterator[Problem]:
-    """Report segments that nothing refers to, unless damaged rows might refer to them."""
-    orphans = contents.sizes.keys() - needed
-    if orphans and whole:
-        size = sum(contents.sizes[key] for key in orphans)
-        yield Problem("orphan", f"thread {thread_id!r}", f"{len(orphans)} segments of {size} bytes; prune sweeps them")
-
-
 def _keys_of(row: WriteRow) -> Sequence[bytes]:
     try:
         return Stored.from_bytes(row.value).segment_keys()
@@ -178,106 +194,16 @@ def _keys_of(row: WriteRow) -> Sequence[bytes]:
         return ()
 
 
-def _batches(outlines: Sequence[Outline]) -> Iterator[Sequence[Outline]]:
+def batches(outlines: Sequence[Outline]) -> Iterator[Sequence[Outline]]:
+    """The checkpoints in groups of a size to load at once."""
     for start in range(0, len(outlines), _BATCH):
         yield outlines[start : start + _BATCH]
 
 
-def _count(context: SaverContext, thread_id: str) -> Program[Stats]:
-    contents = yield from _contents(context, thread_id)
-    tally = _Tally(thread_id, contents)
-    for batch in _batches(contents.outlines):
-        rows = yield from context.store.rows(thread_id, [outline.key for outline in batch])
-        found = loaders(context, rows, {})
-        segment_cache = context.segment_cache()
-        yield from fill(segment_cache, context.store, thread_id, missing_headers(good(found)))
-        open_headers(found, segment_cache)
-        tally.checkpoints(rows, found.values())
-    return tally.stats()
-
-
-class _Tally:
-    """The sums of one thread. A channel's segments are counted once, however many values name them."""
-
-    def __init__(self, thread_id: str, contents: _Contents) -> None:
-        self._contents = contents
-        self._problems: list[Problem] = []
-        self._channels: dict[str, ChannelStats] = {}
-        self._of_channel: dict[str, set[bytes]] = {}
-        metadata = sum(len(outline.metadata.encode("utf-8", "surrogatepass")) for outline in contents.outlines)
-        records = sum(len(row.value) for row in contents.writes if is_record(row))
-        self._stored = sum(contents.sizes.values()) + metadata + records
-        self._whole = metadata
-        self._writes = without_records(contents.writes)
-        for row in self._writes:
-            self._write(thread_id, row)
-
-    def checkpoints(self, rows: Iterable[CheckpointRow], found: Iterable[CheckpointLoader | CorruptDataError]) -> None:
-        """Some checkpoints' rows, and what they hold as far as it can be read."""
-        self._stored += sum(len(row.header) for row in rows)
-        for item in found:
-            if isinstance(item, CorruptDataError):
-                self._problems.append(_damage(item))
-            else:
-                self._checkpoint(item)
-
-    def stats(self) -> Stats:
-        """The sums, when all checkpoints are counted."""
-        contents = self._contents
-        for channel, keys in self._of_channel.items():
-            size = sum(contents.sizes.get(key, 0) for key in keys)
-            self._channels[channel] = self._channels[channel]._replace(bytes_stored=size)
-        return Stats(
-            int(contents.epoch is not None),
-            len(contents.outlines),
-            len(self._writes),
-            len(contents.sizes),
-            self._stored,
-            self._whole,
-            self._channels,
-            self._problems,
-        )
-
-    def _write(self, thread_id: str, row: WriteRow) -> None:
-        self._stored += len(row.value)
-        try:
-            prove_write(thread_id, row)
-            self._whole += opened_write(thread_id, row).value.size()
-        except CorruptDataError as error:
-            self._problems.append(_damage(error))
-
-    def _checkpoint(self, loader: CheckpointLoader) -> None:
-        self._whole += loader.header_size()
-        for channel, value in loader.header.values.items():
-            size = value.size()
-            self._channels[channel] = self._channels.get(channel, _NOTHING).plus(ChannelStats(1, 0, size))
-            self._of_channel.setdefault(channel, set()).update(value.segment_keys())
-            self._whole += size if value.digest else 0  # a literal stands in the header, which is counted
-
-
-class _Total:
-    """Sums over threads, each added when its transaction is over, which may have been run twice."""
-
-    def __init__(self) -> None:
-        self._counts = (0, 0, 0, 0, 0, 0)
-        self._channels: dict[str, ChannelStats] = {}
-        self._problems: list[Problem] = []
-
-    def add(self, one: Stats) -> None:
-        """One more thread."""
-        *counts, channels, problems = one
-        self._counts = tuple(map(add, self._counts, counts))
-        for channel, figures in channels.items():
-            self._channels[channel] = self._channels.get(channel, _NOTHING).plus(figures)
-        self._problems += problems
-
-    def stats(self) -> Stats:
-        """The sums."""
-        return Stats(*self._counts, self._channels, self._problems)
-
-
-_NOTHING = ChannelStats(0, 0, 0)
-
-
-def _damage(error: CorruptDataError) -> Problem:
+def damaged(error: CorruptDataError) -> Problem:
+    """The problem that an error tells of."""
     return Problem("damaged", error.location, error.problem)
+
+
+def _unreadable(error: LocatedError) -> Problem:
+    return Problem("unreadable", error.location, error.problem)

@@ -1,0 +1,59 @@
+"""Closing what was never closed, when the interpreter ends.
+
+A program that ends without closing its saver, as many do, must leave nothing half done and print no warning. `atexit`
+calls this when all threads have ended that a program waits for, so what they store until then is stored; a hook of
+`threading` would be called before that. What daemon threads ask for later is refused.
+"""
+
+import atexit
+from contextlib import suppress
+from typing import Protocol
+from weakref import WeakSet
+
+from threadmark.forks import begin_anew_after_fork
+
+
+class Closes(Protocol):
+    """An object with connections or files."""
+
+    def close(self) -> None:
+        """Close them. It may be called again."""
+
+
+class _Open:
+    """The objects of this process that are to be closed, as long as they live."""
+
+    def __init__(self) -> None:
+        self._all: WeakSet[Closes] = WeakSet()
+        begin_anew_after_fork(self)
+
+    def begin_anew(self) -> None:
+        """In the child of a fork, where they are the parent's."""
+        self._all = WeakSet()
+
+    def add(self, thing: Closes) -> None:
+        self._all.add(thing)
+
+    def discard(self, thing: Closes) -> None:
+        self._all.discard(thing)
+
+    def close(self) -> None:
+        with suppress(KeyError):  # raised when none is left; daemon threads may add some meanwhile
+            while True:
+                thing = self._all.pop()
+                with suppress(Exception):  # what was acknowledged is stored, and the others must be closed as well
+                    thing.close()
+
+
+_open = _Open()
+atexit.register(_open.close)
+
+
+def close_at_exit(thing: Closes) -> None:
+    """Close the object when the interpreter ends, if it lives until then. The child of a fork forgets it."""
+    _open.add(thing)
+
+
+def was_closed(thing: Closes) -> None:
+    """Leave the object alone at exit."""
+    _open.discard(thing)

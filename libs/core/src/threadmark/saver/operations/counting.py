@@ -1,0 +1,125 @@
+"""Counting: how much is stored, and how much it would be if every value were stored whole."""
+
+from collections.abc import Iterable
+from operator import add
+
+from threadmark.errors import CorruptDataError
+from threadmark.model import ChannelStats, Problem, Stats
+from threadmark.program import Operation, Program, read
+from threadmark.saver.caches.encoding_cache import EncodingCache
+from threadmark.saver.caches.segment_cache import fill
+from threadmark.saver.context import SaverContext
+from threadmark.saver.loading.loader import CheckpointLoader, missing_headers, opened_write
+from threadmark.saver.operations.inspecting import Contents, batches, contents_of, damaged, some_threads
+from threadmark.saver.operations.listing import good, loaders, open_headers
+from threadmark.saver.proving.batches import is_record, without_records
+from threadmark.saver.proving.checks import prove_write
+from threadmark.store import CheckpointRow, WriteRow
+
+
+def stats(context: SaverContext, thread_id: str | None) -> Operation[Stats]:
+    """Count rows and bytes, thread by thread."""
+    context = context._replace(encoding_cache=EncodingCache(0))
+    total = _Total()
+    after: str | None = ""
+    while after is not None:
+        names, after = yield from some_threads(context, thread_id, after)
+        for name in names:
+            total.add((yield from read(_count, context, name)))
+    return total.stats()
+
+
+def _count(context: SaverContext, thread_id: str) -> Program[Stats]:
+    contents = yield from contents_of(context, thread_id)
+    tally = _Tally(thread_id, contents)
+    for batch in batches(contents.outlines):
+        rows = yield from context.store.rows(thread_id, [outline.key for outline in batch])
+        found = loaders(context, rows, {})
+        segment_cache = context.segment_cache()
+        yield from fill(segment_cache, context.store, thread_id, missing_headers(good(found)))
+        open_headers(found, segment_cache)
+        tally.checkpoints(rows, found.values())
+    return tally.stats()
+
+
+class _Tally:
+    """The sums of one thread. A channel's segments are counted once, however many values name them."""
+
+    def __init__(self, thread_id: str, contents: Contents) -> None:
+        self._contents = contents
+        self._problems: list[Problem] = []
+        self._channels: dict[str, ChannelStats] = {}
+        self._of_channel: dict[str, set[bytes]] = {}
+        metadata = sum(len(outline.metadata.encode("utf-8", "surrogatepass")) for outline in contents.outlines)
+        records = sum(len(row.value) for row in contents.writes if is_record(row))
+        self._stored = sum(contents.sizes.values()) + metadata + records
+        self._whole = metadata
+        self._writes = without_records(contents.writes)
+        for row in self._writes:
+            self._write(thread_id, row)
+
+    def checkpoints(self, rows: Iterable[CheckpointRow], found: Iterable[CheckpointLoader | CorruptDataError]) -> None:
+        """Some checkpoints' rows, and what they hold as far as it can be read."""
+        self._stored += sum(len(row.header) for row in rows)
+        for item in found:
+            if isinstance(item, CorruptDataError):
+                self._problems.append(damaged(item))
+            else:
+                self._checkpoint(item)
+
+    def stats(self) -> Stats:
+        """The sums, when all checkpoints are counted."""
+        contents = self._contents
+        for channel, keys in self._of_channel.items():
+            size = sum(contents.sizes.get(key, 0) for key in keys)
+            self._channels[channel] = self._channels[channel]._replace(bytes_stored=size)
+        return Stats(
+            int(contents.epoch is not None),
+            len(contents.outlines),
+            len(self._writes),
+            len(contents.sizes),
+            self._stored,
+            self._whole,
+            self._channels,
+            self._problems,
+        )
+
+    def _write(self, thread_id: str, row: WriteRow) -> None:
+        self._stored += len(row.value)
+        try:
+            prove_write(thread_id, row)
+            self._whole += opened_write(thread_id, row).value.size()
+        except CorruptDataError as error:
+            self._problems.append(damaged(error))
+
+    def _checkpoint(self, loader: CheckpointLoader) -> None:
+        self._whole += loader.header_size()
+        for channel, value in loader.header.values.items():
+            size = value.size()
+            self._channels[channel] = self._channels.get(channel, _NOTHING).plus(ChannelStats(1, 0, size))
+            self._of_channel.setdefault(channel, set()).update(value.segment_keys())
+            self._whole += size if value.digest else 0  # a literal stands in the header, which is counted
+
+
+class _Total:
+    """Sums over threads, each added when its transaction is over, which may have been run twice."""
+
+    def __init__(self) -> None:
+        self._counts = (0, 0, 0, 0, 0, 0)
+        self._channels: dict[str, ChannelStats] = {}
+        self._problems: list[Problem] = []
+
+    def add(self, one: Stats) -> None:
+        """One more thread."""
+        *counts, channels, problems = one
+        self._counts = tuple(map(add, self._counts, counts))
+        for channel, figures in channels.items():
+            self._channels[channel] = self._channels.get(channel, _NOTHING).plus(figures)
+        self._problems += problems
+
+    def stats(self) -> Stats:
+        """The sums."""
+        return Stats(*self._counts, self._channels, self._problems)
+
+
+_NOTHING = ChannelStats(0, 0, 0)
