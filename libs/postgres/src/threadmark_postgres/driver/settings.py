@@ -15,7 +15,8 @@ TCP_DEFAULTS = {
 }
 """Parameters of libpq that the URL need not name, so that a connection whose other end is gone does not hang for ever.
 
-The environment wins over the first of them (PGCONNECT_TIMEOUT). Keepalives notice it while nothing was sent, the last one (in milliseconds) while what was sent is not acknowledged.
+The environment wins over the first of them (PGCONNECT_TIMEOUT). Keepalives notice it while nothing was sent, the last
+one (in milliseconds) while what was sent is not acknowledged.
 """
 
 PATH_PARAMETERS = ("host", "hostaddr", "port", "dbname")
