@@ -27,39 +27,39 @@ PATIENCE = 60.0  # seconds that the traveller waits for the seat of the fatal le
 
 
 def main() -> None:
-    """The story, told by the parent process."""
+    """The story, as the parent process sees it."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "journey.db")
-        told = killed_in_the_middle(path)
+        heard = killed_in_the_middle(path)
         with SqliteSaver(path) as saver:
-            after_the_crash(saver, told)
+            after_the_crash(saver, heard)
             arrive(saver)
             look_back(saver)
             travel_in_time(saver)
-    say("Done: everything was as told.")
+    say("Done: everything was as expected.")
 
 
 def killed_in_the_middle(path: str) -> list[str]:
-    """Let a child process travel and kill it; what it had been told is stored."""
+    """Let a child process travel and kill it; what it was acknowledged is stored."""
     say("A child process books a journey, leg by leg. A checkpoint is put after each.")
-    told: list[str] = []
+    heard: list[str] = []
     child = subprocess.Popen([sys.executable, __file__, path], stdout=subprocess.PIPE, text=True)
     with child:
         for line in child.stdout or ():
-            told.append(line.strip())
-            say(f"  child: {told[-1]}")
-            if told[-1] == f"booked: {LEGS[FATAL_LEG]}":
+            heard.append(line.strip())
+            say(f"  child: {heard[-1]}")
+            if heard[-1] == f"booked: {LEGS[FATAL_LEG]}":
                 child.kill()
-    check(child.returncode != 0 and len(told) == 2 * FATAL_LEG + 1, "it was killed (SIGKILL) in the middle of a step")
-    return told
+    check(child.returncode != 0 and len(heard) == 2 * FATAL_LEG + 1, "it was killed (SIGKILL) in the middle of a step")
+    return heard
 
 
-def after_the_crash(saver: SqliteSaver, told: list[str]) -> None:
+def after_the_crash(saver: SqliteSaver, heard: list[str]) -> None:
     """What was acknowledged is there, the pending write of the unfinished step included."""
     say("Another process opens the file.")
     found = newest(saver)
     check(legs(found) == list(LEGS[:FATAL_LEG]), f"the last whole step is there: {', '.join(legs(found))}")
-    check(f"arrived: {LEGS[FATAL_LEG - 1]}" in told, "it is the last one that the child was told is stored")
+    check(f"arrived: {LEGS[FATAL_LEG - 1]}" in heard, "it is the last one that the child was heard is stored")
     check(pending(found) == [LEGS[FATAL_LEG]], f"so is what the killed step had booked: {LEGS[FATAL_LEG]}")
 
 

@@ -125,7 +125,7 @@ def main() -> None:
             prune(saver)
         weigh(folder)
         damage(folder)
-    console.print("\n[bold green]Everything was as told.[/]")
+    console.print("\n[bold green]Everything was as expected.[/]")
 
 
 def show_code() -> None:

@@ -52,7 +52,7 @@ def _python(*arguments: str | Path, folder: Path | None = None) -> subprocess.Co
 
 
 @cache
-def _told(example: Path) -> list[str]:
+def _output(example: Path) -> list[str]:
     """The lines that an example prints."""
     done = _python(example)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -62,7 +62,7 @@ def _told(example: Path) -> list[str]:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
 def test_an_example_runs_to_its_end(example: Path) -> None:
-    assert _told(example)[-1].endswith("as told.")
+    assert _output(example)[-1].endswith("as expected.")
 
 
 def test_there_is_an_example() -> None:
@@ -70,19 +70,19 @@ def test_there_is_an_example() -> None:
 
 
 def test_the_demonstration_fits_a_terminal_and_cuts_nothing() -> None:
-    told = _told(DEMO)
-    assert max(map(len, told)) <= COLUMNS
-    assert not [line for line in told if "…" in line]
-    joined = " ".join(" ".join(told).split())
+    output = _output(DEMO)
+    assert max(map(len, output)) <= COLUMNS
+    assert not [line for line in output if "…" in line]
+    joined = " ".join(" ".join(output).split())
     history = joined.partition("Its history")[2].partition("Asked otherwise")[0]
     assert "Lima has 20 degrees; Lisbon has 18 degrees; Oslo has 3 degrees" in history
 
 
 def test_the_demonstration_shows_code_that_it_runs() -> None:
     source = {line.rstrip() for line in DEMO.read_text(encoding="utf-8").splitlines() if line.strip()}
-    told = _told(DEMO)
-    start = told.index("The code") + 1
-    shown = [line.rstrip() for line in told[start : told.index("", start + 12)] if line.strip()]
+    output = _output(DEMO)
+    start = output.index("The code") + 1
+    shown = [line.rstrip() for line in output[start : output.index("", start + 12)] if line.strip()]
     assert len(shown) >= 12
     assert set(shown) <= source
 
@@ -93,10 +93,10 @@ def test_the_demonstration_shows_the_figure_of_the_readme() -> None:
         r"^\| chat: 500 messages of 600 characters.*\| ([\d.]+) MB \| ([\d.]+) MB \| (\d+)x \|$", readme, re.MULTILINE
     )
     assert row
-    told = "\n".join(_told(DEMO))
-    assert "A chat of 500 messages of 600 characters" in told
-    sizes = [int(size.replace(",", "")) / 1e6 for size in re.findall(r"SqliteSaver +([\d,]+) ", told)]
-    (ratio,) = re.findall(r"^(\d+)x less", told, re.MULTILINE)
+    output = "\n".join(_output(DEMO))
+    assert "A chat of 500 messages of 600 characters" in output
+    sizes = [int(size.replace(",", "")) / 1e6 for size in re.findall(r"SqliteSaver +([\d,]+) ", output)]
+    (ratio,) = re.findall(r"^(\d+)x less", output, re.MULTILINE)
     assert [*sizes, int(ratio)] == pytest.approx([float(figure) for figure in row.groups()], rel=0.02)
 
 

@@ -1,4 +1,4 @@
-"""Options: what type checkers see is what constructors take, and an unknown one is told with those that there are."""
+"""Options: what type checkers see is what constructors take, and an unknown one is answered with those that there are."""
 
 import inspect
 from collections.abc import Callable
@@ -78,9 +78,11 @@ WRONG: list[tuple[Callable[..., Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("saver", "wrong", "told"), WRONG)
-def test_an_unknown_option_is_told_with_those_that_there_are(saver: Callable[..., Any], wrong: str, told: str) -> None:
+@pytest.mark.parametrize(("saver", "wrong", "expected"), WRONG)
+def test_an_unknown_option_is_answered_with_those_that_there_are(
+    saver: Callable[..., Any], wrong: str, expected: str
+) -> None:
     arguments = [] if saver is MemorySaver else [":memory:"] if "Postgres" not in saver.__name__ else ["dbname=none"]
     with pytest.raises(ConfigError, match="unknown option") as caught:
         saver(*arguments, **{wrong: 1})
-    assert told in str(caught.value)
+    assert expected in str(caught.value)

@@ -22,7 +22,7 @@ def _section(title: str) -> str:
 
 
 def _rows(section: str, columns: int) -> dict[str, tuple[str, ...]]:
-    """The cells of a section's tables of so many columns, by the first one; the last one, which explains, left out."""
+    """The rows of the tables with this many columns, by their first cell, without the last one, which explains."""
     rows = {}
     for line in section.splitlines():
         cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]

@@ -71,7 +71,7 @@ def test_a_damaged_beginning_is_refused(location: int) -> None:
 
 
 def _crafted(data: bytes, row: bytes, times: int = 1) -> tuple[Stored, dict[bytes, bytes]]:
-    """A value of one segment, so many times, with the digest that it should have."""
+    """A value that repeats one segment, with the digest that it should have."""
     key = segment_key(data)
     manifest = (Slice(key, len(data), 0, len(data)),) * times
     return Stored("m", pack(manifest), proof(data * times).digest), {key: row}

@@ -1,4 +1,4 @@
-"""What savers log: a handler that fails harms nothing, what is noted is written once, and cache evictions are told."""
+"""What savers log: a handler that fails harms nothing, what is noted is written once, and cache evictions are logged."""
 
 import logging
 import os
@@ -117,13 +117,13 @@ def test_slow_is_nothing_else(slow: Any) -> None:
 
 
 def test_evictions_are_told_by_their_counts_and_at_debug_only(caplog: pytest.LogCaptureFixture) -> None:
-    for level, told in ((logging.INFO, False), (logging.DEBUG, True)):
+    for level, logged in ((logging.INFO, False), (logging.DEBUG, True)):
         with caplog.at_level(level, "threadmark"):
             config = at("thread")
             saver = MemorySaver(cache_bytes=20_000)
             for number in range(10):
                 config = saver.put(config, checkpoint({"a": os.urandom(8000), "n": number}), {}, {"a": 1, "n": 1})
-            assert any("the encoding cache (cache_bytes=20000) is full" in line for line in caplog.messages) == told
+            assert any("the encoding cache (cache_bytes=20000) is full" in line for line in caplog.messages) == logged
             assert len(list(saver.list(at("thread")))) == 10
-            assert any("of a listing" in line for line in caplog.messages) == told
+            assert any("of a listing" in line for line in caplog.messages) == logged
             assert {record.levelno for record in caplog.records} <= {logging.DEBUG}

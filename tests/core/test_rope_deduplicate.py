@@ -226,7 +226,7 @@ def test_thirty_edits_in_one_value_cost_a_few_bytes_each() -> None:
 
 
 def scattered(data: bytes, edits: int) -> bytes:
-    """The same bytes with so many of them changed, evenly spread."""
+    """The same bytes with a number of them changed, evenly spread."""
     changed = bytearray(data)
     for number in range(edits):
         changed[number * len(data) // edits] ^= 255

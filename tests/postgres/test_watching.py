@@ -34,13 +34,13 @@ _HELD_UP = """
 def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[..., list[str]]]:
     """What was logged so far at a level, and forgotten."""
 
-    def told(level: int) -> list[str]:
+    def logged(level: int) -> list[str]:
         found = [record.getMessage() for record in caplog.records if (record.name, record.levelno) == (LOGGER, level)]
         caplog.clear()
         return found
 
     with caplog.at_level(logging.DEBUG, "threadmark"):
-        yield told
+        yield logged
 
 
 def until(condition: Callable[[], Any]) -> None:
@@ -177,14 +177,14 @@ def test_a_statement_that_waits_for_a_lock_is_told(
 
 
 def test_slow_is_whatever_the_user_says(url: str, lines: Callable[..., list[str]]) -> None:
-    for slow, told in ((0, True), (30, False), (None, False)):
+    for slow, logged in ((0, True), (30, False), (None, False)):
         with PostgresSaver(url, slow=slow) as saver:
             play(saver, "one", 1)
             assert count(saver, "one") == 0
         found = lines(logging.WARNING)
-        assert any("that writes (" in line for line in found) == told
-        assert any("that reads (load)" in line for line in found) == told
-        assert bool(found) == told
+        assert any("that writes (" in line for line in found) == logged
+        assert any("that reads (load)" in line for line in found) == logged
+        assert bool(found) == logged
     with pytest.raises(ConfigError, match="slow must be"):
         PostgresSaver(url, slow=-1)
 

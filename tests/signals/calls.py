@@ -176,7 +176,7 @@ class Others:
 
 
 def at_random(trial: Trial, calls: Calls, interruptions: Interruptions, strikes: int, moments: Moments) -> int:
-    """Interrupt calls at random moments, so many times; how many calls were made."""
+    """Interrupt calls at random moments, `strikes` times. Returns how many calls were made."""
     stories = [Story(calls, f"thread {number}") for number in range(3)]
     states: dict[str, State] = {story.thread: [] for story in stories}
     for number in count():

@@ -93,7 +93,7 @@ def _comes_of(error: BaseException | None, kinds: tuple[type[BaseException], ...
 
 
 class Moment:
-    """A signal after so many seconds, and perhaps more of them shortly afterwards."""
+    """A signal after a number of seconds, and perhaps more signals shortly afterwards."""
 
     def __init__(self, delay: float, again: float = 0.0) -> None:
         self._delay = max(delay, 1e-6)

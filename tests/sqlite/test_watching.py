@@ -31,13 +31,13 @@ STORED = Path(__file__).parents[1] / "stored"
 def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[..., list[str]]]:
     """What was logged so far at a level, and forgotten."""
 
-    def told(level: int) -> list[str]:
+    def logged(level: int) -> list[str]:
         found = [record.getMessage() for record in caplog.records if (record.name, record.levelno) == (LOGGER, level)]
         caplog.clear()
         return found
 
     with caplog.at_level(logging.DEBUG, "threadmark"):
-        yield told
+        yield logged
 
 
 def store(saver: SqliteSaver, thread: str = "thread") -> Any:
@@ -131,15 +131,15 @@ def test_a_lock_that_is_never_released_is_told_and_raised(tmp_path: Path, lines:
 
 
 def test_slow_is_whatever_the_user_says(tmp_path: Path, lines: Callable[..., list[str]]) -> None:
-    for slow, told in ((0, True), (30, False), (None, False)):
+    for slow, logged in ((0, True), (30, False), (None, False)):
         for database in (tmp_path / f"{slow}.db", ":memory:"):
             with SqliteSaver(database, slow=slow) as saver:
                 config = store(saver)
                 saver.get(config)
             found = lines(logging.WARNING)
-            assert any("that writes (SqliteStore.add)" in line for line in found) == told
-            assert any("that reads (load)" in line for line in found) == told
-            assert bool(found) == told
+            assert any("that writes (SqliteStore.add)" in line for line in found) == logged
+            assert any("that reads (load)" in line for line in found) == logged
+            assert bool(found) == logged
     with pytest.raises(ConfigError, match="slow must be"):
         SqliteSaver(tmp_path / "threads.db", slow=-1)
     assert not (tmp_path / "threads.db").exists()

@@ -17,7 +17,7 @@ from threadmark_conformance.engine import at, checkpoint, early_id, listed
 from threadmark_conformance.odd_calls import OddCall
 
 _WORTH_A_LOOK = 25
-"""After so many calls that must not have changed anything, it is looked whether they did."""
+"""The number of calls that must not change anything after which it is checked that they did not."""
 
 _READS = {"get", "get_tuple", "list", "get_delta_channel_history", "verify", "stats", "get_next_version"}
 
