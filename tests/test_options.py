@@ -1,4 +1,4 @@
-"""Options: what type checkers see is what constructors take, and an unknown one is answered with those that there are."""
+"""Options: type checkers see what constructors take, and the error about an unknown option lists those there are."""
 
 import inspect
 from collections.abc import Callable

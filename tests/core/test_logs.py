@@ -1,4 +1,4 @@
-"""What savers log: a handler that fails harms nothing, what is noted is written once, and cache evictions are logged."""
+"""Logging: a handler that fails harms nothing, what is noted is written once, and cache evictions are logged."""
 
 import logging
 import os
