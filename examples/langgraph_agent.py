@@ -200,7 +200,7 @@ def prune(saver: SqliteSaver) -> None:
     refused = refuses(lambda: theirs.prune(["trip"])) and refuses(lambda: asyncio.run(theirs.aget_tuple(TRIP)))
     expect(refused, "LangGraph's SqliteSaver neither prunes nor serves asyncio")
     theirs.conn.close()
-    console.print("[dim]LangGraph's SqliteSaver has no prune, and no asyncio.[/]")
+    console.print("[dim]LangGraph's SqliteSaver has no prune, and asyncio only in a second class.[/]")
 
 
 def weigh(folder: Path) -> None:

@@ -2,13 +2,21 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from threadmark import ConfigError, MemorySaver
+from threadmark import ConfigError, MemorySaver, PruneStrategy, Saver
 from threadmark.saver import SaverOptions, StorageOptions
-from threadmark_langgraph import AsyncPostgresSaver, AsyncSqliteSaver, PostgresSaver, SqliteSaver, options
+from threadmark_langgraph import (
+    AsyncPostgresSaver,
+    AsyncSqliteSaver,
+    Checkpointer,
+    InMemorySaver,
+    PostgresSaver,
+    SqliteSaver,
+    options,
+)
 from threadmark_postgres import PostgresOptions
 from threadmark_postgres import PostgresSaver as PostgresBackend
 from threadmark_postgres.options import ConnectionOptions
@@ -86,3 +94,12 @@ def test_an_unknown_option_is_answered_with_those_that_there_are(
     with pytest.raises(ConfigError, match="unknown option") as caught:
         saver(*arguments, **{wrong: 1})
     assert expected in str(caught.value)
+
+
+def test_prune_under_langgraphs_names_takes_what_a_savers_takes() -> None:
+    parameters = inspect.signature(Saver.prune).parameters
+    own = {name: each.annotation for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY}
+    assert own.pop("strategy") is PruneStrategy
+    assert get_type_hints(options.PruneRule) == own
+    for prune in (Checkpointer.prune, Checkpointer.aprune, InMemorySaver.prune, InMemorySaver.aprune):
+        assert inspect.signature(prune).parameters["rule"].annotation == "Unpack[PruneRule]"
