@@ -4,8 +4,8 @@ import asyncio
 import sqlite3
 import sys
 from collections import UserDict
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 import numpy as np
 import psycopg
 import pytest
-from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
+from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
 from langgraph.checkpoint.postgres import PostgresSaver as TheirPostgres
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -23,8 +23,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver as TheirSqlite
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
+from langgraph_checkpointer.theirs import THEIRS, channels, checkpoint, location, new_database, store, their_sqlite
 from langgraph_parity.apis import Blocking
-from langgraph_parity.backends import cluster
 from langgraph_parity.records import one, record
 from langgraph_parity.scenarios import conversations, deltas, failures, interrupts, subgraphs, travel
 from langgraph_parity.states import Position
@@ -48,37 +48,7 @@ THREAD: Any = {"configurable": {"thread_id": "nested"}}
 RARE: Any = {"configurable": {"thread_id": "rare"}}
 
 
-def location(thread_id: str) -> Any:
-    """The config of a thread."""
-    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
-
-
 PLACE = location("one")
-
-
-@contextmanager
-def their_sqlite(folder: Path) -> Iterator[BaseCheckpointSaver[Any]]:
-    """LangGraph's saver on a new file."""
-    with TheirSqlite.from_conn_string(str(folder / "theirs.db")) as saver:
-        yield saver
-
-
-@contextmanager
-def their_postgres(folder: Path) -> Iterator[BaseCheckpointSaver[Any]]:
-    """LangGraph's saver on a new database."""
-    name = "theirs" + "".join(filter(str.isalnum, folder.name))
-    with TheirPostgres.from_conn_string(cluster().database(name.lower())) as saver:
-        saver.setup()
-        yield saver
-
-
-@contextmanager
-def their_memory(folder: Path) -> Iterator[BaseCheckpointSaver[Any]]:  # noqa: ARG001 - it needs none
-    """LangGraph's saver in memory, of which only the public interface is used."""
-    yield TheirMemory()
-
-
-THEIRS: list[Callable[[Path], Any]] = [their_sqlite, their_postgres, their_memory]
 
 
 def fill(saver: BaseCheckpointSaver[Any]) -> None:
@@ -112,17 +82,6 @@ def _told(value: Any) -> Any:
     return repr(value) if isinstance(value, Exception) else value
 
 
-def checkpoint(values: dict[str, Any], version: int = 1) -> Checkpoint:
-    """A checkpoint of which every channel has this version."""
-    versions: Any = dict.fromkeys(values, version)
-    return {**empty_checkpoint(), "v": 4, "id": new_id(), "channel_values": values, "channel_versions": versions}
-
-
-def store(saver: BaseCheckpointSaver[Any], config: Any, stored: Checkpoint) -> Any:
-    """Put a checkpoint whose values are all new; its config."""
-    return saver.put(config, stored, {"step": 0}, stored["channel_versions"])
-
-
 class Forgetful(JsonPlusSerializer):
     """Cannot read one of its values."""
 
@@ -131,13 +90,6 @@ class Forgetful(JsonPlusSerializer):
         if value == "lost":
             raise ValueError("forgotten")
         return value
-
-
-def channels(saver: BaseCheckpointSaver[Any], config: Any) -> Any:
-    """The values of the checkpoint that this config names."""
-    found = saver.get_tuple(config)
-    assert found is not None
-    return found.checkpoint["channel_values"]
 
 
 @pytest.mark.parametrize("theirs", THEIRS)
@@ -215,11 +167,6 @@ def test_dry_run_reads_everything_and_stores_nothing(tmp_path: Path) -> None:
         moved = migrate(source, target, dry_run=True, progress=lambda *step: steps.append(step))
         assert moved.checkpoints == len(steps) == steps[-1][1]
         assert list(target.list(None)) == []
-
-
-def new_database(folder: Path) -> str:
-    """The URL of a Postgres database without tables."""
-    return cluster().database("new" + "".join(filter(str.isalnum, folder.name)).lower())
 
 
 def relations(url: str) -> Any:
@@ -633,7 +580,7 @@ def test_command_refuses_a_server_that_is_not_there_or_has_no_checkpoints(
         ("ours.db", "write 'sqlite:///ours.db'"),
         ("sqlite:///missing/ours.db", "check that its folder exists"),
         ("sqlite:///text.txt", "not a SQLite database"),
-        ("mysql://host/name", "no backend for 'mysql'"),
+        ("mysql://host/name", "no backend serves 'mysql'"),
     ],
 )
 @pytest.mark.parametrize("dry_run", [True, False])

@@ -111,6 +111,9 @@ class SealedStore(Store):
     def threads(self, after: str, limit: int) -> Program[list[str]]:
         return self._store.threads(after, limit)
 
+    def has_only_langgraph_data(self) -> Program[bool]:
+        return self._store.has_only_langgraph_data()
+
     def reseal(self, thread_id: str) -> Program[int]:
         """Seal the rows of a thread again that were not sealed with the newest key. Returns how many there were.
 

@@ -234,3 +234,11 @@ class Store(Protocol):
 
     def threads(self, after: str, limit: int) -> Program[list[str]]:
         """The next thread ids greater than `after`, in ascending order: live threads, and those that have heads."""
+
+    def has_only_langgraph_data(self) -> Program[bool]:
+        """Return whether LangGraph's own saver has checkpoints in this database, and this store has none.
+
+        A backend that LangGraph has no saver for leaves this as it is.
+        """
+        yield from ()
+        return False

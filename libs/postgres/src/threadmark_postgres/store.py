@@ -209,6 +209,11 @@ class PostgresStore(Store):
         rows = yield from self._execute(sql.THREADS, to_column(after), limit)
         return [from_column(thread_id) for (thread_id,) in rows]
 
+    def has_only_langgraph_data(self) -> Program[bool]:
+        """One statement, which reads no table of LangGraph's: the role may not be allowed to."""
+        ((answer,),) = yield from self._execute(sql.HAS_ONLY_LANGGRAPH_DATA)
+        return bool(answer)
+
     def _execute(self, statement: str, *params: Any, likely_last: bool = False) -> Program[Rows]:
         return execute(in_schema(statement, self._schema), params, likely_last=likely_last)
 

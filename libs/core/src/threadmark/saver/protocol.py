@@ -172,6 +172,12 @@ class SaverProtocol(Protocol):
     async def ahas_tables(self) -> bool:
         """Like `has_tables`, for asyncio."""
 
+    def has_only_langgraph_data(self) -> bool:
+        """Return whether LangGraph's own saver has checkpoints in this database and this saver has none."""
+
+    async def ahas_only_langgraph_data(self) -> bool:
+        """Like `has_only_langgraph_data`, for asyncio."""
+
     def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
         """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
 

@@ -257,6 +257,17 @@ class Saver:
         """Like `has_tables`, for asyncio."""
         return await arun(self._driver, surveying.has_tables(self._context))
 
+    def has_only_langgraph_data(self) -> bool:
+        """Return whether LangGraph's own saver has checkpoints in this database and this saver has none.
+
+        `threadmark_langgraph.migrate` moves them.
+        """
+        return run(self._driver, surveying.has_only_langgraph_data(self._context))
+
+    async def ahas_only_langgraph_data(self) -> bool:
+        """Like `has_only_langgraph_data`, for asyncio."""
+        return await arun(self._driver, surveying.has_only_langgraph_data(self._context))
+
     def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
         """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
         return run(self._driver, surveying.list_checkpoint_refs(self._context))

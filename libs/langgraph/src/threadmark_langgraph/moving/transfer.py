@@ -7,18 +7,20 @@ meanwhile, on either side; only where it did on both, its last checkpoint has a 
 import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, ChannelVersions, CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 
-from threadmark import CheckpointRef, MemorySaver, SaverProtocol
+from threadmark import CheckpointRef, MemorySaver, SaverProtocol, ThreadDeletedError
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.log import log
 from threadmark_langgraph.moving.comparing import Content, content_of, difference, equal, exactly_equal, lacking
+from threadmark_langgraph.moving.conflicts import conflicts, parents_first
 from threadmark_langgraph.moving.report import Moved, NotMoved, Progress
 from threadmark_langgraph.moving.sources import Source, config_of, read, source_of
 from threadmark_langgraph.moving.versions import Renaming
@@ -45,6 +47,7 @@ def migrate(
     """
     allowed = source.with_allowlist({(each.__module__, each.__qualname__) for each in allow}) if allow else source
     checkpointer = target if isinstance(target, Checkpointer) else wrap(target)
+    checkpointer.unmoved.expected = True  # they are being moved
     return _Move(allowed, _ready(checkpointer, dry_run=dry_run), rename=False, dry_run=dry_run).run(progress)
 
 
@@ -85,14 +88,16 @@ class _Move:
         self._dry_run = dry_run
         self._names = Renaming()
         self._moved = Moved()
+        self._conflicts: Mapping[str, str] = {}
 
     def run(self, progress: Progress | None) -> Moved:
         begun = time.monotonic()
         source = source_of(self._from)
         refs = source.refs()
         self._moved.threads = len({ref.thread_id for ref in refs})
+        self._conflicts = conflicts(refs, source_of(self._to).refs())
         thread_id = None
-        for done, ref in enumerate(_parents_first(refs), 1):
+        for done, ref in enumerate(parents_first(refs), 1):
             if ref.thread_id != thread_id:
                 thread_id, self._names = ref.thread_id, Renaming()
             try:
@@ -119,6 +124,8 @@ class _Move:
             content = content._replace(checkpoint=renamed)
         if there and (problem := self._difference(content, there)):
             raise _CannotMove(f"there already, and left alone, it differs in {problem}")
+        if not there and ref.thread_id in self._conflicts:
+            raise _CannotMove(self._conflicts[ref.thread_id])
         writes = lacking(content, content_of(there)) if there else len(content.writes)
         if writes or not there:
             self._store(ref, content, new, source.paths(ref, found), whole=not there)
@@ -135,10 +142,10 @@ class _Move:
             # All of it is new there.
             to, new, whole = _in_memory(to), content.checkpoint["channel_versions"], True
         with _refused("it cannot be stored"):
-            # The checkpoint comes last: where it is, everything is.
-            _put_writes(to, ref, content, paths)
             if whole:
-                to.put(config_of(ref, ref.parent), content.checkpoint, content.metadata, new)
+                _put_whole(to, ref, content, new, paths)
+            else:
+                _put_writes(to, ref, content, paths)
             stored = read(to, ref)
         problem = self._difference(content, stored) if stored else "everything: it is not there"
         if stored and not problem and lacking(content, content_of(stored)):
@@ -186,6 +193,20 @@ def _in_memory(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
     return InMemorySaver(serde=saver.serde)
 
 
+def _put_whole(
+    saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Content, new: ChannelVersions, paths: dict[str, str]
+) -> None:
+    """Store a checkpoint with its writes. It comes last: where it is, everything is."""
+    put = partial(saver.put, config_of(ref, ref.parent), content.checkpoint, content.metadata, new)
+    try:
+        _put_writes(saver, ref, content, paths)
+    except ThreadDeletedError:  # only a first checkpoint brings a deleted thread back
+        put()
+        _put_writes(saver, ref, content, paths)
+    else:
+        put()
+
+
 def _put_writes(saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Content, paths: dict[str, str]) -> None:
     by_task: dict[str, list[tuple[str, Any]]] = {}
     for task_id, channel, value in content.writes:
@@ -194,18 +215,6 @@ def _put_writes(saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Co
         # A write's place in its batch is its place in the task, except in the special channels.
         writes.sort(key=lambda write: write[0] in WRITES_IDX_MAP)
         saver.put_writes(config_of(ref, ref.id), writes, task_id, paths.get(task_id, ""))
-
-
-def _parents_first(refs: Iterable[CheckpointRef]) -> Iterator[CheckpointRef]:
-    """Thread by thread, by ascending id, but never a checkpoint before its parent, whatever the clocks said."""
-    waiting = {ref[:3]: ref for ref in sorted(refs, key=lambda ref: ref[:3])}
-    for ref in list(waiting.values()):
-        line: list[CheckpointRef] = []
-        ancestor: CheckpointRef | None = ref
-        while ancestor is not None and ancestor[:3] in waiting:
-            line.append(waiting.pop(ancestor[:3]))
-            ancestor = waiting.get((ancestor.thread_id, ancestor.ns, ancestor.parent or ""))
-        yield from reversed(line)
 
 
 def _names(events: Iterable[SerdeEvent]) -> str:
