@@ -73,6 +73,13 @@ ORDER BY thread_id
 LIMIT $2::bigint
 """
 
+# Some checkpoint.
+SAMPLE = """
+SELECT checksum, header
+FROM tm.checkpoint
+LIMIT 1
+"""
+
 # Whether the tables of LangGraph's own saver, where the search path leads, take any space, and ours have no checkpoint.
 HAS_ONLY_LANGGRAPH_DATA = """
 SELECT pg_catalog.to_regclass('checkpoint_blobs') IS NOT NULL

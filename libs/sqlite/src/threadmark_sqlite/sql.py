@@ -121,6 +121,13 @@ ORDER BY thread_id
 LIMIT ?
 """
 
+# Some checkpoint.
+SAMPLE = """
+SELECT checksum, header
+FROM threadmark_checkpoint
+LIMIT 1
+"""
+
 # Whether the file has the tables of LangGraph's own saver.
 LANGGRAPH_TABLES = """
 SELECT EXISTS (SELECT 1 FROM pragma_table_info('checkpoints') WHERE name = 'checkpoint_ns')

@@ -43,6 +43,12 @@ class SaverOptions(StorageOptions, total=False):
     """The serializer of values. The default is `threadmark.Serde()`."""
 
 
+class FirstLook:
+    """Whether a saver has looked if its database is one that it may begin threads in. Its clones share it."""
+
+    done = False
+
+
 class SaverContext(NamedTuple):
     """A backend's store, the serializer of values, and the shared memory of recent encodings."""
 
@@ -55,6 +61,8 @@ class SaverContext(NamedTuple):
     """How many bytes more than they account for the stored bytes of a checkpoint may ask for."""
     pause_gc: bool = False
     """Whether the garbage collector is paused while a large value is decoded."""
+
+    first_look: FirstLook = FirstLook()
 
     def segment_cache(self, segments: Mapping[bytes, bytes] | None = None) -> SegmentCache:
         """A cache for the segments that one transaction reads."""
@@ -89,7 +97,8 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
     serde, cache_bytes = options.get("serde"), options.get("cache_bytes", CACHE_BYTES)
     if not isinstance(cache_bytes, int) or cache_bytes < 0:
         raise ConfigError(f"cache_bytes must be a number of bytes from 0 on, not {shown(cache_bytes)}")
-    context = SaverContext(store, Serde() if serde is None else checked_serde(serde), EncodingCache(cache_bytes))
+    serializer = Serde() if serde is None else checked_serde(serde)
+    context = SaverContext(store, serializer, EncodingCache(cache_bytes), first_look=FirstLook())
     expansion = options.get("max_expansion_bytes")
     if expansion is not None:
         if not isinstance(expansion, int) or expansion < 0:
@@ -102,5 +111,10 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
     keyring = options.get("keyring")
     if keyring is None:
         return context
-    sealed = SealedStore(store, keyring, seal_metadata=options.get("seal_metadata", True))
+    if not isinstance(keyring, Keyring):
+        raise ConfigError(f"keyring must be a threadmark.Keyring, not a {type(keyring).__name__}")
+    seal_metadata = options.get("seal_metadata", True)
+    if not isinstance(seal_metadata, bool):
+        raise ConfigError(f"seal_metadata must be True or False, not {shown(seal_metadata)}")
+    sealed = SealedStore(store, keyring, seal_metadata=seal_metadata)
     return context._replace(store=sealed, segment_key=keyring.segment_key)

@@ -13,6 +13,7 @@ from threadmark.model import (
     CheckpointTuple,
     Config,
     DeltaChannelHistory,
+    PlainRows,
     Pruned,
     PruneStrategy,
     Stats,
@@ -190,10 +191,10 @@ class SaverProtocol(Protocol):
     async def aorphan_writes(self) -> Sequence[CheckpointRef]:
         """Like `orphan_writes`, for asyncio."""
 
-    def reencrypt(self, thread_id: str | None = None) -> int:
+    def reencrypt(self, thread_id: str | None = None, *, plain: PlainRows = "refuse") -> int:
         """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again."""
 
-    async def areencrypt(self, thread_id: str | None = None) -> int:
+    async def areencrypt(self, thread_id: str | None = None, *, plain: PlainRows = "refuse") -> int:
         """Like `reencrypt`, for asyncio."""
 
     def get_next_version(self, current: Version | None, channel: None = None) -> Version:

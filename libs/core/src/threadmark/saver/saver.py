@@ -13,6 +13,7 @@ from threadmark.model import (
     CheckpointTuple,
     Config,
     DeltaChannelHistory,
+    PlainRows,
     Pruned,
     PruneStrategy,
     Stats,
@@ -284,13 +285,16 @@ class Saver:
         """Like `orphan_writes`, for asyncio."""
         return await arun(self._driver, surveying.orphan_writes(self._context))
 
-    def reencrypt(self, thread_id: str | None = None) -> int:
-        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again."""
-        return run(self._driver, resealing.reencrypt(self._context, thread_id))
+    def reencrypt(self, thread_id: str | None = None, *, plain: PlainRows = "refuse") -> int:
+        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again.
 
-    async def areencrypt(self, thread_id: str | None = None) -> int:
+        With `plain="seal"`, rows that were stored without a keyring are encrypted as well; otherwise they are refused.
+        """
+        return run(self._driver, resealing.reencrypt(self._context, thread_id, plain))
+
+    async def areencrypt(self, thread_id: str | None = None, *, plain: PlainRows = "refuse") -> int:
         """Like `reencrypt`, for asyncio."""
-        return await arun(self._driver, resealing.reencrypt(self._context, thread_id))
+        return await arun(self._driver, resealing.reencrypt(self._context, thread_id, plain))
 
     def get_next_version(self, current: Version | None, channel: None = None) -> Version:  # noqa: ARG002 - the contract's
         """Return the version after `current`, of the same type. A new channel starts with the integer 1."""
