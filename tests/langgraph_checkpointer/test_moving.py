@@ -391,7 +391,7 @@ def test_class_that_may_not_be_loaded_is_reported_and_moves_when_it_may(tmp_path
     ("module", "advice"),
     [
         ("shop_of_another_program", "shop_of_another_program.Order cannot be imported here: move where Python finds"),
-        ("__main__", "call threadmark_langgraph.migrate() from the application"),
+        ("__main__", "call threadmark_langgraph.migrate() (or export()) from the application"),
         ("string", "the module 'string' has no class 'Order', and LangGraph's serializer gives only the fields"),
     ],
 )

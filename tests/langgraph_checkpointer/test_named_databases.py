@@ -137,8 +137,8 @@ def test_export_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     ("source", "target", "options", "problem"),
     [
         ("ours.db", "theirs.db", [], "is it the wrong way round? The way back is threadmark_langgraph.export"),
-        ("missing.db", "theirs.db", [], "'theirs.db' does, and the source comes first"),
-        ("empty.db", "theirs.db", [], "'theirs.db' does, and the source comes first"),
+        ("missing.db", "theirs.db", [], "'theirs.db' has LangGraph's checkpoints, and the source comes first"),
+        ("empty.db", "theirs.db", [], "'theirs.db' has LangGraph's checkpoints, and the source comes first"),
         ("theirs.db", "ours.db", ["--export"], "Threadmark's database comes first"),
         ("missing.db", "theirs.db", ["--export"], "Threadmark's database comes first"),
         ("ours.db", "redis://name:secret@host", ["--export"], "LangGraph has no saver for redis:..."),

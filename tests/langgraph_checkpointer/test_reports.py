@@ -72,10 +72,22 @@ def test_report_groups_what_did_not_move_by_its_cause(
         store(saver, PLACE, checkpoint({"m": 1}))
     assert run_command(monkeypatch, str(tmp_path / "theirs.db"), str(tmp_path / "ours.db")) == 1
     mine, gone, counts = capsys.readouterr().out.splitlines()
-    assert mine.startswith("3 not moved: the class Order is one of the application's own program (__main__)")
-    assert "call threadmark_langgraph.migrate() from the application (such as thread '__main__ 0'," in mine
+    assert mine.startswith("3 not moved: Order is a class of the application's own program (__main__)")
+    assert (
+        "call threadmark_langgraph.migrate() (or export()) from the application (such as thread '__main__ 0'," in mine
+    )
     assert gone.startswith("3 not moved: gone_from_here.Order cannot be imported here")
     assert counts == "1 checkpoints with 0 pending writes of 7 threads, 0 already there, 6 not moved"
+
+
+def test_class_of_the_program_is_told_on_the_way_back_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind: Any = dataclass(type("Order", (), {"__annotations__": {"number": int}, "__module__": "__main__"}))
+    with SqliteSaver(tmp_path / "ours.db") as source, monkeypatch.context() as program:
+        program.setattr(sys.modules["__main__"], "Order", kind, raising=False)
+        store(source, PLACE, checkpoint({"order": kind(1)}))
+    (problem,) = export(tmp_path / "ours.db", TheirMemory()).problems
+    assert problem.cause.startswith("one is a class of the application's own program (__main__)")
+    assert "__main__:Order" in problem.detail
 
 
 def test_class_that_left_its_module_is_not_moved_as_a_dictionary(

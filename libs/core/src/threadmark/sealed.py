@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgpack
 
 from threadmark.digests import CHECK_SIZE, segment_key
-from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.errors import CorruptDataError
 from threadmark.metadata import run_id_in
 from threadmark.program import Program
 from threadmark.sealing import HOW_TO_SEAL, Keyring
@@ -38,7 +38,6 @@ class SealedStore(Store):
         self._store = store
         self._keyring = keyring
         self._seal_metadata = seal_metadata
-        self._is_secret_proven = False
 
     def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
         found = yield from self._store.find(thread_id, ns, checkpoint_id)
@@ -252,25 +251,7 @@ class SealedStore(Store):
         return (opened[:CHECK_SIZE], opened[CHECK_SIZE:]) if opened else (NOT_OPENED, b"")
 
     def _open_segments(self, thread_id: str, sealed: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-        opened = {key: self._open(data, _where("segment", thread_id, key)) for key, data in sealed.items()}
-        if not self._is_secret_proven:
-            self._prove_secret(opened)
-        return opened
-
-    def _prove_secret(self, opened: Mapping[bytes, bytes]) -> None:
-        """Raise ConfigError where the name of a segment was not derived with the keyring's secret.
-
-        One segment is enough. What was stored before the database had a keyring has a name without any secret.
-        """
-        for key, data in opened.items():
-            if data and not _is_plain_segment(key, data):
-                if key != self._keyring.segment_key(expand(data, announced_size(data))):
-                    raise ConfigError(
-                        "the keyring's digest_secret is not the one that this database was written with: its keys open "
-                        "the rows, but equal content would not be found; give the first digest_secret"
-                    )
-                self._is_secret_proven = True
-                return
+        return {key: self._open(data, _where("segment", thread_id, key)) for key, data in sealed.items()}
 
     def _open(self, sealed: bytes, where: bytes) -> bytes:
         """Decrypt a body. Returns b"" if that fails: the reader's error then names the row."""

@@ -6,7 +6,7 @@ move it to another place, nor pass off plain bytes as a row. This needs the extr
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -82,6 +82,29 @@ class Keyring:
     def is_current(self, sealed: bytes) -> bool:
         """Whether the newest key sealed this row, so that it need not be sealed again."""
         return _key_of(sealed)[0] == self._newest
+
+
+class SegmentNames:
+    """Whether segments are named with a keyring's `digest_secret`. One of them is enough, so a saver looks once."""
+
+    def __init__(self, keyring: Keyring) -> None:
+        self._keyring = keyring
+        self.are_proven = False
+
+    def prove(self, keys: Iterable[bytes], whole: Mapping[bytes, bytes]) -> None:
+        """Look at the segments of a value that is sound. Raises ConfigError if another secret has named them.
+
+        What was stored before the database had a keyring is named without any, and proves nothing.
+        """
+        for key in keys:
+            if key == self._keyring.segment_key(whole[key]):
+                self.are_proven = True
+                return
+            if key != segment_key(whole[key]):
+                raise ConfigError(
+                    "the keyring's digest_secret is not the one that this database was written with: its keys open the "
+                    "rows, but equal content would not be found; give the first digest_secret"
+                )
 
 
 def looks_sealed(body: bytes) -> bool:

@@ -10,7 +10,7 @@ from threadmark.errors import ConfigError, shown
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.caches.segment_cache import SegmentCache
 from threadmark.sealed import SealedStore
-from threadmark.sealing import Keyring
+from threadmark.sealing import Keyring, SegmentNames
 from threadmark.serde import Serde, Serializer
 from threadmark.store import Store
 from threadmark.stored import EXPANSION_BYTES
@@ -57,6 +57,8 @@ class SaverContext(NamedTuple):
     encoding_cache: EncodingCache
     segment_key: Callable[[bytes], bytes] = segment_key
     """Derives the key of a segment from its bytes. Uses a secret if rows are encrypted."""
+    segment_names: SegmentNames | None = None
+    """Notices a wrong secret, if rows are encrypted."""
     expansion: int = EXPANSION_BYTES
     """How many bytes more than they account for the stored bytes of a checkpoint may ask for."""
     pause_gc: bool = False
@@ -66,7 +68,7 @@ class SaverContext(NamedTuple):
 
     def segment_cache(self, segments: Mapping[bytes, bytes] | None = None) -> SegmentCache:
         """A cache for the segments that one transaction reads."""
-        return SegmentCache(segments, expansion=self.expansion)
+        return SegmentCache(segments, expansion=self.expansion, names=self.segment_names)
 
 
 def checked_serde(serde: Serializer) -> Serializer:
@@ -117,4 +119,4 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
     if not isinstance(seal_metadata, bool):
         raise ConfigError(f"seal_metadata must be True or False, not {shown(seal_metadata)}")
     sealed = SealedStore(store, keyring, seal_metadata=seal_metadata)
-    return context._replace(store=sealed, segment_key=keyring.segment_key)
+    return context._replace(store=sealed, segment_key=keyring.segment_key, segment_names=SegmentNames(keyring))

@@ -178,7 +178,7 @@ def threadmark_saver(database: Database) -> Iterator[Checkpointer]:
 
 def _no_source(source: Database, target: Any) -> ConfigError:
     turned = isinstance(target, (str, os.PathLike)) and contents_of(target).langgraphs and not is_same(source, target)
-    hint = f": {_shown(target)} does, and the source comes first" if turned else ""
+    hint = f": {_shown(target)} has LangGraph's checkpoints, and the source comes first" if turned else ""
     path = None if os.fspath(source).startswith(_POSTGRES) else _path_of(os.fspath(source))
     if path is not None and not Path(path).is_file():
         return ConfigError(f"there is no file {path!r} to move from{hint}")

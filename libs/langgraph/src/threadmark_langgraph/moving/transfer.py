@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, Chann
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 
-from threadmark import CheckpointRef, MemorySaver, SaverProtocol, ThreadDeletedError
+from threadmark import CheckpointRef, ForbiddenTypeError, MemorySaver, SaverProtocol, ThreadDeletedError
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.log import log
 from threadmark_langgraph.moving.comparing import (
@@ -250,11 +250,8 @@ def _is_found(event: SerdeEvent) -> bool:
 
 def _advice(module: str, name: str) -> str:
     """What to do for a class that is not found."""
-    if module == "__main__":
-        return (
-            f"the class {name} is one of the application's own program (__main__), which no other program finds: "
-            "call threadmark_langgraph.migrate() from the application"
-        )
+    if module == _PROGRAM:
+        return f"{name} {_OF_THE_PROGRAM}"
     if module not in sys.modules:
         return f"{module}.{name} cannot be imported here: move where Python finds the application's modules"
     return (
@@ -263,9 +260,21 @@ def _advice(module: str, name: str) -> str:
     )
 
 
+_PROGRAM = "__main__"
+
+_OF_THE_PROGRAM = (
+    "is a class of the application's own program (__main__), which no other program finds: call "
+    "threadmark_langgraph.migrate() (or export()) from the application"
+)
+
+
 @contextmanager
 def _refused(what: str) -> Iterator[None]:
     try:
         yield
+    except ForbiddenTypeError as error:  # of a Threadmark source
+        of_the_program = f"{_PROGRAM}:" in error.problem
+        cause = f"one {_OF_THE_PROGRAM}" if of_the_program else f"{what} ({type(error).__name__})"
+        raise _CannotMove(cause, str(error)) from error
     except Exception as error:
         raise _CannotMove(f"{what} ({type(error).__name__})", str(error)) from error
