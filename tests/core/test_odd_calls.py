@@ -5,7 +5,7 @@ import inspect
 from threadmark import Saver
 from threadmark_conformance.odd_calls import all_odd_calls, odd_calls, usual_arguments
 
-NO_ARGUMENTS = {"setup", "has_tables", "list_checkpoint_refs", "orphan_writes", "close"}
+NO_ARGUMENTS = {"setup", "has_only_langgraph_data", "has_tables", "list_checkpoint_refs", "orphan_writes", "close"}
 ELSEWHERE = {"reencrypt": "only sealed stores have it", "with_serde": "it takes a serializer"}
 BUT = {("get_next_version", "channel"): "it is ignored"}
 

@@ -2,13 +2,14 @@
 
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from threadmark import ConfigError, CorruptDataError, MemorySaver, new_id
+from threadmark import ConfigError, CorruptDataError, MemorySaver, Saver, ThreadmarkError, new_id
 from threadmark.sealing import Keyring
 from threadmark_sqlite import SqliteSaver
 
@@ -75,7 +76,7 @@ def test_a_wrong_key_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "sealed.db"
     with SqliteSaver(path, keyring=ring("old")) as saver:
         fill(saver)
-    for keyring in (ring("new"), Keyring({"old": NEW}, "old", digest_secret=SECRET), None):
+    for keyring in (ring("new"), Keyring({"old": NEW}, "old", digest_secret=SECRET)):
         with pytest.raises(CorruptDataError, match="thread 'thread'"):
             read(path, keyring)
 
@@ -84,7 +85,7 @@ def test_plain_rows_are_refused_where_rows_are_sealed(tmp_path: Path) -> None:
     path = tmp_path / "open.db"
     with SqliteSaver(path) as saver:
         fill(saver)
-    with pytest.raises(CorruptDataError, match="sealed with a key that is not on the keyring"):
+    with pytest.raises(CorruptDataError, match=r"is not sealed: reencrypt\(plain='seal'\) seals"):
         read(path, ring("old"))
 
 
@@ -144,3 +145,106 @@ def test_a_copied_thread_opens_under_its_own_name(tmp_path: Path) -> None:
 def test_reencrypting_without_a_keyring_says_so() -> None:
     with pytest.raises(ConfigError, match="keyring"):
         MemorySaver().reencrypt()
+
+
+def stored_parts(saver: Saver) -> list[Any]:
+    """Everything that a saver lists of the thread."""
+    return list(saver.list(THREAD))
+
+
+def sealed_database(path: Path) -> Any:
+    """Make a database with a keyring; the config of its newest checkpoint."""
+    with SqliteSaver(path, keyring=ring("old")) as saver:
+        fill(saver)
+        return next(iter(saver.list(THREAD))).config
+
+
+CALLS: dict[str, Callable[[Saver, Any], object]] = {
+    "get": lambda saver, _: saver.get(THREAD),
+    "get of a new thread": lambda saver, _: saver.get({"configurable": {"thread_id": "new"}}),
+    "list": lambda saver, _: list(saver.list(THREAD)),
+    "put": lambda saver, newest: saver.put(newest, made({"n": 1}), {}, {"n": 1}),
+    "put in a new thread": lambda saver, _: saver.put(
+        {"configurable": {"thread_id": "new", "checkpoint_ns": ""}}, made({"n": 1}), {}, {"n": 1}
+    ),
+    "put_writes": lambda saver, newest: saver.put_writes(newest, [("n", 1)], "task"),
+    "prune": lambda saver, _: saver.prune(["thread"]),
+}
+
+
+def made(values: dict[str, Any]) -> Any:
+    """A checkpoint with these values."""
+    versions = dict.fromkeys(values, 1)
+    return {"v": 4, "id": new_id(), "channel_values": values, "channel_versions": versions, "versions_seen": {}}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_saver_without_the_keyring_says_so_and_stores_nothing(tmp_path: Path, call: Callable[..., object]) -> None:
+    newest = sealed_database(tmp_path / "sealed.db")
+    with SqliteSaver(tmp_path / "sealed.db") as saver, pytest.raises(ThreadmarkError, match="sealed: give keyring="):
+        call(saver, newest)
+    with SqliteSaver(tmp_path / "sealed.db", keyring=ring("old")) as saver:
+        found = saver.verify()
+        assert (found.threads, found.checkpoints, found.problems) == (1, 5, [])
+
+
+@pytest.mark.parametrize("call", ["get", "list", "put"])
+def test_a_wrong_digest_secret_is_noticed_before_anything_is_stored(tmp_path: Path, call: str) -> None:
+    newest = sealed_database(tmp_path / "sealed.db")
+    wrong = Keyring({"old": OLD}, "old", digest_secret=os.urandom(32))
+    with SqliteSaver(tmp_path / "sealed.db", keyring=wrong) as saver:
+        for _ in range(2):
+            with pytest.raises(ConfigError, match="digest_secret is not the one"):
+                CALLS[call](saver, newest)
+    with SqliteSaver(tmp_path / "sealed.db", keyring=ring("old")) as saver:
+        assert saver.verify().checkpoints == 5
+
+
+def test_what_was_stored_without_a_keyring_is_sealed_when_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "open.db"
+    with SqliteSaver(path) as saver:
+        values = fill(saver)
+        saver.copy_thread("thread", "other")
+        before = stored_parts(saver)
+    with SqliteSaver(path, keyring=ring("old")) as saver:
+        with pytest.raises(CorruptDataError, match=r"not sealed.*reencrypt\(plain='seal'\)"):
+            saver.reencrypt()
+        saver.put({"configurable": {"thread_id": "late", "checkpoint_ns": ""}}, made({"n": WORDS * 9}), {}, {"n": 1})
+        assert saver.reencrypt("thread", plain="seal") > 0
+        assert stored_parts(saver) == before
+        assert saver.reencrypt(plain="seal") > 0
+        assert saver.reencrypt(plain="seal") == saver.reencrypt() == 0
+        assert saver.verify().problems == []
+        saver.put(before[0].config, made({**values, "text": WORDS * 300}), {}, {"text": 2})
+    with SqliteSaver(path, keyring=ring("old", "new")) as saver:
+        assert stored_parts(saver)[1:] == before
+        assert saver.reencrypt() > 0
+    with SqliteSaver(path, keyring=ring("new")) as saver:
+        assert stored_parts(saver)[1:] == before
+        assert saver.verify().problems == []
+    with closing(sqlite3.connect(path)) as database:
+        for table, column in zip(TABLES, ("data", "header", "value"), strict=True):
+            assert all(WORDS[:12].encode() not in row for (row,) in database.execute(f"SELECT {column} FROM {table}"))
+        assert all(WORDS[:12] not in row for (row,) in database.execute("SELECT metadata FROM threadmark_checkpoint"))
+
+
+def test_a_damaged_row_is_still_damaged_after_it_was_sealed(tmp_path: Path) -> None:
+    with SqliteSaver(tmp_path / "open.db") as saver:
+        fill(saver)
+    with closing(sqlite3.connect(tmp_path / "open.db", isolation_level=None)) as damage:
+        damage.execute("UPDATE threadmark_checkpoint SET header = header || x'00' WHERE number = 3")
+    with SqliteSaver(tmp_path / "open.db", keyring=ring("old")) as saver:
+        assert saver.reencrypt(plain="seal") > 0
+        assert [each.problem for each in saver.verify().problems] == ["the checkpoint's row is not what was written"]
+
+
+@pytest.mark.parametrize("plain", ["", "sealed", None, True])
+def test_what_becomes_of_plain_rows_is_one_of_two_words(plain: Any) -> None:
+    with MemorySaver(keyring=ring("old")) as saver, pytest.raises(ConfigError, match="'refuse' or 'seal'"):
+        saver.reencrypt(plain=plain)
+
+
+@pytest.mark.parametrize("options", [{"keyring": {"old": OLD}}, {"keyring": ring("old"), "seal_metadata": 1}])
+def test_options_of_a_wrong_type_are_refused(options: Any) -> None:
+    with pytest.raises(ConfigError, match=r"keyring must be a threadmark\.Keyring|seal_metadata must be True or False"):
+        MemorySaver(**options)

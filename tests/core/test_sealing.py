@@ -1,6 +1,7 @@
 """Sealed rows: only their place and their keys open them, and nothing in them can be read or changed."""
 
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -105,3 +106,23 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
     assert isinstance(caught.value, ImportError)
     assert not isinstance(caught.value, ConfigError)
     assert caught.value.name == "cryptography"
+
+
+@pytest.mark.parametrize(
+    ("keys", "newest", "secret", "problem"),
+    [
+        ({"old": "o" * 32}, "old", SECRET, "key 'old' is a str: give 32 bytes, such as bytes.fromhex"),
+        ({"old": None}, "old", SECRET, "key 'old' is a NoneType"),
+        ({1: OLD}, 1, SECRET, "the id of a key is a int"),
+        ([("old", OLD)], "old", SECRET, "the keys are a list"),
+        ({"old": OLD}, ["old"], SECRET, "the newest key"),
+        ({"old": OLD}, None, SECRET, "the newest key None is not among the keys"),
+        ({"old": OLD}, "old", "d" * 32, "the digest secret is a str"),
+        ({"\udc80": OLD}, "\udc80", SECRET, "the id of key"),
+    ],
+)
+def test_keys_of_a_wrong_type_are_refused(keys: Any, newest: Any, secret: Any, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem) as caught:
+        Keyring(keys, newest, digest_secret=secret)
+    assert "ooo" not in str(caught.value)
+    assert "ddd" not in str(caught.value)

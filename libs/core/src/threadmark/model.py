@@ -17,6 +17,9 @@ Metadata = dict[str, Any]
 PruneStrategy = Literal["keep_latest", "delete"]
 """What `prune` keeps of a thread: the newest checkpoints of each namespace, or nothing."""
 
+PlainRows = Literal["refuse", "seal"]
+"""What `reencrypt` does with rows that were stored without a keyring."""
+
 ProblemKind = Literal["damaged", "orphan", "unreadable"]
 """What `verify` may find; `Problem` says what each is."""
 

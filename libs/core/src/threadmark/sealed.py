@@ -11,14 +11,21 @@ from typing import TypeVar
 
 import msgpack
 
-from threadmark.digests import CHECK_SIZE
+from threadmark.digests import CHECK_SIZE, segment_key
 from threadmark.errors import CorruptDataError
 from threadmark.metadata import run_id_in
 from threadmark.program import Program
-from threadmark.sealing import Keyring
+from threadmark.sealing import HOW_TO_SEAL, Keyring
 from threadmark.store import Added, Change, CheckpointRow, Found, Head, Key, Outline, Scope, Store, WriteRow
+from threadmark.stored import announced_size, expand
 
 T = TypeVar("T")
+
+NOT_OPENED = b"not opened"
+"""Stands for the check of a row that does not open."""
+
+NOT_SEALED = b"not sealed"
+"""Stands for the check of a row that was stored without a keyring."""
 
 _BATCH = 256
 _EVERYTHING = 2**31 - 1
@@ -111,37 +118,45 @@ class SealedStore(Store):
     def threads(self, after: str, limit: int) -> Program[list[str]]:
         return self._store.threads(after, limit)
 
-    def reseal(self, thread_id: str) -> Program[int]:
+    def sample(self) -> Program[tuple[bytes, bytes] | None]:
+        return self._store.sample()
+
+    def has_only_langgraph_data(self) -> Program[bool]:
+        return self._store.has_only_langgraph_data()
+
+    def reseal(self, thread_id: str, *, plain: bool) -> Program[int]:
         """Seal the rows of a thread again that were not sealed with the newest key. Returns how many there were.
 
         It is one transaction. A row is replaced by removing and adding it, so the thread's epoch grows, and a put that
-        was prepared before is prepared again.
+        was prepared before is prepared again. With `plain`, rows that are not sealed yet are sealed as well.
         """
         if (yield from self._store.lock(thread_id)) is None:
             return 0
-        segments = yield from self._reseal_segments(thread_id)
-        return segments + (yield from self._reseal_rows(thread_id))
+        segments = yield from self._reseal_segments(thread_id, plain=plain)
+        return segments + (yield from self._reseal_rows(thread_id, plain=plain))
 
-    def _reseal_segments(self, thread_id: str) -> Program[int]:
+    def _reseal_segments(self, thread_id: str, *, plain: bool) -> Program[int]:
         count = 0
         sizes = yield from self._store.segment_sizes(thread_id)
         for some in _batches(sorted(sizes)):
-            sealed = yield from self._store.segments(thread_id, some)
-            stale = {key: data for key, data in sealed.items() if not self._keyring.is_current(data)}
-            opened = {key: self._keyring.open(data, _where("segment", thread_id, key)) for key, data in stale.items()}
+            stored = yield from self._store.segments(thread_id, some)
+            opened = {key: data for key, data in stored.items() if plain and _is_plain_segment(key, data)}
+            for key, data in stored.items():
+                if key not in opened and not self._keyring.is_current(data):
+                    opened[key] = self._keyring.open(data, _where("segment", thread_id, key))
             if opened:
-                yield from self._store.remove(thread_id, (), sorted(stale))
+                yield from self._store.remove(thread_id, (), sorted(opened))
                 yield from self.add(_change(thread_id, opened, (), ()))
-            count += len(stale)
+            count += len(opened)
         return count
 
-    def _reseal_rows(self, thread_id: str) -> Program[int]:
+    def _reseal_rows(self, thread_id: str, *, plain: bool) -> Program[int]:
         count = 0
         outlines = yield from self._store.page(Scope(thread_id), None, _EVERYTHING)
         writes = yield from self._store.writes(thread_id, None)
         for keys in _batches(sorted({outline.key for outline in outlines} | {row[:2] for row in writes})):
             rows = yield from self._store.rows(thread_id, keys)
-            stale = self._stale_checkpoints(rows, [row for row in writes if row[:2] in keys])
+            stale = self._stale_checkpoints(rows, [row for row in writes if row[:2] in keys], plain=plain)
             some_rows = [row for row in rows if row.outline.key in stale]
             some_writes = [row for row in writes if row[:2] in stale]
             opened_rows = [self._strictly_opened(row) for row in some_rows]
@@ -152,18 +167,30 @@ class SealedStore(Store):
             count += len(some_rows) + len(some_writes)
         return count
 
-    def _stale_checkpoints(self, rows: Sequence[CheckpointRow], writes: Sequence[WriteRow]) -> set[Key]:
+    def _stale_checkpoints(self, rows: Sequence[CheckpointRow], writes: Sequence[WriteRow], *, plain: bool) -> set[Key]:
         """Return the checkpoints with a row that another key sealed. They are replaced with all their writes."""
-        stale = {row.outline.key for row in rows if not self._keyring.is_current(row.header)}
-        return stale | {row[:2] for row in writes if not self._keyring.is_current(row.value)}
+        stale = {row.outline.key for row in rows if self._is_stale(row.check, row.header, plain=plain)}
+        return stale | {row[:2] for row in writes if self._is_stale(row.check, row.value, plain=plain)}
+
+    def _is_stale(self, check: bytes, body: bytes, *, plain: bool) -> bool:
+        if not check:
+            return not self._keyring.is_current(body)
+        if not plain:
+            raise CorruptDataError(f"a row is not sealed: {HOW_TO_SEAL}")
+        return True
 
     def _strictly_opened(self, row: CheckpointRow) -> CheckpointRow:
         """Open a row that must open. If it does not, the error leaves the whole thread as it is."""
-        self._keyring.open(row.header, _where("checkpoint", *row.outline[:3]))
-        opened = self._open_row(row)
+        if row.check:
+            opened = row
+        else:
+            self._keyring.open(row.header, _where("checkpoint", *row.outline[:3]))
+            opened = self._open_row(row)
         return opened._replace(run_id=run_id_in(opened.outline.metadata))
 
     def _strictly_opened_write(self, thread_id: str, row: WriteRow) -> WriteRow:
+        if row.check:
+            return row
         self._keyring.open(row.value, _where("write", thread_id, *row[:4]))
         return self._open_write(thread_id, row)
 
@@ -194,8 +221,8 @@ class SealedStore(Store):
         return CheckpointRow(outline, header, b"", None if self._seal_metadata else row.run_id)
 
     def _open_row(self, row: CheckpointRow) -> CheckpointRow:
-        body = self._open(row.header, _where("checkpoint", *row.outline[:3]))
-        return CheckpointRow(self._open_outline(row.outline), body[CHECK_SIZE:], body[:CHECK_SIZE], row.run_id)
+        check, body = self._open_checked(row.check, row.header, _where("checkpoint", *row.outline[:3]))
+        return CheckpointRow(self._open_outline(row.outline), body, check, row.run_id)
 
     def _open_outline(self, outline: Outline) -> Outline:
         if not self._seal_metadata:
@@ -213,18 +240,33 @@ class SealedStore(Store):
         )
 
     def _open_write(self, thread_id: str, row: WriteRow) -> WriteRow:
-        body = self._open(row.value, _where("write", thread_id, *row[:4]))
-        return row._replace(value=body[CHECK_SIZE:], check=body[:CHECK_SIZE])
+        check, body = self._open_checked(row.check, row.value, _where("write", thread_id, *row[:4]))
+        return row._replace(value=body, check=check)
+
+    def _open_checked(self, check: bytes, body: bytes, where: bytes) -> tuple[bytes, bytes]:
+        """Return the check of a row and its body. A sealed row has its check inside, and none beside it."""
+        if check:
+            return NOT_SEALED, b""
+        opened = self._open(body, where)
+        return (opened[:CHECK_SIZE], opened[CHECK_SIZE:]) if opened else (NOT_OPENED, b"")
 
     def _open_segments(self, thread_id: str, sealed: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         return {key: self._open(data, _where("segment", thread_id, key)) for key, data in sealed.items()}
 
     def _open(self, sealed: bytes, where: bytes) -> bytes:
-        """Decrypt a body. Returns b"" if that fails: no check accepts it, so the reader's error names the row."""
+        """Decrypt a body. Returns b"" if that fails: the reader's error then names the row."""
         try:
             return self._keyring.open(sealed, where)
         except CorruptDataError:
             return b""
+
+
+def _is_plain_segment(key: bytes, data: bytes) -> bool:
+    """Whether bytes are those of a segment that was named without a secret, and so stored without a keyring."""
+    try:
+        return segment_key(expand(data, announced_size(data))) == key
+    except CorruptDataError:
+        return False
 
 
 def _where(table: str, *key: object) -> bytes:

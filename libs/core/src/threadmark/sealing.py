@@ -6,7 +6,7 @@ move it to another place, nor pass off plain bytes as a row. This needs the extr
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 KEY_LENGTH = 32
+HOW_TO_SEAL = "reencrypt(plain='seal') seals what was stored without a keyring"
 _VERSION = b"\x01"
 _NONCE_LENGTH = 12
 _TAG_LENGTH = 16
@@ -39,13 +40,10 @@ class Keyring:
 
     def __init__(self, keys: Mapping[str, bytes], newest: str, *, digest_secret: bytes) -> None:
         cipher, self._forged = _cryptography()
-        if newest not in keys:
+        keys = _checked_keys(keys)
+        if not isinstance(newest, str) or newest not in keys:
             raise ConfigError(f"the newest key {newest!r} is not among the keys ({', '.join(sorted(keys))})")
-        for name, key in keys.items():
-            if len(key) != KEY_LENGTH:
-                raise ConfigError(f"key {name!r} has {len(key)} bytes; AES-256 needs {KEY_LENGTH}")
-            if not 0 < len(name.encode()) <= _LONGEST_ID:
-                raise ConfigError(f"the id of key {name!r} must have 1 to {_LONGEST_ID} bytes")
+        _check_bytes(digest_secret, "the digest secret")
         if len(digest_secret) < KEY_LENGTH:
             raise ConfigError(f"the digest secret has {len(digest_secret)} bytes; it needs at least {KEY_LENGTH}")
         self._ciphers = {name: cipher(key) for name, key in keys.items()}
@@ -86,6 +84,66 @@ class Keyring:
         return _key_of(sealed)[0] == self._newest
 
 
+class SegmentNames:
+    """Whether segments are named with a keyring's `digest_secret`. One of them is enough, so a saver looks once."""
+
+    def __init__(self, keyring: Keyring) -> None:
+        self._keyring = keyring
+        self.are_proven = False
+
+    def prove(self, keys: Iterable[bytes], whole: Mapping[bytes, bytes]) -> None:
+        """Look at the segments of a value that is sound. Raises ConfigError if another secret has named them.
+
+        What was stored before the database had a keyring is named without any, and proves nothing.
+        """
+        for key in keys:
+            if key == self._keyring.segment_key(whole[key]):
+                self.are_proven = True
+                return
+            if key != segment_key(whole[key]):
+                raise ConfigError(
+                    "the keyring's digest_secret is not the one that this database was written with: its keys open the "
+                    "rows, but equal content would not be found; give the first digest_secret"
+                )
+
+
+def looks_sealed(body: bytes) -> bool:
+    """Whether a row's body has the form of a sealed one, with whichever key."""
+    try:
+        return bool(_key_of(body))
+    except CorruptDataError:
+        return False
+
+
+def _checked_keys(keys: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    if not isinstance(keys, Mapping):
+        raise ConfigError(f"the keys are a {type(keys).__name__}: give a mapping from their ids to their bytes")
+    for name, key in keys.items():
+        if not isinstance(name, str):
+            raise ConfigError(f"the id of a key is a {type(name).__name__}: it must be text")
+        if not 0 < _length(name) <= _LONGEST_ID:
+            raise ConfigError(f"the id of key {name!r} must have 1 to {_LONGEST_ID} bytes")
+        _check_bytes(key, f"key {name!r}")
+        if len(key) != KEY_LENGTH:
+            raise ConfigError(f"key {name!r} has {len(key)} bytes; AES-256 needs {KEY_LENGTH}")
+    return keys
+
+
+def _length(name: str) -> int:
+    """The bytes of an id, 0 for what is no text."""
+    try:
+        return len(name.encode())
+    except UnicodeEncodeError:
+        return 0
+
+
+def _check_bytes(key: object, what: str) -> None:
+    """Raise ConfigError for what is no bytes, without showing it."""
+    if not isinstance(key, bytes):
+        hint = ", such as bytes.fromhex(...) of hexadecimal text" if isinstance(key, str) else ""
+        raise ConfigError(f"{what} is a {type(key).__name__}: give {KEY_LENGTH} bytes{hint}")
+
+
 def _cryptography() -> "tuple[type[AESGCM], type[Exception]]":
     """The cipher, and the error of a row that it does not open. Imported late, because few savers have a keyring."""
     try:
@@ -107,7 +165,7 @@ def _key_of(sealed: bytes) -> tuple[str, bytes]:
     """Return the id of the key that sealed a row, and the header that holds it."""
     header = bytes(sealed[: 2 + sealed[1]]) if len(sealed) > 1 else b""
     if not header.startswith(_VERSION) or len(sealed) < len(header) + _NONCE_LENGTH + _TAG_LENGTH:
-        raise CorruptDataError("a row is not sealed, or is cut short")
+        raise CorruptDataError(f"a row is not sealed, or is cut short: {HOW_TO_SEAL}")
     try:
         return header[2:].decode(), header
     except UnicodeDecodeError:

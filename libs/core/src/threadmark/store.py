@@ -234,3 +234,19 @@ class Store(Protocol):
 
     def threads(self, after: str, limit: int) -> Program[list[str]]:
         """The next thread ids greater than `after`, in ascending order: live threads, and those that have heads."""
+
+    def sample(self) -> Program[tuple[bytes, bytes] | None]:
+        """Return the check and the header of some checkpoint, None where there is none.
+
+        A backend whose rows nobody else finds may leave this as it is.
+        """
+        yield from ()
+        return None
+
+    def has_only_langgraph_data(self) -> Program[bool]:
+        """Return whether LangGraph's own saver has checkpoints in this database, and this store has none.
+
+        A backend that LangGraph has no saver for leaves this as it is.
+        """
+        yield from ()
+        return False

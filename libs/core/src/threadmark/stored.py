@@ -191,6 +191,16 @@ def expand(stored: bytes, size: int) -> bytes:
     return body
 
 
+def announced_size(stored: bytes) -> int:
+    """Return the length of a segment as its stored form announces it, at most what `expand` may make of it."""
+    if stored[:1] != _ZSTD:
+        return len(stored) - 1
+    size = _announced(_without_skipped(stored[1:]))
+    if not 0 <= size <= MOST_COMPRESSED * len(stored):
+        raise CorruptDataError(f"a compressed segment announces {size} bytes")
+    return size
+
+
 def _lengthened(frame: bytes, least: int) -> bytes:
     """Return the frame with at least this length, by a frame of zeros in front, which every reader of zstd skips."""
     if len(frame) >= least:
@@ -221,6 +231,19 @@ class _Codecs(threading.local):
 
 
 def _decompressed(frame: bytes, size: int) -> bytes:
+    # Checked first, because the decompressor allocates what the frame announces.
+    if _announced(frame) != size:
+        raise CorruptDataError(f"a compressed segment does not announce the {size} bytes that were stored")
+    import zstandard
+
+    try:
+        return _codecs.decompressor.decompress(frame, allow_extra_data=False)
+    except zstandard.ZstdError as error:
+        raise CorruptDataError(f"a compressed segment cannot be expanded ({error})") from None
+
+
+def _announced(frame: bytes) -> int:
+    """Return the length of the segment that a frame announces, -1 if it does not."""
     if not _INSTALLED:
         raise MissingDependencyError(
             "a stored segment is compressed with zstd: to read it, pip install 'threadmark[zstd]'", name="zstandard"
@@ -228,10 +251,7 @@ def _decompressed(frame: bytes, size: int) -> bytes:
     import zstandard
 
     try:
-        # Checked first, because the decompressor allocates what the frame announces.
-        if zstandard.frame_content_size(frame) != size:
-            raise CorruptDataError(f"a compressed segment does not announce the {size} bytes that were stored")
-        return _codecs.decompressor.decompress(frame, allow_extra_data=False)
+        return zstandard.frame_content_size(frame)
     except zstandard.ZstdError as error:
         raise CorruptDataError(f"a compressed segment cannot be expanded ({error})") from None
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.postgres import AsyncPostgresSaver, PostgresSaver
 from threadmark_langgraph.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
+from threadmark_langgraph.unmoved import UnmovedThreadsWarning
 from threadmark_langgraph.values import register_values
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = [
     "NotMoved",
     "PostgresSaver",
     "SqliteSaver",
+    "UnmovedThreadsWarning",
     "export",
     "migrate",
     "register_values",

@@ -29,6 +29,7 @@ from threadmark_langgraph.shapes import (
     stored_metadata,
     stored_writes,
 )
+from threadmark_langgraph.unmoved import UnmovedThreads
 from threadmark_langgraph.values import register_values_once
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Checkpointer(BaseCheckpointSaver[Any]):
 
     def __init__(self, saver: SaverProtocol, *, serde: "SerializerProtocol | None" = None) -> None:
         self._saver = expect_saver(saver)
+        self.unmoved = UnmovedThreads()
         register_values_once()
         if serde is not None:
             self.serde = serde
@@ -120,11 +122,15 @@ class Checkpointer(BaseCheckpointSaver[Any]):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that `config` names, or the newest of its namespace."""
         found = self._saver.get_tuple(config)
+        if found is None and not self.unmoved.expected:
+            self.unmoved.look(self._saver)
         return found and self._complete(found)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Like `get_tuple`, for asyncio."""
         found = await self._saver.aget_tuple(config)
+        if found is None and not self.unmoved.expected:
+            await self.unmoved.alook(self._saver)
         return found and await self._acomplete(found)
 
     def list(

@@ -73,6 +73,21 @@ ORDER BY thread_id
 LIMIT $2::bigint
 """
 
+# Some checkpoint.
+SAMPLE = """
+SELECT checksum, header
+FROM tm.checkpoint
+LIMIT 1
+"""
+
+# Whether the tables of LangGraph's own saver, where the search path leads, take any space, and ours have no checkpoint.
+HAS_ONLY_LANGGRAPH_DATA = """
+SELECT pg_catalog.to_regclass('checkpoint_blobs') IS NOT NULL
+    AND pg_catalog.to_regclass('checkpoint_writes') IS NOT NULL
+    AND coalesce(pg_catalog.pg_relation_size(pg_catalog.to_regclass('checkpoints')), 0) > 0
+    AND NOT EXISTS (SELECT FROM tm.head)
+"""
+
 # `id` is NULL where it equals `rank`, which it does unless a clock was set back.
 _OUTLINE = "c.ns, coalesce(c.id, c.rank), c.rank, c.parent, c.created_at, c.metadata"
 _ROW = f"{_OUTLINE}, c.header, c.checksum"

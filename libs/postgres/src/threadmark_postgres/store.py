@@ -209,6 +209,16 @@ class PostgresStore(Store):
         rows = yield from self._execute(sql.THREADS, to_column(after), limit)
         return [from_column(thread_id) for (thread_id,) in rows]
 
+    def sample(self) -> Program[tuple[bytes, bytes] | None]:
+        """One statement."""
+        rows = yield from self._execute(sql.SAMPLE)
+        return (bytes(rows[0][0]), bytes(rows[0][1])) if rows else None
+
+    def has_only_langgraph_data(self) -> Program[bool]:
+        """One statement, which reads no table of LangGraph's: the role may not be allowed to."""
+        ((answer,),) = yield from self._execute(sql.HAS_ONLY_LANGGRAPH_DATA)
+        return bool(answer)
+
     def _execute(self, statement: str, *params: Any, likely_last: bool = False) -> Program[Rows]:
         return execute(in_schema(statement, self._schema), params, likely_last=likely_last)
 

@@ -121,6 +121,27 @@ ORDER BY thread_id
 LIMIT ?
 """
 
+# Some checkpoint.
+SAMPLE = """
+SELECT checksum, header
+FROM threadmark_checkpoint
+LIMIT 1
+"""
+
+# Whether the file has the tables of LangGraph's own saver.
+LANGGRAPH_TABLES = """
+SELECT EXISTS (SELECT 1 FROM pragma_table_info('checkpoints') WHERE name = 'checkpoint_ns')
+    AND EXISTS (SELECT 1 FROM pragma_table_info('writes') WHERE name = 'checkpoint_ns')
+"""
+
+# A row if there are checkpoints in those tables, and none in ours.
+HAS_ONLY_LANGGRAPH_DATA = """
+SELECT 1
+FROM checkpoints
+WHERE NOT EXISTS (SELECT 1 FROM threadmark_head)
+LIMIT 1
+"""
+
 # `id` is NULL where it equals `rank`, which it does unless a clock was set back.
 _OUTLINE = "c.ns, coalesce(c.id, c.rank), c.rank, c.parent, c.created_at, c.metadata"
 _ROW = f"{_OUTLINE}, c.header, c.checksum"

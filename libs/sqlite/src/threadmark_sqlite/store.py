@@ -188,6 +188,14 @@ class SqliteStore(Store):
         rows = yield from execute(sql.THREADS, (to_column(after), to_column(after), limit))
         return [from_text_column(thread_id) for (thread_id,) in rows]
 
+    def sample(self) -> Program[tuple[bytes, bytes] | None]:
+        rows = yield from execute(sql.SAMPLE)
+        return (from_blob_column(rows[0][0]), from_blob_column(rows[0][1])) if rows else None
+
+    def has_only_langgraph_data(self) -> Program[bool]:
+        ((tables,),) = yield from execute(sql.LANGGRAPH_TABLES)
+        return bool(tables) and bool((yield from execute(sql.HAS_ONLY_LANGGRAPH_DATA)))
+
     def _heads(self, statement: str, of_namespace: str, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         asked = {sql.HEADS_OF_THREAD: thread_id, of_namespace: ns}
         clauses = {clause: to_column(name) for clause, name in asked.items() if name is not None}

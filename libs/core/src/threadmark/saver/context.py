@@ -10,7 +10,7 @@ from threadmark.errors import ConfigError, shown
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.caches.segment_cache import SegmentCache
 from threadmark.sealed import SealedStore
-from threadmark.sealing import Keyring
+from threadmark.sealing import Keyring, SegmentNames
 from threadmark.serde import Serde, Serializer
 from threadmark.store import Store
 from threadmark.stored import EXPANSION_BYTES
@@ -43,6 +43,12 @@ class SaverOptions(StorageOptions, total=False):
     """The serializer of values. The default is `threadmark.Serde()`."""
 
 
+class FirstLook:
+    """Whether a saver has looked if its database is one that it may begin threads in. Its clones share it."""
+
+    done = False
+
+
 class SaverContext(NamedTuple):
     """A backend's store, the serializer of values, and the shared memory of recent encodings."""
 
@@ -51,14 +57,18 @@ class SaverContext(NamedTuple):
     encoding_cache: EncodingCache
     segment_key: Callable[[bytes], bytes] = segment_key
     """Derives the key of a segment from its bytes. Uses a secret if rows are encrypted."""
+    segment_names: SegmentNames | None = None
+    """Notices a wrong secret, if rows are encrypted."""
     expansion: int = EXPANSION_BYTES
     """How many bytes more than they account for the stored bytes of a checkpoint may ask for."""
     pause_gc: bool = False
     """Whether the garbage collector is paused while a large value is decoded."""
 
+    first_look: FirstLook = FirstLook()
+
     def segment_cache(self, segments: Mapping[bytes, bytes] | None = None) -> SegmentCache:
         """A cache for the segments that one transaction reads."""
-        return SegmentCache(segments, expansion=self.expansion)
+        return SegmentCache(segments, expansion=self.expansion, names=self.segment_names)
 
 
 def checked_serde(serde: Serializer) -> Serializer:
@@ -89,7 +99,8 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
     serde, cache_bytes = options.get("serde"), options.get("cache_bytes", CACHE_BYTES)
     if not isinstance(cache_bytes, int) or cache_bytes < 0:
         raise ConfigError(f"cache_bytes must be a number of bytes from 0 on, not {shown(cache_bytes)}")
-    context = SaverContext(store, Serde() if serde is None else checked_serde(serde), EncodingCache(cache_bytes))
+    serializer = Serde() if serde is None else checked_serde(serde)
+    context = SaverContext(store, serializer, EncodingCache(cache_bytes), first_look=FirstLook())
     expansion = options.get("max_expansion_bytes")
     if expansion is not None:
         if not isinstance(expansion, int) or expansion < 0:
@@ -102,5 +113,10 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
     keyring = options.get("keyring")
     if keyring is None:
         return context
-    sealed = SealedStore(store, keyring, seal_metadata=options.get("seal_metadata", True))
-    return context._replace(store=sealed, segment_key=keyring.segment_key)
+    if not isinstance(keyring, Keyring):
+        raise ConfigError(f"keyring must be a threadmark.Keyring, not a {type(keyring).__name__}")
+    seal_metadata = options.get("seal_metadata", True)
+    if not isinstance(seal_metadata, bool):
+        raise ConfigError(f"seal_metadata must be True or False, not {shown(seal_metadata)}")
+    sealed = SealedStore(store, keyring, seal_metadata=seal_metadata)
+    return context._replace(store=sealed, segment_key=keyring.segment_key, segment_names=SegmentNames(keyring))

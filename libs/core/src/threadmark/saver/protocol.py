@@ -13,6 +13,7 @@ from threadmark.model import (
     CheckpointTuple,
     Config,
     DeltaChannelHistory,
+    PlainRows,
     Pruned,
     PruneStrategy,
     Stats,
@@ -172,6 +173,12 @@ class SaverProtocol(Protocol):
     async def ahas_tables(self) -> bool:
         """Like `has_tables`, for asyncio."""
 
+    def has_only_langgraph_data(self) -> bool:
+        """Return whether LangGraph's own saver has checkpoints in this database and this saver has none."""
+
+    async def ahas_only_langgraph_data(self) -> bool:
+        """Like `has_only_langgraph_data`, for asyncio."""
+
     def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
         """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
 
@@ -184,10 +191,10 @@ class SaverProtocol(Protocol):
     async def aorphan_writes(self) -> Sequence[CheckpointRef]:
         """Like `orphan_writes`, for asyncio."""
 
-    def reencrypt(self, thread_id: str | None = None) -> int:
+    def reencrypt(self, thread_id: str | None = None, *, plain: PlainRows = "refuse") -> int:
         """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again."""
 
-    async def areencrypt(self, thread_id: str | None = None) -> int:
+    async def areencrypt(self, thread_id: str | None = None, *, plain: PlainRows = "refuse") -> int:
         """Like `reencrypt`, for asyncio."""
 
     def get_next_version(self, current: Version | None, channel: None = None) -> Version:

@@ -13,6 +13,7 @@ from threadmark.model import (
     CheckpointTuple,
     Config,
     DeltaChannelHistory,
+    PlainRows,
     Pruned,
     PruneStrategy,
     Stats,
@@ -270,6 +271,17 @@ class Saver:
         """Like `has_tables`, for asyncio."""
         return await arun(self._driver, surveying.has_tables(self._context))
 
+    def has_only_langgraph_data(self) -> bool:
+        """Return whether LangGraph's own saver has checkpoints in this database and this saver has none.
+
+        `threadmark_langgraph.migrate` moves them.
+        """
+        return run(self._driver, surveying.has_only_langgraph_data(self._context))
+
+    async def ahas_only_langgraph_data(self) -> bool:
+        """Like `has_only_langgraph_data`, for asyncio."""
+        return await arun(self._driver, surveying.has_only_langgraph_data(self._context))
+
     def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
         """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
         return run(self._driver, surveying.list_checkpoint_refs(self._context))
@@ -286,13 +298,16 @@ class Saver:
         """Like `orphan_writes`, for asyncio."""
         return await arun(self._driver, surveying.orphan_writes(self._context))
 
-    def reencrypt(self, thread_id: str | None = None) -> int:
-        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again."""
-        return run(self._driver, resealing.reencrypt(self._context, thread_id))
+    def reencrypt(self, thread_id: str | None = None, *, plain: PlainRows = "refuse") -> int:
+        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again.
 
-    async def areencrypt(self, thread_id: str | None = None) -> int:
+        With `plain="seal"`, rows that were stored without a keyring are encrypted as well; otherwise they are refused.
+        """
+        return run(self._driver, resealing.reencrypt(self._context, thread_id, plain))
+
+    async def areencrypt(self, thread_id: str | None = None, *, plain: PlainRows = "refuse") -> int:
         """Like `reencrypt`, for asyncio."""
-        return await arun(self._driver, resealing.reencrypt(self._context, thread_id))
+        return await arun(self._driver, resealing.reencrypt(self._context, thread_id, plain))
 
     def get_next_version(self, current: Version | None, channel: None = None) -> Version:  # noqa: ARG002 - the contract's
         """Return the version after `current`, of the same type. A new channel starts with the integer 1."""

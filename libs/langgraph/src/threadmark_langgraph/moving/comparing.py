@@ -2,13 +2,15 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, Checkpoint, CheckpointTuple
+from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import RESUME
 
 from threadmark import Serde, ThreadmarkError
+from threadmark_langgraph.moving.differences import Difference, first_difference, pairs
 
 Same = Callable[[Any, Any], bool]
 
@@ -37,25 +39,29 @@ def content_of(found: CheckpointTuple) -> Content:
     return Content(parent, found.checkpoint, found.metadata, found.pending_writes or [])
 
 
-def difference(moved: Content, there: Content, same: Same) -> str | None:
+def difference(moved: Content, there: Content, same: Same) -> Difference | None:
     """What is not the same on the other side; None if all is.
 
     A side may have pending writes that the other lacks: there the thread went on.
     """
     if moved.parent != there.parent:
-        return "the parent"
-    pairs = {
-        "the metadata": (_sorted(moved.metadata), _sorted(there.metadata)),
-    }
+        return first_difference("the parent", moved.parent, there.parent, same)
+    if not _same_metadata(moved.metadata, there.metadata):
+        return first_difference("the metadata", moved.metadata, there.metadata, _same_metadata)
     ours: Any = dict(moved.checkpoint)
     theirs: Any = dict(there.checkpoint)
     values, values_there = ours.pop("channel_values"), theirs.pop("channel_values")
-    for channel in values.keys() | values_there.keys():
-        pairs[f"channel {channel!r}"] = (values.get(channel), values_there.get(channel))
-    for key in ours.keys() | theirs.keys():
-        pairs[f"the checkpoint's {key}"] = (ours.get(key), theirs.get(key))
-    differing = next((what for what, (one, other) in pairs.items() if not same(one, other)), None)
-    return differing or _difference_of_writes(_slots(moved), _slots(there), same)
+    parts = [
+        *(
+            (f"channel {each!r}", values.get(each), values_there.get(each))
+            for each in values.keys() | values_there.keys()
+        ),
+        *((f"the checkpoint's {key}", ours.get(key), theirs.get(key)) for key in ours.keys() | theirs.keys()),
+    ]
+    for what, one, other in parts:
+        if not same(one, other):
+            return first_difference(what, one, other, same)
+    return _difference_of_writes(_slots(moved), _slots(there), same)
 
 
 def lacking(moved: Content, there: Content) -> int:
@@ -63,17 +69,24 @@ def lacking(moved: Content, there: Content) -> int:
     return len(_slots(moved).keys() - _slots(there).keys())
 
 
-def _difference_of_writes(moved: dict[_Slot, Any], there: dict[_Slot, Any], same: Same) -> str | None:
-    if moved.keys() - there.keys() and there.keys() - moved.keys():
-        return "the pending writes, of which each side has some that the other lacks"
+def _difference_of_writes(moved: dict[_Slot, Any], there: dict[_Slot, Any], same: Same) -> Difference | None:
+    only_moved, only_there = moved.keys() - there.keys(), there.keys() - moved.keys()
+    if only_moved and only_there:
+        what = "the pending writes, of which each side has some that the other lacks"
+        return first_difference(what, _named(only_moved), _named(only_there), same)
     # Where a thread went on, a task may have asked its next question in place of the first.
-    stays = moved.keys() == there.keys()
-    both = [slot for slot in moved if slot in there and (stays or slot[2] != _REPLACED)]
-    if not all(same(moved[slot], there[slot]) for slot in both):
-        return "the pending writes"
-    if _order(moved, there) != _order(there, moved):
-        return "the order of pending writes"
-    return None
+    stays = not (only_moved or only_there)
+    for slot, value in moved.items():
+        if slot in there and (stays or slot[2] != _REPLACED) and not same(value, there[slot]):
+            return first_difference(f"the pending writes to channel {slot[1]!r}", value, there[slot], same)
+    order, order_there = _order(moved, there), _order(there, moved)
+    if order == order_there:
+        return None
+    return first_difference("the order of pending writes", _named(order), _named(order_there), same)
+
+
+def _named(slots: Iterable[_Slot]) -> list[str]:
+    return [f"to {channel!r} by task {task_id}" for task_id, channel, _ in slots]
 
 
 def _slots(content: Content) -> dict[_Slot, Any]:
@@ -96,9 +109,9 @@ def _order(slots: dict[_Slot, Any], others: dict[_Slot, Any]) -> list[_Slot]:
     return [slot for slot in slots if slot in others and slot[1] not in WRITES_IDX_MAP]
 
 
-def _sorted(metadata: Any) -> str:
-    """Return metadata as text with sorted keys, because databases that parse JSON do not keep their order."""
-    return json.dumps(metadata, sort_keys=True)
+def _same_metadata(one: Any, other: Any) -> bool:
+    """Compare as text with sorted keys: it is JSON, and databases that parse it do not keep the order."""
+    return json.dumps(one, sort_keys=True, default=repr) == json.dumps(other, sort_keys=True, default=repr)
 
 
 _EXACT = Serde()
@@ -112,8 +125,32 @@ def exactly_equal(one: Any, other: Any) -> bool:
         return _say_equal(one, other)
 
 
-def equal(one: Any, other: Any) -> bool:
-    """Whether two values are equal, whatever their types."""
+def kept_by(serde: SerializerProtocol) -> Same:
+    """Return a comparison: whether the other value is what this serializer gives back for the one."""
+
+    def same(one: Any, other: Any) -> bool:
+        if _equal(one, other):
+            return True
+        try:
+            kept = serde.loads_typed(serde.dumps_typed(one))
+        except Exception:  # noqa: BLE001 - a serializer may raise anything; what it cannot keep is not the same
+            return False
+        return _equal(kept, other)
+
+    return same
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two values are equal, whatever their types, where a list may stand for a tuple anywhere inside."""
+    if _equal(one, other):
+        return True
+    parts = list(pairs(one, other))
+    if not parts and not (isinstance(one, (list, tuple)) and isinstance(other, (list, tuple))):
+        return False
+    return all(alike(*pair) for _, *pair in parts)
+
+
+def _equal(one: Any, other: Any) -> bool:
     return exactly_equal(one, other) or _say_equal(one, other)
 
 

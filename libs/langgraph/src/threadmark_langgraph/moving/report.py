@@ -1,6 +1,6 @@
 """What became of a move."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,11 +14,33 @@ class NotMoved(NamedTuple):
     """A checkpoint that was not moved, and why."""
 
     ref: CheckpointRef
-    reason: str
+    cause: str
+    """What others may have in common with it."""
+    detail: str = ""
+    """What is its own, such as the values that differ."""
+
+    @property
+    def reason(self) -> str:
+        """All of it."""
+        return f"{self.cause}: {self.detail}" if self.detail else self.cause
 
     def __str__(self) -> str:
         location = f"thread {self.ref.thread_id!r}, namespace {self.ref.ns!r}, checkpoint {self.ref.id!r}"
         return f"{location}: {self.reason}"
+
+
+class Changed(NamedTuple):
+    """A checkpoint that was exported, and of which LangGraph's serializer gives something back that is not the same.
+
+    It does the same to what LangGraph stores itself.
+    """
+
+    ref: CheckpointRef
+    cause: str
+    detail: str
+
+    def __str__(self) -> str:
+        return str(NotMoved(*self))
 
 
 @dataclass
@@ -33,6 +55,10 @@ class Moved:
     already_there: int = 0
     """How many were there from an earlier move."""
     problems: list[NotMoved] = field(default_factory=list)
+    changed: list[Changed] = field(default_factory=list)
+    """What LangGraph's serializer cannot keep, such as an exception that becomes text. Tuples that become lists are
+    left out, and what was there already.
+    """
 
     @property
     def counts(self) -> str:
@@ -43,4 +69,16 @@ class Moved:
         )
 
     def __str__(self) -> str:
-        return "\n".join([self.counts, *map(str, self.problems)])
+        """The causes, each with a count and an example, then the counts."""
+        lines = [*_by_cause("not moved", self.problems), *_by_cause("moved, but changed", self.changed), self.counts]
+        return "\n".join(lines)
+
+
+def _by_cause(what: str, found: Iterable[NotMoved | Changed]) -> Iterator[str]:
+    grouped: dict[str, list[NotMoved | Changed]] = {}
+    for each in found:
+        grouped.setdefault(each.cause, []).append(each)
+    for cause, some in grouped.items():
+        ref, _, detail = some[0]
+        example = f"thread {ref.thread_id!r}, namespace {ref.ns!r}, checkpoint {ref.id!r}"
+        yield f"{len(some)} {what}: {cause} (such as {example}{': ' if detail else ''}{detail})"

@@ -4,7 +4,6 @@ The checkpoints of LangGraph's own savers are found by their tables, those of ou
 cannot be read hides no other. Any other saver lists them.
 """
 
-import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing
@@ -126,17 +125,6 @@ class _PostgresTables(_Tables):
         cursor: AbstractContextManager[Any]
         cursor = _Borrowed(connection) if hasattr(connection, "getconn") else connection.cursor()
         return cursor
-
-
-def holds_checkpoints(path: str) -> bool:
-    """Whether this file is a SQLite database with LangGraph's tables."""
-    with closing(sqlite3.connect(path)) as connection:
-        try:
-            return connection.execute(sql.SQLITE_HAS_TABLES).fetchone() is not None
-        except sqlite3.OperationalError:
-            raise  # locked, for example
-        except sqlite3.DatabaseError:
-            return False
 
 
 class _Listed:

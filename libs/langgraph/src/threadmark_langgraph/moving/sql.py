@@ -13,6 +13,20 @@ SELECT 1
 WHERE to_regclass('checkpoints') IS NOT NULL
 """
 
+# Whether SQLite has LangGraph's tables, and ours.
+SQLITE_CONTENTS = """
+SELECT
+    EXISTS (SELECT 1 FROM pragma_table_info('checkpoints') WHERE name = 'checkpoint_ns'),
+    EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'threadmark_checkpoint')
+"""
+
+# The same of Postgres, where the connection's search path leads.
+POSTGRES_CONTENTS = """
+SELECT
+    to_regclass('checkpoints') IS NOT NULL AND to_regclass('checkpoint_writes') IS NOT NULL,
+    to_regclass('threadmark_checkpoint') IS NOT NULL
+"""
+
 # Every checkpoint and its parent.
 CHECKPOINTS = """
 SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id

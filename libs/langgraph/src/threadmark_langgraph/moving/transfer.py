@@ -7,65 +7,85 @@ meanwhile, on either side; only where it did on both, its last checkpoint has a 
 import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, ChannelVersions, CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 
-from threadmark import CheckpointRef, MemorySaver, SaverProtocol
+from threadmark import CheckpointRef, ForbiddenTypeError, MemorySaver, SaverProtocol, ThreadDeletedError
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.log import log
-from threadmark_langgraph.moving.comparing import Content, content_of, difference, equal, exactly_equal, lacking
-from threadmark_langgraph.moving.report import Moved, NotMoved, Progress
+from threadmark_langgraph.moving.comparing import (
+    Content,
+    alike,
+    content_of,
+    difference,
+    exactly_equal,
+    kept_by,
+    lacking,
+)
+from threadmark_langgraph.moving.conflicts import conflicts, parents_first
+from threadmark_langgraph.moving.databases import Database, opened_for_export, opened_source, opened_target
+from threadmark_langgraph.moving.differences import Difference
+from threadmark_langgraph.moving.report import Changed, Moved, NotMoved, Progress
 from threadmark_langgraph.moving.sources import Source, config_of, read, source_of
 from threadmark_langgraph.moving.versions import Renaming
 
 
 def migrate(
-    source: BaseCheckpointSaver[Any],
-    target: Checkpointer | SaverProtocol,
+    source: BaseCheckpointSaver[Any] | SaverProtocol | Database,
+    target: Checkpointer | SaverProtocol | Database,
     *,
     allow: Iterable[type] = (),
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Moved:
-    """Copy every thread of a LangGraph saver; ids, parents, order and values stay, and a thread may simply go on.
+    """Copy every thread to a Threadmark saver; ids, parents, order and values stay, and a thread may simply go on.
 
     Args:
-        source: LangGraph's SqliteSaver or PostgresSaver, or another saver that can list all its checkpoints.
-        target: Where to. What it holds already is compared and left alone, so a stopped move can be repeated. Where
-            the thread went on in the source, what its tasks wrote since is added.
+        source: LangGraph's SqliteSaver or PostgresSaver, another saver that can list all its checkpoints, a Threadmark
+            saver, or the path or URL of a database of either.
+        target: Where to: a Threadmark saver, or its path or URL, which may be that of the source. What it holds already
+            is compared and left alone, so a stopped move can be repeated. Where the thread went on in the source, what
+            its tasks wrote since is added.
         allow: Classes that the source's serializer may load besides those it allows by itself.
         dry_run: Read everything and try in memory, one by one, whether it can be stored; store nothing. In a target
             that is not there yet, its file or its tables, everything would be new, and it is not made.
         progress: Called after each checkpoint with the number done and the number of all.
     """
-    allowed = source.with_allowlist({(each.__module__, each.__qualname__) for each in allow}) if allow else source
-    checkpointer = target if isinstance(target, Checkpointer) else wrap(target)
-    return _Move(allowed, _ready(checkpointer, dry_run=dry_run), rename=False, dry_run=dry_run).run(progress)
+    with opened_target(target) as ours, opened_source(source, target) as given:
+        allowed = given.with_allowlist({(each.__module__, each.__qualname__) for each in allow}) if allow else given
+        ours.unmoved.expected = True  # its threads are being moved
+        return _Move(allowed, _ready(ours, dry_run=dry_run), rename=False, dry_run=dry_run).run(progress)
 
 
 def export(
-    source: Checkpointer | SaverProtocol,
-    target: BaseCheckpointSaver[Any],
+    source: Checkpointer | SaverProtocol | Database,
+    target: BaseCheckpointSaver[Any] | Database,
     *,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Moved:
-    """Copy every thread into one of LangGraph's savers, through its own methods.
+    """Copy every thread from a Threadmark saver into one of LangGraph's savers, through its own methods.
 
-    Channel versions are made anew, because LangGraph's savers need different ones in every fork. What their
-    serializer does not give back as it was is reported.
+    Either may be named by its path or URL. Channel versions are made anew, because LangGraph's savers need different
+    ones in every fork. What is read back must be what LangGraph would read if it had stored the value itself; where
+    its serializer keeps something else than the value, the result says so in `changed`.
     """
-    checkpointer = source if isinstance(source, Checkpointer) else wrap(source)
-    return _Move(checkpointer, _ready(target, dry_run=dry_run), rename=True, dry_run=dry_run).run(progress)
+    with opened_for_export(source, target, dry_run=dry_run) as (ours, theirs):
+        return _Move(ours, _ready(theirs, dry_run=dry_run), rename=True, dry_run=dry_run).run(progress)
 
 
 class _CannotMove(Exception):  # noqa: N818 - it never leaves this module
     """Why a checkpoint cannot be moved."""
+
+    def __init__(self, cause: str, detail: str = "") -> None:
+        super().__init__(cause, detail)
+        self.cause, self.detail = cause, detail
 
 
 class _Move:
@@ -79,27 +99,29 @@ class _Move:
     ) -> None:
         self._from = source
         self._to = target
-        # The way back goes through a serializer that is not exact: there, equal is good enough.
-        self._same = equal if rename else exactly_equal
+        # The way back goes through a serializer that is not exact: what it makes of a value is what LangGraph has, too.
+        self._same = kept_by(target.serde) if rename else exactly_equal
         self._rename = rename
         self._dry_run = dry_run
         self._names = Renaming()
         self._moved = Moved()
+        self._conflicts: Mapping[str, str] = {}
 
     def run(self, progress: Progress | None) -> Moved:
         begun = time.monotonic()
         source = source_of(self._from)
         refs = source.refs()
         self._moved.threads = len({ref.thread_id for ref in refs})
+        self._conflicts = conflicts(refs, source_of(self._to).refs())
         thread_id = None
-        for done, ref in enumerate(_parents_first(refs), 1):
+        for done, ref in enumerate(parents_first(refs), 1):
             if ref.thread_id != thread_id:
                 thread_id, self._names = ref.thread_id, Renaming()
             try:
                 self._move(source, ref)
             except _CannotMove as problem:
                 self._names.forget(ref)
-                self._moved.problems.append(NotMoved(ref, str(problem)))
+                self._moved.problems.append(NotMoved(ref, problem.cause, problem.detail))
             if progress:
                 progress(done, len(refs))
         for orphan in source.orphan_writes():
@@ -118,7 +140,9 @@ class _Move:
             renamed, new = self._names.renamed(ref, found.checkpoint)
             content = content._replace(checkpoint=renamed)
         if there and (problem := self._difference(content, there)):
-            raise _CannotMove(f"there already, and left alone, it differs in {problem}")
+            raise _CannotMove(f"there already, and left alone, it differs in {problem.what}", problem.detail)
+        if not there and ref.thread_id in self._conflicts:
+            raise _CannotMove(self._conflicts[ref.thread_id])
         writes = lacking(content, content_of(there)) if there else len(content.writes)
         if writes or not there:
             self._store(ref, content, new, source.paths(ref, found), whole=not there)
@@ -135,16 +159,20 @@ class _Move:
             # All of it is new there.
             to, new, whole = _in_memory(to), content.checkpoint["channel_versions"], True
         with _refused("it cannot be stored"):
-            # The checkpoint comes last: where it is, everything is.
-            _put_writes(to, ref, content, paths)
             if whole:
-                to.put(config_of(ref, ref.parent), content.checkpoint, content.metadata, new)
+                _put_whole(to, ref, content, new, paths)
+            else:
+                _put_writes(to, ref, content, paths)
             stored = read(to, ref)
-        problem = self._difference(content, stored) if stored else "everything: it is not there"
-        if stored and not problem and lacking(content, content_of(stored)):
-            problem = "the pending writes"
-        if problem:
-            raise _CannotMove(f"stored and read back, it differs in {problem}")
+        if stored is None:
+            raise _CannotMove("stored, it is not there")
+        if problem := self._difference(content, stored):
+            raise _CannotMove(f"stored and read back, it differs in {problem.what}", problem.detail)
+        if lacking(content, content_of(stored)):
+            raise _CannotMove("stored and read back, it lacks pending writes")
+        if self._rename and (changed := difference(content, content_of(stored), alike)):
+            cause = f"LangGraph's serializer does not give {changed.what} back as it was"
+            self._moved.changed.append(Changed(ref, cause, changed.detail))
 
     def _read(self, ref: CheckpointRef) -> CheckpointTuple:
         events: list[SerdeEvent] = []
@@ -159,13 +187,13 @@ class _Move:
                 f"its serializer was not allowed to load {blocked}: add to `allow` (--allow module:Class)"
             )
         # LangGraph's serializer gives the bare fields of an object whose class it does not find.
-        if missing := _names(each for each in events if not _is_found(each)):
-            raise _CannotMove(f"{missing} cannot be imported here: move where Python finds the application's modules")
+        if lost := next((each for each in events if not _is_found(each)), None):
+            raise _CannotMove(_advice(lost["module"], lost["name"]))
         if found is None:
             raise _CannotMove("it was deleted meanwhile")
         return found
 
-    def _difference(self, content: Content, there: CheckpointTuple) -> str | None:
+    def _difference(self, content: Content, there: CheckpointTuple) -> Difference | None:
         return difference(content, content_of(there), self._same)
 
 
@@ -186,6 +214,20 @@ def _in_memory(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
     return InMemorySaver(serde=saver.serde)
 
 
+def _put_whole(
+    saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Content, new: ChannelVersions, paths: dict[str, str]
+) -> None:
+    """Store a checkpoint with its writes. It comes last: where it is, everything is."""
+    put = partial(saver.put, config_of(ref, ref.parent), content.checkpoint, content.metadata, new)
+    try:
+        _put_writes(saver, ref, content, paths)
+    except ThreadDeletedError:  # only a first checkpoint brings a deleted thread back
+        put()
+        _put_writes(saver, ref, content, paths)
+    else:
+        put()
+
+
 def _put_writes(saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Content, paths: dict[str, str]) -> None:
     by_task: dict[str, list[tuple[str, Any]]] = {}
     for task_id, channel, value in content.writes:
@@ -196,35 +238,43 @@ def _put_writes(saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Co
         saver.put_writes(config_of(ref, ref.id), writes, task_id, paths.get(task_id, ""))
 
 
-def _parents_first(refs: Iterable[CheckpointRef]) -> Iterator[CheckpointRef]:
-    """Thread by thread, by ascending id, but never a checkpoint before its parent, whatever the clocks said."""
-    waiting = {ref[:3]: ref for ref in sorted(refs, key=lambda ref: ref[:3])}
-    for ref in list(waiting.values()):
-        line: list[CheckpointRef] = []
-        ancestor: CheckpointRef | None = ref
-        while ancestor is not None and ancestor[:3] in waiting:
-            line.append(waiting.pop(ancestor[:3]))
-            ancestor = waiting.get((ancestor.thread_id, ancestor.ns, ancestor.parent or ""))
-        yield from reversed(line)
-
-
 def _names(events: Iterable[SerdeEvent]) -> str:
     return ", ".join(sorted({f"{each['module']}.{each['name']}" for each in events}))
 
 
 def _is_found(event: SerdeEvent) -> bool:
-    """Whether the module of a class that was just loaded is there.
-
-    A class that another module lacks is one that LangGraph's serializer never finds, such as one inside a function. Of
-    the program itself it is more likely that the class is another program's.
-    """
+    """Whether a class that was just loaded is there: if not, the serializer made a dictionary of the object."""
     module = sys.modules.get(event["module"])
-    return module is not None and (event["module"] != "__main__" or hasattr(module, event["name"]))
+    return module is not None and hasattr(module, event["name"])
+
+
+def _advice(module: str, name: str) -> str:
+    """What to do for a class that is not found."""
+    if module == _PROGRAM:
+        return f"{name} {_OF_THE_PROGRAM}"
+    if module not in sys.modules:
+        return f"{module}.{name} cannot be imported here: move where Python finds the application's modules"
+    return (
+        f"the module {module!r} has no class {name!r}, and LangGraph's serializer gives only the fields of what it "
+        "stored: define it there, outside of functions and classes, and move again"
+    )
+
+
+_PROGRAM = "__main__"
+
+_OF_THE_PROGRAM = (
+    "is a class of the application's own program (__main__), which no other program finds: call "
+    "threadmark_langgraph.migrate() (or export()) from the application"
+)
 
 
 @contextmanager
 def _refused(what: str) -> Iterator[None]:
     try:
         yield
+    except ForbiddenTypeError as error:  # of a Threadmark source
+        of_the_program = f"{_PROGRAM}:" in error.problem
+        cause = f"one {_OF_THE_PROGRAM}" if of_the_program else f"{what} ({type(error).__name__})"
+        raise _CannotMove(cause, str(error)) from error
     except Exception as error:
-        raise _CannotMove(f"{what}: {error}") from error
+        raise _CannotMove(f"{what} ({type(error).__name__})", str(error)) from error

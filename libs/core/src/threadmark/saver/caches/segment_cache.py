@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from threadmark.digests import Proof
 from threadmark.logs import log
 from threadmark.program import Program
+from threadmark.sealing import SegmentNames
 from threadmark.store import Store
 from threadmark.stored import EXPANSION_BYTES, Allowance, Stored
 
@@ -16,10 +17,17 @@ class SegmentCache:
     Values of one channel mostly resemble each other, so each is proven with what the one before has proven.
     """
 
-    def __init__(self, segments: Mapping[bytes, bytes] | None = None, *, expansion: int = EXPANSION_BYTES) -> None:
+    def __init__(
+        self,
+        segments: Mapping[bytes, bytes] | None = None,
+        *,
+        expansion: int = EXPANSION_BYTES,
+        names: SegmentNames | None = None,
+    ) -> None:
         self._stored: dict[bytes, bytes] = dict(segments or {})
         self._whole: dict[bytes, bytes] = {}
         self._near: dict[str, tuple[Stored, Proof]] = {}
+        self._names = names
         self.allowance = Allowance(expansion)
 
     def lacking(self, keys: Iterable[bytes]) -> list[bytes]:
@@ -54,6 +62,8 @@ class SegmentCache:
         if known is not None and known[0] == value:  # the same segments, too: others would have to be proven
             return known[1].data
         proven = value.proof(self._stored, self._whole, known[1] if known else None, self.allowance)
+        if self._names is not None and not self._names.are_proven:
+            self._names.prove(value.segment_keys(), self._whole)
         if channel is not None:
             self._near[channel] = value, proven
         return proven.data

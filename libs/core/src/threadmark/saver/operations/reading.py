@@ -7,6 +7,7 @@ from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decoded
 from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, Wanted, remember
+from threadmark.saver.operations.beginning import expect_plain
 from threadmark.saver.proving.completeness import prove_absent, proven_row
 
 
@@ -14,6 +15,8 @@ def get_tuple(context: SaverContext, config: Config) -> Operation[CheckpointTupl
     """The checkpoint that `config` names, or the newest of its namespace."""
     where = parse_config(config)
     loaded = yield from read(load, context, where)
+    if loaded is None and not context.first_look.done:
+        yield from expect_plain(context)
     return decoded(context, loaded) if loaded else None
 
 

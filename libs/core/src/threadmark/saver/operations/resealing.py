@@ -1,14 +1,19 @@
 """Rotation of keys: everything stored is sealed with the newest one."""
 
-from threadmark.errors import ConfigError, located
+from typing import get_args
+
+from threadmark.errors import ConfigError, located, shown
+from threadmark.model import PlainRows
 from threadmark.program import Operation, write
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.inspecting import some_threads
 from threadmark.sealed import SealedStore
 
 
-def reencrypt(context: SaverContext, thread_id: str | None) -> Operation[int]:
+def reencrypt(context: SaverContext, thread_id: str | None, plain: PlainRows) -> Operation[int]:
     """Encrypt rows again with the newest key, one transaction for each thread. Returns how many rows changed."""
+    if not isinstance(plain, str) or plain not in get_args(PlainRows):
+        raise ConfigError(f"plain must be 'refuse' or 'seal', not {shown(plain)}")
     store = context.store
     if not isinstance(store, SealedStore):
         raise ConfigError("this saver has no keyring: give it one that has the keys of the stored rows")
@@ -18,5 +23,5 @@ def reencrypt(context: SaverContext, thread_id: str | None) -> Operation[int]:
         names, after = yield from some_threads(context, thread_id, after)
         for name in names:
             with located(f"thread {name!r}"):
-                count += yield from write(store.reseal, name)
+                count += yield from write(store.reseal, name, plain=plain == "seal")
     return count

@@ -21,6 +21,11 @@ def has_tables(context: SaverContext) -> Operation[bool]:
     return answer is not None
 
 
+def has_only_langgraph_data(context: SaverContext) -> Operation[bool]:
+    """Whether LangGraph's own saver keeps checkpoints in this database, and this one keeps none."""
+    return (yield from read(context.store.has_only_langgraph_data))
+
+
 def list_checkpoint_refs(context: SaverContext) -> Operation[list[CheckpointRef]]:
     """List all checkpoints, without their state."""
     found: list[CheckpointRef] = []

@@ -23,6 +23,7 @@ from threadmark.saver.arguments import (
 )
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
+from threadmark.saver.operations.beginning import expect_plain
 from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.removing import sweep
 from threadmark.saver.proving.batches import batch_record
@@ -57,6 +58,8 @@ def put(
     where = continues._replace(checkpoint_id=draft.id)
     # A checkpoint put again under its own config is no child of itself.
     parent_id = continues.checkpoint_id if continues.checkpoint_id != draft.id else None
+    if not context.first_look.done:
+        yield from expect_plain(context)
     merged_metadata = merged(config, metadata)
     text, run_id = to_json(merged_metadata), merged_metadata.get("run_id")
     for _ in range(_ATTEMPTS):
@@ -99,6 +102,8 @@ def put_writes(
         SPECIAL_WRITES.get(channel, index): (channel, encode(context.serde, f'channel "{channel}"', value))
         for index, (channel, value) in enumerate(given)
     }
+    if not context.first_look.done:
+        yield from expect_plain(context)
     large = sum(len(value.data) for _, value in encoded.values()) >= _WORTH_READING
     channels = {channel for channel, _ in encoded.values()}
     for _ in range(_ATTEMPTS):

@@ -2,6 +2,8 @@
 
 from threadmark.digests import row_check
 from threadmark.errors import CorruptDataError
+from threadmark.sealed import NOT_OPENED, NOT_SEALED
+from threadmark.sealing import HOW_TO_SEAL
 from threadmark.store import CheckpointRow, Outline, WriteRow
 
 _RECORDED = 2
@@ -85,5 +87,12 @@ def namespace_location(thread_id: str, ns: str) -> str:
 
 
 def _problem(check: bytes) -> str:
-    # A sealed row that does not open comes without a check.
-    return "is not what was written" if check else "is damaged, or sealed with a key that is not on the keyring"
+    return _PROBLEMS.get(check, "is not what was written")
+
+
+_PROBLEMS = {
+    # A sealed row has its check inside, and none beside it.
+    b"": "is sealed: give keyring= (or, where nothing was ever sealed, it is damaged)",
+    NOT_OPENED: "is damaged, or sealed with a key that is not on the keyring",
+    NOT_SEALED: f"is not sealed: {HOW_TO_SEAL}",
+}

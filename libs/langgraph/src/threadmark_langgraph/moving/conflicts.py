@@ -1,0 +1,67 @@
+"""Threads that went on, or began anew, on both sides: to move them could change which checkpoint is the newest.
+
+What a target holds of its own stays the newest. So the rest of a thread is moved only if it is older than all that the
+target has of its own: the history of a thread that was begun anew comes in under it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from threadmark import CheckpointRef
+from threadmark.store import rank_after
+
+_Key = tuple[str, str, str]
+"""Thread, namespace, checkpoint."""
+
+BEGAN_ANEW = (
+    "the source has history, the target began the thread anew, and what the source has is not older: to keep the "
+    "target's, leave it as it is; to take the source's, delete the thread in the target and move again"
+)
+WENT_ON = (
+    "the thread went on in the source and in the target since it was moved: to keep the target's, leave it as it is; "
+    "to take the source's, delete the thread in the target and move again"
+)
+
+
+def conflicts(source: Iterable[CheckpointRef], target: Iterable[CheckpointRef]) -> dict[str, str]:
+    """Return the threads of which nothing more can be moved, and why."""
+    theirs, ours = _ranks(source), _ranks(target)
+    own, missing = ours.keys() - theirs.keys(), theirs.keys() - ours.keys()
+    oldest = _by_namespace(own, ours, min)
+    newest = _by_namespace(missing, theirs, max)
+    refused = {
+        thread_id for thread_id, ns in oldest.keys() & newest.keys() if newest[thread_id, ns] > oldest[thread_id, ns]
+    }
+    moved_before = {thread_id for thread_id, _, _ in theirs.keys() & ours.keys()}
+    return {thread_id: WENT_ON if thread_id in moved_before else BEGAN_ANEW for thread_id in refused}
+
+
+def parents_first(refs: Iterable[CheckpointRef]) -> Iterator[CheckpointRef]:
+    """Thread by thread, by ascending id, but never a checkpoint before its parent, whatever the clocks said."""
+    waiting = {ref[:3]: ref for ref in sorted(refs, key=lambda ref: ref[:3])}
+    for ref in list(waiting.values()):
+        line: list[CheckpointRef] = []
+        ancestor: CheckpointRef | None = ref
+        while ancestor is not None and ancestor[:3] in waiting:
+            line.append(waiting.pop(ancestor[:3]))
+            ancestor = waiting.get((ancestor.thread_id, ancestor.ns, ancestor.parent or ""))
+        yield from reversed(line)
+
+
+def _ranks(refs: Iterable[CheckpointRef]) -> dict[_Key, str]:
+    """What each checkpoint sorts by, in a Threadmark saver."""
+    ranks: dict[_Key, str] = {}
+    for ref in parents_first(refs):
+        parent = ranks.get((ref.thread_id, ref.ns, ref.parent)) if ref.parent else None
+        ranks[ref[:3]] = rank_after(parent, ref.id)
+    return ranks
+
+
+def _by_namespace(
+    keys: Iterable[_Key], ranks: Mapping[_Key, str], choose: Callable[[list[str]], str]
+) -> dict[tuple[str, str], str]:
+    """The smallest or greatest rank of each namespace."""
+    grouped: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for key in keys:
+        grouped[key[:2]].append(ranks[key])
+    return {namespace: choose(found) for namespace, found in grouped.items()}
