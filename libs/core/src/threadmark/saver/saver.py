@@ -164,27 +164,36 @@ class Saver:
         """Like `put_writes`, for asyncio."""
         return await arun(self._driver, writing.put_writes(self._context, config, writes, task_id, task_path))
 
-    def delete_thread(self, thread_id: str) -> None:
-        """Remove a thread and everything in it. Runs that are still going can no longer store anything for it."""
+    def delete_thread(self, thread_id: str) -> bool:
+        """Remove a thread and everything in it. Returns whether there was one.
+
+        Runs that are still going can no longer store anything for it.
+        """
         return run(self._driver, removing.delete_thread(self._context, thread_id))
 
-    async def adelete_thread(self, thread_id: str) -> None:
+    async def adelete_thread(self, thread_id: str) -> bool:
         """Like `delete_thread`, for asyncio."""
         return await arun(self._driver, removing.delete_thread(self._context, thread_id))
 
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove the checkpoints that these runs made, except those that other checkpoints need to be read."""
+    def delete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
+        """Remove the checkpoints that these runs made, except those that other checkpoints need to be read.
+
+        Returns what was removed.
+        """
         return run(self._driver, removing.delete_for_runs(self._context, run_ids))
 
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
         """Like `delete_for_runs`, for asyncio."""
         return await arun(self._driver, removing.delete_for_runs(self._context, run_ids))
 
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy every checkpoint and pending write of the source thread to the target thread."""
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
+        """Copy every checkpoint and pending write of the source thread to the target thread.
+
+        Returns whether there is a source; if not, nothing is done.
+        """
         return run(self._driver, copying.copy_thread(self._context, source_thread_id, target_thread_id))
 
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
         """Like `copy_thread`, for asyncio."""
         return await arun(self._driver, copying.copy_thread(self._context, source_thread_id, target_thread_id))
 
@@ -236,6 +245,7 @@ class Saver:
 
         It compares bytes with what was written and needs none of the application's classes. With `decode=True` it also
         decodes every value, and reports in `unreadable` what this program's serializer cannot decode.
+        `Verified.threads` is 0 if there is no thread of this id.
         """
         return run(self._driver, inspecting.verify(self._context, thread_id, decode=decode))
 
@@ -246,7 +256,8 @@ class Saver:
     def stats(self, thread_id: str | None = None) -> Stats:
         """Return how much is stored, and how much it would be if every value were stored whole.
 
-        With `thread_id`, of that thread only. Damaged data is reported beside the figures of everything else.
+        With `thread_id`, of that thread only; `Stats.threads` is 0 if there is none. Damaged data is reported beside
+        the figures of everything else.
         """
         return run(self._driver, counting.stats(self._context, thread_id))
 
