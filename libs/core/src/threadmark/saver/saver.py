@@ -113,6 +113,11 @@ class Saver:
         `filter` compares top-level metadata keys, `before` leaves only older checkpoints. No lock or connection is held
         between two items. A checkpoint that is damaged, or whose classes may not be loaded, raises when its turn comes.
         A listing of all threads first yields all others, and raises at the end.
+
+        Each item costs a get: its row, its writes and the segments of its values, read in batches of up to 64. Whoever
+        stops early has read the first page of outlines (512) and a batch of 16 only; `limit` makes both smaller. A
+        `filter` reads the metadata of all that it passes over, except for `run_id`, which has an index where rows are
+        not sealed. To know which threads and checkpoints there are, `list_checkpoint_refs` reads no values.
         """
         return self._pages(listing.listing(config, filter, before, limit))
 
@@ -178,7 +183,9 @@ class Saver:
     def delete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
         """Remove the checkpoints that these runs made, except those that other checkpoints need to be read.
 
-        Returns what was removed.
+        Returns what was removed. For each run and each thread that it was in, this reads as much as a `prune` of that
+        thread: every outline, every write row and the headers of all that stay, in one transaction that writes. An
+        index finds the runs; where metadata is sealed, that of all threads is read.
         """
         return run(self._driver, removing.delete_for_runs(self._context, run_ids))
 
@@ -189,7 +196,9 @@ class Saver:
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
         """Copy every checkpoint and pending write of the source thread to the target thread.
 
-        Returns whether there is a source; if not, nothing is done.
+        Returns whether there is a source; if not, nothing is done. Segments are copied inside the database (sealed ones
+        come here to be sealed again), rows one by one, all in one transaction: it takes as long, and as much space, as
+        the source is large, and on SQLite others wait to write meanwhile.
         """
         return run(self._driver, copying.copy_thread(self._context, source_thread_id, target_thread_id))
 
@@ -245,7 +254,8 @@ class Saver:
 
         It compares bytes with what was written and needs none of the application's classes. With `decode=True` it also
         decodes every value, and reports in `unreadable` what this program's serializer cannot decode.
-        `Verified.threads` is 0 if there is no thread of this id.
+        `Verified.threads` is 0 if there is no thread of this id. It costs a get of every checkpoint, from a cold cache:
+        each row is read twice and each value is joined and hashed, in transactions of 16 checkpoints that block nobody.
         """
         return run(self._driver, inspecting.verify(self._context, thread_id, decode=decode))
 
