@@ -1,8 +1,9 @@
 """The shapes that a saver's callers see. They are LangGraph's, so that either can stand for the other."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
+from threadmark.errors import shown
 from threadmark.versions import Version
 
 MAPPING = (dict, Mapping)
@@ -69,8 +70,10 @@ class DeltaChannelHistory(TypedDict):
 
 
 class Pruned(NamedTuple):
-    """What a `prune` removed, or with `dry_run` would remove."""
+    """What a `prune` or `delete_for_runs` removed, or with `dry_run` would remove."""
 
+    threads: int
+    """How many threads were looked at; ids of threads that do not exist are not counted."""
     checkpoints: int
     writes: int
     segments: int
@@ -121,20 +124,43 @@ class ChannelStats(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """What is stored, and what it would take if every checkpoint held its values whole."""
+    """What is stored, and what it would take if every checkpoint held its values whole.
+
+    Keys, checks and indexes, which any saver has, and the pages of the database are in none of the figures.
+    """
 
     threads: int
+    """How many threads there are; 0 if `stats` was given the id of a thread that does not exist."""
     checkpoints: int
     writes: int
     segments: int
     bytes_stored: int
     bytes_whole: int
+    bytes_overhead: int
+    """Those of `bytes_stored` that hold nothing of a value: manifests and digests, the records of batches, and what
+    frames or seals a segment. In a small database they may be more than what is saved."""
     channels: dict[str, ChannelStats]
     problems: list[Problem]
     """Checkpoints and writes whose rows are damaged: their stored bytes are counted, what they would be is not known.
 
     `verify` names damaged values, too.
     """
+
+    def __repr__(self) -> str:
+        """Show the figures, and of many channels those with the largest values."""
+        largest = sorted(self.channels.items(), key=lambda item: item[1].bytes_whole, reverse=True)
+        figures = [f"{name}={value}" for name, value in zip(self._fields, self, strict=True) if isinstance(value, int)]
+        channels = _beginning([f"{shown(name)}: {of_one}" for name, of_one in largest])
+        problems = _beginning([repr(problem) for problem in self.problems])
+        return f"Stats({', '.join(figures)}, channels={{{channels}}}, problems=[{problems}])"
+
+
+def _beginning(items: Sequence[str]) -> str:
+    left_out = [f"... and {len(items) - _MOST_SHOWN} more"] if len(items) > _MOST_SHOWN else []
+    return ", ".join([*items[:_MOST_SHOWN], *left_out])
+
+
+_MOST_SHOWN = 5
 
 
 SPECIAL_WRITES = {"__error__": -1, "__scheduled__": -2, "__interrupt__": -3, "__resume__": -4}

@@ -106,6 +106,11 @@ class Stored(NamedTuple):
             return len(self.packed)
         return layout(self.packed).length
 
+    def overhead(self) -> int:
+        """Return how many bytes of the stored form are not the value's own: the manifest, the digest and the tag."""
+        literals = layout(self.packed).literals() if self.digest else len(self.packed)
+        return len(self.to_bytes()) - literals
+
     def data(self, segments: Mapping[bytes, bytes], allowance: Allowance | None = None) -> bytes:
         """Join and verify the value's bytes from its stored segments. Raises CorruptDataError if they are damaged."""
         return self.proof(segments, {}, allowance=allowance).data if self.digest else self.packed

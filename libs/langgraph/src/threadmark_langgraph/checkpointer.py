@@ -141,7 +141,10 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """Checkpoints, newest first: of one namespace, of one thread, or with None of all threads."""
+        """Checkpoints, newest first: of one namespace, of one thread, or with None of all threads.
+
+        Each item costs a get, so a whole listing of all threads reads everything stored: give a `limit`.
+        """
         for found in self._saver.list(config, filter=filter, before=before, limit=limit):
             yield self._complete(found)
 

@@ -15,7 +15,8 @@ async def a_copy_holds_everything(world: World) -> None:
         for number in range(4):
             await run.step({"a": f"{number}{_LONG}", "n": number}, metadata={"mine": number})
             await run.write(("a", _LONG), ("__interrupt__", number), path=str(number))
-    await world.saver.acopy_thread("source", "target")
+    assert await world.saver.acopy_thread("source", "target") is True
+    assert await world.another().acopy_thread("source", "source") is True
     expected = [_in_thread(item, "target") for item in await listed(world.saver, at("source"))]
     assert len(expected) == 8
     for saver in (world.saver, world.another()):
@@ -84,8 +85,9 @@ async def a_copy_costs_the_bytes_once(world: World) -> None:
 
 async def copying_an_unknown_thread_does_nothing(world: World) -> None:
     await Run(world.saver, "target").step({"a": 1})
-    await world.saver.acopy_thread("nobody", "target")
-    await world.saver.acopy_thread("nobody", "new")
+    assert await world.saver.acopy_thread("nobody", "target") is False
+    assert await world.saver.acopy_thread("nobody", "new") is False
+    assert await world.saver.acopy_thread("nobody", "nobody") is False
     assert len(await listed(world.saver, None)) == 1
 
 

@@ -151,6 +151,34 @@ async def what_is_stored_is_counted(world: World) -> None:
     assert one.bytes_whole > 5 * one.bytes_stored
 
 
+async def what_a_small_database_stores_beyond_its_values_is_counted(world: World) -> None:
+    run = Run(world.saver)
+    for number in range(3):
+        await run.step({"n": number})
+        await run.write(("n", number))
+    small = await world.saver.astats()
+    assert small.bytes_stored > small.bytes_whole  # nothing in it is long enough to be shared
+    assert small.bytes_stored - small.bytes_overhead <= small.bytes_whole
+    for number in range(30):
+        await run.step({"n": number, "a": f"{_LONG}{number}"})
+        await run.write(("a", f"{_LONG}{number}"))
+    large = await world.another().astats()
+    assert small.bytes_overhead < large.bytes_overhead < large.bytes_stored
+    assert large.bytes_stored < large.bytes_whole
+
+
+async def the_figures_of_many_channels_are_shown_in_a_few_lines(world: World) -> None:
+    run = Run(world.saver)
+    await run.step({f"channel {number}": "x" * number for number in range(120)})
+    counted = await world.saver.astats()
+    shown = repr(counted)
+    assert len(counted.channels) == 120
+    assert len(shown) < 1000
+    assert shown == str(counted)
+    for part in ("bytes_overhead=", "'channel 119': ChannelStats(", "... and 115 more", "problems=[]"):
+        assert part in shown
+
+
 async def references_are_listed_for_all_threads_and_namespaces(world: World) -> None:
     expected = []
     for thread in ("one", "tw\x00o"):

@@ -8,7 +8,7 @@ from threadmark.model import Pruned
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, ids, listed, pending, values
 
-_NOTHING = Pruned(0, 0, 0, 0)
+_NOTHING = Pruned(0, 0, 0, 0, 0)
 
 
 def _text(number: int) -> str:
@@ -59,7 +59,7 @@ async def only_what_is_old_enough_goes(world: World) -> None:
     run = Run(world.saver)
     for number in range(4):
         await run.step({"a": number})
-    assert await world.saver.aprune(["thread"], older_than=timedelta(days=1)) == _NOTHING
+    assert await world.saver.aprune(["thread"], older_than=timedelta(days=1)) == _NOTHING._replace(threads=1)
     assert (await world.saver.aprune(["thread"], keep_last=3, older_than=timedelta(0))).checkpoints == 1
     assert (await world.saver.aprune(["thread"], older_than=timedelta(days=-1))).checkpoints == 2
 
@@ -99,7 +99,9 @@ async def nothing_to_prune_is_no_error(world: World) -> None:
     assert await world.saver.aprune(["nobody"], strategy="delete") == _NOTHING
     assert await listed(world.saver, None) == []
     await Run(world.saver).step({"a": _text(1)})
-    assert await world.saver.aprune(["thread", "thread"]) == _NOTHING
+    assert await world.saver.aprune(["thread", "nobody", "thread"]) == _NOTHING._replace(threads=1)
+    assert (await world.saver.aprune(["nobody", "thread"], dry_run=True)).threads == 1
+    assert (await world.saver.aprune(["nobody", "thread"], strategy="delete")).threads == 1
 
 
 async def the_bytes_are_given_back(world: World) -> None:
@@ -115,7 +117,7 @@ async def the_bytes_are_given_back(world: World) -> None:
     held = await world.saver.aprune(["thread"], strategy="delete", dry_run=True)
     fresh = await world.saver.aprune(["lone"], strategy="delete", dry_run=True)
     assert held.bytes < 2 * fresh.bytes
-    assert await world.another().aprune(["thread"]) == _NOTHING
+    assert await world.another().aprune(["thread"]) == _NOTHING._replace(threads=1)
 
 
 async def open_interrupts_stay(world: World) -> None:

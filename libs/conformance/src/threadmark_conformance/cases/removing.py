@@ -41,6 +41,28 @@ async def deleting_what_is_not_there_does_nothing(world: World) -> None:
     assert len(await listed(world.saver, None)) == 1
 
 
+async def deleting_tells_whether_there_was_anything(world: World) -> None:
+    for thread in ("thread", "other"):
+        await Run(world.saver, thread).step({"a": _LONG})
+    await world.saver.aput_writes(at("early", "", early_id(1)), [("a", 1)], "task")
+    assert await world.saver.adelete_thread("thraed") is False
+    for thread in ("thread", "early"):
+        assert await world.another().adelete_thread(thread) is True
+        assert await world.saver.adelete_thread(thread) is False
+    assert (await world.saver.averify()).threads == 1
+
+
+async def deleting_runs_tells_what_was_removed(world: World) -> None:
+    for thread in ("one", "two"):
+        run = Run(world.saver, thread)
+        for run_id in ("r1", "r2", "r1", "r3"):
+            await run.step({"a": f"{run_id}{_LONG}"}, metadata={"run_id": run_id})
+            await run.write(("a", 1))
+    assert tuple(await world.saver.adelete_for_runs(["r9"])) == (0, 0, 0, 0, 0)
+    removed = await world.saver.adelete_for_runs(["r1", "r2", "r9"])
+    assert removed[:3] == (2, 6, 6)
+
+
 async def a_thread_may_be_deleted_by_its_number(world: World) -> None:
     await Run(world.saver, 7).step()
     await world.saver.adelete_thread(7)  # type: ignore[arg-type]  # an int names the same thread as its text
@@ -56,7 +78,7 @@ async def deleting_leaves_no_bytes(world: World) -> None:
     assert held.segments > 0
     await world.saver.adelete_thread("thread")
     left = await world.another().aprune(["thread"], strategy="delete", dry_run=True)
-    assert tuple(left) == (0, 0, 0, 0)
+    assert tuple(left) == (0, 0, 0, 0, 0)
 
 
 async def a_late_write_does_not_bring_a_deleted_thread_back(world: World) -> None:

@@ -84,6 +84,10 @@ class Layout(NamedTuple):
     length: int
     """The length of the value."""
 
+    def literals(self) -> int:
+        """How many bytes of the value stand in the packed form itself."""
+        return sum(length for index, _, length in self.parts if index == _LITERALS)
+
 
 def keys_in(packed: bytes) -> tuple[bytes, ...]:
     """Return the keys of the segments that a packed manifest names, in order. Raises IndexError if it is cut short."""

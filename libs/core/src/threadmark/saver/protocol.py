@@ -105,22 +105,22 @@ class SaverProtocol(Protocol):
     ) -> None:
         """Like `put_writes`, for asyncio."""
 
-    def delete_thread(self, thread_id: str) -> None:
-        """Remove a thread and everything in it. Runs that are still going can no longer store anything for it."""
+    def delete_thread(self, thread_id: str) -> bool:
+        """Remove a thread and everything in it. Returns whether there was one."""
 
-    async def adelete_thread(self, thread_id: str) -> None:
+    async def adelete_thread(self, thread_id: str) -> bool:
         """Like `delete_thread`, for asyncio."""
 
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove the checkpoints that these runs made, except those that other checkpoints need to be read."""
+    def delete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
+        """Remove the checkpoints that these runs made, except those that others need. Returns what was removed."""
 
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
         """Like `delete_for_runs`, for asyncio."""
 
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy every checkpoint and pending write of the source thread to the target thread."""
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
+        """Copy every checkpoint and pending write of a thread to another. Returns whether there is a source."""
 
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
         """Like `copy_thread`, for asyncio."""
 
     def prune(

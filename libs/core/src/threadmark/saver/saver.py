@@ -114,6 +114,11 @@ class Saver:
         `filter` compares top-level metadata keys, `before` leaves only older checkpoints. No lock or connection is held
         between two items. A checkpoint that is damaged, or whose classes may not be loaded, raises when its turn comes.
         A listing of all threads first yields all others, and raises at the end.
+
+        Each item costs a get: its row, its writes and the segments of its values, read in batches of up to 64. Whoever
+        stops early has read the first page of outlines (512) and a batch of 16 only; `limit` makes both smaller. A
+        `filter` reads the metadata of all that it passes over, except for `run_id`, which has an index where rows are
+        not sealed. To know which threads and checkpoints there are, `list_checkpoint_refs` reads no values.
         """
         return self._pages(listing.listing(config, filter, before, limit))
 
@@ -165,27 +170,40 @@ class Saver:
         """Like `put_writes`, for asyncio."""
         return await arun(self._driver, writing.put_writes(self._context, config, writes, task_id, task_path))
 
-    def delete_thread(self, thread_id: str) -> None:
-        """Remove a thread and everything in it. Runs that are still going can no longer store anything for it."""
+    def delete_thread(self, thread_id: str) -> bool:
+        """Remove a thread and everything in it. Returns whether there was one.
+
+        Runs that are still going can no longer store anything for it.
+        """
         return run(self._driver, removing.delete_thread(self._context, thread_id))
 
-    async def adelete_thread(self, thread_id: str) -> None:
+    async def adelete_thread(self, thread_id: str) -> bool:
         """Like `delete_thread`, for asyncio."""
         return await arun(self._driver, removing.delete_thread(self._context, thread_id))
 
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove the checkpoints that these runs made, except those that other checkpoints need to be read."""
+    def delete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
+        """Remove the checkpoints that these runs made, except those that other checkpoints need to be read.
+
+        Returns what was removed. For each run and each thread that it was in, this reads as much as a `prune` of that
+        thread: every outline, every write row and the headers of all that stay, in one transaction that writes. An
+        index finds the runs; where metadata is sealed, that of all threads is read.
+        """
         return run(self._driver, removing.delete_for_runs(self._context, run_ids))
 
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
         """Like `delete_for_runs`, for asyncio."""
         return await arun(self._driver, removing.delete_for_runs(self._context, run_ids))
 
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy every checkpoint and pending write of the source thread to the target thread."""
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
+        """Copy every checkpoint and pending write of the source thread to the target thread.
+
+        Returns whether there is a source; if not, nothing is done. Segments are copied inside the database (sealed ones
+        come here to be sealed again), rows one by one, all in one transaction: it takes as long, and as much space, as
+        the source is large, and on SQLite others wait to write meanwhile.
+        """
         return run(self._driver, copying.copy_thread(self._context, source_thread_id, target_thread_id))
 
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
         """Like `copy_thread`, for asyncio."""
         return await arun(self._driver, copying.copy_thread(self._context, source_thread_id, target_thread_id))
 
@@ -245,6 +263,8 @@ class Saver:
 
         It compares bytes with what was written and needs none of the application's classes. With `decode=True` it also
         decodes every value, and reports in `unreadable` what this program's serializer cannot decode.
+        `Verified.threads` is 0 if there is no thread of this id. It costs a get of every checkpoint, from a cold cache:
+        each row is read twice and each value is joined and hashed, in transactions of 16 checkpoints that block nobody.
         """
         return run(self._driver, inspecting.verify(self._context, thread_id, decode=decode))
 
@@ -255,7 +275,8 @@ class Saver:
     def stats(self, thread_id: str | None = None) -> Stats:
         """Return how much is stored, and how much it would be if every value were stored whole.
 
-        With `thread_id`, of that thread only. Damaged data is reported beside the figures of everything else.
+        With `thread_id`, of that thread only; `Stats.threads` is 0 if there is none. Damaged data is reported beside
+        the figures of everything else.
         """
         return run(self._driver, counting.stats(self._context, thread_id))
 

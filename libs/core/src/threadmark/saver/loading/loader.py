@@ -91,9 +91,10 @@ class CheckpointLoader:
         """The same, unless the header is remembered."""
         return self.header_keys() if self._known is None else ()
 
-    def header_size(self) -> int:
-        """How long the header is."""
-        return self._header_stored.size()
+    @property
+    def header_stored(self) -> Stored:
+        """The header's own stored form."""
+        return self._header_stored
 
     def open_header(self, segment_cache: SegmentCache) -> None:
         """Read the header."""

@@ -3,7 +3,7 @@
 from threadmark.config import as_thread_id
 from threadmark.metadata import run_id_in
 from threadmark.names import THREAD_ID_BYTES, check_length
-from threadmark.program import Operation, Program, write
+from threadmark.program import Operation, Program, read, write
 from threadmark.saver.context import SaverContext
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving.batches import proven_batches
@@ -14,15 +14,19 @@ from threadmark.store import Change, CheckpointRow, Scope, now
 _PAGE = 256
 
 
-def copy_thread(context: SaverContext, source: str, target: str) -> Operation[None]:
-    """Copy everything in `source` to `target`. What exists in both under one key is taken from `source`."""
+def copy_thread(context: SaverContext, source: str, target: str) -> Operation[bool]:
+    """Copy everything in `source` to `target`. What exists in both under one key is taken from `source`.
+
+    Returns whether there is a source.
+    """
     source, target = as_thread_id(source), as_thread_id(target)
     check_length(target, THREAD_ID_BYTES, "target_thread_id")
-    if source != target:
-        yield from write(_copy, context, source, target)
+    if source == target:
+        return (yield from read(context.store.epoch, source)) is not None
+    return (yield from write(_copy, context, source, target))
 
 
-def _copy(context: SaverContext, source: str, target: str) -> Program[None]:
+def _copy(context: SaverContext, source: str, target: str) -> Program[bool]:
     """One transaction: a copy is there whole or not at all.
 
     A row's check binds it to its thread, so each row is proven under the old key and bound to the new one: damage
@@ -32,7 +36,7 @@ def _copy(context: SaverContext, source: str, target: str) -> Program[None]:
     for thread_id in sorted((source, target)):
         epochs[thread_id] = yield from context.store.lock(thread_id)
     if epochs[source] is None:
-        return
+        return False
     yield from prove_complete(context, source, None)
     moment = now()
     yield from context.store.add(Change(target, None, moment, {}, (), (), None))
@@ -47,6 +51,7 @@ def _copy(context: SaverContext, source: str, target: str) -> Program[None]:
     proven_batches(source, writes)
     bound_writes = [rebound_write(source, target, write) for write in writes]
     yield from context.store.add(Change(target, None, moment, {}, (), bound_writes, None))
+    return True
 
 
 def _rebound(row: CheckpointRow, target: str) -> CheckpointRow:

@@ -6,6 +6,7 @@ from operator import add
 from threadmark.errors import CorruptDataError
 from threadmark.model import ChannelStats, Problem, Stats
 from threadmark.program import Operation, Program, read
+from threadmark.rope import layout
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
@@ -15,6 +16,7 @@ from threadmark.saver.operations.listing import good, loaders, open_headers
 from threadmark.saver.proving.batches import is_record, without_records
 from threadmark.saver.proving.checks import prove_write
 from threadmark.store import CheckpointRow, WriteRow
+from threadmark.stored import Stored
 
 
 def stats(context: SaverContext, thread_id: str | None) -> Operation[Stats]:
@@ -50,10 +52,13 @@ class _Tally:
         self._problems: list[Problem] = []
         self._channels: dict[str, ChannelStats] = {}
         self._of_channel: dict[str, set[bytes]] = {}
+        self._segment_sizes: dict[bytes, int] = {}
+        """How long the segments are that values name: before they were compressed or sealed."""
         metadata = sum(len(outline.metadata.encode("utf-8", "surrogatepass")) for outline in contents.outlines)
         records = sum(len(row.value) for row in contents.writes if is_record(row))
         self._stored = sum(contents.sizes.values()) + metadata + records
         self._whole = metadata
+        self._overhead = records
         self._writes = without_records(contents.writes)
         for row in self._writes:
             self._write(thread_id, row)
@@ -73,6 +78,7 @@ class _Tally:
         for channel, keys in self._of_channel.items():
             size = sum(contents.sizes.get(key, 0) for key in keys)
             self._channels[channel] = self._channels[channel]._replace(bytes_stored=size)
+        framed = (contents.sizes.get(key, 0) - size for key, size in self._segment_sizes.items())
         return Stats(
             int(contents.epoch is not None),
             len(contents.outlines),
@@ -80,6 +86,7 @@ class _Tally:
             len(contents.sizes),
             self._stored,
             self._whole,
+            self._overhead + sum(excess for excess in framed if excess > 0),
             self._channels,
             self._problems,
         )
@@ -88,24 +95,36 @@ class _Tally:
         self._stored += len(row.value)
         try:
             prove_write(thread_id, row)
-            self._whole += opened_write(thread_id, row).value.size()
+            value = opened_write(thread_id, row).value
         except CorruptDataError as error:
             self._problems.append(damaged(error))
+            return
+        self._whole += self._size(value)
+        self._overhead += value.overhead()
 
     def _checkpoint(self, loader: CheckpointLoader) -> None:
-        self._whole += loader.header_size()
+        self._whole += self._size(loader.header_stored)
+        self._overhead += loader.header_stored.overhead()
         for channel, value in loader.header.values.items():
-            size = value.size()
+            size = self._size(value)
             self._channels[channel] = self._channels.get(channel, _NOTHING).plus(ChannelStats(1, 0, size))
             self._of_channel.setdefault(channel, set()).update(value.segment_keys())
             self._whole += size if value.digest else 0  # a literal stands in the header, which is counted
+
+    def _size(self, value: Stored) -> int:
+        """The length of a value, whose segments are noted."""
+        if not value.digest:
+            return len(value.packed)
+        manifest = layout(value.packed)
+        self._segment_sizes.update(zip(manifest.keys, manifest.sizes, strict=True))
+        return manifest.length
 
 
 class _Total:
     """Sums over threads, each added when its transaction is over, which may have been run twice."""
 
     def __init__(self) -> None:
-        self._counts = (0, 0, 0, 0, 0, 0)
+        self._counts = (0, 0, 0, 0, 0, 0, 0)
         self._channels: dict[str, ChannelStats] = {}
         self._problems: list[Problem] = []
 

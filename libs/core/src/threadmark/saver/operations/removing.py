@@ -37,17 +37,17 @@ class Rule(NamedTuple):
     choose: Choice
 
 
-def delete_thread(context: SaverContext, thread_id: str) -> Operation[None]:
-    """Remove a thread whole."""
-    program = partial(context.store.drop, as_thread_id(thread_id), now())
-    yield from ask(Transaction(program, writes=True, reclaims_space=True))
+def delete_thread(context: SaverContext, thread_id: str) -> Operation[bool]:
+    """Remove a thread whole. Returns whether there was one."""
+    program = partial(_delete, context, as_thread_id(thread_id))
+    return (yield from ask(Transaction(program, writes=True, reclaims_space=True)))
 
 
 def prune(context: SaverContext, thread_ids: Sequence[str], rule: Rule, *, dry_run: bool) -> Operation[Pruned]:
     """Remove what the rule lets go, thread by thread."""
     check_flag(dry_run, "dry_run")
-    total = Pruned(0, 0, 0, 0)
-    for thread_id in given_names(thread_ids, "thread_ids", as_thread_id):
+    total = Pruned(0, 0, 0, 0, 0)
+    for thread_id in dict.fromkeys(given_names(thread_ids, "thread_ids", as_thread_id)):
         removed = yield from _removal(context, thread_id, rule, dry_run=dry_run)
         total = total.plus(removed)
     return total
@@ -85,8 +85,10 @@ def prune_rule(strategy: PruneStrategy, keep_last: int | None, older_than: timed
     return Rule(everything=False, choose=partial(_outlived, kept=kept, age=age))
 
 
-def delete_for_runs(context: SaverContext, run_ids: Sequence[str]) -> Operation[None]:
+def delete_for_runs(context: SaverContext, run_ids: Sequence[str]) -> Operation[Pruned]:
     """Remove the checkpoints that these runs made, except those that a surviving delta channel is read from."""
+    total = Pruned(0, 0, 0, 0, 0)
+    visited: set[str] = set()
     for run_id in given_names(run_ids, "run_ids", given_run):
         wanted = {"run_id": run_id}
         threads: dict[str, None] = {}
@@ -95,8 +97,17 @@ def delete_for_runs(context: SaverContext, run_ids: Sequence[str]) -> Operation[
             page = pages.read((yield from read(context.store.page, *pages.request)))
             threads |= dict.fromkeys(row.thread_id for row in page if matches(decode_metadata(row), wanted))
         rule = Rule(everything=False, choose=partial(_made_by, wanted=wanted))
+        visited |= threads.keys()
         for thread_id in sorted(threads):
-            yield from _removal(context, thread_id, rule)
+            removed = yield from _removal(context, thread_id, rule)
+            total = total.plus(removed)
+    return total._replace(threads=len(visited))  # a thread that two of the runs were in counts once
+
+
+def _delete(context: SaverContext, thread_id: str) -> Program[bool]:
+    epoch = yield from context.store.lock(thread_id)
+    yield from context.store.drop(thread_id, now())
+    return epoch is not None
 
 
 def _removal(context: SaverContext, thread_id: str, rule: Rule, *, dry_run: bool = False) -> Operation[Pruned]:
@@ -108,7 +119,7 @@ def _remove(context: SaverContext, thread_id: str, rule: Rule, *, dry_run: bool)
     """Remove the chosen checkpoints of one thread with their writes, and the segments that nothing needs then."""
     epoch = yield from (context.store.epoch(thread_id) if dry_run else context.store.lock(thread_id))
     if epoch is None:
-        return Pruned(0, 0, 0, 0)
+        return Pruned(0, 0, 0, 0, 0)
     # The newest are chosen by what is there: were one hidden, an older one would be kept in its place.
     yield from prove_complete(context, thread_id, None)
     outlines = yield from all_outlines(context, thread_id)
@@ -119,7 +130,7 @@ def _remove(context: SaverContext, thread_id: str, rule: Rule, *, dry_run: bool)
     kept = () if rule.everything else [row for row in writes if (row.ns, row.checkpoint_id) not in doomed]
     written = {key for write in proven_writes(thread_id, kept) for key in write.value.segment_keys()}
     swept = sorted(sizes.keys() - needed - written)
-    pruned = Pruned(len(doomed), len(without_records(gone)), len(swept), sum(sizes[key] for key in swept))
+    pruned = Pruned(1, len(doomed), len(without_records(gone)), len(swept), sum(sizes[key] for key in swept))
     if dry_run:
         return pruned
     if len(doomed) == len(outlines) and not kept:
