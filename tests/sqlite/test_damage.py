@@ -2,7 +2,7 @@
 
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -81,7 +81,8 @@ def test_the_error_about_damaged_metadata_names_its_location(
     whole = database.serialize()
     database.execute("UPDATE threadmark_checkpoint SET metadata = ?", ('{"run_id":"r" x',))
     (thread_id, *_) = next(iter(expected))
-    for operation in (lambda: saver.delete_for_runs(["r"]), lambda: saver.prune([thread_id])):
+    operations: list[Callable[[], object]] = [lambda: saver.delete_for_runs(["r"]), lambda: saver.prune([thread_id])]
+    for operation in operations:
         with pytest.raises(CorruptDataError) as caught:
             operation()
         assert "thread" in str(caught.value.location)
