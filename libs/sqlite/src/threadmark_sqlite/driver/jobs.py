@@ -31,7 +31,7 @@ class Jobs:
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[list[Job]] = queue.SimpleQueue()
         self._turns: dict[asyncio.AbstractEventLoop, list[Job]] = {}
-        self._closing = threading.Lock()
+        self._closing = threading.RLock()  # a garbage collection in the middle of `_hand_over` may call `close`
         self._closed = False
         self._taken = False
 
