@@ -71,12 +71,13 @@ def test_report_groups_what_did_not_move_by_its_cause(
                 store(saver, location(f"{module} {number}"), checkpoint({"order": kind(number)}))
         store(saver, PLACE, checkpoint({"m": 1}))
     assert run_command(monkeypatch, str(tmp_path / "theirs.db"), str(tmp_path / "ours.db")) == 1
-    mine, gone, counts = capsys.readouterr().out.splitlines()
+    mine, gone, incomplete, counts = capsys.readouterr().out.splitlines()
     assert mine.startswith("3 not moved: Order is a class of the application's own program (__main__)")
     assert (
         "call threadmark_langgraph.migrate() (or export()) from the application (such as thread '__main__ 0'," in mine
     )
     assert gone.startswith("3 not moved: gone_from_here.Order cannot be imported here")
+    assert incomplete.startswith("6 threads lack checkpoints in the target (such as '__main__ 0'): move these before")
     assert counts == "1 checkpoints with 0 pending writes of 7 threads, 0 already there, 6 not moved"
 
 
