@@ -91,6 +91,20 @@ def test_class_of_the_program_is_told_on_the_way_back_too(tmp_path: Path, monkey
     assert "__main__:Order" in problem.detail
 
 
+def test_class_that_is_not_imported_is_told_what_imports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop: Any = ModuleType("shop_to_be_imported")
+    shop.Order = dataclass(type("Order", (), {"__annotations__": {"n": int}, "__module__": "shop_to_be_imported"}))
+    with SqliteSaver(tmp_path / "ours.db") as source, monkeypatch.context() as program:
+        program.setitem(sys.modules, "shop_to_be_imported", shop)
+        store(source, PLACE, checkpoint({"order": shop.Order(1)}))
+    moved = migrate(tmp_path / "ours.db", tmp_path / "new.db")
+    (problem,) = moved.problems
+    assert "where its module was not imported, do that first, or on the command line give --allow" in problem.cause
+    assert moved.incomplete == ["one"]
+    monkeypatch.setitem(sys.modules, "shop_to_be_imported", shop)
+    assert migrate(tmp_path / "ours.db", tmp_path / "new.db").problems == []
+
+
 def test_class_that_left_its_module_is_not_moved_as_a_dictionary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -282,6 +282,8 @@ _OF_THE_PROGRAM = (
     "threadmark_langgraph.migrate() (or export()) from the application"
 )
 
+_NOT_IMPORTED = "where its module was not imported, do that first, or on the command line give --allow module:Class"
+
 
 @contextmanager
 def _refused(what: str) -> Iterator[None]:
@@ -289,7 +291,7 @@ def _refused(what: str) -> Iterator[None]:
         yield
     except ForbiddenTypeError as error:  # of a Threadmark source
         of_the_program = f"{_PROGRAM}:" in error.problem
-        cause = f"one {_OF_THE_PROGRAM}" if of_the_program else f"{what} ({type(error).__name__})"
+        cause = f"one {_OF_THE_PROGRAM}" if of_the_program else f"{what} ({type(error).__name__}; {_NOT_IMPORTED})"
         raise _CannotMove(cause, str(error)) from error
     except Exception as error:
         raise _CannotMove(f"{what} ({type(error).__name__})", str(error)) from error
