@@ -103,3 +103,31 @@ def test_prune_under_langgraphs_names_takes_what_a_savers_takes() -> None:
     assert get_type_hints(options.PruneRule) == own
     for prune in (Checkpointer.prune, Checkpointer.aprune, InMemorySaver.prune, InMemorySaver.aprune):
         assert inspect.signature(prune).parameters["rule"].annotation == "Unpack[PruneRule]"
+
+
+MEMORY: list[dict[str, Any]] = [{"pause_gc": "no"}, {"seal_metadata": "no"}, {"cache_bytes": "64MB"}]
+ON_SQLITE: list[dict[str, Any]] = [
+    *MEMORY,
+    *({"timeout": each} for each in ("30", None, True, -1, float("inf"), float("nan"))),
+]
+ON_POSTGRES: list[dict[str, Any]] = [
+    *ON_SQLITE,
+    {"prepare": "no"},
+    {"combine": None},
+    {"application_name": 3},
+    {"schema": 3},
+    {"pool_size": "16"},
+]
+SAVERS: list[tuple[Callable[..., Any], list[dict[str, Any]]]] = [
+    (MemorySaver, MEMORY),
+    (lambda **wrong: SqliteBackend(":memory:", **wrong), ON_SQLITE),
+    (lambda **wrong: PostgresBackend("postgresql://nobody@localhost:1/none", **wrong), ON_POSTGRES),
+]
+
+
+@pytest.mark.parametrize(("saver", "wrong"), [(saver, wrong) for saver, each in SAVERS for wrong in each])
+def test_an_option_of_a_wrong_type_is_refused_when_the_saver_is_made(
+    saver: Callable[..., Any], wrong: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be|cannot be the name of a schema"):
+        saver(**wrong)

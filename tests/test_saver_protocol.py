@@ -109,7 +109,12 @@ def test_open_gives_whatever_has_the_methods(monkeypatch: pytest.MonkeyPatch) ->
         assert saver is made
 
 
-@pytest.mark.parametrize("given", [None, "memory:", InMemorySaver(), PlainSaver()])
+def test_a_url_in_place_of_a_saver_is_told_what_makes_one() -> None:
+    with pytest.raises(ConfigError, match=r"expected a saver, got a string: threadmark\.open\(url\)"):
+        wrap("memory:")  # type: ignore[arg-type]  # that is the point
+
+
+@pytest.mark.parametrize("given", [None, 3, InMemorySaver(), PlainSaver()])
 def test_what_has_not_the_methods_is_refused_at_once(given: Any) -> None:
     with pytest.raises(
         ConfigError, match=r"expected a threadmark\.Saver, or an object with its methods, got \w+, which"

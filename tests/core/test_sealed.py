@@ -188,7 +188,7 @@ def test_a_saver_without_the_keyring_says_so_and_stores_nothing(tmp_path: Path, 
         assert (found.threads, found.checkpoints, found.problems) == (1, 5, [])
 
 
-@pytest.mark.parametrize("call", ["get", "list", "put"])
+@pytest.mark.parametrize("call", ["get", "list", "put", "put in a new thread", "put_writes"])
 def test_a_wrong_digest_secret_is_noticed_before_anything_is_stored(tmp_path: Path, call: str) -> None:
     newest = sealed_database(tmp_path / "sealed.db")
     wrong = Keyring({"old": OLD}, "old", digest_secret=os.urandom(32))

@@ -140,10 +140,11 @@ def test_export_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("missing.db", "theirs.db", [], "'theirs.db' has LangGraph's checkpoints, and the source comes first"),
         ("empty.db", "theirs.db", [], "'theirs.db' has LangGraph's checkpoints, and the source comes first"),
         ("theirs.db", "ours.db", ["--export"], "Threadmark's database comes first"),
-        ("missing.db", "theirs.db", ["--export"], "Threadmark's database comes first"),
+        ("missing.db", "theirs.db", ["--export"], "there is no file 'missing.db'"),
         ("ours.db", "redis://name:secret@host", ["--export"], "LangGraph has no saver for redis:..."),
         ("redis://name:secret@host", "ours.db", [], "redis:... holds no tables"),
-        ("missing.db", "new.db", ["--from", "langgraph"], "holds no checkpoints of langgraph"),
+        ("missing.db", "new.db", ["--from", "langgraph"], "there is no file 'missing.db'"),
+        ("ours.db", "new.db", ["--from", "langgraph"], "holds no checkpoints of langgraph"),
     ],
 )
 def test_names_the_wrong_way_round_are_told_so(

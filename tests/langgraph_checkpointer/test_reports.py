@@ -71,12 +71,13 @@ def test_report_groups_what_did_not_move_by_its_cause(
                 store(saver, location(f"{module} {number}"), checkpoint({"order": kind(number)}))
         store(saver, PLACE, checkpoint({"m": 1}))
     assert run_command(monkeypatch, str(tmp_path / "theirs.db"), str(tmp_path / "ours.db")) == 1
-    mine, gone, counts = capsys.readouterr().out.splitlines()
+    mine, gone, incomplete, counts = capsys.readouterr().out.splitlines()
     assert mine.startswith("3 not moved: Order is a class of the application's own program (__main__)")
     assert (
         "call threadmark_langgraph.migrate() (or export()) from the application (such as thread '__main__ 0'," in mine
     )
     assert gone.startswith("3 not moved: gone_from_here.Order cannot be imported here")
+    assert incomplete.startswith("6 threads lack checkpoints in the target (such as '__main__ 0'): move these before")
     assert counts == "1 checkpoints with 0 pending writes of 7 threads, 0 already there, 6 not moved"
 
 
@@ -88,6 +89,20 @@ def test_class_of_the_program_is_told_on_the_way_back_too(tmp_path: Path, monkey
     (problem,) = export(tmp_path / "ours.db", TheirMemory()).problems
     assert problem.cause.startswith("one is a class of the application's own program (__main__)")
     assert "__main__:Order" in problem.detail
+
+
+def test_class_that_is_not_imported_is_told_what_imports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop: Any = ModuleType("shop_to_be_imported")
+    shop.Order = dataclass(type("Order", (), {"__annotations__": {"n": int}, "__module__": "shop_to_be_imported"}))
+    with SqliteSaver(tmp_path / "ours.db") as source, monkeypatch.context() as program:
+        program.setitem(sys.modules, "shop_to_be_imported", shop)
+        store(source, PLACE, checkpoint({"order": shop.Order(1)}))
+    moved = migrate(tmp_path / "ours.db", tmp_path / "new.db")
+    (problem,) = moved.problems
+    assert "where its module was not imported, do that first, or on the command line give --allow" in problem.cause
+    assert moved.incomplete == ["one"]
+    monkeypatch.setitem(sys.modules, "shop_to_be_imported", shop)
+    assert migrate(tmp_path / "ours.db", tmp_path / "new.db").problems == []
 
 
 def test_class_that_left_its_module_is_not_moved_as_a_dictionary(

@@ -109,6 +109,12 @@ class Verified(NamedTuple):
     unreadable: list[Problem]
     """What this program cannot decode, one problem for each checkpoint. It is empty unless `decode=True` was given."""
 
+    def __repr__(self) -> str:
+        """Show the counts, and the beginning of long lists."""
+        counts = f"threads={self.threads}, checkpoints={self.checkpoints}, writes={self.writes}"
+        problems, unreadable = (_beginning(list(map(repr, each))) for each in (self.problems, self.unreadable))
+        return f"Verified({counts}, problems=[{problems}], unreadable=[{unreadable}])"
+
 
 class ChannelStats(NamedTuple):
     """What one channel's values take."""

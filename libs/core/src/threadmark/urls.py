@@ -30,7 +30,14 @@ _MEANT = {"file": "sqlite", "sqlite3": "sqlite", "postgres": "postgresql", "psyc
 def open(url: str, **options: Any) -> SaverProtocol:  # noqa: A001 - read as `threadmark.open`
     """Return a saver for `memory:`, `sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://...` and others.
 
-    The options are those of the backend's saver class, `serde` and `cache_bytes` among them.
+    Use it as a context manager, or close it: `with threadmark.open("sqlite:///agents.db", slow=0.1) as saver: ...`.
+
+    Args:
+        url: Its scheme names the backend, whose package has to be installed.
+        **options: Those of every saver are `serde`, `cache_bytes`, `max_expansion_bytes`, `pause_gc`, `keyring` and
+            `seal_metadata`. Others are the backend's own, such as `timeout` and `slow`: `help(type(saver))` says what
+            they do, and so does docs/options.md for those of SQLite and Postgres. An unknown one is a ConfigError that
+            lists all.
     """
     scheme = _scheme_of(url)
     known = {entry.name: entry for entry in entry_points(group=GROUP)}

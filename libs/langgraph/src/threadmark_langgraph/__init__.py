@@ -10,11 +10,12 @@ from threadmark_langgraph.unmoved import UnmovedThreadsWarning
 from threadmark_langgraph.values import register_values
 
 if TYPE_CHECKING:
-    from threadmark_langgraph.moving import Moved, NotMoved, export, migrate
+    from threadmark_langgraph.moving import Changed, Moved, NotMoved, export, migrate
 
 __all__ = [
     "AsyncPostgresSaver",
     "AsyncSqliteSaver",
+    "Changed",
     "Checkpointer",
     "InMemorySaver",
     "MemorySaver",
@@ -37,6 +38,6 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """What moves threads is imported when it is used: it reads tables and events of LangGraph that may change."""
-    if name in ("Moved", "NotMoved", "export", "migrate"):
+    if name in ("Changed", "Moved", "NotMoved", "export", "migrate"):
         return getattr(import_module("threadmark_langgraph.moving"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,8 +10,10 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from threadmark import ConfigError, Saver
+from threadmark.errors import shown
 from threadmark.logs import slow_after
 from threadmark.saver import SaverOptions
+from threadmark.saver.arguments import check_flag, check_seconds
 from threadmark_postgres.driver import PostgresDriver, Settings, aio, blocking
 from threadmark_postgres.driver.settings import PATH_PARAMETERS
 from threadmark_postgres.migrations import checked_partitions
@@ -73,6 +75,11 @@ class PostgresSaver(Saver):
     ) -> None:
         if type(pool_size) is not int or pool_size < 1:
             raise ConfigError(f"pool_size must be a number from 1 on, not {pool_size!r}")
+        check_flag(prepare, "prepare")
+        check_flag(combine, "combine")
+        check_seconds(timeout, "timeout")
+        if not isinstance(application_name, str):
+            raise ConfigError(f"application_name must be a string, not {shown(application_name)}")
         if schema is not None:
             quoted(schema)
         settings = Settings("", schema, pool_size, prepare, application_name, timeout, combine, slow_after(slow))

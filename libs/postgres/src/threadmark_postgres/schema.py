@@ -20,6 +20,8 @@ def in_schema(statement: str, schema: str | None) -> str:
 
 def quoted(name: str) -> str:
     """A name as an SQL identifier."""
+    if not isinstance(name, str):
+        raise ConfigError(f"{name!r} cannot be the name of a schema: give a string")
     try:
         size = len(name.encode())
     except UnicodeEncodeError as error:

@@ -10,6 +10,7 @@ from threadmark import ConfigError, Saver
 from threadmark.logs import slow_after
 from threadmark.program import Driver
 from threadmark.saver import SaverOptions
+from threadmark.saver.arguments import check_seconds
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver
 from threadmark_sqlite.driver.connection import MEMORY, path_in, reads_only
@@ -45,6 +46,7 @@ class SqliteSaver(Saver):
     ) -> None:
         if durability not in sql.SYNCHRONOUS:
             raise ConfigError(f"durability must be 'full' or 'normal', not {durability!r}")
+        check_seconds(timeout, "timeout")
         driver = _driver(database, Settings(MEMORY, durability, timeout, slow=slow_after(slow)))
         super().__init__(SqliteStore(), driver, **options)
 

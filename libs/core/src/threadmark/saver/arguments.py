@@ -5,12 +5,12 @@ is a ConfigError that names the argument. These checks stand in the way of every
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from math import isnan
+from math import isfinite, isnan
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from threadmark.config import ParsedConfig
-from threadmark.errors import ConfigError
+from threadmark.errors import ConfigError, shown
 from threadmark.model import MAPPING, ChannelVersions, Checkpoint
 from threadmark.names import ID_BYTES, MOST_BYTES, NAMESPACE_BYTES, THREAD_ID_BYTES, as_text, check_length
 from threadmark.versions import Version
@@ -108,7 +108,13 @@ def given_names(names: Iterable[object], what: str, as_name: Callable[[object], 
 def check_flag(flag: object, what: str) -> None:
     """ConfigError where it is neither True nor False: "no" is a true value."""
     if not isinstance(flag, bool):
-        raise ConfigError(f"{what} must be True or False, not {type(flag).__name__}")
+        raise ConfigError(f"{what} must be True or False, not {shown(flag)}")
+
+
+def check_seconds(seconds: object, what: str) -> None:
+    """ConfigError where it is no number of seconds that pass at some time."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not (isfinite(seconds) and seconds >= 0):
+        raise ConfigError(f"{what} must be a number of seconds from 0 on, not {shown(seconds)}")
 
 
 def _listed(items: Iterable[T], what: str, of_what: str) -> list[T]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from threadmark.digests import segment_key
 from threadmark.errors import ConfigError, shown
+from threadmark.saver.arguments import check_flag
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.caches.segment_cache import SegmentCache
 from threadmark.sealed import SealedStore
@@ -107,16 +108,13 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
             raise ConfigError(f"max_expansion_bytes must be a number of bytes from 0 on, not {shown(expansion)}")
         context = context._replace(expansion=expansion)
     pause_gc = options.get("pause_gc", False)
-    if not isinstance(pause_gc, bool):
-        raise ConfigError(f"pause_gc must be True or False, not {shown(pause_gc)}")
+    check_flag(pause_gc, "pause_gc")
     context = context._replace(pause_gc=pause_gc)
-    keyring = options.get("keyring")
+    keyring, seal_metadata = options.get("keyring"), options.get("seal_metadata", True)
+    check_flag(seal_metadata, "seal_metadata")
     if keyring is None:
         return context
     if not isinstance(keyring, Keyring):
         raise ConfigError(f"keyring must be a threadmark.Keyring, not a {type(keyring).__name__}")
-    seal_metadata = options.get("seal_metadata", True)
-    if not isinstance(seal_metadata, bool):
-        raise ConfigError(f"seal_metadata must be True or False, not {shown(seal_metadata)}")
     sealed = SealedStore(store, keyring, seal_metadata=seal_metadata)
     return context._replace(store=sealed, segment_key=keyring.segment_key, segment_names=SegmentNames(keyring))

@@ -224,6 +224,8 @@ _MEMBERS = tuple(name for name in vars(SaverProtocol) if not name.startswith("_"
 
 def expect_saver(given: Any) -> SaverProtocol:
     """Return what was given if it has the public methods of a saver. Raises ConfigError if it does not."""
+    if isinstance(given, str):
+        raise ConfigError("expected a saver, got a string: threadmark.open(url) makes the saver of a URL")
     missing = [name for name in _MEMBERS if not hasattr(given, name)]
     if missing:
         raise ConfigError(

@@ -69,6 +69,15 @@ def lacking(moved: Content, there: Content) -> int:
     return len(_slots(moved).keys() - _slots(there).keys())
 
 
+def joined(one: Content, other: Content) -> list[tuple[str, str, Any]]:
+    """The pending writes of one side, and behind them those of the other to channels to which its tasks wrote more."""
+    more = {slot[:2] for slot in _slots(other).keys() - _slots(one).keys()}
+    return [
+        *(write for write in one.writes if write[:2] not in more),
+        *(write for write in other.writes if write[:2] in more),
+    ]
+
+
 def _difference_of_writes(moved: dict[_Slot, Any], there: dict[_Slot, Any], same: Same) -> Difference | None:
     only_moved, only_there = moved.keys() - there.keys(), there.keys() - moved.keys()
     if only_moved and only_there:

@@ -96,6 +96,8 @@ def opened_for_export(
             "to another Threadmark saver it is threadmark_langgraph.migrate"
         )
     if isinstance(source, (str, os.PathLike)) and not contents_of(source).threadmarks:
+        if _is_missing(source):
+            raise _no_source(source, None)
         raise ConfigError(
             f"{_shown(source)} holds no checkpoints of Threadmark, which export moves to LangGraph's saver: "
             "Threadmark's database comes first; the other way is migrate (the command without --export)"
@@ -111,6 +113,8 @@ def opened_for_export(
 def saver_of(whose: Owner, database: Database) -> Iterator[BaseCheckpointSaver[Any]]:
     """The checkpointer of those tables that are meant, which must be there."""
     found = contents_of(database)
+    if _is_missing(database):
+        raise _no_source(database, None)
     if not (found.langgraphs if whose == "langgraph" else found.threadmarks):
         raise ConfigError(f"{_shown(database)} holds no checkpoints of {whose}")
     with (langgraph_saver if whose == "langgraph" else threadmark_saver)(database) as saver:
@@ -179,10 +183,16 @@ def threadmark_saver(database: Database) -> Iterator[Checkpointer]:
 def _no_source(source: Database, target: Any) -> ConfigError:
     turned = isinstance(target, (str, os.PathLike)) and contents_of(target).langgraphs and not is_same(source, target)
     hint = f": {_shown(target)} has LangGraph's checkpoints, and the source comes first" if turned else ""
-    path = None if os.fspath(source).startswith(_POSTGRES) else _path_of(os.fspath(source))
-    if path is not None and not Path(path).is_file():
-        return ConfigError(f"there is no file {path!r} to move from{hint}")
+    if _is_missing(source):
+        return ConfigError(f"there is no file {_path_of(os.fspath(source))!r} to move from{hint}")
     return ConfigError(f"{_shown(source)} holds no tables with checkpoints{hint}")
+
+
+def _is_missing(database: Database) -> bool:
+    """Whether it is a file that is not there."""
+    name = os.fspath(database)
+    path = None if name.startswith(_POSTGRES) else _path_of(name)
+    return path is not None and not Path(path).is_file()
 
 
 def _shown(database: Database) -> str:

@@ -59,6 +59,14 @@ class Moved:
     """What LangGraph's serializer cannot keep, such as an exception that becomes text. Tuples that become lists are
     left out, and what was there already.
     """
+    incomplete: list[str] = field(default_factory=list)
+    """The threads of which the target lacks checkpoints. An application would go on from older ones."""
+
+    def note_incomplete(self, there: Iterable[CheckpointRef], *, decided: Iterable[str]) -> None:
+        """Note the threads that have problems with what was not `there`, except those that are to be decided."""
+        known = {ref[:3] for ref in there}
+        lacking = {problem.ref.thread_id for problem in self.problems if problem.ref[:3] not in known}
+        self.incomplete = sorted(lacking.difference(decided))
 
     @property
     def counts(self) -> str:
@@ -70,8 +78,13 @@ class Moved:
 
     def __str__(self) -> str:
         """The causes, each with a count and an example, then the counts."""
-        lines = [*_by_cause("not moved", self.problems), *_by_cause("moved, but changed", self.changed), self.counts]
-        return "\n".join(lines)
+        lines = [*_by_cause("not moved", self.problems), *_by_cause("moved, but changed", self.changed)]
+        if self.incomplete:
+            lines.append(
+                f"{len(self.incomplete)} threads lack checkpoints in the target (such as {self.incomplete[0]!r}): "
+                "move these before an application uses the threads, or it goes on from older ones"
+            )
+        return "\n".join([*lines, self.counts])
 
 
 def _by_cause(what: str, found: Iterable[NotMoved | Changed]) -> Iterator[str]:

@@ -25,6 +25,7 @@ from threadmark_langgraph.moving.comparing import (
     content_of,
     difference,
     exactly_equal,
+    joined,
     kept_by,
     lacking,
 )
@@ -112,7 +113,8 @@ class _Move:
         source = source_of(self._from)
         refs = source.refs()
         self._moved.threads = len({ref.thread_id for ref in refs})
-        self._conflicts = conflicts(refs, source_of(self._to).refs())
+        there = source_of(self._to).refs()
+        self._conflicts = conflicts(refs, there)
         thread_id = None
         for done, ref in enumerate(parents_first(refs), 1):
             if ref.thread_id != thread_id:
@@ -124,6 +126,7 @@ class _Move:
                 self._moved.problems.append(NotMoved(ref, problem.cause, problem.detail))
             if progress:
                 progress(done, len(refs))
+        self._moved.note_incomplete(there, decided=self._conflicts)
         for orphan in source.orphan_writes():
             self._moved.problems.append(NotMoved(orphan, "only pending writes of it are there: they were not moved"))
         moved = "would be moved" if self._dry_run else "moved"
@@ -135,11 +138,15 @@ class _Move:
         with _refused("there already, it cannot be read"):
             there = read(self._to, ref)
         content, new = content_of(found), found.checkpoint["channel_versions"]
+        problem = self._difference(content, there) if there else None
         # What goes back to where it came from is there with its first versions.
-        if self._rename and not (there and self._difference(content, there) is None):
+        if self._rename and (problem or not there):
             renamed, new = self._names.renamed(ref, found.checkpoint)
             content = content._replace(checkpoint=renamed)
-        if there and (problem := self._difference(content, there)):
+            problem = self._difference(content, there) if there else None
+        elif problem and there and (ours := self._before_export(ref, content, there)):
+            content, problem = ours, None
+        if problem:
             raise _CannotMove(f"there already, and left alone, it differs in {problem.what}", problem.detail)
         if not there and ref.thread_id in self._conflicts:
             raise _CannotMove(self._conflicts[ref.thread_id])
@@ -149,6 +156,14 @@ class _Move:
         self._moved.already_there += bool(there)
         self._moved.checkpoints += not there
         self._moved.writes += writes
+
+    def _before_export(self, ref: CheckpointRef, content: Content, there: CheckpointTuple) -> Content | None:
+        """What the target has of a checkpoint, with the writes of both, if the source has what `export` made of it."""
+        ours = content_of(there)
+        renamed, _ = self._names.renamed(ref, there.checkpoint)
+        if difference(ours._replace(checkpoint=renamed), content, kept_by(self._from.serde)):
+            return None
+        return ours._replace(writes=joined(ours, content))
 
     def _store(
         self, ref: CheckpointRef, content: Content, new: ChannelVersions, paths: dict[str, str], *, whole: bool
@@ -267,6 +282,8 @@ _OF_THE_PROGRAM = (
     "threadmark_langgraph.migrate() (or export()) from the application"
 )
 
+_NOT_IMPORTED = "where its module was not imported, do that first, or on the command line give --allow module:Class"
+
 
 @contextmanager
 def _refused(what: str) -> Iterator[None]:
@@ -274,7 +291,7 @@ def _refused(what: str) -> Iterator[None]:
         yield
     except ForbiddenTypeError as error:  # of a Threadmark source
         of_the_program = f"{_PROGRAM}:" in error.problem
-        cause = f"one {_OF_THE_PROGRAM}" if of_the_program else f"{what} ({type(error).__name__})"
+        cause = f"one {_OF_THE_PROGRAM}" if of_the_program else f"{what} ({type(error).__name__}; {_NOT_IMPORTED})"
         raise _CannotMove(cause, str(error)) from error
     except Exception as error:
         raise _CannotMove(f"{what} ({type(error).__name__})", str(error)) from error

@@ -104,8 +104,9 @@ def check_worth_waiting(error: psycopg.Error, settings: Settings, *, reached: bo
     if not passes(error):
         raise to_threadmark_error(error, settings) from error
     if not reached and not _soon_passes(error):
+        cause = _words(error).rstrip("?.")  # libpq asks whether the server is running
         raise TransientStoreError(
-            f"{settings} could not be reached: {_words(error)}. This saver never had a connection, so it does not wait "
+            f"{settings} could not be reached: {cause}. This saver never had a connection, so it does not wait "
             "for the server: see that it runs at this address"
         ) from error
 

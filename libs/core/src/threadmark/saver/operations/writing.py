@@ -26,6 +26,7 @@ from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.beginning import expect_plain
 from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.removing import sweep
+from threadmark.saver.operations.same_secret import expect_same_secret
 from threadmark.saver.proving.batches import batch_record
 from threadmark.saver.proving.checks import checkpoint_row, write_row
 from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
@@ -58,8 +59,7 @@ def put(
     where = continues._replace(checkpoint_id=draft.id)
     # A checkpoint put again under its own config is no child of itself.
     parent_id = continues.checkpoint_id if continues.checkpoint_id != draft.id else None
-    if not context.first_look.done:
-        yield from expect_plain(context)
+    yield from _expect_own_database(context)
     merged_metadata = merged(config, metadata)
     text, run_id = to_json(merged_metadata), merged_metadata.get("run_id")
     for _ in range(_ATTEMPTS):
@@ -102,8 +102,7 @@ def put_writes(
         SPECIAL_WRITES.get(channel, index): (channel, encode(context.serde, f'channel "{channel}"', value))
         for index, (channel, value) in enumerate(given)
     }
-    if not context.first_look.done:
-        yield from expect_plain(context)
+    yield from _expect_own_database(context)
     large = sum(len(value.data) for _, value in encoded.values()) >= _WORTH_READING
     channels = {channel for channel, _ in encoded.values()}
     for _ in range(_ATTEMPTS):
@@ -130,6 +129,14 @@ def put_writes(
                 context.encoding_cache.see_write(where.thread_id, where.ns, where.checkpoint_id, channel, digest)
             return
     raise _restless(where)
+
+
+def _expect_own_database(context: SaverContext) -> Operation[None]:
+    """Before the first put: what is stored must go together with what is there."""
+    if not context.first_look.done:
+        yield from expect_plain(context)
+    if (names := context.segment_names) is not None and not (names.are_proven or names.are_looked_at):
+        yield from expect_same_secret(context, names)
 
 
 def _alike(deduplicator: Deduplicator, where: ParsedConfig, channel: str, current: Known | None) -> list[Source]:
