@@ -123,8 +123,8 @@ def test_another_backend_is_an_install_away(installed: Path) -> None:
     (installed / "their_backend.py").write_text(
         "from threadmark import MemorySaver\n\ndef open_theirs(url, **options):\n    return MemorySaver(**options)\n"
     )
-    _announce(installed, "theirs", "threadmark.savers", {"their": "their_backend:open_theirs", "bad": "builtins:str"})
+    _announce(installed, "theirs", "threadmark.savers", {"their": "their_backend:open_theirs", "bad": "builtins:list"})
     with threadmark.open("their:x", cache_bytes=0) as saver:
         assert isinstance(saver, MemorySaver)
-    with pytest.raises(ConfigError, match=r"expected a threadmark\.Saver.* got str, which has no serde, with_serde"):
+    with pytest.raises(ConfigError, match=r"expected a threadmark\.Saver.* got list, which has no serde, with_serde"):
         threadmark.open("bad:")
