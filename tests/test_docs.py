@@ -1,8 +1,10 @@
 """The documentation is run: every Python block of these pages works alone as it is, again and again, and is typed."""
 
+import logging
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +39,15 @@ def _blocks(pages: list[Path]) -> list[Block]:
 BLOCKS = _blocks(PAGES)
 
 
+@pytest.fixture
+def _log_levels() -> Iterator[None]:
+    """Restore the levels of loggers that an example may set."""
+    yield
+    for name in ("threadmark", "threadmark.sqlite", "threadmark.postgres", "threadmark.langgraph"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+@pytest.mark.usefixtures("_log_levels")
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
 def test_an_example_runs_alone_and_once_more(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
