@@ -12,8 +12,10 @@ import pytest
 from children import child, finished
 from signals.strikes import Interruptions, Step
 from threadmark import ClosedError
+from threadmark.program import Program, Transaction
 from threadmark_conformance.engine import Run, at, checkpoint
 from threadmark_sqlite import SqliteSaver
+from threadmark_sqlite.steps import execute
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -126,6 +128,26 @@ def test_close_finishes_what_other_threads_began(tmp_path: Path) -> None:
         assert len(list(reopened.list(None))) == sum(each.result() for each in counts)
 
 
+def test_a_read_that_close_overtakes_leaves_nothing_open(tmp_path: Path) -> None:
+    saver = SqliteSaver(tmp_path / "threads.db")
+    saver.put(at("thread"), checkpoint(), {}, {})
+    reading, closed = threading.Event(), threading.Event()
+
+    def read() -> Program[list[Any]]:
+        rows = yield from execute("SELECT count(*) FROM threadmark_checkpoint")
+        reading.set()
+        assert closed.wait(10)
+        return rows
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(saver._driver.run, Transaction(read, writes=False))
+        assert reading.wait(10)
+        saver.close()
+        closed.set()
+        assert answer.result() == [(1,)]
+    assert [each.name for each in tmp_path.iterdir()] == ["threads.db"]
+
+
 def test_no_thread_is_left_behind(tmp_path: Path) -> None:
     before = threading.active_count()
     for number in range(3):
@@ -140,6 +162,7 @@ FORK = """
 import os, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say about a fork beside threads
 from threadmark import ClosedError
+from threadmark.program import Program, Transaction
 from threadmark_sqlite import SqliteSaver
 from threadmark_conformance.engine import at, checkpoint
 saver = SqliteSaver(sys.argv[1])
@@ -251,6 +274,7 @@ import asyncio, faulthandler, os, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say about a fork beside threads
 import aiosqlite
 from threadmark import ClosedError
+from threadmark.program import Program, Transaction
 from threadmark_sqlite import SqliteSaver
 from threadmark_conformance.engine import at, checkpoint
 async def use():

@@ -95,3 +95,6 @@ class ThreadDeletedError(ThreadmarkError):
 
 class ClosedError(ThreadmarkError):
     """The saver was closed, or belongs to another process. Open a new one."""
+
+    def __init__(self, message: str = "this saver was closed; open a new one") -> None:
+        super().__init__(message)

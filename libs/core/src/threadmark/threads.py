@@ -217,7 +217,7 @@ class _Pool:
     def give(self, job: _Job) -> None:
         with self._changing:
             if self._ended:
-                raise ClosedError("this saver was closed; open a new one")
+                raise ClosedError
             self._free -= 1
             self._jobs.put(job)
             lacking = self._free < 0 and len(self.threads) < self._most

@@ -110,10 +110,10 @@ def _driver(database: Any, settings: Settings) -> PostgresDriver:
         return PostgresDriver(settings._replace(conninfo=database))
     if isinstance(database, psycopg.Connection):
         given = blocking.BorrowedConnection(_Exclusive(database).hold)
-        return PostgresDriver(settings._replace(conninfo=_place_of(database)), given=given)
+        return PostgresDriver(settings._replace(conninfo=_conninfo_of(database)), given=given)
     if isinstance(database, psycopg.AsyncConnection):
         given_async = aio.BorrowedConnection(_AsyncExclusive(database).hold)
-        return PostgresDriver(settings._replace(conninfo=_place_of(database)), given_async=given_async)
+        return PostgresDriver(settings._replace(conninfo=_conninfo_of(database)), given_async=given_async)
     return _driver_of_pool(database, settings)
 
 
@@ -137,31 +137,31 @@ _HOW_TO_WRITE = (
 def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
     kinds = _pool_classes()
     if isinstance(pool, kinds[:1]):
-        settings = settings._replace(conninfo=_place_of_pool(pool))
+        settings = settings._replace(conninfo=_conninfo_of_pool(pool))
         return PostgresDriver(settings, given=blocking.BorrowedConnection(pool.connection, pool.check))
     if isinstance(pool, kinds[1:]):
-        settings = settings._replace(conninfo=_place_of_pool(pool))
+        settings = settings._replace(conninfo=_conninfo_of_pool(pool))
         return PostgresDriver(settings, given_async=aio.BorrowedConnection(pool.connection, pool.check))
     raise ConfigError(f"expected a URL, a psycopg connection or a psycopg_pool pool, got {type(pool).__name__}")
 
 
-def _place_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> str:
+def _conninfo_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> str:
     """Which database a connection leads to, for messages: a connection string without user and password."""
     try:
-        return _place_in(connection.info.get_parameters())
+        return _without_credentials(connection.info.get_parameters())
     except psycopg.OperationalError:  # it is closed, which its first use tells
         return ""
 
 
-def _place_of_pool(pool: Any) -> str:
-    """Like `_place_of`, for a pool. One that makes its connection strings by a function does not tell."""
+def _conninfo_of_pool(pool: Any) -> str:
+    """Like `_conninfo_of`, for a pool. One that makes its connection strings by a function does not tell."""
     try:
-        return _place_in(conninfo_to_dict(pool.conninfo)) if isinstance(pool.conninfo, str) else ""
+        return _without_credentials(conninfo_to_dict(pool.conninfo)) if isinstance(pool.conninfo, str) else ""
     except psycopg.ProgrammingError:  # its first connection fails, which tells
         return ""
 
 
-def _place_in(parameters: Mapping[str, Any]) -> str:
+def _without_credentials(parameters: Mapping[str, Any]) -> str:
     return make_conninfo("", **{key: parameters[key] for key in PATH_PARAMETERS if parameters.get(key) is not None})
 
 

@@ -27,7 +27,7 @@ class MemoryDriver:
         """Run the program in one transaction and return its result."""
         with self._lock:
             if self._tables is None:
-                raise ClosedError("this saver was closed; open a new one")
+                raise ClosedError
             tables = self._tables
             tables.roll_back()  # what a transaction left that was interrupted, while it was undone or before
             try:

@@ -20,12 +20,12 @@ from threadmark_postgres.driver.batching import BatchMember
 from threadmark_postgres.driver.cancellation import for_main_thread, in_order, in_use, on_thread
 from threadmark_postgres.driver.conversation import conversation
 from threadmark_postgres.driver.failures import (
-    Patience,
+    Retries,
+    advising_on_privileges,
     check_worth_waiting,
     is_for_all,
     note_failed_batch,
-    tell_encoding,
-    telling_who_may,
+    raise_encoding_error,
 )
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
@@ -170,31 +170,31 @@ class PostgresDriver:
         return await self._arun(transaction)
 
     def _run(self, transaction: Transaction[Any]) -> Any:
-        patience = Patience(self._settings)
+        retries = Retries(self._settings)
         while True:
             source = self._source()
             try:
                 return self._run_once(source, transaction)
             except UnicodeEncodeError as error:
-                tell_encoding(error)
+                raise_encoding_error(error)
             except psycopg.Error as error:
-                wait = patience.next_wait(error, reached=self._reached)
+                wait = retries.next_wait(error, reached=self._reached)
                 if is_for_all(error):
-                    source.forget_idle(patience.left)
+                    source.forget_idle(retries.left)
             time.sleep(wait)
 
     async def _arun(self, transaction: Transaction[Any]) -> Any:
-        patience = Patience(self._settings)
+        retries = Retries(self._settings)
         while True:
             source = self._source_of_loop()
             try:
                 return await self._arun_once(source, transaction)
             except UnicodeEncodeError as error:
-                tell_encoding(error)
+                raise_encoding_error(error)
             except psycopg.Error as error:
-                wait = patience.next_wait(error, reached=self._reached)
+                wait = retries.next_wait(error, reached=self._reached)
                 if is_for_all(error):
-                    await source.forget_idle(patience.left)
+                    await source.forget_idle(retries.left)
             await asyncio.sleep(wait)
 
     def _run_shared(self, transaction: Transaction[Any]) -> Any:
@@ -250,7 +250,7 @@ class PostgresDriver:
             return False
         if found < CURRENT:
             begun = time.monotonic()
-            with telling_who_may(self._settings, found):
+            with advising_on_privileges(self._settings, found):
                 found = self._transact(connection, self._migrating())
             log.note_migration(self._settings, found, CURRENT, begun)
         self._ready = True
@@ -263,7 +263,7 @@ class PostgresDriver:
             return False
         if found < CURRENT:
             begun = time.monotonic()
-            with telling_who_may(self._settings, found):
+            with advising_on_privileges(self._settings, found):
                 found = await self._atransact(connection, self._migrating())
             log.note_migration(self._settings, found, CURRENT, begun)
         self._ready = True
@@ -312,7 +312,7 @@ class PostgresDriver:
 
     def _check_process(self) -> None:
         if self._closed:
-            raise ClosedError("this saver was closed; open a new one")
+            raise ClosedError
         if self._process == os.getpid():
             return
         if self._given is not None or self._given_async is not None:

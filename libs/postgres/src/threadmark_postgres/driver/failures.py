@@ -59,7 +59,7 @@ _SOON = ("the database system is", "too many clients", "too many connections", "
 _NOT_SOON = "shutting down"
 
 
-class Patience:
+class Retries:
     """The retries of one operation. Each wait is longer than the one before, and all end after `timeout` seconds.
 
     A saver that never had a connection does not wait: an address that is wrong looks like a server that is away.
@@ -181,7 +181,7 @@ def to_threadmark_error(error: psycopg.Error, settings: Settings) -> ThreadmarkE
     return StoreError(f"{settings}: {_words(error)}")
 
 
-def tell_encoding(error: UnicodeEncodeError) -> NoReturn:
+def raise_encoding_error(error: UnicodeEncodeError) -> NoReturn:
     """Raise the ConfigError for a given connection whose encoding cannot express a text."""
     if error.encoding == "utf-8":
         raise error
@@ -192,7 +192,7 @@ def tell_encoding(error: UnicodeEncodeError) -> NoReturn:
 
 
 @contextmanager
-def telling_who_may(settings: Settings, found: int) -> Iterator[None]:
+def advising_on_privileges(settings: Settings, found: int) -> Iterator[None]:
     """A block that makes or changes tables. Where the role may not, the error says which script to run instead.
 
     `found` is the format of the database.

@@ -104,7 +104,7 @@ class AiosqliteDriver:
         async with self._turn:
             connection = self._connection
             if connection is None:
-                raise ClosedError("this saver was closed; open a new one")
+                raise ClosedError
             try:
                 if connection.text_factory is not plain_text:  # left by an interrupt
                     self._users_factory = connection.text_factory

@@ -43,7 +43,7 @@ class Jobs:
     def expect_open(self) -> None:
         """Raise ClosedError after `close`."""
         if self._closed:
-            raise ClosedError("this saver was closed; open a new one")
+            raise ClosedError
 
     def submit(self, transaction: Transaction[Any]) -> Answer:
         """Queue a transaction. Returns where the thread can wait for its result."""

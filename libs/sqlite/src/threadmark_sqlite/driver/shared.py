@@ -74,7 +74,7 @@ class SharedDriver:
     def _run_alone(self, transaction: Transaction[Any]) -> Any:
         connection = self._connection
         if connection is None:
-            raise ClosedError("this saver was closed; open a new one")
+            raise ClosedError
         try:
             return self._run(connection, transaction)
         except NotThereError:

@@ -1,0 +1,174 @@
+"""What one process has open of a database file: its readers' connections, the writer, and the threads of both."""
+
+import sqlite3
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from threadmark.errors import ClosedError, StoreError, TransientStoreError
+from threadmark.program import Program, Transaction
+from threadmark.store import now
+from threadmark.threads import Workers, may_be_interrupted
+from threadmark_sqlite import sql
+from threadmark_sqlite.driver.connection import (
+    NotThereError,
+    Settings,
+    connect,
+    end_transaction,
+    for_reading,
+    to_threadmark_error,
+    transact,
+)
+from threadmark_sqlite.driver.unchanging import UnsettledError, is_unchanging, is_whole, read_unchanging
+from threadmark_sqlite.driver.watch import Watch
+from threadmark_sqlite.driver.writer import Writer
+from threadmark_sqlite.steps import execute
+
+_READERS = 8
+_LONGEST_PAUSE = 5.0
+"""Seconds that a fork waits for what is under way in SQLite."""
+
+
+class Handles:
+    """One process's threads and connections."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._watch = Watch(settings)
+        self.writer = Writer(settings, self._watch)
+        self.threads = Workers(_READERS, "threadmark-sqlite-reader")
+        self._settings = settings
+        self._free = threading.Semaphore(_READERS)
+        """Of threads that nothing interrupts: an interrupt could lose what it counts."""
+        self._main_thread = threading.RLock()
+        """Held while the main thread reads. Reentrant, because a signal's handler may read in the middle of it."""
+        self._idle: list[sqlite3.Connection] = []
+        self._paused: list[Any] = []
+        self._closed = False
+
+    def read(self, transaction: Transaction[Any]) -> Any:
+        """Run a program that only reads, on one snapshot of the database."""
+        with self._main_thread if may_be_interrupted() else self._free:
+            try:
+                self._expect_open()
+                self._watch.expect_there()
+                if not self._idle:
+                    settings = for_reading(self._settings)
+                    if settings.read_only and is_whole(settings.path):
+                        with suppress(UnsettledError):
+                            return read_unchanging(settings, transaction)
+                connection = self._open(creates_tables=transaction.creates_tables)
+                if connection is None:
+                    return read_unchanging(self._settings, transaction)
+                try:
+                    end_transaction(connection)
+                    return transact(connection, transaction, self._settings)
+                finally:
+                    self._idle.append(connection)
+                    if self._closed:  # meanwhile, by another thread
+                        self._close_idle()
+            except NotThereError:
+                return None
+            except UnsettledError as error:
+                raise TransientStoreError(
+                    f"{self._settings} was written to during every attempt to read it: try again"
+                ) from error
+            except sqlite3.Error as error:
+                raise to_threadmark_error(error, self._settings) from error
+
+    def expect_there(self) -> None:
+        """Raise unless the file that is open is at the path."""
+        self._watch.expect_there()
+
+    def leave(self) -> None:
+        """Close the connections to a file that was replaced."""
+        reader = self._idle.pop() if self._idle else None
+        try:
+            if reader is not None:
+                end_transaction(reader)
+            self.writer.leave(reader)
+        finally:
+            if reader is not None:
+                self._idle.append(reader)
+        self._close_idle()
+
+    def take_over(self) -> None:
+        """Begin with a file that has replaced another one; it must have our tables.
+
+        Nothing of what a saver remembers belongs to it, so the epochs of all its threads end.
+        """
+        if self._settings.read_only:
+            return
+        try:
+            connection = self._watch.open(partial(connect, self._settings, creates_tables=False), creates_tables=False)
+        except NotThereError as error:
+            raise StoreError(
+                f"{self._settings} was replaced while it was open, by a file that is not Threadmark's: "
+                "put the right one in its place, or open a new saver to begin with this one"
+            ) from error
+        self._idle.append(connection)
+        try:
+            with self.writer.turn:  # a fork waits for whoever has it
+                transact(connection, Transaction(_end_epochs, writes=True), self._settings)
+        except sqlite3.Error as error:
+            raise to_threadmark_error(error, self._settings) from error
+
+    def pause(self) -> None:
+        """Wait until no call of SQLite is under way, and let none begin."""
+        deadline = time.monotonic() + _LONGEST_PAUSE
+        turns: list[Any] = [self._main_thread, self.writer.turn, *[self._free] * _READERS]
+        for turn in turns:
+            if turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
+                self._paused.append(turn)
+
+    def resume(self) -> None:
+        """Undo `pause`. Called by the thread that paused."""
+        while self._paused:
+            self._paused.pop().release()
+
+    def close(self) -> None:
+        """Close every connection, the writer's last: the last one to close tidies the log up.
+
+        A caller that reads on its own thread is not waited for, because that may be the thread that closes, in a
+        signal's handler. It closes its connection itself.
+        """
+        self.threads.close()
+        self._closed = True
+        self._close_idle()
+        self.writer.close()
+
+    def abandon(self) -> None:
+        """Like `close`, but wait for nobody: the saver is garbage, and this may run on any thread."""
+        self._close_idle()
+        self.writer.abandon(self)
+
+    def _expect_open(self) -> None:
+        if self._closed:
+            raise ClosedError
+
+    def _open(self, *, creates_tables: bool) -> sqlite3.Connection | None:
+        """Return a connection for reading, or None for a file that must be opened again for each transaction."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            pass
+        settings = for_reading(self._settings)
+        try:
+            return self._watch.open(
+                partial(connect, settings, creates_tables=creates_tables),
+                creates_tables=creates_tables and not settings.read_only,
+            )
+        except StoreError as error:
+            if is_unchanging(self._settings, error):
+                return None
+            raise
+
+    def _close_idle(self) -> None:
+        with suppress(IndexError):  # others may take one at the same time
+            while True:
+                self._watch.close(self._idle.pop())
+
+
+def _end_epochs() -> Program[None]:
+    yield from execute(sql.END_EPOCHS, (now(),))
