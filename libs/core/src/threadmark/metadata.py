@@ -90,7 +90,12 @@ def certain_fragments(wanted: Mapping[str, Any]) -> list[str]:
 
 def run_id_in(metadata: str) -> str | None:
     """The run that made a checkpoint, from the JSON text of its metadata."""
-    run_id = from_json(metadata).get("run_id") if '"run_id"' in metadata else None
+    return run_id_of(from_json(metadata)) if '"run_id"' in metadata else None
+
+
+def run_id_of(metadata: Mapping[str, Any]) -> str | None:
+    """The run that metadata, or a filter, names."""
+    run_id = metadata.get("run_id")
     return run_id if isinstance(run_id, str) else None
 
 

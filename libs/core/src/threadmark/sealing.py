@@ -90,8 +90,6 @@ class SegmentNames:
     def __init__(self, keyring: Keyring) -> None:
         self._keyring = keyring
         self.are_proven = False
-        self.are_looked_at = False
-        """Whether some were looked for before the first put; there may be none."""
 
     def prove(self, keys: Iterable[bytes], whole: Mapping[bytes, bytes]) -> None:
         """Look at the segments of a value that is sound. Raises ConfigError if another secret has named them.

@@ -44,8 +44,8 @@ class SaverOptions(StorageOptions, total=False):
     """The serializer of values. The default is `threadmark.Serde()`."""
 
 
-class FirstLook:
-    """Whether a saver has looked if its database is one that it may begin threads in. Its clones share it."""
+class KeyringCheck:
+    """Whether a saver has checked that its keyring, or that it has none, fits the database. Its clones share it."""
 
     done = False
 
@@ -56,6 +56,7 @@ class SaverContext(NamedTuple):
     store: Store
     serde: Serializer
     encoding_cache: EncodingCache
+    keyring_check: KeyringCheck
     segment_key: Callable[[bytes], bytes] = segment_key
     """Derives the key of a segment from its bytes. Uses a secret if rows are encrypted."""
     segment_names: SegmentNames | None = None
@@ -64,8 +65,6 @@ class SaverContext(NamedTuple):
     """How many bytes more than they account for the stored bytes of a checkpoint may ask for."""
     pause_gc: bool = False
     """Whether the garbage collector is paused while a large value is decoded."""
-
-    first_look: FirstLook = FirstLook()
 
     def segment_cache(self, segments: Mapping[bytes, bytes] | None = None) -> SegmentCache:
         """A cache for the segments that one transaction reads."""
@@ -101,15 +100,19 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
     if not isinstance(cache_bytes, int) or cache_bytes < 0:
         raise ConfigError(f"cache_bytes must be a number of bytes from 0 on, not {shown(cache_bytes)}")
     serializer = Serde() if serde is None else checked_serde(serde)
-    context = SaverContext(store, serializer, EncodingCache(cache_bytes), first_look=FirstLook())
     expansion = options.get("max_expansion_bytes")
-    if expansion is not None:
-        if not isinstance(expansion, int) or expansion < 0:
-            raise ConfigError(f"max_expansion_bytes must be a number of bytes from 0 on, not {shown(expansion)}")
-        context = context._replace(expansion=expansion)
+    if expansion is not None and (not isinstance(expansion, int) or expansion < 0):
+        raise ConfigError(f"max_expansion_bytes must be a number of bytes from 0 on, not {shown(expansion)}")
     pause_gc = options.get("pause_gc", False)
     check_flag(pause_gc, "pause_gc")
-    context = context._replace(pause_gc=pause_gc)
+    context = SaverContext(
+        store,
+        serializer,
+        EncodingCache(cache_bytes),
+        KeyringCheck(),
+        expansion=EXPANSION_BYTES if expansion is None else expansion,
+        pause_gc=pause_gc,
+    )
     keyring, seal_metadata = options.get("keyring"), options.get("seal_metadata", True)
     check_flag(seal_metadata, "seal_metadata")
     if keyring is None:

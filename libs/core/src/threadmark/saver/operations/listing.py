@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from threadmark.config import checkpoint_id, namespace, thread_id
 from threadmark.errors import ConfigError, CorruptDataError, LocatedError, shown
-from threadmark.metadata import certain_fragments, checked_filter, from_json, matches
+from threadmark.metadata import certain_fragments, checked_filter, from_json, matches, run_id_of
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, read
 from threadmark.saver.caches.segment_cache import SegmentCache, fill
@@ -47,8 +47,7 @@ def listing(
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise ConfigError(f"limit must be None or a number from 0 on, not {shown(limit)}")
     checked = checked_filter(wanted)
-    run_id = checked.get("run_id")
-    scope = Scope(fragments=certain_fragments(checked), run_id=run_id if isinstance(run_id, str) else None)
+    scope = Scope(fragments=certain_fragments(checked), run_id=run_id_of(checked))
     if config is not None:
         scope = scope._replace(
             ns=namespace(config),

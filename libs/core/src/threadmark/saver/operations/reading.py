@@ -1,22 +1,24 @@
 """Reading one checkpoint."""
 
 from threadmark.config import ParsedConfig, parse_config
+from threadmark.errors import ConfigError
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, read
 from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decoded
 from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, Wanted, remember
-from threadmark.saver.operations.beginning import expect_plain
 from threadmark.saver.proving.completeness import prove_absent, proven_row
+from threadmark.sealing import looks_sealed
 
 
 def get_tuple(context: SaverContext, config: Config) -> Operation[CheckpointTuple | None]:
     """The checkpoint that `config` names, or the newest of its namespace."""
     where = parse_config(config)
     loaded = yield from read(load, context, where)
-    if loaded is None and not context.first_look.done:
+    if loaded is None and context.segment_names is None and not context.keyring_check.done:
         yield from expect_plain(context)
+        context.keyring_check.done = True
     return decoded(context, loaded) if loaded else None
 
 
@@ -41,3 +43,14 @@ def load(
     if loader.is_news(found.epoch):
         remember(context.encoding_cache, loaded)
     return loaded
+
+
+def expect_plain(context: SaverContext) -> Operation[None]:
+    """For a saver without a keyring, look at one checkpoint. Raises ConfigError if it is sealed."""
+    found = yield from read(context.store.sample)
+    # A sealed row has its check inside, and none beside it.
+    if found is not None and not found[0] and looks_sealed(found[1]):
+        raise ConfigError(
+            "the database is sealed: give keyring=, the keyring that its rows were stored with; without it "
+            "new rows would be stored in clear"
+        )

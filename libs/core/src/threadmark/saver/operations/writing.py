@@ -11,7 +11,7 @@ from typing import Any
 
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import ConfigError, ThreadDeletedError, TransientStoreError
-from threadmark.metadata import merged, to_json
+from threadmark.metadata import merged, run_id_of, to_json
 from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, read, write
 from threadmark.rope import Source, layout
@@ -23,10 +23,9 @@ from threadmark.saver.arguments import (
 )
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
-from threadmark.saver.operations.beginning import expect_plain
+from threadmark.saver.operations.beginning import check_keyring
 from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.removing import sweep
-from threadmark.saver.operations.same_secret import expect_same_secret
 from threadmark.saver.proving.batches import batch_record
 from threadmark.saver.proving.checks import checkpoint_row, write_row
 from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
@@ -59,9 +58,10 @@ def put(
     where = continues._replace(checkpoint_id=draft.id)
     # A checkpoint put again under its own config is no child of itself.
     parent_id = continues.checkpoint_id if continues.checkpoint_id != draft.id else None
-    yield from _expect_own_database(context)
+    if not context.keyring_check.done:
+        yield from check_keyring(context)
     merged_metadata = merged(config, metadata)
-    text, run_id = to_json(merged_metadata), merged_metadata.get("run_id")
+    text, run_id = to_json(merged_metadata), run_id_of(merged_metadata)
     for _ in range(_ATTEMPTS):
         parent, deduplicator = yield from _prepared(context, continues, draft.reads, early=False)
         header = draft.header(
@@ -71,7 +71,7 @@ def put(
         stored, source = deduplicator.store_header(data, parent and parent.source)
         rank = rank_after(parent.rank if parent and parent_id else None, draft.id)
         outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, now(), text)
-        rows = [checkpoint_row(outline, stored.to_bytes(), run_id if isinstance(run_id, str) else None)]
+        rows = [checkpoint_row(outline, stored.to_bytes(), run_id)]
         needs = partial(needed_segments, header, stored)
         change = Change(where.thread_id, deduplicator.epoch, now(), deduplicator.segments(), rows, (), parent_id, needs)
         added = yield from _add(context, deduplicator, change)
@@ -82,7 +82,7 @@ def put(
             if added.replaced:
                 yield from sweep(context, where.thread_id)
             return where.config()
-    raise _restless(where)
+    raise _kept_changing(where)
 
 
 def put_writes(
@@ -102,7 +102,8 @@ def put_writes(
         SPECIAL_WRITES.get(channel, index): (channel, encode(context.serde, f'channel "{channel}"', value))
         for index, (channel, value) in enumerate(given)
     }
-    yield from _expect_own_database(context)
+    if not context.keyring_check.done:
+        yield from check_keyring(context)
     large = sum(len(value.data) for _, value in encoded.values()) >= _WORTH_READING
     channels = {channel for channel, _ in encoded.values()}
     for _ in range(_ATTEMPTS):
@@ -128,15 +129,7 @@ def put_writes(
             for channel, digest in written:
                 context.encoding_cache.see_write(where.thread_id, where.ns, where.checkpoint_id, channel, digest)
             return
-    raise _restless(where)
-
-
-def _expect_own_database(context: SaverContext) -> Operation[None]:
-    """Before the first put: what is stored must go together with what is there."""
-    if not context.first_look.done:
-        yield from expect_plain(context)
-    if (names := context.segment_names) is not None and not (names.are_proven or names.are_looked_at):
-        yield from expect_same_secret(context, names)
+    raise _kept_changing(where)
 
 
 def _alike(deduplicator: Deduplicator, where: ParsedConfig, channel: str, current: Known | None) -> list[Source]:
@@ -208,7 +201,7 @@ def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> O
     return added
 
 
-def _restless(where: ParsedConfig) -> TransientStoreError:
+def _kept_changing(where: ParsedConfig) -> TransientStoreError:
     return TransientStoreError(
         f"{where}: rows of the thread were deleted {_ATTEMPTS} times while this was stored; try again"
     )
