@@ -15,7 +15,7 @@ from psycopg.pq import TransactionStatus
 
 from postgres.steps import aplay, count, play, step, thread
 from threadmark import Saver
-from threadmark.threads import Workers
+from threadmark.workers import Workers
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.driver import cancellation
 

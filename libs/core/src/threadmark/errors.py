@@ -93,6 +93,22 @@ class ThreadDeletedError(ThreadmarkError):
     """The thread was deleted with the checkpoint that this continues. Nothing was stored, so it stays deleted."""
 
 
+class ThreadNotFoundError(ThreadmarkError, LookupError):
+    """There is no such thread here, or it belongs to another owner. Nothing was stored."""
+
+
+class ThreadBusyError(ThreadmarkError):
+    """Somebody else holds a lease of the thread. Nothing was stored; wait, or take the lease over."""
+
+
+class LeaseLostError(ThreadmarkError):
+    """The lease is over, and the thread may be somebody else's. Nothing was stored, nor will be under this lease."""
+
+
+class ConflictError(ThreadmarkError):
+    """The checkpoint's parent is no longer the newest of its namespace. Nothing was stored; read again, or fork."""
+
+
 class ClosedError(ThreadmarkError):
     """The saver was closed, or belongs to another process. Open a new one."""
 

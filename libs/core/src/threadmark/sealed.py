@@ -15,8 +15,9 @@ from threadmark.digests import CHECK_SIZE, segment_key
 from threadmark.errors import CorruptDataError
 from threadmark.metadata import run_id_in
 from threadmark.program import Program
+from threadmark.sealed_threads import SealedThreadStore
 from threadmark.sealing import HOW_TO_SEAL, Keyring
-from threadmark.store import Added, Change, CheckpointRow, Found, Head, Key, Outline, Scope, Store, WriteRow
+from threadmark.store import ANYONE, Added, Change, CheckpointRow, Found, Head, Key, Outline, Scope, Store, WriteRow
 from threadmark.stored import announced_size, expand
 
 T = TypeVar("T")
@@ -31,7 +32,7 @@ _BATCH = 256
 _EVERYTHING = 2**31 - 1
 
 
-class SealedStore(Store):
+class SealedStore(SealedThreadStore, Store):
     """Another store, its rows sealed with a keyring."""
 
     def __init__(self, store: Store, keyring: Keyring, *, seal_metadata: bool) -> None:
@@ -132,8 +133,9 @@ class SealedStore(Store):
         """
         if (yield from self._store.lock(thread_id)) is None:
             return 0
+        threads = yield from self.reseal_thread(thread_id, plain=plain)
         segments = yield from self._reseal_segments(thread_id, plain=plain)
-        return segments + (yield from self._reseal_rows(thread_id, plain=plain))
+        return threads + segments + (yield from self._reseal_rows(thread_id, plain=plain))
 
     def _reseal_segments(self, thread_id: str, *, plain: bool) -> Program[int]:
         count = 0
@@ -203,6 +205,7 @@ class SealedStore(Store):
             },
             checkpoints=[self._seal_row(row) for row in change.checkpoints],
             writes=[self._seal_write(thread_id, row) for row in change.writes],
+            beginning=self._seal_beginning(thread_id, change.beginning),
         )
 
     def _open_added(self, thread_id: str, added: Added) -> Added:
@@ -277,8 +280,8 @@ def _where(table: str, *key: object) -> bytes:
 def _change(
     thread_id: str, segments: Mapping[bytes, bytes], checkpoints: Sequence[CheckpointRow], writes: Sequence[WriteRow]
 ) -> Change:
-    """Return a change that relies on no epoch."""
-    return Change(thread_id, None, 0, segments, checkpoints, writes, None)
+    """Return a change that relies on no epoch, and asks nobody who holds a lease: what is stored stays the same."""
+    return Change(thread_id, None, 0, segments, checkpoints, writes, None, token=ANYONE)
 
 
 def _batches(keys: Sequence[T]) -> Iterable[Sequence[T]]:

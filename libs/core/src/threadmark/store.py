@@ -8,9 +8,10 @@ any error, so that no operation has to tidy up.
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from threadmark.program import Program
+from threadmark.thread_store import ThreadRow, ThreadStore, thread_row
 
 TOMBSTONE_MICROSECONDS = 24 * 3600 * 1_000_000
 """How long a deleted thread is remembered: longer than a run that was going on then."""
@@ -106,6 +107,8 @@ class Found(NamedTuple):
     segments: Mapping[bytes, bytes]
     newest: str | None = None
     """The greatest rank that is recorded for the namespace, or None if a specific checkpoint was asked for."""
+    owner: str | None = None
+    expires_at: int | None = None
 
 
 class Head(NamedTuple):
@@ -132,6 +135,32 @@ class Scope(NamedTuple):
     fragments: Sequence[str] = ()
     run_id: str | None = None
     """The run that made them. A backend may leave out the checkpoints of others, or ignore it."""
+    owner: str | None = None
+    """The owner of the threads. The checkpoints of other threads are left out."""
+
+
+Refusal = Literal["owner", "busy", "lost", "conflict"]
+"""Why a change was refused: the thread has another owner, somebody holds a lease of it, the change's lease was lost,
+or another checkpoint is the newest."""
+
+
+class Beginning(NamedTuple):
+    """What a thread gets where a change begins it."""
+
+    owner: str | None = None
+    expires_at: int | None = None
+    check: bytes = b""
+    """That of the thread's row."""
+
+
+def beginning(thread_id: str, owner: str | None, expires_at: int | None) -> Beginning:
+    """Return it with the check."""
+    if owner is None and expires_at is None:
+        return _NOTHING
+    return Beginning(owner, expires_at, thread_row(ThreadRow(thread_id, 0, owner, expires_at=expires_at)).check)
+
+
+_NOTHING = Beginning()
 
 
 class Change(NamedTuple):
@@ -148,6 +177,18 @@ class Change(NamedTuple):
     """The checkpoint that the rows belong to or follow. If it was deleted with its thread, the rows are refused."""
     needs: Callable[[], Sequence[bytes]] = tuple
     """The segments needed to read the one checkpoint. A backend may record them in order to fetch them all at once."""
+    token: int | None = None
+    """That of the lease under which it is made. Another one than the thread's last is refused as "lost", and None is
+    refused as "busy" while a lease lives, by the clock of the database."""
+    beginning: Beginning = _NOTHING
+    only_owner: bool = False
+    """Whether it is refused where the thread is there and has another owner than `beginning` says."""
+    expects: str | None = None
+    """The greatest rank that its checkpoint's namespace must have, "" for none at all; None for any."""
+
+
+ANYONE = 2**63 - 1
+"""A `Change.token` with which a change is accepted whoever holds a lease: the thread's own upkeep has it."""
 
 
 class Added(NamedTuple):
@@ -155,6 +196,8 @@ class Added(NamedTuple):
 
     epoch: int
     """The thread's epoch afterwards. Where it was not the one the change counted on, nothing was added."""
+    refused: Refusal | None = None
+    """Nothing was added."""
     too_late: bool = False
     """The thread was deleted together with the checkpoint that the change continues. Nothing was added."""
     exists: bool = False
@@ -163,9 +206,13 @@ class Added(NamedTuple):
     """A checkpoint took the place of one with another header, and the epoch ended: nobody may count on the old one."""
     replaced_writes: Sequence[WriteRow] = ()
     """Writes of the change that took the place of others, each with the value that the other one had."""
+    renewal: int = 0
+    """For how many microseconds the change's lease was taken, where less than half of them is left; else 0."""
+    expires_at: int | None = None
+    """When the thread expires."""
 
 
-class Store(Protocol):
+class Store(ThreadStore, Protocol):
     """The operations of a backend."""
 
     def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
@@ -196,7 +243,8 @@ class Store(Protocol):
         """
 
     def add(self, change: Change) -> Program[Added]:
-        """Add the rows of one change, as `Change` and `Added` describe.
+        """Add the rows of one change, as `Change` and `Added` describe. What refuses it comes in this order: its
+        epoch, the owner, the lease, a deletion, what it expects, a checkpoint that exists.
 
         A write with a negative `idx` replaces one of the same key, another write leaves the one that is there. The
         heads of the namespaces are brought up to date.
@@ -227,7 +275,10 @@ class Store(Protocol):
         """Remove checkpoints with their writes, and segments. Returns the new epoch."""
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
-        """Remove everything of a thread, and remember for a while up to which checkpoint it was deleted."""
+        """Remove everything of a thread, and remember for a while up to which checkpoint it was deleted.
+
+        Its owner, title, metadata and expiry go, too. Its lease ends, with the next token.
+        """
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
         """Let the target thread, which exists, have all segments of the source thread."""

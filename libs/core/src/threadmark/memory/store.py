@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from threadmark.memory.tables import Tables, Thread, with_tables
+from threadmark.memory.tables import Tables, Thread, clock, with_tables
+from threadmark.memory.thread_store import MemoryThreadStore, newest, next_lease
 from threadmark.program import Program
 from threadmark.store import (
+    ANYONE,
     TOMBSTONE_MICROSECONDS,
     Added,
     Change,
@@ -14,13 +16,15 @@ from threadmark.store import (
     Head,
     Key,
     Outline,
+    Refusal,
     Scope,
     Store,
     WriteRow,
 )
+from threadmark.thread_store import LeaseRow, ThreadRow
 
 
-class MemoryStore(Store):
+class MemoryStore(MemoryThreadStore, Store):
     """The store operations on dictionaries."""
 
     def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
@@ -28,12 +32,13 @@ class MemoryStore(Store):
             thread = tables.threads.get(thread_id)
             if thread is None:
                 return None
-            row = _newest(thread, ns) if checkpoint_id is None else thread.checkpoints.get((ns, checkpoint_id))
+            row = newest(thread, ns) if checkpoint_id is None else thread.checkpoints.get((ns, checkpoint_id))
             if row is None:
                 return None
             key = (ns, row.outline.id)
             writes = [write for write in thread.writes.values() if write[:2] == key]
-            return Found(thread.epoch, row, writes, {}, row.outline.rank)
+            about = thread.row
+            return Found(thread.epoch, row, writes, {}, row.outline.rank, about.owner, about.expires_at)
 
         return with_tables(call)
 
@@ -46,7 +51,8 @@ class MemoryStore(Store):
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         def call(tables: Tables) -> list[Outline]:
-            outlines = [row.outline for thread in tables.threads.values() for row in thread.checkpoints.values()]
+            some = [each for each in tables.threads.values() if scope.owner in (None, each.row.owner)]
+            outlines = [row.outline for thread in some for row in thread.checkpoints.values()]
             chosen = sorted(filter(partial(_in_scope, scope), outlines), key=_order, reverse=True)
             return [outline for outline in chosen if after is None or _order(outline) < _order(after)][:limit]
 
@@ -72,7 +78,7 @@ class MemoryStore(Store):
             thread = tables.threads.get(thread_id)
             if thread is None:
                 return []
-            row = _newest(thread, ns) if checkpoint_id is None else thread.checkpoints.get((ns, checkpoint_id))
+            row = newest(thread, ns) if checkpoint_id is None else thread.checkpoints.get((ns, checkpoint_id))
             rows: list[CheckpointRow] = []
             while row is not None and len(rows) < limit:
                 rows.append(row)
@@ -84,7 +90,7 @@ class MemoryStore(Store):
     def epoch(self, thread_id: str) -> Program[int | None]:
         def call(tables: Tables) -> int | None:
             thread = tables.threads.get(thread_id)
-            return thread.epoch if thread and thread.state["live"] else None
+            return thread.epoch if thread and thread.live else None
 
         return with_tables(call)
 
@@ -103,14 +109,26 @@ class MemoryStore(Store):
             return Added(thread.epoch if thread else 0)
         if thread is None:
             thread = yield from with_tables(partial(_new_thread, thread_id=change.thread_id, now=change.now))
+        if (refused := _refusal(thread, change)) is not None:
+            return Added(thread.epoch, refused)
         if _too_late(thread, change):
             return Added(thread.epoch, too_late=True)
+        if change.expects not in (None, _newest_rank(thread, change)):
+            return Added(thread.epoch, "conflict")
         if not replace and any(row.outline.key in thread.checkpoints for row in change.checkpoints):
             return Added(thread.epoch, exists=True)
+        if not thread.live:
+            yield from with_tables(partial(_begin, thread=thread, change=change))
         yield from with_tables(partial(_add_segments, thread=thread, segments=change.segments.items()))
         replaced = yield from with_tables(partial(_add_checkpoints, thread=thread, rows=change.checkpoints))
         replaced_writes = yield from with_tables(partial(_add_writes, thread=thread, rows=change.writes))
-        return Added(thread.epoch, replaced=replaced, replaced_writes=replaced_writes)
+        return Added(
+            thread.epoch,
+            replaced=replaced,
+            replaced_writes=replaced_writes,
+            renewal=_renewal(thread, change),
+            expires_at=thread.row.expires_at,
+        )
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         def call(tables: Tables) -> None:
@@ -166,10 +184,14 @@ class MemoryStore(Store):
                 return
             ids = [row.outline.id for row in thread.checkpoints.values()]
             ids += [row.checkpoint_id for row in thread.writes.values()]
-            tombstone = Thread(max(now, thread.epoch + 1), max([*ids, thread.deleted_up_to]))
+            deleted_up_to = max([*ids, thread.deleted_up_to])
+            tombstone = Thread(thread_id, max(now, thread.epoch + 1), live=False, deleted_up_to=deleted_up_to)
+            if thread.lease.row.token:
+                tombstone.state["lease"] = next_lease(thread, LeaseRow(0))
             tables.set(tables.threads, thread_id, tombstone)
             old = now - TOMBSTONE_MICROSECONDS
-            for other in [key for key, each in tables.threads.items() if each.epoch < old and not each.state["live"]]:
+            buried = {key: each for key, each in tables.threads.items() if each.epoch < old and not each.live}
+            for other in [key for key, each in buried.items() if each.lease.ends <= clock()]:
                 tables.unset(tables.threads, other)
 
         return with_tables(call)
@@ -182,15 +204,10 @@ class MemoryStore(Store):
 
     def threads(self, after: str, limit: int) -> Program[list[str]]:
         def call(tables: Tables) -> list[str]:
-            live = [thread_id for thread_id, thread in tables.threads.items() if thread.state["live"]]
+            live = [thread_id for thread_id, thread in tables.threads.items() if thread.live]
             return sorted(thread_id for thread_id in live if thread_id > after)[:limit]
 
         return with_tables(call)
-
-
-def _newest(thread: Thread, ns: str) -> CheckpointRow | None:
-    rows = [row for row in thread.checkpoints.values() if row.outline.ns == ns]
-    return max(rows, key=lambda row: row.outline.rank, default=None)
 
 
 def _order(outline: Outline) -> tuple[str, str, str]:
@@ -208,9 +225,35 @@ def _in_scope(scope: Scope, outline: Outline) -> bool:
 
 
 def _new_thread(tables: Tables, thread_id: str, now: int) -> Thread:
-    thread = Thread(now)
+    thread = Thread(thread_id, now, live=False)
     tables.set(tables.threads, thread_id, thread)
     return thread
+
+
+def _begin(tables: Tables, thread: Thread, change: Change) -> None:
+    tables.set(thread.state, "live", value=True)
+    owner, expires_at, check = change.beginning
+    row = ThreadRow(change.thread_id, change.now, owner, expires_at=expires_at, check=check)
+    tables.set(thread.state, "row", row)
+
+
+def _refusal(thread: Thread, change: Change) -> Refusal | None:
+    if change.only_owner and thread.live and thread.row.owner != change.beginning.owner:
+        return "owner"
+    if change.token is None:
+        return "busy" if thread.lease.ends > clock() else None
+    return None if change.token in (thread.lease.row.token, ANYONE) else "lost"
+
+
+def _newest_rank(thread: Thread, change: Change) -> str:
+    row = newest(thread, change.checkpoints[0].outline.ns)
+    return row.outline.rank if row else ""
+
+
+def _renewal(thread: Thread, change: Change) -> int:
+    lease = thread.lease
+    is_due = change.token == lease.row.token and lease.ends - clock() < lease.ttl // 2
+    return lease.ttl if is_due else 0
 
 
 def _too_late(thread: Thread, change: Change) -> bool:
@@ -229,7 +272,6 @@ def _add_segments(tables: Tables, thread: Thread, segments: Iterable[tuple[bytes
 
 def _add_checkpoints(tables: Tables, thread: Thread, rows: Iterable[CheckpointRow]) -> bool:
     """Add checkpoints. Returns whether a different header was replaced, which ends the epoch."""
-    tables.set(thread.state, "live", value=True)
     replaced = False
     for row in rows:
         key = row.outline.key

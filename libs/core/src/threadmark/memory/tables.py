@@ -1,12 +1,14 @@
 """The dictionaries that stand for tables, with a journal that undoes a transaction, and the one step there is."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from threadmark.program import Program, Step
 from threadmark.store import CheckpointRow, Key, WriteRow
+from threadmark.thread_store import LeaseRow, ThreadRow
 
 T = TypeVar("T")
 
@@ -14,11 +16,27 @@ WriteKey = tuple[str, str, str, int]
 """(namespace, checkpoint_id, task_id, idx)"""
 
 
+class Lease(NamedTuple):
+    """A lease, and when it ends by the clock of `clock`."""
+
+    row: LeaseRow
+    ttl: int
+    ends: int
+
+
+_NEVER = Lease(LeaseRow(0), 0, 0)
+
+
+def clock() -> int:
+    """Microseconds, by a clock that nobody can set: it stands for the clock of a database."""
+    return time.monotonic_ns() // 1000
+
+
 class Thread:
     """One thread's rows. Dictionaries are changed through `Tables.set` and `Tables.unset` only."""
 
-    def __init__(self, epoch: int, deleted_up_to: str = "") -> None:
-        self.state: dict[str, Any] = {"epoch": epoch, "live": not deleted_up_to}
+    def __init__(self, thread_id: str, epoch: int, *, live: bool = True, deleted_up_to: str = "") -> None:
+        self.state: dict[str, Any] = {"epoch": epoch, "live": live, "row": ThreadRow(thread_id, epoch), "lease": _NEVER}
         self.deleted_up_to = deleted_up_to
         self.checkpoints: dict[Key, CheckpointRow] = {}
         self.writes: dict[WriteKey, WriteRow] = {}
@@ -28,6 +46,23 @@ class Thread:
     def epoch(self) -> int:
         """Grows whenever rows are removed."""
         return int(self.state["epoch"])
+
+    @property
+    def live(self) -> bool:
+        """Whether the thread is there: it was begun, and not deleted since."""
+        return bool(self.state["live"])
+
+    @property
+    def row(self) -> ThreadRow:
+        """What is set of it."""
+        row: ThreadRow = self.state["row"]
+        return row
+
+    @property
+    def lease(self) -> "Lease":
+        """The last lease."""
+        lease: Lease = self.state["lease"]
+        return lease
 
 
 class Tables:

@@ -14,7 +14,7 @@ from threadmark.errors import ClosedError, ConfigError
 from threadmark.exits import close_at_exit, was_closed
 from threadmark.forks import begin_anew_after_fork
 from threadmark.program import Transaction
-from threadmark.threads import Workers, may_be_interrupted, run_on_loop
+from threadmark.workers import Workers, may_be_interrupted, run_on_loop
 from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.batching import BatchMember
 from threadmark_postgres.driver.cancellation import for_main_thread, in_order, in_use, on_thread

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from threadmark.threads import in_spite_of_cancelling
+from threadmark.workers import in_spite_of_cancelling
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import aiosqlite
 
 from threadmark.errors import ClosedError, ConfigError, StoreError
 from threadmark.program import Step, Transaction, aplay
-from threadmark.threads import in_spite_of_cancelling, run_on_loop
+from threadmark.workers import in_spite_of_cancelling, run_on_loop
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import (
     MEMORY,

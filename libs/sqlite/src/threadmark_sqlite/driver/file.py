@@ -11,7 +11,7 @@ from threadmark.errors import ClosedError, StoreError
 from threadmark.exits import close_at_exit, was_closed
 from threadmark.forks import begin_anew_after_fork
 from threadmark.program import Transaction
-from threadmark.threads import Workers, may_be_interrupted
+from threadmark.workers import Workers, may_be_interrupted
 from threadmark_sqlite.driver.connection import (
     READ_ONLY,
     Settings,

@@ -9,7 +9,7 @@ import threading
 from typing import Protocol
 from weakref import WeakSet
 
-from threadmark.threads import Answer
+from threadmark.workers import Answer
 
 
 class Pausing(Protocol):

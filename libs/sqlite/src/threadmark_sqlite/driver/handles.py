@@ -10,7 +10,7 @@ from typing import Any
 from threadmark.errors import ClosedError, StoreError, TransientStoreError
 from threadmark.program import Program, Transaction
 from threadmark.store import now
-from threadmark.threads import Workers, may_be_interrupted
+from threadmark.workers import Workers, may_be_interrupted
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import (
     NotThereError,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from threadmark.errors import ClosedError
 from threadmark.program import Transaction
-from threadmark.threads import Answer, Failed, Waiting, settle
+from threadmark.workers import Answer, Failed, Waiting, settle
 
 _BATCH = 64
 

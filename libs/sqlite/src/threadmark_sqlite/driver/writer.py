@@ -20,7 +20,7 @@ from typing import Any
 from threadmark.errors import StoreError
 from threadmark.exits import close_at_exit
 from threadmark.program import Transaction, play
-from threadmark.threads import Failed, may_be_interrupted
+from threadmark.workers import Failed, may_be_interrupted
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import (
     Settings,
