@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from threadmark.digests import row_check
+from threadmark.model import ThreadStatus
 from threadmark.program import Program
-
-ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
-"""What a thread is doing. A live lease makes it busy; else what the tasks of its newest checkpoint wrote decides."""
 
 SortKey = Literal["updated", "created", "id"]
 
