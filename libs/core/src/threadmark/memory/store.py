@@ -113,7 +113,7 @@ class MemoryStore(MemoryThreadStore, Store):
             return Added(thread.epoch, refused)
         if _too_late(thread, change):
             return Added(thread.epoch, too_late=True)
-        if change.expects not in (None, _newest_rank(thread, change)):
+        if change.expects is not None and change.expects != _newest_rank(thread, change):
             return Added(thread.epoch, "conflict")
         if not replace and any(row.outline.key in thread.checkpoints for row in change.checkpoints):
             return Added(thread.epoch, exists=True)
