@@ -275,6 +275,12 @@ async def a_put_may_expect_to_continue_the_newest(world: World) -> None:
     assert len(await listed(world.saver, at("thread"))) == 2
     await world.saver.aput(first, checkpoint({"a": 3}, {"a": 3}), {}, {"a": 3}, expect_newest=False)
     assert await values(world.saver, at("thread")) == {"a": 3}
+    stale: Any = {"configurable": {**first["configurable"], "expect_newest": True}}
+    with pytest.raises(ConflictError):
+        await world.saver.aput(stale, checkpoint({"a": 4}, {"a": 4}), {}, {"a": 4})
+    stale["configurable"]["expect_newest"] = False
+    await world.saver.aput(stale, checkpoint({"a": 4}, {"a": 4}), {"source": "fork"}, {"a": 4})
+    assert (await got(world.saver, at("thread"))).metadata == {"source": "fork"}
     await world.saver.aput(at("new"), checkpoint({"a": 1}), {}, {"a": 1}, expect_newest=True)
     await world.saver.aput(at("thread", "child"), checkpoint({"a": 1}), {}, {"a": 1}, expect_newest=True)
 
@@ -298,6 +304,7 @@ async def the_last_bad_argument_is_named(world: World) -> None:
         (lambda: other.aupdate_thread("thread", title=7), "title"),
         (lambda: other.aupdate_thread("thread", owner="x" * 600), "owner"),
         (lambda: other.acreate_thread("x" * 600), "thread_id"),
+        (lambda: other.aput(at("thread"), checkpoint(), {}, {}, expect_newest="no"), "expect_newest"),
         (lambda: _for_owner(saver, ""), "owner"),
     ):
         with pytest.raises(ConfigError, match=named):
