@@ -29,8 +29,8 @@ SET owner = $2::text,
 WHERE thread_id = $1::text
 """
 
-# A page of threads, or their number: the clauses that a scope asks for are joined by AND. Each sort has an index: one of
-# heads for "updated", of threads for the others.
+# A page of threads, or their number: the clauses that a scope asks for are joined by AND. Each sort has an index: one
+# of heads for "updated", of threads for the others.
 _LISTED = """
 FROM tm.thread AS t
 JOIN tm.head AS h ON h.thread_id = t.thread_id AND h.ns = ''
