@@ -24,7 +24,6 @@ LAYERS = (
     "workers",
     "versions",
     "ids",
-    "ranks",
     "text",
     "names",
     "digests",

@@ -5,12 +5,13 @@ statements is the backend's own affair. An operation that writes happens in a tr
 any error, so that no operation has to tidy up.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from threadmark.program import Program
-from threadmark.thread_store import ThreadRow, ThreadStore, thread_row
+from threadmark.thread_store import NO_BEGINNING, Beginning, ThreadStore
 
 TOMBSTONE_MICROSECONDS = 24 * 3600 * 1_000_000
 """How long a deleted thread is remembered: longer than a run that was going on then."""
@@ -25,6 +26,26 @@ Key = tuple[str, str]
 def now() -> int:
     """Microseconds since 1970, by the clock of this process."""
     return time.time_ns() // 1000
+
+
+def rank_after(parent_rank: str | None, checkpoint_id: str) -> str:
+    """Return what a checkpoint sorts by: its id, unless that would sort it before its parent.
+
+    Ids come from clocks, and clocks are set back. A checkpoint whose id is not greater than its parent's rank gets the
+    parent's rank, followed by a counter and its own id, which sorts after the parent and before anything newer.
+    """
+    if parent_rank is None or checkpoint_id > parent_rank:
+        return checkpoint_id
+    stepped_back = _STEPPED_BACK.search(parent_rank)
+    if stepped_back is None:
+        return f"{parent_rank}\x0200000001.{checkpoint_id}"
+    count = int(stepped_back[1], 16) + 1
+    return f"{parent_rank[: stepped_back.start()]}\x02{count:08x}.{checkpoint_id}"
+
+
+# An id may look like such a rank, by chance or by malice. The last count must not overflow: it is skipped, so that the
+# count before it grows instead.
+_STEPPED_BACK = re.compile("\x02(?!ffffffff)([0-9a-f]{8})[.]")
 
 
 class Outline(NamedTuple):
@@ -121,25 +142,6 @@ class Scope(NamedTuple):
 Refusal = Literal["owner", "busy", "lost", "conflict"]
 """Why a change was refused: the thread has another owner, somebody holds a lease of it, the change's lease was lost,
 or another checkpoint is the newest."""
-
-
-class Beginning(NamedTuple):
-    """What a thread gets where a change begins it."""
-
-    owner: str | None = None
-    expires_at: int | None = None
-    check: bytes = b""
-    """That of the thread's row."""
-
-
-def beginning(thread_id: str, owner: str | None, expires_at: int | None) -> Beginning:
-    """Return it with the check."""
-    if owner is None and expires_at is None:
-        return NO_BEGINNING
-    return Beginning(owner, expires_at, thread_row(ThreadRow(thread_id, 0, owner, expires_at=expires_at)).check)
-
-
-NO_BEGINNING = Beginning()
 
 
 class Change(NamedTuple):

@@ -14,7 +14,6 @@ from threadmark.errors import ConfigError, ThreadDeletedError, TransientStoreErr
 from threadmark.metadata import merged, run_id_of, to_json
 from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, read, write
-from threadmark.ranks import rank_after
 from threadmark.rope import Source, layout
 from threadmark.saver.arguments import (
     check_config,
@@ -33,7 +32,7 @@ from threadmark.saver.operations.removing import keep_last, sweep
 from threadmark.saver.proving.batches import batch_record
 from threadmark.saver.proving.checks import checkpoint_row, write_row
 from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
-from threadmark.store import NO_BEGINNING, Added, Beginning, Change, Outline, WriteRow, beginning, now
+from threadmark.store import NO_BEGINNING, Added, Beginning, Change, Outline, WriteRow, beginning, now, rank_after
 from threadmark.stored import Stored
 
 _ATTEMPTS = 8
