@@ -32,8 +32,9 @@ from threadmark.saver.operations.removing import keep_last, sweep
 from threadmark.saver.proving.batches import batch_record
 from threadmark.saver.proving.checks import checkpoint_row, write_row
 from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
-from threadmark.store import NO_BEGINNING, Added, Beginning, Change, Outline, WriteRow, beginning, now, rank_after
+from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
 from threadmark.stored import Stored
+from threadmark.thread_store import NO_BEGINNING, Beginning, beginning
 
 _ATTEMPTS = 8
 
