@@ -162,10 +162,11 @@ async def the_configuration_names_the_owner_of_a_new_thread(world: World) -> Non
     ):
         config: Any = {"configurable": {**at(thread)["configurable"], **configurable}, "metadata": metadata}
         await world.saver.aput(config, checkpoint({"a": 1}), {}, {"a": 1})
+    await world.saver.aput(at("moved"), checkpoint({"a": 1}), {"user_id": "ada"}, {"a": 1})
     config = {"configurable": {**at("one")["configurable"], "user_id": "eve"}}
     await world.saver.aput(config, checkpoint({"a": 2}), {}, {"a": 1})
     found = {thread.id: thread.owner for thread in (await world.another().athreads()).threads}
-    assert found == {"one": "ada", "two": "bob", "three": "7", "four": None}
+    assert found == {"one": "ada", "two": "bob", "three": "7", "four": None, "moved": "ada"}
 
 
 async def a_deleted_thread_may_begin_again_with_another_owner(world: World) -> None:

@@ -94,7 +94,7 @@ def put(
             parent_id,
             needs,
             where.lease_token,
-            _beginning(context, config, where.thread_id, deduplicator.epoch),
+            _beginning(context, config, merged_metadata, where.thread_id, deduplicator.epoch),
         )
         if expect_newest:
             change = change._replace(expects=_expected_rank(parent, parent_id))
@@ -154,7 +154,7 @@ def put_writes(
             rows,
             where.checkpoint_id,
             token=where.lease_token,
-            beginning=_beginning(context, config, where.thread_id, deduplicator.epoch),
+            beginning=_beginning(context, config, {}, where.thread_id, deduplicator.epoch),
         )
         added = yield from _add(context, deduplicator, change)
         if added is not None:
@@ -242,13 +242,15 @@ def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> O
     return added
 
 
-def _beginning(context: SaverContext, config: Config, thread_id: str, epoch: int | None) -> Beginning:
+def _beginning(
+    context: SaverContext, config: Config, metadata: Mapping[str, Any], thread_id: str, epoch: int | None
+) -> Beginning:
     """What the thread gets if the change begins it. One that counts on an epoch continues a thread."""
     if epoch is not None:
         return NO_BEGINNING
     owner, key = context.threads.owner, context.threads.owner_key
     if owner is None and key is not None:
-        owner = owner_in(config, key)
+        owner = owner_in(config, metadata, key)
     return beginning(thread_id, owner, first_expiry(context))
 
 
