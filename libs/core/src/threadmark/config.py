@@ -131,7 +131,7 @@ def _checkpoint_id(configurable: Mapping[str, Any]) -> str | None:
 
 
 def owner_in(config: Config, metadata: Mapping[str, Any], key: str) -> str | None:
-    """The owner that a run names under a key: in its configuration's `configurable` or `metadata`, or a checkpoint's."""
+    """The owner that is named under a key: in the configuration's `configurable` or `metadata`, or a checkpoint's."""
     for part in (config.get("configurable"), config.get("metadata"), metadata):
         value = part.get(key) if isinstance(part, MAPPING) else None
         if isinstance(value, (str, UUID)) or (isinstance(value, int) and not isinstance(value, bool)):
