@@ -485,7 +485,7 @@ ADD_CHECKPOINTS = f"""
         max(rank),
         coalesce((array_agg(needs ORDER BY rank DESC))[1]::bytea[], '{{}}'),
         count(number),
-        (array_agg(created_at ORDER BY rank DESC))[1],
+        coalesce(max(created_at) FILTER (WHERE number IS NOT NULL), max(created_at)),
         CASE WHEN ns = '' THEN max(owner) END
     FROM (
         SELECT number, thread_id, ns, rank, needs, created_at, owner
@@ -500,7 +500,7 @@ ADD_CHECKPOINTS = f"""
     SET rank = greatest(h.rank, excluded.rank),
         needs = CASE WHEN excluded.rank > h.rank OR excluded.needs <> '{{}}' THEN excluded.needs ELSE h.needs END,
         checkpoints = h.checkpoints + excluded.checkpoints,
-        updated_at = CASE WHEN excluded.rank >= h.rank THEN excluded.updated_at ELSE h.updated_at END
+        updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at)
 )
 {
     _JUDGEMENT.format(
@@ -671,22 +671,21 @@ RETURNING epoch
 # After a removal, the newest checkpoint may be gone. Rows lost before stay counted, and so are missed.
 SETTLE_HEADS = """
 UPDATE tm.head AS h
-SET rank = coalesce(newest.rank, CASE WHEN h.checkpoints = 0 THEN '' ELSE h.rank END),
-    needs = '{}',
+SET rank = coalesce(left_over.rank, CASE WHEN h.checkpoints = 0 THEN '' ELSE h.rank END),
+    needs = CASE WHEN h.rank = left_over.rank THEN h.needs ELSE '{}' END,
     updated_at = coalesce(
-        newest.created_at,
+        left_over.updated_at,
         (SELECT t.created_at FROM tm.thread AS t WHERE t.thread_id = $1::text AND h.checkpoints = 0),
         h.updated_at
     )
 FROM tm.head AS old
-LEFT JOIN LATERAL (
-    SELECT c.rank, c.created_at
+CROSS JOIN LATERAL (
+    SELECT max(c.rank) AS rank, max(c.created_at) AS updated_at
     FROM tm.checkpoint AS c
     WHERE c.thread_id = $1::text AND c.ns = old.ns
-    ORDER BY c.rank DESC
-    LIMIT 1
-) AS newest ON true
-WHERE h.thread_id = $1::text AND old.thread_id = $1::text AND old.ns = h.ns AND h.rank IS DISTINCT FROM newest.rank
+) AS left_over
+WHERE h.thread_id = $1::text AND old.thread_id = $1::text AND old.ns = h.ns
+    AND (h.rank IS DISTINCT FROM left_over.rank OR h.updated_at IS DISTINCT FROM left_over.updated_at)
 """
 REMOVE_EMPTY_HEADS = """
 DELETE FROM tm.head
