@@ -44,15 +44,15 @@ def thread_of(thread_id: str) -> Program[Thread | None]:
 
 def admitted(change: Change) -> Program[Thread | Added]:
     """Return the thread of a change, begun if it is not live, or the outcome if the change is refused."""
-    thread = (yield from thread_of(change.thread_id)) or _NONE
-    if change.epoch not in (None, thread.epoch):
+    known = yield from thread_of(change.thread_id)
+    thread = known or _NONE
+    if change.epoch is not None and (known is None or change.epoch != known.epoch):
         return Added(thread.epoch)
     if (refused := _refusal(thread, change)) is not None:
         return Added(thread.epoch, refused)
     deleted_up_to, continued = thread.deleted_up_to, change.continues
     if deleted_up_to is not None and continued and continued <= from_text_column(deleted_up_to):
-        known = yield from execute(sql.HAS_CHECKPOINT, (thread.number, *twice(continued)))
-        if not known:
+        if not (yield from execute(sql.HAS_CHECKPOINT, (thread.number, *twice(continued)))):
             return Added(thread.epoch, too_late=True)
     if change.expects is not None and change.expects != (yield from _newest(change)):
         return Added(thread.epoch, "conflict")
