@@ -263,9 +263,10 @@ class PostgresStore(PostgresThreadStore, Store):
             if not live:
                 yield from self._revive(change)
                 return None
-            added = _added(change, epoch, *outcome)._replace(renewal=renewal, expires_at=expires_at)
+            added = _added(change, epoch, *outcome)
             if added.exists:
-                break
+                return added
+            added = added._replace(renewal=renewal, expires_at=expires_at)
         return added
 
     def _revive(self, change: Change) -> Program[None]:
