@@ -164,15 +164,13 @@ MIGRATIONS = (
             """,
             """
             UPDATE tm.head AS h
-            SET updated_at = coalesce(
-                (
-                    SELECT c.created_at
-                    FROM tm.checkpoint AS c
-                    WHERE c.thread_id = h.thread_id AND c.ns = h.ns AND c.rank = h.rank
-                ),
-                (SELECT t.created_at FROM tm.thread AS t WHERE t.thread_id = h.thread_id),
-                0
-            )
+            SET updated_at = c.updated_at
+            FROM (
+                SELECT thread_id, ns, max(created_at) AS updated_at
+                FROM tm.checkpoint
+                GROUP BY thread_id, ns
+            ) AS c
+            WHERE c.thread_id = h.thread_id AND c.ns = h.ns
             """,
             """
             INSERT INTO tm.head (thread_id, ns, rank, needs, checkpoints, updated_at)

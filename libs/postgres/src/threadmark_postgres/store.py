@@ -267,9 +267,10 @@ class PostgresStore(PostgresThreadStore, Store):
             if not live:
                 yield from self._revive(change)
                 return None
-            added = _added(change, epoch, *outcome)._replace(renewal=renewal, expires_at=expires_at)
+            added = _added(change, epoch, *outcome)
             if added.exists:
-                break
+                return added
+            added = added._replace(renewal=renewal or 0, expires_at=expires_at)
         return added
 
     def _revive(self, change: Change) -> Program[None]:
@@ -285,13 +286,17 @@ class PostgresStore(PostgresThreadStore, Store):
             # One statement that added a checkpoint under two ranks would see no row to replace, and add both.
             ranked_by_id = all(row.outline.rank == row.outline.id for row in change.checkpoints)
             params = (*start, *columns)
-            query = in_schema(sql.ADD_CHECKPOINTS, self._schema)
+            query = self._adding_statement(sql.ADD_CHECKPOINTS, change)
             yield Query(query, BatchParams(params) if ranked_by_id else params, likely_last)
         if change.writes or not change.checkpoints:
             columns = write_columns(change.writes)
             special = any(row.idx < 0 for row in change.writes)
             statement = sql.ADD_SPECIAL_WRITES if special else sql.ADD_WRITES
-            yield Query(in_schema(statement, self._schema), BatchParams((*start, *columns)), likely_last)
+            query = self._adding_statement(statement, change)
+            yield Query(query, BatchParams((*start, *columns)), likely_last)
+
+    def _adding_statement(self, statement: str, change: Change) -> str:
+        return in_schema(statement if change.epoch is None else sql.for_begun(statement), self._schema)
 
 
 def _refusal_without_row(change: Change) -> Added | None:
