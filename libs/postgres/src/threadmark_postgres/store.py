@@ -16,6 +16,7 @@ from threadmark.store import (
     Head,
     Key,
     Outline,
+    Refusal,
     Scope,
     Store,
     WriteRow,
@@ -238,11 +239,10 @@ class PostgresStore(PostgresThreadStore, Store):
         ns = change.checkpoints[0].outline.ns if change.checkpoints else ""
         rows = yield from self._execute(sql.JUDGE, *change_columns(change), to_column(ns))
         ((epoch, refused, too_late, newest),) = rows
-        if change.epoch not in (None, epoch):
-            return Added(epoch)
-        if refused or too_late:
-            return Added(epoch, refused, too_late=too_late and not refused)
-        return Added(epoch, "conflict") if change.expects not in (None, from_column(newest)) else None
+        refusal = _refusal(change, epoch, refused, too_late)
+        if refusal is None and change.expects not in (None, from_column(newest)):
+            return Added(epoch, "conflict")
+        return refusal
 
     def _add_once(self, change: Change, waits: Iterator[str]) -> Program[Added | None]:
         """Return the outcome of the change, or None if it must be tried again, perhaps after waiting for the thread."""
@@ -254,12 +254,10 @@ class PostgresStore(PostgresThreadStore, Store):
                 found = yield from self._execute(next(waits), thread)
                 return None if found else _refusal_without_row(change)
             ((_, epoch, live, steady, refused, too_late, renewal, expires_at, *outcome),) = rows
-            if change.epoch not in (None, epoch):
-                return Added(epoch)
-            if not steady:
+            if change.epoch in (None, epoch) and not steady:
                 return None
-            if refused or too_late:
-                return Added(epoch, refused, too_late=too_late and not refused)
+            if (refusal := _refusal(change, epoch, refused, too_late)) is not None:
+                return refusal
             if not live:
                 yield from self._revive(change)
                 return None
@@ -293,6 +291,15 @@ class PostgresStore(PostgresThreadStore, Store):
 
     def _adding_statement(self, statement: str, change: Change) -> str:
         return in_schema(statement if change.epoch is None else sql.for_begun(statement), self._schema)
+
+
+def _refusal(change: Change, epoch: int, refused: Refusal | None, too_late: bool) -> Added | None:  # noqa: FBT001
+    """Return why a change is refused, from the columns of its judgement, None where it is not."""
+    if change.epoch not in (None, epoch):
+        return Added(epoch)
+    if refused is not None:
+        return Added(epoch, refused)
+    return Added(epoch, too_late=True) if too_late else None
 
 
 def _refusal_without_row(change: Change) -> Added | None:

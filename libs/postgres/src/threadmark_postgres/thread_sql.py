@@ -29,8 +29,8 @@ SET owner = $2::text,
 WHERE thread_id = $1::text
 """
 
-# A page of threads, or their number: the clauses that a scope asks for are joined by AND. Each sort has an index: one of
-# heads for "updated", of threads for the others.
+# A page of threads, or their number: the clauses that a scope asks for are joined by AND. Each sort has an index: of
+# heads for "updated", of threads for the others, and both have one of each owner's.
 _LISTED = """
 FROM tm.thread AS t
 JOIN tm.head AS h ON h.thread_id = t.thread_id AND h.ns = ''
@@ -55,14 +55,16 @@ PLACES = {
 
 ALL_THREADS = "true"
 THREADS_BEHIND = "({places}) {sign} ({values})"
-THREADS_OF_OWNER = "t.owner = ${0}::text AND h.owner = ${0}::text"
+THREADS_OF_OWNER = {"updated": "h.owner = ${}::text", "created": "t.owner = ${}::text", "id": "t.owner = ${}::text"}
 THREADS_SINCE = "h.updated_at >= ${}::bigint"
 THREADS_UNTIL = "h.updated_at < ${}::bigint"
 THREADS_EXPIRED = "t.expires_at <= ${}::bigint"
 THREADS_WITH_FRAGMENT = 'position(${}::text IN (t.metadata COLLATE "C")) > 0'
 THREADS_WITH_TEXT = "(position(${}::text IN t.folded_title) > 0 OR position(${}::text IN t.thread_id) > 0)"
 
-_LEASED = f"coalesce(t.lease_ends > {CLOCK}, false)"
+# The clock is asked once for the whole statement, so that an index serves; few threads have ever had a lease.
+_LEASED = f"t.lease_ends IS NOT NULL AND t.lease_ends > (SELECT {CLOCK})"
+_NOT_LEASED = f"NOT ({_LEASED})"
 
 # The newest checkpoint of the namespace "", and whether one of its tasks wrote to a special channel.
 _NEWEST_ID = """
@@ -82,9 +84,9 @@ _INTERRUPTED = _WROTE.format(idx=SPECIAL_WRITES["__interrupt__"])
 
 THREADS_WITH_STATUS = {
     "busy": _LEASED,
-    "error": f"NOT {_LEASED} AND {_FAILED}",
-    "interrupted": f"NOT {_LEASED} AND NOT {_FAILED} AND {_INTERRUPTED}",
-    "idle": f"NOT {_LEASED} AND NOT {_FAILED} AND NOT {_INTERRUPTED}",
+    "error": f"{_NOT_LEASED} AND {_FAILED}",
+    "interrupted": f"{_NOT_LEASED} AND NOT {_FAILED} AND {_INTERRUPTED}",
+    "idle": f"{_NOT_LEASED} AND NOT {_FAILED} AND NOT {_INTERRUPTED}",
 }
 
 # Lengths are read from the rows, the long values stay where they are.

@@ -56,7 +56,9 @@ class PostgresThreadStore(ThreadStore):
         clauses, params = _numbered([*_clauses(scope), *_behind(scope, after)], [limit, offset])
         statement = thread_sql.THREAD_PAGE.format(clauses=clauses, order=order)
         rows = yield from self._execute(statement, *params, likely_last=True)
-        return [_outline(columns) for columns in rows]
+        outlines = [_outline(columns) for columns in rows]
+        # The index is of the heads, which repeat the owner: should they be damaged, the thread's own row counts.
+        return [outline for outline in outlines if scope.owner in (None, outline.row.owner)]
 
     def count_threads(self, scope: ThreadScope) -> Program[int]:
         clauses, params = _numbered(_clauses(scope), [])
@@ -137,7 +139,7 @@ def _clauses(scope: ThreadScope) -> list[_Clause]:
 
 def _clauses_of(scope: ThreadScope) -> Iterator[_Clause]:
     if scope.owner is not None:
-        yield thread_sql.THREADS_OF_OWNER, [to_column(scope.owner)]
+        yield thread_sql.THREADS_OF_OWNER[scope.sort], [to_column(scope.owner)]
     if scope.status is not None:
         yield thread_sql.THREADS_WITH_STATUS[scope.status], []
     if scope.since is not None:
