@@ -8,7 +8,7 @@ from backends import BACKENDS
 from length import times
 from thread_stores import check_agreement
 
-ROUNDS = times(600, at_length=4000)
+ROUNDS = times(400, at_length=4000)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -280,7 +280,7 @@ class _Walk:
         )
         self._pair.same(partial(_listing, scope=scope, limit=chance.choice((1, 2, 3)), offset=chance.choice((0, 1))))
         self._pair.same(lambda side: side.run(lambda store: store.count_threads(scope), writes=False))
-        self._pair.same(partial(_search, scope=scope, text=chance.choice(TEXTS), fragments=()))
+        self._pair.same(partial(_search, scope=scope, text=chance.choice(TEXTS), fragments=[]))
         self._pair.same(partial(_search, scope=scope, text=None, fragments=['"k":"v"', '"k"'][: chance.randrange(3)]))
 
     def _look(self, thread_id: str) -> None:

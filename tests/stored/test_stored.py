@@ -1,72 +1,122 @@
 """Databases that earlier releases wrote stay readable, and can be written on."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import psycopg
 import pytest
 
 from damage import fill
 from postgres.cluster import shared
+from stored.make import ABOUT
 from threadmark import MemorySaver, Saver
-from threadmark.program import Transaction
-from threadmark.thread_store import ThreadOutline, ThreadScope
+from threadmark.program import Program, Transaction
+from threadmark.store import Outline, Store
+from threadmark.thread_store import LeaseRow, ThreadCounts, ThreadRow, ThreadScope
+from threadmark_conformance.engine import at, checkpoint
 from threadmark_postgres import PostgresSaver
+from threadmark_postgres.migrations import CURRENT as POSTGRES_FORMAT
 from threadmark_sqlite import SqliteSaver
+from threadmark_sqlite.migrations import CURRENT as SQLITE_FORMAT
 
-DATABASES = sorted(Path(__file__).parent.glob("*.sqlite"))
-SCRIPTS = sorted(Path(__file__).parent.glob("*.sql"))
+DATABASES = sorted([*Path(__file__).parent.glob("*.sqlite"), *Path(__file__).parent.glob("*.sql")])
+WITHOUT_ABOUT = {"sqlite-1", "sqlite-2", "postgres-3"}
+ONLY_A_WRITE = "only a write"
+"""A thread of the oldest Postgres database, stored after the others."""
+
+T = TypeVar("T")
 
 
-@pytest.fixture
-def url() -> Iterator[str]:
-    yield shared().database("old_database")
-    shared().execute("DROP DATABASE old_database WITH (FORCE)")
+@contextmanager
+def _opened(database: Path, folder: Path) -> Iterator[Saver]:
+    """A saver on a copy of the database."""
+    if database.suffix == ".sqlite":
+        path = folder / database.name
+        shutil.copy(database, path)
+        with SqliteSaver(path) as saver:
+            yield saver
+        return
+    url = shared().database("old_database")
+    try:
+        with psycopg.connect(url) as connection:
+            connection.execute(database.read_bytes())
+        with PostgresSaver(url, schema="stored") as saver:
+            yield saver
+    finally:
+        shared().execute("DROP DATABASE old_database WITH (FORCE)")
 
 
-@pytest.mark.parametrize("database", DATABASES, ids=lambda path: path.stem)
+@pytest.fixture(params=DATABASES, ids=lambda path: path.stem)
+def database(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
+
+
 def test_an_old_database_reads_as_it_was_written(database: Path, tmp_path: Path) -> None:
-    path = tmp_path / database.name
-    shutil.copy(database, path)
-    with SqliteSaver(path) as saver:
-        check_contents(saver)
-
-
-@pytest.mark.parametrize("schema", ["stored", None])
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_an_old_database_of_a_server_reads_as_it_was_written(script: Path, url: str, schema: str | None) -> None:
-    with psycopg.connect(url) as connection:
-        connection.execute(script.read_bytes())
-        if schema is None:
-            connection.execute(f"ALTER DATABASE {connection.info.dbname} SET search_path = stored".encode())
-    with PostgresSaver(url, schema=schema) as saver:
-        check_contents(saver)
-        threads = {outline.row.thread_id: outline for outline in listed(saver)}
-        assert list(threads) == ["one", "two", "only a write"]
-        only_a_write = threads.pop("only a write")
-        assert only_a_write.updated_at == only_a_write.row.created_at
-        assert all(outline.updated_at > outline.row.created_at for outline in threads.values())
-
-
-def check_contents(saver: Saver) -> None:
-    """Fail unless a saver finds what `fill` stores, and can go on with it."""
     expected = fill(MemorySaver())
-    found = {tuple(item.config["configurable"].values()): item for item in saver.list(None)}
-    assert found == expected
-    assert saver.verify().problems == []
-    newest = next(iter(saver.list(None)))
-    saver.put_writes(newest.config, [("late", 1)], "late task")
-    assert ("late task", "late", 1) in (next(iter(saver.list(None))).pending_writes or [])
+    with _opened(database, tmp_path) as saver:
+        found = {tuple(item.config["configurable"].values()): item for item in saver.list(None)}
+        assert found == expected
+        assert saver.verify().problems == []
+        newest = next(iter(saver.list(None)))
+        saver.put_writes(newest.config, [("late", 1)], "late task")
+        assert ("late task", "late", 1) in (next(iter(saver.list(None))).pending_writes or [])
 
 
-def listed(saver: Saver) -> list[ThreadOutline]:
-    """The threads in the order of their last update, which is that in which `make.py` stored them."""
-    store = saver._context.store
-    scope = ThreadScope(sort="updated", descending=False)
-    return saver._driver.run(Transaction(lambda: store.thread_page(scope, None, 0, 10), writes=False))
+def _run(saver: Saver, program: Callable[[Store], Program[T]]) -> T:
+    return saver._driver.run(Transaction(partial(program, saver._context.store), writes=True))
+
+
+def test_the_threads_of_an_old_database_are_listed(database: Path, tmp_path: Path) -> None:
+    with _opened(database, tmp_path) as saver:
+        versions = {"turn": 1}
+        for thread_id, ns in (("subgraph only", "child:1"), ("new", "")):
+            saver.put(at(thread_id, ns), checkpoint(dict(versions)), {}, versions)
+        listed = _run(saver, lambda store: store.thread_page(ThreadScope(), None, 0, 10))
+        outlines = {outline.row.thread_id: outline for outline in listed}
+        only_a_write = outlines.pop(ONLY_A_WRITE, None)
+        assert (only_a_write is not None) == (database.stem == "postgres-3")
+        assert only_a_write is None or only_a_write.updated_at == only_a_write.row.created_at
+        assert list(outlines) == ["new", "subgraph only", "two", "one"]
+        for thread, updated_at in list(outlines.values())[2:]:
+            found = _run(saver, partial(_newest, thread.thread_id))
+            assert updated_at == found.created_at
+            (counts,) = _run(saver, partial(_counts, thread.thread_id))
+            size = saver.stats(thread.thread_id).bytes_stored
+            assert counts == (thread.thread_id, 12, 2, size, found.id, False, False, False)
+
+
+def test_what_is_set_of_an_old_thread_comes_back(database: Path, tmp_path: Path) -> None:
+    with _opened(database, tmp_path) as saver:
+        found = _run(saver, lambda store: store.thread("one"))
+        lease = _run(saver, lambda store: store.lease("one"))
+    assert found is not None
+    assert lease is not None
+    if database.stem in WITHOUT_ABOUT:
+        assert found.row == ThreadRow("one", found.row.created_at)
+        assert lease == LeaseRow(0)
+    else:
+        assert found.row == ABOUT._replace(created_at=found.row.created_at)
+        assert lease == LeaseRow(lease.token, 0, "worker")
+        assert lease.token > found.row.created_at
+
+
+def _newest(thread_id: str, store: Store) -> Program[Outline]:
+    found = yield from store.find(thread_id, "", None)
+    assert found is not None
+    assert found.row is not None
+    return found.row.outline
+
+
+def _counts(thread_id: str, store: Store) -> Program[list[ThreadCounts]]:
+    return store.thread_counts([thread_id])
 
 
 def test_there_is_a_database_of_every_format() -> None:
-    assert DATABASES
-    assert SCRIPTS
+    formats = [f"sqlite-{number}" for number in range(1, SQLITE_FORMAT + 1)]
+    formats += [f"postgres-{number}" for number in range(3, POSTGRES_FORMAT + 1)]
+    assert {path.stem for path in DATABASES} == set(formats)

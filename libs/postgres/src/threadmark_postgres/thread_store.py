@@ -1,5 +1,6 @@
 """The operations on threads themselves in SQL, one statement each."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -51,8 +52,7 @@ class PostgresThreadStore(ThreadStore):
     def thread_page(
         self, scope: ThreadScope, after: ThreadPlace | None, offset: int, limit: int
     ) -> Program[list[ThreadOutline]]:
-        places = thread_sql.PLACES[scope.sort]
-        order = ", ".join(f"{place} {'DESC' if scope.descending else 'ASC'}" for place in places)
+        order = thread_sql.ORDERS[scope.sort].format(direction="DESC" if scope.descending else "ASC")
         clauses, params = _numbered([*_clauses(scope), *_behind(scope, after)], [limit, offset])
         statement = thread_sql.THREAD_PAGE.format(clauses=clauses, order=order)
         rows = yield from self._execute(statement, *params, likely_last=True)
@@ -149,22 +149,24 @@ def _clauses_of(scope: ThreadScope) -> Iterator[_Clause]:
     if scope.expired is not None:
         yield thread_sql.THREADS_EXPIRED, [scope.expired]
     if scope.text is not None:
-        yield thread_sql.THREADS_WITH_TEXT, [to_column(scope.text.casefold()), to_column(scope.text)]
+        yield thread_sql.THREADS_WITH_TEXT, [_containing(scope.text.casefold()), _containing(scope.text)]
     for fragment in scope.fragments:
-        yield thread_sql.THREADS_WITH_FRAGMENT, [to_column(fragment)]
+        yield thread_sql.THREADS_WITH_FRAGMENT, [_containing(fragment)]
 
 
 def _behind(scope: ThreadScope, after: ThreadPlace | None) -> Iterator[_Clause]:
     if after is None:
         return
-    places = thread_sql.PLACES[scope.sort]
-    values = [after.value, to_column(after.thread_id)][-len(places) :]
-    kinds = ["::bigint", "::text"][-len(places) :]
-    yield (
-        thread_sql.THREADS_BEHIND.format(
-            places=", ".join(places),
-            sign="<" if scope.descending else ">",
-            values=", ".join(f"${{}}{kind}" for kind in kinds),
-        ),
-        values,
-    )
+    sign, thread = "<" if scope.descending else ">", to_column(after.thread_id)
+    if scope.sort == "id":
+        yield thread_sql.THREADS_BEHIND_ID.replace("{sign}", sign), [thread]
+    else:
+        yield thread_sql.THREADS_BEHIND[scope.sort].replace("{sign}", sign), [after.value, thread]
+
+
+def _containing(text: str) -> str:
+    """A pattern for LIKE."""
+    return f"%{_SPECIAL.sub(_ESCAPED, to_column(text))}%"
+
+
+_SPECIAL, _ESCAPED = re.compile(r"[\\%_]"), r"\\\g<0>"

@@ -50,10 +50,8 @@ def admitted(change: Change) -> Program[Thread | Added]:
         return Added(thread.epoch)
     if (refused := _refusal(thread, change)) is not None:
         return Added(thread.epoch, refused)
-    deleted_up_to, continued = thread.deleted_up_to, change.continues
-    if deleted_up_to is not None and continued and continued <= from_text_column(deleted_up_to):
-        if not (yield from execute(sql.HAS_CHECKPOINT, (thread.number, *twice(continued)))):
-            return Added(thread.epoch, too_late=True)
+    if thread.deleted_up_to is not None and (yield from _is_too_late(thread, change.continues)):
+        return Added(thread.epoch, too_late=True)
     if change.expects is not None and change.expects != (yield from _newest(change)):
         return Added(thread.epoch, "conflict")
     return thread if thread.live else (yield from _begun(change))
@@ -109,6 +107,13 @@ def _refusal(thread: Thread, change: Change) -> Refusal | None:
     if change.token is None:
         return "busy" if thread.left is not None and thread.left > 0 else None
     return None if change.token in (thread.token, ANYONE) else "lost"
+
+
+def _is_too_late(thread: Thread, continued: str | None) -> Program[bool]:
+    """Whether the change continues a checkpoint that went with the deleted thread."""
+    if not continued or continued > from_text_column(thread.deleted_up_to):
+        return False
+    return not (yield from execute(sql.HAS_CHECKPOINT, (thread.number, *twice(continued))))
 
 
 def _newest(change: Change) -> Program[str]:
