@@ -1,5 +1,6 @@
 """Listings of threads go along an index, in every order; what they count is looked up thread by thread."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, get_args
 
@@ -8,7 +9,7 @@ import pytest
 
 from postgres.cluster import shared
 from threadmark.program import Program
-from threadmark.thread_store import SortKey, ThreadPlace, ThreadScope
+from threadmark.thread_store import SortKey, ThreadPlace, ThreadScope, ThreadStatus
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.steps import Query
 from threadmark_postgres.store import PostgresStore
@@ -23,10 +24,16 @@ _FILL = f"""
     FROM generate_series(1, {_THREADS}) AS n, (VALUES (''), ('child')) AS names (ns);
     INSERT INTO threadmark_checkpoint (thread_id, ns, rank, created_at, metadata, header, checksum)
     SELECT 'thread ' || n, '', '1', 0, '{{}}', '', '' FROM generate_series(1, {_THREADS}) AS n;
+    INSERT INTO threadmark_write
+        (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
+    SELECT 'thread ' || n, '', '1', '', CASE WHEN n % 1000 = 0 THEN -3 ELSE 0 END, '', '', '', ''
+    FROM generate_series(1, {_THREADS}) AS n;
+    UPDATE threadmark_thread SET metadata = CASE WHEN epoch % 2500 = 0 THEN '{{"rare":true}}' ELSE '{{}}' END;
     UPDATE threadmark_thread SET expires_at = epoch, lease_ends = epoch WHERE epoch % 1000 = 0;
     ANALYZE threadmark_thread;
     ANALYZE threadmark_head;
     ANALYZE threadmark_checkpoint;
+    ANALYZE threadmark_write;
 """
 _INDEXES = {
     "updated": "threadmark_head_updated",
@@ -71,7 +78,7 @@ def test_a_page_goes_along_an_index(
         assert _INDEXES[sort] in found
 
 
-@pytest.mark.parametrize("sort", ["updated", "created"])
+@pytest.mark.parametrize("sort", get_args(SortKey))
 def test_a_page_of_one_owner_goes_along_an_index_of_owners(connection: psycopg.Connection[Any], sort: SortKey) -> None:
     found = plan(connection, PostgresStore(None).thread_page(ThreadScope("owner 7", sort=sort), None, 0, 20))
     assert not [word for word in _SLOW if word in found], found
@@ -87,6 +94,28 @@ def test_few_threads_are_found_by_an_index_of_those(
     for program in (PostgresStore(None).thread_page(scope, None, 0, 20), PostgresStore(None).count_threads(scope)):
         found = plan(connection, program)
         assert f"Index Cond: ({column}" in found, found
+
+
+@pytest.mark.parametrize("status", ["error", "interrupted"])
+def test_threads_with_an_open_interrupt_or_an_error_are_found_by_an_index_of_those_writes(
+    connection: psycopg.Connection[Any], status: ThreadStatus
+) -> None:
+    found = plan(connection, PostgresStore(None).count_threads(ThreadScope(status=status)))
+    assert "threadmark_write_status" in found or "threadmark_write_0_thread_id_idx" in found, found
+
+
+@pytest.mark.parametrize("scope", [ThreadScope(text="title 77"), ThreadScope(fragments=['"rare":true'])])
+def test_what_few_threads_have_is_searched_for_in_the_order_of_the_table(
+    connection: psycopg.Connection[Any], scope: ThreadScope
+) -> None:
+    """An index would lead from row to row across the whole table before 20 of them are found."""
+    found = plan(connection, PostgresStore(None).thread_page(scope, None, 0, 20))
+    assert re.search(r"Seq Scan on threadmark_thread\w* t", found), found
+
+
+def test_what_many_threads_have_is_searched_for_along_the_index(connection: psycopg.Connection[Any]) -> None:
+    found = plan(connection, PostgresStore(None).thread_page(ThreadScope(text="title"), None, 0, 20))
+    assert not [word for word in _SLOW if word in found], found
 
 
 def test_what_is_counted_of_a_few_threads_is_looked_up(connection: psycopg.Connection[Any]) -> None:

@@ -196,6 +196,11 @@ MIGRATIONS = (
             ON tm.thread (owner, created_at, thread_id)
             WHERE live AND owner IS NOT NULL
             """,
+            """
+            CREATE INDEX threadmark_thread_owner_id
+            ON tm.thread (owner, thread_id)
+            WHERE live AND owner IS NOT NULL
+            """,
             "CREATE INDEX threadmark_write_status ON tm.write (thread_id) WHERE ns = '' AND idx IN (-1, -3)",
             "CREATE INDEX threadmark_thread_expiry ON tm.thread (expires_at) WHERE expires_at IS NOT NULL",
             "CREATE INDEX threadmark_thread_lease ON tm.thread (lease_ends) WHERE lease_ends IS NOT NULL",
