@@ -68,7 +68,7 @@ class PostgresThreadStore(ThreadStore):
 
     def thread_counts(self, thread_ids: Sequence[str]) -> Program[list[ThreadCounts]]:
         names = [to_column(thread_id) for thread_id in thread_ids]
-        rows = yield from self._execute(thread_sql.THREAD_COUNTS, names)
+        rows = yield from self._execute(thread_sql.THREAD_COUNTS, names, likely_last=True)
         return [_counts(columns) for columns in rows]
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
@@ -87,7 +87,7 @@ class PostgresThreadStore(ThreadStore):
         return _lease(row)
 
     def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
-        rows = yield from self._execute(thread_sql.RENEW_LEASE, to_column(thread_id), token, left, likely_last=True)
+        rows = yield from self._execute(thread_sql.RENEW_LEASE, to_column(thread_id), token, left)
         return bool(rows)
 
     def lease(self, thread_id: str) -> Program[LeaseRow | None]:
