@@ -6,7 +6,7 @@ Run it once for each format, when that is released; the file of an older format 
 """
 
 from collections.abc import Iterator
-from functools import partial
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,6 @@ from psycopg import sql
 from damage import fill
 from postgres.cluster import shared
 from threadmark import Saver
-from threadmark.program import Program, Transaction
-from threadmark.store import Store
-from threadmark.thread_store import LeaseRow, ThreadRow, thread_row
 from threadmark_postgres import PostgresSaver, ddl
 from threadmark_postgres import migrations as postgres_migrations
 from threadmark_sqlite import SqliteSaver
@@ -26,20 +23,23 @@ from threadmark_sqlite import migrations as sqlite_migrations
 
 FOLDER = Path(__file__).parent
 TABLES = ("thread", "segment", "checkpoint", "head", "write")
-ABOUT = thread_row(ThreadRow("one", 0, "ada", "Straße", '{"k":"v"}', 4_000_000_000_000_000))
-"""What is set of a thread, since format 3 of SQLite and format 4 of Postgres."""
+ABOUT: dict[str, Any] = {
+    "title": "Straße",
+    "metadata": {"k": "v"},
+    "owner": "ada",
+    "expires": datetime(2096, 1, 1, tzinfo=UTC),
+}
+"""What is set of the thread "one", in formats that know it."""
 
 
 def fill_database(saver: Saver) -> None:
-    """Store everything that `damage.fill` stores, what is set of a thread, and a lease that is over."""
+    """Everything that `damage.fill` stores, a thread that has nothing but a pending write, and a deleted thread."""
     fill(saver)
-    saver._driver.run(Transaction(partial(_set, saver._context.store), writes=True))
-
-
-def _set(store: Store) -> Program[None]:
-    yield from store.set_thread(ABOUT)
-    yield from store.lock_lease("one")
-    yield from store.set_lease("one", LeaseRow(0, 1, "worker"))
+    for name in ("only a write", "deleted"):
+        where = {"configurable": {"thread_id": name, "checkpoint_ns": "", "checkpoint_id": "1"}}
+        saver.put_writes(where, [("messages", "written")], "task")
+    saver.delete_thread("deleted")
+    saver.update_thread("one", **ABOUT)
 
 
 def write_sqlite() -> None:

@@ -26,6 +26,7 @@ from threadmark.errors import (
 from threadmark.ids import new_id
 from threadmark.memory import MemorySaver
 from threadmark.model import (
+    UNSET,
     ChannelStats,
     Checkpoint,
     CheckpointRef,
@@ -33,9 +34,12 @@ from threadmark.model import (
     DeltaChannelHistory,
     Problem,
     ProblemKind,
+    Progress,
     Pruned,
     PruneStrategy,
     Stats,
+    ThreadInfo,
+    ThreadPage,
     Verified,
 )
 from threadmark.saver import Saver, SaverProtocol
@@ -46,6 +50,7 @@ from threadmark.urls import open  # noqa: A004 - used as `threadmark.open`
 __version__ = "0.1.0"
 
 __all__ = [
+    "UNSET",
     "ChannelStats",
     "Checkpoint",
     "CheckpointRef",
@@ -62,6 +67,7 @@ __all__ = [
     "MissingDependencyError",
     "Problem",
     "ProblemKind",
+    "Progress",
     "PruneStrategy",
     "Pruned",
     "Saver",
@@ -74,7 +80,9 @@ __all__ = [
     "StoreError",
     "ThreadBusyError",
     "ThreadDeletedError",
+    "ThreadInfo",
     "ThreadNotFoundError",
+    "ThreadPage",
     "ThreadmarkError",
     "TransientStoreError",
     "Verified",

@@ -19,6 +19,8 @@ _NOT_METADATA = {
     "langgraph_triggers",
     "langgraph_path",
     "langgraph_checkpoint_ns",
+    "lease_token",
+    "expect_newest",
 }
 
 
@@ -31,15 +33,19 @@ class ParsedConfig(NamedTuple):
     thread_id: str
     ns: str
     checkpoint_id: str | None
+    lease_token: int | None = None
 
     def config(self) -> dict[str, Any]:
-        """The configuration that names this checkpoint."""
+        """The configuration that names this checkpoint, with the token of the lease that it was stored under."""
+        configurable = {
+            "thread_id": self.thread_id,
+            "checkpoint_ns": self.ns,
+            "checkpoint_id": self.checkpoint_id,
+        }
         return {
-            "configurable": {
-                "thread_id": self.thread_id,
-                "checkpoint_ns": self.ns,
-                "checkpoint_id": self.checkpoint_id,
-            }
+            "configurable": configurable
+            if self.lease_token is None
+            else {**configurable, "lease_token": self.lease_token}
         }
 
     def __str__(self) -> str:
@@ -49,7 +55,12 @@ class ParsedConfig(NamedTuple):
 def parse_config(config: Config) -> ParsedConfig:
     """Parse a run's configuration. A missing namespace is the root namespace."""
     configurable = _configurable(config)
-    return ParsedConfig(_thread_id(configurable), _namespace(configurable) or "", _checkpoint_id(configurable))
+    return ParsedConfig(
+        _thread_id(configurable),
+        _namespace(configurable) or "",
+        _checkpoint_id(configurable),
+        _lease_token(configurable),
+    )
 
 
 def thread_id(config: Config) -> str:
@@ -117,6 +128,22 @@ def _checkpoint_id(configurable: Mapping[str, Any]) -> str | None:
     if value is None or type(value) is str:
         return value or None
     return as_text(str(value) if isinstance(value, UUID) else value, "checkpoint_id") or None
+
+
+def owner_in(config: Config, metadata: Mapping[str, Any], key: str) -> str | None:
+    """The owner that is named under a key: in the configuration's `configurable` or `metadata`, or a checkpoint's."""
+    for part in (config.get("configurable"), config.get("metadata"), metadata):
+        value = part.get(key) if isinstance(part, MAPPING) else None
+        if isinstance(value, (str, UUID)) or (isinstance(value, int) and not isinstance(value, bool)):
+            return as_thread_id(value) or None
+    return None
+
+
+def _lease_token(configurable: Mapping[str, Any]) -> int | None:
+    value = configurable.get("lease_token")
+    if value is None or type(value) is int:
+        return value
+    raise ConfigError(f"lease_token must be the token of a lease, an int, not {shown(value)}")
 
 
 def _configurable(config: Config) -> Mapping[str, Any]:

@@ -1,7 +1,9 @@
-"""The shapes that a saver's callers see. They are LangGraph's, so that either can stand for the other."""
+"""The shapes that a saver's callers see. Those of checkpoints are LangGraph's: either can stand for the other."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
 from threadmark.errors import shown
 from threadmark.versions import Version
@@ -114,6 +116,66 @@ class Verified(NamedTuple):
         counts = f"threads={self.threads}, checkpoints={self.checkpoints}, writes={self.writes}"
         problems, unreadable = (_beginning(list(map(repr, each))) for each in (self.problems, self.unreadable))
         return f"Verified({counts}, problems=[{problems}], unreadable=[{unreadable}])"
+
+
+ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
+"""What a thread is doing: a live lease makes it busy; else what the tasks of its newest checkpoint wrote decides."""
+
+ThreadSort = Literal["updated", "-updated", "created", "-created", "id", "-id"]
+"""What a listing of threads is sorted by; with a minus, the greatest comes first."""
+
+
+class ThreadInfo(NamedTuple):
+    """A thread without its checkpoints."""
+
+    id: str
+    owner: str | None
+    title: str | None
+    metadata: Metadata
+    """What was set with `update_thread`. The metadata of its checkpoints is another matter."""
+    created: datetime
+    updated: datetime
+    """When the newest checkpoint of the graph itself (the namespace "") was stored, by the clock of whoever did."""
+    status: ThreadStatus
+    checkpoints: int
+    namespaces: int
+    bytes: int
+    """Its segments, headers, metadata and pending writes, as they are stored; without keys and indexes."""
+    newest: str | None
+    """The id of the graph's newest checkpoint."""
+    expires: datetime | None
+    """When `retention` may remove it."""
+
+
+class ThreadPage(NamedTuple):
+    """Some threads, and the cursor with which the next ones are found; None where these are the last."""
+
+    threads: list[ThreadInfo]
+    cursor: str | None
+
+
+class Unset(Enum):
+    """The type of `UNSET`."""
+
+    UNSET = "unset"
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = Unset.UNSET
+"""Stands for an argument that was not given, where None means something."""
+
+
+class Progress(NamedTuple):
+    """How far a long operation has come. It is given to the function that was given as `progress`."""
+
+    threads: int
+    """How many are done."""
+    of: int | None
+    """How many there are, None where that is not known."""
+    thread_id: str
+    """The last one that was done."""
 
 
 class ChannelStats(NamedTuple):

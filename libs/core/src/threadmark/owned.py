@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from threadmark.errors import ThreadNotFoundError
 from threadmark.program import Program
-from threadmark.store import Added, Change, CheckpointRow, Found, Head, Key, Outline, Scope, Store, WriteRow, beginning
+from threadmark.store import Added, Change, CheckpointRow, Found, Head, Key, Outline, Scope, Store, WriteRow
 from threadmark.thread_store import (
     LeaseRow,
     ThreadCounts,
@@ -18,9 +18,13 @@ from threadmark.thread_store import (
     ThreadPlace,
     ThreadRow,
     ThreadScope,
+    beginning,
 )
 
 T = TypeVar("T")
+
+_BY_ID = ThreadScope(sort="id", descending=False)
+_PAGE = 256
 
 
 class OwnedStore(Store):
@@ -93,8 +97,7 @@ class OwnedStore(Store):
         yield from self._store.copy_segments(source, target)
 
     def threads(self, after: str, limit: int) -> Program[list[str]]:
-        scope = ThreadScope(sort="id", descending=False)
-        found = yield from self.thread_page(scope, ThreadPlace(0, after), 0, limit)
+        found = yield from self.thread_page(_BY_ID, ThreadPlace(0, after), 0, limit)
         return [outline.row.thread_id for outline in found]
 
     def sample(self) -> Program[tuple[bytes, bytes] | None]:
@@ -168,9 +171,19 @@ class OwnedStore(Store):
     ) -> Program[list[Head]]:
         if thread_id is not None:
             return (yield from ask(thread_id, ns)) if (yield from self._is_own(thread_id)) else []
-        found = yield from ask(None, ns)
-        own = yield from self._own(dict.fromkeys(head.thread_id for head in found))
-        return [head for head in found if head.thread_id in own]
+        found: list[Head] = []
+        own = yield from self._all_own()
+        for name in own:
+            found += yield from ask(name, ns)
+        return found
+
+    def _all_own(self) -> Program[list[str]]:
+        own: list[str] = []
+        page = [outline.row.thread_id for outline in (yield from self.thread_page(_BY_ID, None, 0, _PAGE))]
+        while page:
+            own += page
+            page = yield from self.threads(page[-1], _PAGE)
+        return own
 
     def _own(self, thread_ids: Iterable[str]) -> Program[dict[str, None]]:
         own: dict[str, None] = {}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from threadmark.program import Program
-from threadmark.thread_store import ThreadRow, ThreadStore, thread_row
+from threadmark.thread_store import NO_BEGINNING, Beginning, ThreadStore
 
 TOMBSTONE_MICROSECONDS = 24 * 3600 * 1_000_000
 """How long a deleted thread is remembered: longer than a run that was going on then."""
@@ -144,25 +144,6 @@ Refusal = Literal["owner", "busy", "lost", "conflict"]
 or another checkpoint is the newest."""
 
 
-class Beginning(NamedTuple):
-    """What a thread gets where a change begins it."""
-
-    owner: str | None = None
-    expires_at: int | None = None
-    check: bytes = b""
-    """That of the thread's row."""
-
-
-def beginning(thread_id: str, owner: str | None, expires_at: int | None) -> Beginning:
-    """Return it with the check."""
-    if owner is None and expires_at is None:
-        return _NOTHING
-    return Beginning(owner, expires_at, thread_row(ThreadRow(thread_id, 0, owner, expires_at=expires_at)).check)
-
-
-_NOTHING = Beginning()
-
-
 class Change(NamedTuple):
     """Rows to add to one thread, all or none."""
 
@@ -180,11 +161,12 @@ class Change(NamedTuple):
     token: int | None = None
     """That of the lease under which it is made. Another one than the thread's last is refused as "lost", and None is
     refused as "busy" while a lease lives, by the clock of the database."""
-    beginning: Beginning = _NOTHING
+    beginning: Beginning = NO_BEGINNING
     only_owner: bool = False
     """Whether it is refused where the thread is there and has another owner than `beginning` says."""
     expects: str | None = None
-    """The greatest rank that its checkpoint's namespace must have, "" for none at all; None for any."""
+    """The greatest rank that its checkpoint's namespace must have, "" for none at all; None for any. Where the
+    checkpoint is there already, it does not matter: this may be a second attempt."""
 
 
 ANYONE = 2**63 - 1
@@ -244,14 +226,17 @@ class Store(ThreadStore, Protocol):
 
     def add(self, change: Change) -> Program[Added]:
         """Add the rows of one change, as `Change` and `Added` describe. What refuses it comes in this order: its
-        epoch, the owner, the lease, a deletion, what it expects, a checkpoint that exists.
+        epoch, the owner, the lease, a deletion, a checkpoint that exists, what it expects.
 
         A write with a negative `idx` replaces one of the same key, another write leaves the one that is there. The
         heads of the namespaces are brought up to date.
         """
 
     def replace(self, change: Change) -> Program[Added]:
-        """Like `add`, but a checkpoint replaces one of the same key. Locks the thread."""
+        """Like `add`, but a checkpoint replaces one of the same key. Locks the thread.
+
+        A change that is refused removes nothing.
+        """
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         """Write over checkpoints that are there under these ranks, in a thread that is locked.

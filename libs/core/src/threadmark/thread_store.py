@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from threadmark.digests import row_check
+from threadmark.model import ThreadStatus
 from threadmark.program import Program
-
-ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
-"""What a thread is doing. A live lease makes it busy; else what the tasks of its newest checkpoint wrote decides."""
 
 SortKey = Literal["updated", "created", "id"]
 
@@ -45,6 +43,25 @@ def is_sound_thread(row: ThreadRow) -> bool:
 def _check(row: ThreadRow) -> bytes:
     thread_id, _, *values, _ = row
     return row_check("thread", thread_id, *values) if any(value is not None for value in values) else b""
+
+
+class Beginning(NamedTuple):
+    """What a thread gets where a change begins it."""
+
+    owner: str | None = None
+    expires_at: int | None = None
+    check: bytes = b""
+    """That of the thread's row."""
+
+
+def beginning(thread_id: str, owner: str | None, expires_at: int | None) -> Beginning:
+    """Return it with the check."""
+    if owner is None and expires_at is None:
+        return NO_BEGINNING
+    return Beginning(owner, expires_at, thread_row(ThreadRow(thread_id, 0, owner, expires_at=expires_at)).check)
+
+
+NO_BEGINNING = Beginning()
 
 
 class ThreadOutline(NamedTuple):

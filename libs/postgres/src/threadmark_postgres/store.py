@@ -240,9 +240,11 @@ class PostgresStore(PostgresThreadStore, Store):
         rows = yield from self._execute(sql.JUDGE, *change_columns(change), to_column(ns))
         ((epoch, refused, too_late, newest),) = rows
         refusal = _refusal(change, epoch, refused, too_late)
-        if refusal is None and change.expects not in (None, from_column(newest)):
-            return Added(epoch, "conflict")
-        return refusal
+        if refusal is not None or change.expects in (None, from_column(newest)):
+            return refusal
+        # Where the checkpoint is there, this may be a second attempt.
+        is_there = yield from self.rows(change.thread_id, [row.outline.key for row in change.checkpoints])
+        return None if is_there else Added(epoch, "conflict")
 
     def _add_once(self, change: Change, waits: Iterator[str]) -> Program[Added | None]:
         """Return the outcome of the change, or None if it must be tried again, perhaps after waiting for the thread."""

@@ -13,11 +13,13 @@ from threadmark_conformance.cases import (
     copying,
     crafting,
     delta,
+    describing,
     inspecting,
     isolation,
     listing,
     metadata,
     mistakes,
+    owners,
     pending,
     pruning,
     reading,
@@ -25,6 +27,7 @@ from threadmark_conformance.cases import (
     sharing,
     surviving,
     text,
+    threads,
     writing,
 )
 
@@ -68,8 +71,11 @@ _TOPICS = (
     sharing,
     inspecting,
     text,
+    threads,
+    describing,
     isolation,
     mistakes,
+    owners,
     arguments,
     concurrency,
 )

@@ -113,10 +113,11 @@ class MemoryStore(MemoryThreadStore, Store):
             return Added(thread.epoch, refused)
         if _too_late(thread, change):
             return Added(thread.epoch, too_late=True)
-        if change.expects is not None and change.expects != _newest_rank(thread, change):
-            return Added(thread.epoch, "conflict")
-        if not replace and any(row.outline.key in thread.checkpoints for row in change.checkpoints):
+        exists = any(row.outline.key in thread.checkpoints for row in change.checkpoints)
+        if exists and not replace:
             return Added(thread.epoch, exists=True)
+        if change.expects is not None and not exists and change.expects != _newest_rank(thread, change):
+            return Added(thread.epoch, "conflict")
         if not thread.live:
             yield from with_tables(partial(_begin, thread=thread, change=change))
         yield from with_tables(partial(_add_segments, thread=thread, segments=change.segments.items()))

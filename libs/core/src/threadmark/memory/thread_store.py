@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from threadmark.memory.tables import Lease, Tables, Thread, clock, with_tables
-from threadmark.model import SPECIAL_WRITES
+from threadmark.model import SPECIAL_WRITES, ThreadStatus
 from threadmark.program import Program
 from threadmark.store import CheckpointRow, now
 from threadmark.thread_store import (
@@ -13,7 +13,6 @@ from threadmark.thread_store import (
     ThreadPlace,
     ThreadRow,
     ThreadScope,
-    ThreadStatus,
     ThreadStore,
 )
 

@@ -73,7 +73,7 @@ def given_writes(writes: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 def check_config(where: ParsedConfig) -> None:
     """ConfigError where names are longer than the key of a row may be."""
-    thread_id, ns, checkpoint_id = where
+    thread_id, ns, checkpoint_id, _ = where
     if len(thread_id) <= _SHORT and len(ns) <= _SHORT and len(checkpoint_id or "") <= _SHORT:
         return
     check_length(thread_id, THREAD_ID_BYTES, "thread_id")
@@ -109,6 +109,14 @@ def check_flag(flag: object, what: str) -> None:
     """ConfigError where it is neither True nor False: "no" is a true value."""
     if not isinstance(flag, bool):
         raise ConfigError(f"{what} must be True or False, not {shown(flag)}")
+
+
+def check_keep_last(keep_last: object) -> None:
+    """ConfigError where it is neither None nor a number of checkpoints to keep."""
+    if keep_last is not None and (isinstance(keep_last, bool) or not isinstance(keep_last, int) or keep_last < 1):
+        raise ConfigError(
+            f"keep_last must be at least 1, not {shown(keep_last)}: use strategy='delete' to keep nothing"
+        )
 
 
 def check_seconds(seconds: object, what: str) -> None:

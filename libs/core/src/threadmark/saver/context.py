@@ -2,12 +2,14 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any, NamedTuple, TypedDict
 
 from threadmark.digests import segment_key
 from threadmark.errors import ConfigError, shown
-from threadmark.saver.arguments import check_flag
+from threadmark.owned import OwnedStore
+from threadmark.saver.arguments import check_flag, check_keep_last
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.caches.segment_cache import SegmentCache
 from threadmark.sealed import SealedStore
@@ -37,11 +39,39 @@ class StorageOptions(TypedDict, total=False):
     """Whether metadata is encrypted as well (default: True). A filter then reads the metadata of all checkpoints."""
 
 
-class SaverOptions(StorageOptions, total=False):
+class ThreadOptions(TypedDict, total=False):
+    """What a saver does about the threads that it stores, whatever its backend."""
+
+    owner_key: str | None
+    """The key of a run's configuration that names the owner of a thread that begins (default: "user_id")."""
+    ttl: timedelta | None
+    """How long a thread lives after its last write; `retention` removes it then."""
+    refresh_on_read: bool
+    """Whether reading a thread counts as well (default: False). It costs each get a second question."""
+    keep_last: int | None
+    """How many checkpoints of a namespace a put leaves: what `prune(keep_last=...)` would remove goes at once."""
+    expect_newest: bool
+    """Whether a put whose parent is not the newest checkpoint is refused (default: False), see `put`."""
+
+
+class SaverOptions(StorageOptions, ThreadOptions, total=False):
     """The options of a saver, whatever its backend."""
 
     serde: Serializer | None
     """The serializer of values. The default is `threadmark.Serde()`."""
+
+
+class ThreadRules(NamedTuple):
+    """What a saver does about threads."""
+
+    owner: str | None = None
+    """The one whose threads alone are there."""
+    owner_key: str | None = "user_id"
+    ttl: int = 0
+    """Microseconds, 0 for none."""
+    refresh_on_read: bool = False
+    keep_last: int | None = None
+    expect_newest: bool = False
 
 
 class KeyringCheck:
@@ -65,10 +95,37 @@ class SaverContext(NamedTuple):
     """How many bytes more than they account for the stored bytes of a checkpoint may ask for."""
     pause_gc: bool = False
     """Whether the garbage collector is paused while a large value is decoded."""
+    threads: ThreadRules = ThreadRules()
+
+    def of_owner(self, owner: str) -> "SaverContext":
+        """The same, where only the threads of one owner are there. Raises ConfigError if only another one's are."""
+        if self.threads.owner == owner:
+            return self
+        if self.threads.owner is not None:
+            raise ConfigError(
+                f"only the threads of {self.threads.owner!r} are here: ask the saver that this is a view of"
+            )
+        return self._replace(store=OwnedStore(self.store, owner), threads=self.threads._replace(owner=owner))
 
     def segment_cache(self, segments: Mapping[bytes, bytes] | None = None) -> SegmentCache:
         """A cache for the segments that one transaction reads."""
         return SegmentCache(segments, expansion=self.expansion, names=self.segment_names)
+
+
+def _thread_rules(options: SaverOptions) -> ThreadRules:
+    owner_key, ttl, keep_last = options.get("owner_key", "user_id"), options.get("ttl"), options.get("keep_last")
+    refresh, expect_newest = options.get("refresh_on_read", False), options.get("expect_newest", False)
+    check_flag(refresh, "refresh_on_read")
+    check_flag(expect_newest, "expect_newest")
+    if owner_key is not None and (not isinstance(owner_key, str) or not owner_key):
+        raise ConfigError(f"owner_key must be a key of the configuration or None, not {shown(owner_key)}")
+    if ttl is not None and (not isinstance(ttl, timedelta) or ttl <= timedelta(0)):
+        raise ConfigError(f"ttl must be a positive datetime.timedelta, such as timedelta(days=30), not {shown(ttl)}")
+    if refresh and ttl is None:
+        raise ConfigError("refresh_on_read needs a ttl, which says for how long a thread that was read lives on")
+    check_keep_last(keep_last)
+    microseconds = 0 if ttl is None else ttl // timedelta(microseconds=1)
+    return ThreadRules(None, owner_key, microseconds, refresh, keep_last, expect_newest)
 
 
 def checked_serde(serde: Serializer) -> Serializer:
@@ -112,6 +169,7 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
         KeyringCheck(),
         expansion=EXPANSION_BYTES if expansion is None else expansion,
         pause_gc=pause_gc,
+        threads=_thread_rules(options),
     )
     keyring, seal_metadata = options.get("keyring"), options.get("seal_metadata", True)
     check_flag(seal_metadata, "seal_metadata")

@@ -19,11 +19,12 @@ from threadmark.model import (
     Stats,
     Verified,
 )
+from threadmark.saver.thread_protocol import ThreadProtocol
 from threadmark.serde import Serializer
 from threadmark.versions import Version
 
 
-class SaverProtocol(Protocol):
+class SaverProtocol(ThreadProtocol, Protocol):
     """The public interface of `Saver`, which documents each method.
 
     `threadmark.open`, `threadmark_langgraph.wrap` and the tools accept any object that has it: a `Saver`, one behind a
@@ -85,6 +86,8 @@ class SaverProtocol(Protocol):
         checkpoint: Checkpoint,
         metadata: Mapping[str, Any],
         new_versions: ChannelVersions,
+        *,
+        expect_newest: bool | None = None,
     ) -> dict[str, Any]:
         """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
 
@@ -94,6 +97,8 @@ class SaverProtocol(Protocol):
         checkpoint: Checkpoint,
         metadata: Mapping[str, Any],
         new_versions: ChannelVersions,
+        *,
+        expect_newest: bool | None = None,
     ) -> dict[str, Any]:
         """Like `put`, for asyncio."""
 

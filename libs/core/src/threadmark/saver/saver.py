@@ -33,12 +33,13 @@ from threadmark.saver.operations import (
     surveying,
     writing,
 )
+from threadmark.saver.thread_methods import ThreadMethods
 from threadmark.serde import Serializer
 from threadmark.store import Store
 from threadmark.versions import Version, next_version
 
 
-class Saver:
+class Saver(ThreadMethods):
     """Saves the state of a graph after every step.
 
     A backend is a `Store` (its rows) and a `Driver` (its transactions); everything else is here, once. Every method
@@ -139,13 +140,17 @@ class Saver:
         checkpoint: Checkpoint,
         metadata: Mapping[str, Any],
         new_versions: ChannelVersions,
+        *,
+        expect_newest: bool | None = None,
     ) -> dict[str, Any]:
         """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint.
 
         Names, those of channels included, are text and come back as plain `str`. See docs/errors.md for what every
-        argument may be.
+        argument may be. With `expect_newest` it raises ConflictError where the one in `config` is no longer the newest
+        of its namespace; False declares a fork. None is as `configurable["expect_newest"]` says, or else the option.
         """
-        return run(self._driver, writing.put(self._context, config, checkpoint, metadata, new_versions))
+        put = writing.put(self._context, config, checkpoint, metadata, new_versions, expect_newest=expect_newest)
+        return run(self._driver, put)
 
     async def aput(
         self,
@@ -153,9 +158,12 @@ class Saver:
         checkpoint: Checkpoint,
         metadata: Mapping[str, Any],
         new_versions: ChannelVersions,
+        *,
+        expect_newest: bool | None = None,
     ) -> dict[str, Any]:
         """Like `put`, for asyncio."""
-        return await arun(self._driver, writing.put(self._context, config, checkpoint, metadata, new_versions))
+        put = writing.put(self._context, config, checkpoint, metadata, new_versions, expect_newest=expect_newest)
+        return await arun(self._driver, put)
 
     def put_writes(self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Store what a task wrote before its step is over, all of it or nothing.

@@ -1,15 +1,21 @@
 """Copying a thread: every checkpoint, every pending write, and the bytes once."""
 
+from functools import partial
+
 from threadmark.config import as_thread_id
+from threadmark.errors import ConflictError
 from threadmark.metadata import run_id_in
 from threadmark.names import THREAD_ID_BYTES, check_length
-from threadmark.program import Operation, Program, read, write
+from threadmark.program import Operation, Program, Transaction, ask, read, write
 from threadmark.saver.context import SaverContext
+from threadmark.saver.operations.refusals import busy_error, refusal_error
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving.batches import proven_batches
 from threadmark.saver.proving.checks import checkpoint_row, prove_checkpoint, rebound_write
 from threadmark.saver.proving.completeness import prove_complete
+from threadmark.saver.proving.thread_rows import sound_row
 from threadmark.store import Change, CheckpointRow, Scope, now
+from threadmark.thread_store import thread_row
 
 _PAGE = 256
 
@@ -26,20 +32,54 @@ def copy_thread(context: SaverContext, source: str, target: str) -> Operation[bo
     return (yield from write(_copy, context, source, target))
 
 
+def rename_thread(context: SaverContext, thread_id: str, new_thread_id: str) -> Operation[bool]:
+    """Move everything of a thread to another id. Returns whether there is a thread."""
+    source, target = as_thread_id(thread_id), as_thread_id(new_thread_id)
+    check_length(target, THREAD_ID_BYTES, "new_thread_id")
+    if source == target:
+        return (yield from read(context.store.epoch, source)) is not None
+    return (yield from ask(Transaction(partial(_rename, context, source, target), writes=True, reclaims_space=True)))
+
+
+def _rename(context: SaverContext, source: str, target: str) -> Program[bool]:
+    epochs = yield from _locked(context, source, target)
+    if epochs[source] is None:
+        return False
+    if epochs[target] is not None:
+        raise ConflictError(f"thread {target!r} is there already: choose another id, or delete it first")
+    lease = yield from context.store.lease(source)
+    if lease is not None and lease.left:
+        raise busy_error(source, lease)
+    yield from _copy(context, source, target)
+    yield from context.store.drop(source, now())
+    return True
+
+
+def _locked(context: SaverContext, source: str, target: str) -> Program[dict[str, int | None]]:
+    """Lock two threads, and return their epochs."""
+    epochs = {}
+    for thread_id in sorted((source, target)):
+        epochs[thread_id] = yield from context.store.lock(thread_id)
+    return epochs
+
+
 def _copy(context: SaverContext, source: str, target: str) -> Program[bool]:
     """One transaction: a copy is there whole or not at all.
 
     A row's check binds it to its thread, so each row is proven under the old key and bound to the new one: damage
     is never copied into a row that looks good.
     """
-    epochs = {}
-    for thread_id in sorted((source, target)):
-        epochs[thread_id] = yield from context.store.lock(thread_id)
+    epochs = yield from _locked(context, source, target)
     if epochs[source] is None:
         return False
     yield from prove_complete(context, source, None)
     moment = now()
-    yield from context.store.add(Change(target, None, moment, {}, (), (), None))
+    change = Change(target, None, moment, {}, (), (), None)
+    added = yield from context.store.add(change)
+    if added.refused is not None:
+        raise refusal_error(context, change, added.refused, (yield from context.store.lease(target)))
+    if epochs[target] is None:
+        yield from _describe(context, source, target)
     yield from context.store.copy_segments(source, target)
     pages = Pages(Scope(source), _PAGE)
     while pages.more:
@@ -52,6 +92,13 @@ def _copy(context: SaverContext, source: str, target: str) -> Program[bool]:
     bound_writes = [rebound_write(source, target, write) for write in writes]
     yield from context.store.add(Change(target, None, moment, {}, (), bound_writes, None))
     return True
+
+
+def _describe(context: SaverContext, source: str, target: str) -> Program[None]:
+    """Let a new copy have the owner, title, metadata and expiry of its source."""
+    outline = yield from context.store.thread(source)
+    if outline is not None:
+        yield from context.store.set_thread(thread_row(sound_row(outline)._replace(thread_id=target)))
 
 
 def _rebound(row: CheckpointRow, target: str) -> CheckpointRow:

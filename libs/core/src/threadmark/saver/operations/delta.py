@@ -85,7 +85,7 @@ def _history(
     context: SaverContext, where: ParsedConfig, channels: Sequence[str]
 ) -> Program[tuple[_Walk, dict[Key, list[Write]], dict[bytes, bytes]]]:
     """One transaction: the chain in growing reaches, then the writes it passed and every value needed."""
-    thread_id, ns, start = where
+    thread_id, ns, start, _ = where
     walk = _Walk(channels)
     reach, skip, going = _FIRST_REACH, 1, True
     while going:

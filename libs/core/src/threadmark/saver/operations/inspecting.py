@@ -18,6 +18,7 @@ from threadmark.saver.paging import Pages
 from threadmark.saver.proving.batches import without_records
 from threadmark.saver.proving.checks import header_location, task_location
 from threadmark.saver.proving.completeness import missing
+from threadmark.saver.proving.thread_rows import sound_row
 from threadmark.store import Key, Outline, Scope, WriteRow
 from threadmark.stored import Allowance, Stored
 
@@ -131,6 +132,12 @@ def _verify_thread(context: SaverContext, thread_id: str, *, decode: bool) -> Op
         contents = yield from read(contents_of, context, thread_id)
         findings = _Findings(context, thread_id, decode=decode)
         findings.problems += [Problem("damaged", *one) for one in contents.missing]
+        outline = yield from read(context.store.thread, thread_id)
+        try:
+            if outline is not None:
+                sound_row(outline)
+        except CorruptDataError as error:
+            findings.problems.append(damaged(error))
         for batch in batches(contents.outlines):
             for item in (yield from read(load_many, context, batch, {})):
                 findings.add_checkpoint(item)

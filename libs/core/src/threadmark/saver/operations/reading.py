@@ -6,6 +6,7 @@ from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, read
 from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
+from threadmark.saver.expiry import refresh_expiry
 from threadmark.saver.loading.decoding import decoded
 from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, Wanted, remember
 from threadmark.saver.proving.completeness import prove_absent, proven_row
@@ -19,6 +20,8 @@ def get_tuple(context: SaverContext, config: Config) -> Operation[CheckpointTupl
     if loaded is None and context.segment_names is None and not context.keyring_check.done:
         yield from expect_plain(context)
         context.keyring_check.done = True
+    if loaded is not None and context.threads.refresh_on_read:
+        yield from refresh_expiry(context, where.thread_id)
     return decoded(context, loaded) if loaded else None
 
 
@@ -29,7 +32,7 @@ def load(
 
     One that is asked for `early` may still be on its way; any other one that is not found must not be damaged.
     """
-    found = yield from context.store.find(*where)
+    found = yield from context.store.find(where.thread_id, where.ns, where.checkpoint_id)
     if found is None:
         if where.checkpoint_id is not None and not early:
             yield from prove_absent(context, where)

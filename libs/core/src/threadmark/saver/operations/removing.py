@@ -14,7 +14,7 @@ from threadmark.errors import ConfigError, CorruptDataError, shown
 from threadmark.metadata import certain_fragments, matches
 from threadmark.model import Pruned, PruneStrategy
 from threadmark.program import Operation, Program, Transaction, ask, read
-from threadmark.saver.arguments import check_flag, given_names, given_run
+from threadmark.saver.arguments import check_flag, check_keep_last, given_names, given_run
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decode_metadata
 from threadmark.saver.loading.loader import proven_writes
@@ -53,6 +53,18 @@ def prune(context: SaverContext, thread_ids: Sequence[str], rule: Rule, *, dry_r
     return total
 
 
+def keep_last(context: SaverContext, thread_id: str) -> Operation[None]:
+    """Prune a thread that was put to, as the option `keep_last` says.
+
+    To prune costs as much as the thread holds, so a namespace may have an eighth more before it is done.
+    """
+    kept = context.threads.keep_last
+    if kept is not None:
+        heads = yield from read(context.store.heads, thread_id, None)
+        if any(head.checkpoints > kept + kept // 8 for head in heads):
+            yield from _removal(context, thread_id, prune_rule("keep_latest", kept, None))
+
+
 def sweep(context: SaverContext, thread_id: str) -> Operation[None]:
     """Remove the segments of a thread that nothing needs any more, after something was replaced.
 
@@ -72,10 +84,7 @@ def prune_rule(strategy: PruneStrategy, keep_last: int | None, older_than: timed
         if keep_last is not None or older_than is not None:
             raise ConfigError("prune with strategy='delete' removes everything: leave out keep_last and older_than")
         return Rule(everything=True, choose=_everything)
-    if keep_last is not None and (isinstance(keep_last, bool) or not isinstance(keep_last, int) or keep_last < 1):
-        raise ConfigError(
-            f"keep_last must be at least 1, not {shown(keep_last)}: use strategy='delete' to keep nothing"
-        )
+    check_keep_last(keep_last)
     if older_than is not None and not isinstance(older_than, timedelta):
         raise ConfigError(
             f"older_than must be a datetime.timedelta, such as timedelta(days=30), not {shown(older_than)}"
@@ -133,7 +142,7 @@ def _remove(context: SaverContext, thread_id: str, rule: Rule, *, dry_run: bool)
     pruned = Pruned(1, len(doomed), len(without_records(gone)), len(swept), sum(sizes[key] for key in swept))
     if dry_run:
         return pruned
-    if len(doomed) == len(outlines) and not kept:
+    if rule.everything or (outlines and len(doomed) == len(outlines) and not kept):
         yield from context.store.drop(thread_id, now())
     elif doomed or swept:
         yield from context.store.remove(thread_id, sorted(doomed), swept)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from threadmark.config import ParsedConfig, parse_config
+from threadmark.config import ParsedConfig, owner_in, parse_config
 from threadmark.errors import ConfigError, ThreadDeletedError, TransientStoreError
 from threadmark.metadata import merged, run_id_of, to_json
 from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
@@ -17,20 +17,24 @@ from threadmark.program import Operation, read, write
 from threadmark.rope import Source, layout
 from threadmark.saver.arguments import (
     check_config,
+    check_flag,
     given_checkpoint,
     given_task,
     given_writes,
 )
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
+from threadmark.saver.expiry import extend_expiry, first_expiry, is_due
 from threadmark.saver.operations.beginning import check_keyring
 from threadmark.saver.operations.reading import load
-from threadmark.saver.operations.removing import sweep
+from threadmark.saver.operations.refusals import refusal_error
+from threadmark.saver.operations.removing import keep_last, sweep
 from threadmark.saver.proving.batches import batch_record
 from threadmark.saver.proving.checks import checkpoint_row, write_row
 from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
 from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
 from threadmark.stored import Stored
+from threadmark.thread_store import NO_BEGINNING, Beginning, beginning
 
 _ATTEMPTS = 8
 
@@ -50,9 +54,15 @@ def put(
     checkpoint: Checkpoint,
     metadata: Mapping[str, Any],
     new_versions: ChannelVersions,
+    *,
+    expect_newest: bool | None,
 ) -> Operation[dict[str, Any]]:
     """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
+    rules = context.threads
     continues = parse_config(config)
+    if expect_newest is None:
+        expect_newest = config["configurable"].get("expect_newest", rules.expect_newest)
+    check_flag(expect_newest, "expect_newest")
     check_config(continues)
     draft = Draft(context.serde, given_checkpoint(checkpoint, new_versions))
     where = continues._replace(checkpoint_id=draft.id)
@@ -70,10 +80,24 @@ def put(
         data = header.to_bytes()
         stored, source = deduplicator.store_header(data, parent and parent.source)
         rank = rank_after(parent.rank if parent and parent_id else None, draft.id)
-        outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, now(), text)
+        moment = now()
+        outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, moment, text)
         rows = [checkpoint_row(outline, stored.to_bytes(), run_id)]
         needs = partial(needed_segments, header, stored)
-        change = Change(where.thread_id, deduplicator.epoch, now(), deduplicator.segments(), rows, (), parent_id, needs)
+        change = Change(
+            where.thread_id,
+            deduplicator.epoch,
+            moment,
+            deduplicator.segments(),
+            rows,
+            (),
+            parent_id,
+            needs,
+            where.lease_token,
+            _beginning(context, config, merged_metadata, where.thread_id, deduplicator.epoch),
+        )
+        if expect_newest:
+            change = change._replace(expects=_expected_rank(parent, parent_id))
         added = yield from _add(context, deduplicator, change)
         if added is not None:
             epoch = added.epoch
@@ -81,6 +105,8 @@ def put(
             context.encoding_cache.see_checkpoint(where.thread_id, where.ns, draft.id, known)
             if added.replaced:
                 yield from sweep(context, where.thread_id)
+            if rules.keep_last is not None:
+                yield from keep_last(context, where.thread_id)
             return where.config()
     raise _kept_changing(where)
 
@@ -120,7 +146,15 @@ def put_writes(
         if rows:
             rows.append(batch_record(where.thread_id, rows))
         change = Change(
-            where.thread_id, deduplicator.epoch, now(), deduplicator.segments(), (), rows, where.checkpoint_id
+            where.thread_id,
+            deduplicator.epoch,
+            now(),
+            deduplicator.segments(),
+            (),
+            rows,
+            where.checkpoint_id,
+            token=where.lease_token,
+            beginning=_beginning(context, config, {}, where.thread_id, deduplicator.epoch),
         )
         added = yield from _add(context, deduplicator, change)
         if added is not None:
@@ -189,6 +223,9 @@ def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> O
     added = yield from write(context.store.add, change)
     if added.exists:
         added = yield from write(context.store.replace, change)
+    if added.refused is not None:
+        lease = yield from read(context.store.lease, change.thread_id)  # only its holder's name is wanted
+        raise refusal_error(context, change, added.refused, lease)
     if added.too_late:
         raise ThreadDeletedError(
             f"thread {change.thread_id!r} was deleted, and checkpoint {change.continues!r} with it: "
@@ -198,7 +235,30 @@ def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> O
     if not added.replaced and change.epoch not in (None, added.epoch):
         return None
     deduplicator.remember(added.epoch)
+    if added.renewal and change.token is not None:
+        yield from write(context.store.renew_lease, change.thread_id, change.token, added.renewal)
+    if added.expires_at is not None and is_due(context, added.expires_at):
+        yield from extend_expiry(context, change.thread_id)
     return added
+
+
+def _beginning(
+    context: SaverContext, config: Config, metadata: Mapping[str, Any], thread_id: str, epoch: int | None
+) -> Beginning:
+    """What the thread gets if the change begins it. One that counts on an epoch continues a thread."""
+    if epoch is not None:
+        return NO_BEGINNING
+    owner, key = context.threads.owner, context.threads.owner_key
+    if owner is None and key is not None:
+        owner = owner_in(config, metadata, key)
+    return beginning(thread_id, owner, first_expiry(context))
+
+
+def _expected_rank(parent: Known | None, parent_id: str | None) -> str:
+    """The rank that the newest checkpoint of the namespace must have, so that the new one continues it."""
+    if parent_id is None:
+        return ""
+    return parent.rank if parent else parent_id
 
 
 def _kept_changing(where: ParsedConfig) -> TransientStoreError:

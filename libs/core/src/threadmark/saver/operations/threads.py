@@ -1,0 +1,168 @@
+"""Threads themselves: found, listed, counted, created and described. No value is read or decoded for it."""
+
+import sys
+from collections.abc import Sequence
+
+from threadmark.config import as_thread_id
+from threadmark.errors import ConflictError, ThreadNotFoundError
+from threadmark.metadata import from_json, matches, to_json
+from threadmark.model import UNSET, ThreadInfo, ThreadPage, ThreadStatus
+from threadmark.names import THREAD_ID_BYTES, check_length
+from threadmark.program import Operation, Program, read, write
+from threadmark.saver.context import SaverContext
+from threadmark.saver.proving.thread_rows import sound_row
+from threadmark.saver.thread_arguments import ThreadQuery, ThreadUpdate, cursor_of, place_of, time_of
+from threadmark.store import Change, now
+from threadmark.thread_store import (
+    ThreadCounts,
+    ThreadOutline,
+    ThreadPlace,
+    ThreadRow,
+    is_sound_thread,
+    thread_row,
+)
+
+_FILTERED = 256
+"""How many threads to read at once where the saver itself filters them."""
+
+
+def thread(context: SaverContext, thread_id: str) -> Operation[ThreadInfo | None]:
+    """Return one thread, None if there is none."""
+    return (yield from read(_thread, context, as_thread_id(thread_id)))
+
+
+def threads(
+    context: SaverContext, query: ThreadQuery, limit: int, cursor: str | None, offset: int
+) -> Operation[ThreadPage]:
+    """Return a page of threads."""
+    after = place_of(query, cursor)
+    if query.filters_here:
+        found = (yield from _filtered(context, query, after, offset + limit + 1))[offset:]
+    else:
+        found = yield from read(context.store.thread_page, query.scope, after, offset, limit + 1)
+    infos = yield from read(_infos, context, found[:limit])
+    return ThreadPage(infos, cursor_of(query, found[limit - 1]) if len(found) > limit > 0 else None)
+
+
+def count_threads(context: SaverContext, query: ThreadQuery) -> Operation[int]:
+    """Return how many threads a listing has."""
+    if query.filters_here:
+        return len((yield from _filtered(context, query, None, sys.maxsize)))
+    return (yield from read(context.store.count_threads, query.scope))
+
+
+def create_thread(context: SaverContext, thread_id: str, update: ThreadUpdate) -> Operation[ThreadInfo]:
+    """Create a thread without checkpoints. Raises ConflictError if it is there."""
+    thread_id = as_thread_id(thread_id)
+    check_length(thread_id, THREAD_ID_BYTES, "thread_id")
+    if update.owner is UNSET:
+        update = update._replace(owner=context.threads.owner)
+    return (yield from write(_create, context, thread_id, update))
+
+
+def update_thread(context: SaverContext, thread_id: str, update: ThreadUpdate) -> Operation[ThreadInfo]:
+    """Set something of a thread. Raises ThreadNotFoundError if it is not there."""
+    return (yield from write(_update, context, as_thread_id(thread_id), update))
+
+
+def status_of(counts: ThreadCounts) -> ThreadStatus:
+    """What a thread is doing."""
+    if counts.leased:
+        return "busy"
+    return "error" if counts.failed else "interrupted" if counts.interrupted else "idle"
+
+
+def _matches(query: ThreadQuery, outline: ThreadOutline) -> bool:
+    row = sound_row(outline)
+    text = query.scope.text
+    in_text = text is None or text in row.thread_id or (row.title and text.casefold() in row.title.casefold())
+    return bool(in_text) and matches(from_json(row.metadata) if row.metadata else {}, query.metadata)
+
+
+def _row_to_update(outline: ThreadOutline, update: ThreadUpdate) -> ThreadRow:
+    """Return the row that an update starts from: nothing of a damaged one, where all of it is given anew."""
+    if not is_sound_thread(outline.row) and update.metadata is not None and UNSET not in update:
+        return ThreadRow(outline.row.thread_id, outline.row.created_at)
+    return sound_row(outline)
+
+
+def _filtered(
+    context: SaverContext, query: ThreadQuery, after: ThreadPlace | None, enough: int
+) -> Operation[list[ThreadOutline]]:
+    """Read on until there are enough threads that match, or no more."""
+    found: list[ThreadOutline] = []
+    more = True
+    while more and len(found) < enough:
+        page = yield from read(context.store.thread_page, query.scope, after, 0, _FILTERED)
+        found += [outline for outline in page if _matches(query, outline)]
+        more = len(page) == _FILTERED
+        after = query.place(page[-1]) if page else None
+    return found
+
+
+def _thread(context: SaverContext, thread_id: str) -> Program[ThreadInfo | None]:
+    outline = yield from context.store.thread(thread_id)
+    infos = yield from _infos(context, [outline] if outline else [])
+    return infos[0] if infos else None
+
+
+def _infos(context: SaverContext, outlines: Sequence[ThreadOutline]) -> Program[list[ThreadInfo]]:
+    """Complete what a listing found. A thread that was deleted meanwhile is left out."""
+    if not outlines:
+        return []
+    found = yield from context.store.thread_counts([outline.row.thread_id for outline in outlines])
+    counts = {each.thread_id: each for each in found}
+    there = [outline for outline in outlines if outline.row.thread_id in counts]
+    return [_info(outline, counts[outline.row.thread_id]) for outline in there]
+
+
+def _info(outline: ThreadOutline, counts: ThreadCounts) -> ThreadInfo:
+    row = sound_row(outline)
+    return ThreadInfo(
+        row.thread_id,
+        row.owner,
+        row.title,
+        from_json(row.metadata) if row.metadata else {},
+        time_of(row.created_at),
+        time_of(outline.updated_at),
+        status_of(counts),
+        counts.checkpoints,
+        counts.namespaces,
+        counts.bytes,
+        counts.newest,
+        None if row.expires_at is None else time_of(row.expires_at),
+    )
+
+
+def _create(context: SaverContext, thread_id: str, update: ThreadUpdate) -> Program[ThreadInfo]:
+    if (yield from context.store.lock(thread_id)) is not None:
+        raise ConflictError(f"thread {thread_id!r} is there already: `update_thread` changes what is set of it")
+    added = yield from context.store.add(Change(thread_id, None, now(), {}, (), (), None))
+    if added.refused == "owner":
+        raise ConflictError(f"the thread_id {thread_id!r} is taken: choose another one")
+    if added.refused:
+        raise ConflictError(f"somebody holds a lease of {thread_id!r}, and so will begin it")
+    return (yield from _update(context, thread_id, update))
+
+
+def _update(context: SaverContext, thread_id: str, update: ThreadUpdate) -> Program[ThreadInfo]:
+    yield from context.store.lock(thread_id)
+    outline = yield from context.store.thread(thread_id)
+    if outline is None:
+        raise ThreadNotFoundError(f"there is no thread {thread_id!r}: `create_thread` creates one, or its first put")
+    row = _row_to_update(outline, update)
+    if update.title is not UNSET:
+        row = row._replace(title=update.title)
+    if update.owner is not UNSET:
+        row = row._replace(owner=update.owner)
+    if update.expires is not UNSET:
+        row = row._replace(expires_at=update.expires)
+    if update.metadata:
+        known = from_json(row.metadata) if row.metadata else {}
+        patched = {key: value for key, value in {**known, **update.metadata}.items() if value is not None}
+        row = row._replace(metadata=to_json(patched) if patched else None)
+    yield from context.store.set_thread(thread_row(row))
+    found = yield from _thread(context, thread_id)
+    if found is None:
+        raise ThreadNotFoundError(f"there is no thread {thread_id!r}")  # its owner went with the update
+    return found

@@ -1,0 +1,15 @@
+"""Whether the row of a thread is what was written."""
+
+from threadmark.errors import CorruptDataError
+from threadmark.thread_store import ThreadOutline, ThreadRow, is_sound_thread
+
+
+def sound_row(outline: ThreadOutline) -> ThreadRow:
+    """Return a thread's row. Raises CorruptDataError if it is not what was written."""
+    if not is_sound_thread(outline.row):
+        raise CorruptDataError(
+            "its owner, title, metadata or expiry is not what was written: "
+            "`update_thread` with all four of them writes them anew",
+            f"thread {outline.row.thread_id!r}",
+        )
+    return outline.row
