@@ -67,9 +67,8 @@ def ranks(tables: psycopg.Connection[Any]) -> list[str]:
 
 
 @pytest.fixture
-def slow_writer(url: str, tables: psycopg.Connection[Any], scene: Scene) -> Iterator[str]:
-    """A role whose statements, once they see the state of the tables, wait for a lock until they look at a thread."""
-    assert scene
+def slow_writer(url: str, tables: psycopg.Connection[Any]) -> Iterator[str]:
+    """A role whose statements see the state of the tables, and then wait for a lock before they look at a thread."""
     tables.execute("CREATE ROLE slow LOGIN")
     tables.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO slow")
     tables.execute(
@@ -93,7 +92,7 @@ def held_up(tables: psycopg.Connection[Any]) -> Iterator[None]:
 
 @pytest.mark.parametrize("others", [(), ("6",), ("4", "6")])
 def test_a_write_that_began_before_a_lease_was_taken_is_refused_afterwards(
-    tables: psycopg.Connection[Any], scene: Scene, slow_writer: str, others: tuple[str, ...]
+    scene: Scene, tables: psycopg.Connection[Any], slow_writer: str, others: tuple[str, ...]
 ) -> None:
     with scene.session() as taker:
         names = ["5", *others]
@@ -158,7 +157,7 @@ def test_a_lease_taken_before_a_deleted_thread_begins_again_refuses_what_would_b
     with scene.session() as adder, scene.session() as taker:
         commit(adder, STORE.add(change(None, 1)))
         commit(adder, STORE.drop("5", 1))
-        taken = []
+        taken: list[LeaseRow] = []
 
         def take(_: str) -> None:
             if not taken:

@@ -367,7 +367,8 @@ _ADD_MADE_HEADS = """), headed AS (
 # here on account of others' threads; its change gets no judgement. `seen` is what was there before any lock and
 # `held` what is there with it: where the two differ the rest of the statement would still see the old state, so
 # nothing is added. The lease, too, is read from the row as it was locked: whoever takes one changes that row, so no
-# change is accepted with the token before once that is committed. Adders cannot wait for each other in a circle: all take rows in one order (see decision 6).
+# change is accepted with the token before once that is committed. Adders cannot wait for each other in a circle: all
+# take rows in one order (see decision 6).
 _JUDGED = f"""
 WITH change AS (
     SELECT *

@@ -16,6 +16,7 @@ from threadmark.store import (
     Head,
     Key,
     Outline,
+    Refusal,
     Scope,
     Store,
     WriteRow,
@@ -238,12 +239,9 @@ class PostgresStore(PostgresThreadStore, Store):
         ns = change.checkpoints[0].outline.ns if change.checkpoints else ""
         rows = yield from self._execute(sql.JUDGE, *change_columns(change), to_column(ns))
         ((epoch, refused, too_late, newest),) = rows
-        if change.epoch not in (None, epoch):
-            return Added(epoch)
-        if refused or too_late:
-            return Added(epoch, refused, too_late=too_late and not refused)
-        if change.expects in (None, from_column(newest)):
-            return None
+        refusal = _refusal(change, epoch, refused, too_late)
+        if refusal is not None or change.expects in (None, from_column(newest)):
+            return refusal
         # Where the checkpoint is there, this may be a second attempt.
         is_there = yield from self.rows(change.thread_id, [row.outline.key for row in change.checkpoints])
         return None if is_there else Added(epoch, "conflict")
@@ -258,12 +256,10 @@ class PostgresStore(PostgresThreadStore, Store):
                 found = yield from self._execute(next(waits), thread)
                 return None if found else _refusal_without_row(change)
             ((_, epoch, live, steady, refused, too_late, renewal, expires_at, *outcome),) = rows
-            if change.epoch not in (None, epoch):
-                return Added(epoch)
-            if not steady:
+            if change.epoch in (None, epoch) and not steady:
                 return None
-            if refused or too_late:
-                return Added(epoch, refused, too_late=too_late and not refused)
+            if (refusal := _refusal(change, epoch, refused, too_late)) is not None:
+                return refusal
             if not live:
                 yield from self._revive(change)
                 return None
@@ -297,6 +293,15 @@ class PostgresStore(PostgresThreadStore, Store):
 
     def _adding_statement(self, statement: str, change: Change) -> str:
         return in_schema(statement if change.epoch is None else sql.for_begun(statement), self._schema)
+
+
+def _refusal(change: Change, epoch: int, refused: Refusal | None, too_late: bool) -> Added | None:  # noqa: FBT001
+    """Return why a change is refused, from the columns of its judgement, None where it is not."""
+    if change.epoch not in (None, epoch):
+        return Added(epoch)
+    if refused is not None:
+        return Added(epoch, refused)
+    return Added(epoch, too_late=True) if too_late else None
 
 
 def _refusal_without_row(change: Change) -> Added | None:
