@@ -46,6 +46,8 @@ THREADS_BY = {
 BY_UPDATE = "threadmark_head AS h INDEXED BY threadmark_head_updated"
 BY_OWNER_AND_UPDATE = "threadmark_head AS h INDEXED BY threadmark_head_owner"
 
+BY_NUMBER = "threadmark_thread AS t"
+
 HEAD_OF_THREAD = "CROSS JOIN threadmark_head AS h ON h.thread_id = t.thread_id"
 THREAD_OF_HEAD = "CROSS JOIN threadmark_thread AS t ON t.thread_id = h.thread_id"
 
@@ -56,6 +58,15 @@ WHERE {{clauses}}
 ORDER BY {{order}}
 LIMIT ? OFFSET ?
 """
+
+# Which threads a search finds, in any order: to read all rows once takes a tenth of a walk that looks up each.
+FOUND = """
+SELECT t.number
+FROM threadmark_thread AS t NOT INDEXED
+WHERE {clauses}
+LIMIT ?
+"""
+WITH_NUMBER = "t.number IN (SELECT value FROM json_each(?))"
 
 COUNT = """
 SELECT count(*)
@@ -106,6 +117,21 @@ def _special(idx: int) -> str:
     WHERE w.thread = t.number AND w.ns = '' AND w.idx IN (-1, -3) AND w.idx = {idx} AND {_STEP} = {_NEWEST}
 )"""
 
+
+def _written(idx: int) -> str:
+    return f"""
+SELECT DISTINCT w.thread
+FROM threadmark_write AS w INDEXED BY threadmark_write_status
+WHERE w.ns = '' AND w.idx IN (-1, -3) AND w.idx = {idx}
+LIMIT ?
+"""
+
+
+WRITTEN = {
+    "error": _written(SPECIAL_WRITES["__error__"]),
+    "interrupted": _written(SPECIAL_WRITES["__interrupt__"]),
+}
+"""The threads that may have a status, and all that ever had it as well."""
 
 _LEASED = f"t.lease_ends > {CLOCK}"
 _NOT_LEASED = f"(t.lease_ends IS NULL OR t.lease_ends <= {CLOCK})"

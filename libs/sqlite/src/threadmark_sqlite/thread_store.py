@@ -1,6 +1,7 @@
 """The operations on threads themselves, in SQL."""
 
 from collections.abc import Iterator, Sequence
+from json import dumps
 from typing import Any
 
 from threadmark.program import Program
@@ -26,6 +27,9 @@ from threadmark_sqlite.columns import (
 from threadmark_sqlite.placeholders import chunks, with_placeholders
 from threadmark_sqlite.steps import execute
 
+_FEW = 1000
+"""So many threads are looked up and sorted, where a search finds no more; a walk soon comes upon more."""
+
 Clause = tuple[str, Sequence[Any]]
 """A condition and its parameters."""
 
@@ -46,7 +50,7 @@ class SqliteThreadStore(ThreadStore):
     def thread_page(
         self, scope: ThreadScope, after: ThreadPlace | None, offset: int, limit: int
     ) -> Program[list[ThreadOutline]]:
-        tables, clauses = _walk(scope)
+        tables, clauses = _walk(scope, (yield from _found(scope)))
         columns = sql.PLACES[scope.sort]
         if after is not None:
             clauses.append(_after(scope, columns, after))
@@ -60,7 +64,7 @@ class SqliteThreadStore(ThreadStore):
         if scope.since is None and scope.until is None:
             tables, clauses = _walk_without_heads(scope)
         else:
-            tables, clauses = _walk(scope._replace(sort="updated"))
+            tables, clauses = _walk(scope._replace(sort="updated"), None)
         statement = sql.COUNT.format(tables=tables, clauses=_joined(clauses))
         ((count,),) = yield from execute(statement, _params(clauses))
         return int(count)
@@ -98,13 +102,32 @@ class SqliteThreadStore(ThreadStore):
         return lease_row(row)
 
 
-def _walk(scope: ThreadScope) -> tuple[str, list[Clause]]:
-    """Return which index to go along and what to join, and the conditions of the scope."""
+def _found(scope: ThreadScope) -> Program[list[int] | None]:
+    """Return the numbers of the threads that a search finds, None where they are many or nothing is searched for."""
+    if scope.owner is not None:
+        return None
+    if scope.text is not None or scope.fragments:
+        clauses = [(sql.LIVE, ()), *_searched(scope)]
+        rows = yield from execute(sql.FOUND.format(clauses=_joined(clauses)), (*_params(clauses), _FEW + 1))
+    elif scope.status in sql.WRITTEN:
+        rows = yield from execute(sql.WRITTEN[scope.status], (_FEW + 1,))
+    else:
+        return None
+    return [number for (number,) in rows] if len(rows) <= _FEW else None
+
+
+def _walk(scope: ThreadScope, found: Sequence[int] | None) -> tuple[str, list[Clause]]:
+    """Return which index to go along and what to join, and the conditions of the scope.
+
+    Where few threads were found, nothing is gone along.
+    """
     clauses = [*_conditions(scope), (sql.ROOT_HEAD, ())]
     if scope.since is not None:
         clauses.append((sql.SINCE, (scope.since,)))
     if scope.until is not None:
         clauses.append((sql.UNTIL, (scope.until,)))
+    if found is not None:
+        return f"{sql.BY_NUMBER} {sql.HEAD_OF_THREAD}", [(sql.WITH_NUMBER, (dumps(found),)), *clauses]
     few = _few(scope)
     if few is None and scope.sort == "updated":
         if scope.owner is None:
@@ -135,12 +158,17 @@ def _conditions(scope: ThreadScope) -> Iterator[Clause]:
         yield sql.OF_OWNER, (to_column(scope.owner),)
     if scope.expired is not None:
         yield sql.EXPIRED, (scope.expired,)
+    yield from _searched(scope)
+    if scope.status is not None:
+        yield sql.WITH_STATUS[scope.status], ()
+
+
+def _searched(scope: ThreadScope) -> Iterator[Clause]:
+    """Yield what has to be read in all threads to be found."""
     for fragment in scope.fragments:
         yield sql.WITH_FRAGMENT, (fragment,)
     if scope.text is not None:
         yield sql.WITH_TEXT, (to_column(scope.text.casefold()), to_column(scope.text))
-    if scope.status is not None:
-        yield sql.WITH_STATUS[scope.status], ()
 
 
 def _after(scope: ThreadScope, columns: Sequence[str], place: ThreadPlace) -> Clause:
