@@ -311,6 +311,13 @@ WHERE NOT EXISTS (SELECT FROM tm.thread AS t WHERE t.thread_id = kept.thread_id 
 GROUP BY kind
 """
 
+# Threads that no listing finds.
+UNLISTED = """
+SELECT count(*)
+FROM tm.thread AS t
+WHERE t.live AND NOT EXISTS (SELECT FROM tm.head AS h WHERE h.thread_id = t.thread_id AND h.ns = '')
+"""
+
 # A page of outlines: the clauses that a scope asks for are joined by AND.
 PAGE = f"""
 SELECT c.thread_id, {_OUTLINE}

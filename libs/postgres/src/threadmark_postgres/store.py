@@ -142,9 +142,15 @@ class PostgresStore(AddingStore):
         return [_head(columns) for columns in rows]
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        """Return the rows whose thread is missing, in one statement."""
+        """Return the rows whose thread is missing, and threads without the head that they are listed by."""
         rows = yield from self._execute(sql.LOST_ROWS)
-        return [(f"table threadmark_{kind}", f"{count} rows belong to no thread") for kind, count in rows]
+        found = [(f"table threadmark_{kind}", f"{count} rows belong to no thread") for kind, count in rows]
+        ((unlisted,),) = yield from self._execute(sql.UNLISTED)
+        if unlisted:
+            found.append(
+                ("table threadmark_head", f"{unlisted} threads are in no listing: their rows are missing here")
+            )
+        return found
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
         """Lock the thread, mark it deleted, and empty it. Then remove the marks of threads deleted long ago."""

@@ -294,6 +294,13 @@ SELECT 'threadmark_segment', count(*)
 FROM threadmark_segment
 WHERE thread NOT IN (SELECT number FROM threadmark_thread WHERE live = 1)
 """
+# Threads that no listing finds.
+UNLISTED = """
+SELECT count(*)
+FROM threadmark_thread AS t
+WHERE t.live = 1
+    AND NOT EXISTS (SELECT 1 FROM threadmark_head AS h WHERE h.thread_id = t.thread_id AND h.ns = '')
+"""
 CHECK_STRUCTURE = "PRAGMA integrity_check"
 
 # In two parts, because SQLite would use neither index for an OR of lists.

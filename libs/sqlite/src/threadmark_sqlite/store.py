@@ -144,9 +144,17 @@ class SqliteStore(SqliteThreadStore, Store):
         return self._heads(sql.COUNTED_HEADS, sql.COUNTED_OF_NAMESPACE, thread_id, ns)
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        """Return the rows whose thread is missing, and what SQLite's own check of pages and indexes reports."""
+        """Return the rows whose thread is missing, and what SQLite's own check of pages and indexes reports.
+
+        And threads without the head that they are listed by.
+        """
         lost = yield from execute(sql.LOST_ROWS)
         found = [(f"table {table}", f"{count} rows belong to no thread") for table, count in lost if count]
+        ((unlisted,),) = yield from execute(sql.UNLISTED)
+        if unlisted:
+            found.append(
+                ("table threadmark_head", f"{unlisted} threads are in no listing: their rows are missing here")
+            )
         structure = yield from execute(sql.CHECK_STRUCTURE)
         return found + [("the database file", str(line)) for (line,) in structure if line != "ok"]
 
