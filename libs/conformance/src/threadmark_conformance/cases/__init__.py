@@ -15,6 +15,7 @@ from threadmark_conformance.cases import (
     delta,
     inspecting,
     isolation,
+    leases,
     listing,
     metadata,
     mistakes,
@@ -72,6 +73,7 @@ _TOPICS = (
     mistakes,
     arguments,
     concurrency,
+    leases,
 )
 
 CASES = tuple(case for module in _TOPICS for case in _cases_of(module))
