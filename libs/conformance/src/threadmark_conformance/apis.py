@@ -59,7 +59,7 @@ class _BlockingLease:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await asyncio.to_thread(self._lease.__exit__, *error)
+        await asyncio.to_thread(self._lease.__exit__, *error)  # type: ignore[arg-type]  # what `async with` gives
 
     async def arenew(self) -> None:
         await asyncio.to_thread(self._lease.renew)

@@ -26,6 +26,7 @@ from threadmark_conformance.cases import (
     sharing,
     surviving,
     text,
+    tokens,
     writing,
 )
 
@@ -74,6 +75,7 @@ _TOPICS = (
     arguments,
     concurrency,
     leases,
+    tokens,
 )
 
 CASES = tuple(case for module in _TOPICS for case in _cases_of(module))
