@@ -20,6 +20,7 @@ _NOT_METADATA = {
     "langgraph_path",
     "langgraph_checkpoint_ns",
     "lease_token",
+    "expect_newest",
 }
 
 
@@ -132,9 +133,9 @@ def _checkpoint_id(configurable: Mapping[str, Any]) -> str | None:
     return as_text(str(value) if isinstance(value, UUID) else value, "checkpoint_id") or None
 
 
-def owner_in(config: Config, key: str) -> str | None:
-    """The owner that a run's configuration names under a key, in `configurable` or else in `metadata`."""
-    for part in (config.get("configurable"), config.get("metadata")):
+def owner_in(config: Config, metadata: Mapping[str, Any], key: str) -> str | None:
+    """The owner that is named under a key: in the configuration's `configurable` or `metadata`, or a checkpoint's."""
+    for part in (config.get("configurable"), config.get("metadata"), metadata):
         value = part.get(key) if isinstance(part, MAPPING) else None
         if isinstance(value, (str, UUID)) or (isinstance(value, int) and not isinstance(value, bool)):
             return as_thread_id(value) or None

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from threadmark.errors import ThreadNotFoundError
 from threadmark.program import Program
-from threadmark.store import Added, Change, CheckpointRow, Found, Head, Key, Outline, Scope, Store, WriteRow, beginning
+from threadmark.store import Added, Change, CheckpointRow, Found, Head, Key, Outline, Scope, Store, WriteRow
 from threadmark.thread_store import (
     LeaseRow,
     ThreadCounts,
@@ -18,6 +18,7 @@ from threadmark.thread_store import (
     ThreadPlace,
     ThreadRow,
     ThreadScope,
+    beginning,
 )
 
 T = TypeVar("T")

@@ -11,8 +11,9 @@ import msgpack
 from threadmark.errors import CorruptDataError
 from threadmark.program import Program
 from threadmark.sealing import Keyring
-from threadmark.store import Beginning, Store
+from threadmark.store import Store
 from threadmark.thread_store import (
+    Beginning,
     LeaseRow,
     ThreadCounts,
     ThreadOutline,

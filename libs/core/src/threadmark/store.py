@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from threadmark.program import Program
-from threadmark.thread_store import ThreadRow, ThreadStore, thread_row
+from threadmark.thread_store import NO_BEGINNING, Beginning, ThreadStore
 
 TOMBSTONE_MICROSECONDS = 24 * 3600 * 1_000_000
 """How long a deleted thread is remembered: longer than a run that was going on then."""
@@ -142,25 +142,6 @@ class Scope(NamedTuple):
 Refusal = Literal["owner", "busy", "lost", "conflict"]
 """Why a change was refused: the thread has another owner, somebody holds a lease of it, the change's lease was lost,
 or another checkpoint is the newest."""
-
-
-class Beginning(NamedTuple):
-    """What a thread gets where a change begins it."""
-
-    owner: str | None = None
-    expires_at: int | None = None
-    check: bytes = b""
-    """That of the thread's row."""
-
-
-def beginning(thread_id: str, owner: str | None, expires_at: int | None) -> Beginning:
-    """Return it with the check."""
-    if owner is None and expires_at is None:
-        return NO_BEGINNING
-    return Beginning(owner, expires_at, thread_row(ThreadRow(thread_id, 0, owner, expires_at=expires_at)).check)
-
-
-NO_BEGINNING = Beginning()
 
 
 class Change(NamedTuple):

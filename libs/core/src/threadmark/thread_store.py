@@ -45,12 +45,31 @@ def _check(row: ThreadRow) -> bytes:
     return row_check("thread", thread_id, *values) if any(value is not None for value in values) else b""
 
 
+class Beginning(NamedTuple):
+    """What a thread gets where a change begins it."""
+
+    owner: str | None = None
+    expires_at: int | None = None
+    check: bytes = b""
+    """That of the thread's row."""
+
+
+def beginning(thread_id: str, owner: str | None, expires_at: int | None) -> Beginning:
+    """Return it with the check."""
+    if owner is None and expires_at is None:
+        return NO_BEGINNING
+    return Beginning(owner, expires_at, thread_row(ThreadRow(thread_id, 0, owner, expires_at=expires_at)).check)
+
+
+NO_BEGINNING = Beginning()
+
+
 class ThreadOutline(NamedTuple):
     """A thread as listings sort and filter it."""
 
     row: ThreadRow
     updated_at: int
-    """When the newest checkpoint of the namespace "" was stored; without one, when the thread was created."""
+    """When a checkpoint of the namespace "" was last stored; without one, when the thread was created."""
 
 
 class ThreadCounts(NamedTuple):

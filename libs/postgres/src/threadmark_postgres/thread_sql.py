@@ -29,8 +29,8 @@ SET owner = $2::text,
 WHERE thread_id = $1::text
 """
 
-# A page of threads, or their number: the clauses that a scope asks for are joined by AND. Each sort has an index: one of
-# heads for "updated", of threads for the others.
+# A page of threads, or their number: the clauses that a scope asks for are joined by AND. Each sort has an index: one
+# of heads for "updated", of threads for the others.
 _LISTED = """
 FROM tm.thread AS t
 JOIN tm.head AS h ON h.thread_id = t.thread_id AND h.ns = ''
@@ -59,7 +59,7 @@ THREADS_OF_OWNER = "t.owner = ${0}::text AND h.owner = ${0}::text"
 THREADS_SINCE = "h.updated_at >= ${}::bigint"
 THREADS_UNTIL = "h.updated_at < ${}::bigint"
 THREADS_EXPIRED = "t.expires_at <= ${}::bigint"
-THREADS_WITH_FRAGMENT = 'position(${}::text IN t.metadata COLLATE "C") > 0'
+THREADS_WITH_FRAGMENT = 'position(${}::text IN (t.metadata COLLATE "C")) > 0'
 THREADS_WITH_TEXT = "(position(${}::text IN t.folded_title) > 0 OR position(${}::text IN t.thread_id) > 0)"
 
 _LEASED = f"coalesce(t.lease_ends > {CLOCK}, false)"

@@ -32,8 +32,9 @@ from threadmark.saver.operations.removing import keep_last, sweep
 from threadmark.saver.proving.batches import batch_record
 from threadmark.saver.proving.checks import checkpoint_row, write_row
 from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
-from threadmark.store import NO_BEGINNING, Added, Beginning, Change, Outline, WriteRow, beginning, now, rank_after
+from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
 from threadmark.stored import Stored
+from threadmark.thread_store import NO_BEGINNING, Beginning, beginning
 
 _ATTEMPTS = 8
 
@@ -58,10 +59,10 @@ def put(
 ) -> Operation[dict[str, Any]]:
     """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
     rules = context.threads
-    if expect_newest is not None:
-        check_flag(expect_newest, "expect_newest")
-    expects = rules.expect_newest if expect_newest is None else expect_newest
     continues = parse_config(config)
+    if expect_newest is None:
+        expect_newest = config["configurable"].get("expect_newest", rules.expect_newest)
+    check_flag(expect_newest, "expect_newest")
     check_config(continues)
     draft = Draft(context.serde, given_checkpoint(checkpoint, new_versions))
     where = continues._replace(checkpoint_id=draft.id)
@@ -93,9 +94,9 @@ def put(
             parent_id,
             needs,
             where.lease_token,
-            _beginning(context, config, where.thread_id, deduplicator.epoch),
+            _beginning(context, config, merged_metadata, where.thread_id, deduplicator.epoch),
         )
-        if expects:
+        if expect_newest:
             change = change._replace(expects=_expected_rank(parent, parent_id))
         added = yield from _add(context, deduplicator, change)
         if added is not None:
@@ -153,7 +154,7 @@ def put_writes(
             rows,
             where.checkpoint_id,
             token=where.lease_token,
-            beginning=_beginning(context, config, where.thread_id, deduplicator.epoch),
+            beginning=_beginning(context, config, {}, where.thread_id, deduplicator.epoch),
         )
         added = yield from _add(context, deduplicator, change)
         if added is not None:
@@ -241,13 +242,15 @@ def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> O
     return added
 
 
-def _beginning(context: SaverContext, config: Config, thread_id: str, epoch: int | None) -> Beginning:
+def _beginning(
+    context: SaverContext, config: Config, metadata: Mapping[str, Any], thread_id: str, epoch: int | None
+) -> Beginning:
     """What the thread gets if the change begins it. One that counts on an epoch continues a thread."""
     if epoch is not None:
         return NO_BEGINNING
     owner, key = context.threads.owner, context.threads.owner_key
     if owner is None and key is not None:
-        owner = owner_in(config, key)
+        owner = owner_in(config, metadata, key)
     return beginning(thread_id, owner, first_expiry(context))
 
 
