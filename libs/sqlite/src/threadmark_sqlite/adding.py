@@ -44,16 +44,14 @@ def thread_of(thread_id: str) -> Program[Thread | None]:
 
 def admitted(change: Change) -> Program[Thread | Added]:
     """Return the thread of a change, begun if it is not live, or the outcome if the change is refused."""
-    thread = (yield from thread_of(change.thread_id)) or _NONE
-    if change.epoch not in (None, thread.epoch):
+    known = yield from thread_of(change.thread_id)
+    thread = known or _NONE
+    if change.epoch is not None and (known is None or change.epoch != known.epoch):
         return Added(thread.epoch)
     if (refused := _refusal(thread, change)) is not None:
         return Added(thread.epoch, refused)
-    deleted_up_to, continued = thread.deleted_up_to, change.continues
-    if deleted_up_to is not None and continued and continued <= from_text_column(deleted_up_to):
-        known = yield from execute(sql.HAS_CHECKPOINT, (thread.number, *twice(continued)))
-        if not known:
-            return Added(thread.epoch, too_late=True)
+    if thread.deleted_up_to is not None and (yield from _is_too_late(thread, change.continues)):
+        return Added(thread.epoch, too_late=True)
     if change.expects is not None and change.expects != (yield from _newest(change)):
         is_there = yield from old_headers(thread.number, change.checkpoints)  # then this may be a second attempt
         if not is_there:
@@ -111,6 +109,13 @@ def _refusal(thread: Thread, change: Change) -> Refusal | None:
     if change.token is None:
         return "busy" if thread.left is not None and thread.left > 0 else None
     return None if change.token in (thread.token, ANYONE) else "lost"
+
+
+def _is_too_late(thread: Thread, continued: str | None) -> Program[bool]:
+    """Whether the change continues a checkpoint that went with the deleted thread."""
+    if not continued or continued > from_text_column(thread.deleted_up_to):
+        return False
+    return not (yield from execute(sql.HAS_CHECKPOINT, (thread.number, *twice(continued))))
 
 
 def _newest(change: Change) -> Program[str]:

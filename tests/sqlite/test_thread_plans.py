@@ -1,0 +1,222 @@
+"""Listings go along an index, and a put writes as few rows as it can.
+
+SQLite has no statistics here, as in most files, and there are more threads than anybody sorts for a page.
+"""
+
+import itertools
+import sqlite3
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, get_args
+
+import pytest
+
+from threadmark.program import Program, Step, play
+from threadmark.store import ANYONE, Change, CheckpointRow, Outline, WriteRow
+from threadmark.thread_store import SortKey, ThreadPlace, ThreadScope
+from threadmark_conformance.engine import at, checkpoint, early_id
+from threadmark_sqlite import SqliteSaver, sql
+from threadmark_sqlite.adding import thread_of
+from threadmark_sqlite.steps import Many, Query
+from threadmark_sqlite.store import SqliteStore
+
+THREADS = 2000
+STORE = SqliteStore()
+
+_NUMBERS = f"WITH RECURSIVE x (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x WHERE n < {THREADS})"
+_FILL = (
+    f"""
+    {_NUMBERS}
+    INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, owner, expires_at, lease_ends)
+    SELECT 't' || n, n, 1, n, iif(n % 2, 'ada', NULL), iif(n % 100, NULL, n), iif(n % 200, NULL, 1 << 60) FROM x
+    """,
+    f"""
+    {_NUMBERS}
+    INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at, owner)
+    SELECT 't' || n, '', '', 0, n, iif(n % 2, 'ada', NULL) FROM x
+    """,
+)
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    with SqliteSaver(connection) as saver:
+        saver.setup()
+    for statement in _FILL:
+        connection.execute(statement)
+    yield connection
+    connection.close()
+
+
+def _plan(connection: sqlite3.Connection, program: Program[Any]) -> list[str]:
+    """How SQLite goes about the statements of a program."""
+    plan: list[str] = []
+
+    def answer(step: Step) -> Any:
+        assert isinstance(step, Query)
+        plan.extend(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {step.sql}", step.params))
+        return connection.execute(step.sql, step.params).fetchall()
+
+    play(program, answer)
+    return plan
+
+
+def _is_walk(plan: list[str]) -> bool:
+    """Whether all is found by keys and indexes, in the order of one."""
+    return not any(line.startswith("SCAN") and "INDEX" not in line for line in plan) and not _sorts(plan)
+
+
+def _sorts(plan: list[str]) -> bool:
+    return any("TEMP B-TREE FOR ORDER BY" in line or "TEMP B-TREE FOR LAST" in line for line in plan)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("sort", get_args(SortKey))
+@pytest.mark.parametrize("owner", [None, "ada"])
+def test_a_page_is_a_walk_along_an_index(
+    database: sqlite3.Connection, owner: str | None, sort: SortKey, *, descending: bool
+) -> None:
+    index = {
+        ("updated", None): "threadmark_head_updated",
+        ("updated", "ada"): "threadmark_head_owner",
+        ("created", None): "threadmark_thread_created",
+        ("created", "ada"): "threadmark_thread_owner_created",
+        ("id", None): "sqlite_autoindex_threadmark_thread_1",
+        ("id", "ada"): "threadmark_thread_owner",
+    }[sort, owner]
+    scope = ThreadScope(owner, sort=sort, descending=descending)
+    filters: list[dict[str, Any]] = [
+        {},
+        {"since": 500},
+        {"until": 1500},
+        {"since": 500, "until": 1500},
+        {"text": "t1", "fragments": ["k"]},
+        *({"status": status} for status in ("idle", "interrupted", "error")),
+    ]
+    places = (None, ThreadPlace(0 if sort == "id" else 1000, "t1000"))
+    for filtered, place in itertools.product(filters, places):
+        wanted = scope._replace(**filtered)
+        plan = _plan(database, STORE.thread_page(wanted, place, 0, 20))
+        assert _is_walk(plan), (wanted, plan)
+        assert f"INDEX {index}" in plan[0].replace("COVERING ", ""), (wanted, plan)
+        assert "COVERING" not in plan[0] or sort == "updated"
+        is_range = place is not None or owner is not None or (sort == "updated" and {"since", "until"} & {*filtered})
+        assert plan[0].startswith("SEARCH" if is_range else "SCAN"), (wanted, plan)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("sort", get_args(SortKey))
+@pytest.mark.parametrize(
+    ("filtered", "index"),
+    [({"status": "busy"}, "threadmark_thread_lease"), ({"expired": 1000}, "threadmark_thread_expires")],
+)
+def test_the_few_that_are_busy_or_expired_are_found_before_they_are_sorted(
+    database: sqlite3.Connection, filtered: dict[str, Any], index: str, sort: SortKey, *, descending: bool
+) -> None:
+    for owner in (None, "ada"):
+        scope = ThreadScope(owner, sort=sort, descending=descending)._replace(**filtered)
+        plan = _plan(database, STORE.thread_page(scope, None, 0, 20))
+        assert plan[0].startswith(f"SEARCH t USING INDEX {index}"), plan
+        assert all(not line.startswith("SCAN") for line in plan), plan
+
+
+def test_threads_are_counted_along_an_index(database: sqlite3.Connection) -> None:
+    scopes = {
+        ThreadScope(): ("threadmark_thread_created", THREADS),
+        ThreadScope("ada"): ("threadmark_thread_owner", THREADS // 2),
+        ThreadScope(since=1501): ("threadmark_head_updated", 500),
+        ThreadScope("ada", until=501): ("threadmark_head_owner", 250),
+        ThreadScope(status="busy"): ("threadmark_thread_lease", 10),
+        ThreadScope(expired=1000): ("threadmark_thread_expires", 10),
+    }
+    for scope, (index, count) in scopes.items():
+        plan = _plan(database, STORE.count_threads(scope))
+        assert f"INDEX {index}" in plan[0], (scope, plan)
+        assert _is_walk(plan), (scope, plan)
+        assert play(STORE.count_threads(scope), _on(database)) == count
+
+
+def test_what_is_counted_of_a_thread_is_found_by_its_keys(database: sqlite3.Connection) -> None:
+    plan = _plan(database, STORE.thread_counts(["t1", "t2", "t3"]))
+    assert plan
+    assert all("SCAN" not in line or "CONSTANT" in line for line in plan), plan
+
+
+def test_figures_of_many_threads_are_small_enough_to_add_up(database: sqlite3.Connection) -> None:
+    database.execute("BEGIN")
+    database.execute("UPDATE threadmark_thread SET epoch = ?, token = ?", (2**62, 2**62))
+    figures = database.execute(sql.SUMMARY).fetchall()
+    database.execute("UPDATE threadmark_thread SET token = token + 1 WHERE thread_id = 't1'")
+    assert database.execute(sql.SUMMARY).fetchall() != figures
+    database.execute("ROLLBACK")
+
+
+def _on(connection: sqlite3.Connection) -> Callable[[Step], Any]:
+    """Execute the steps of a program."""
+
+    def answer(step: Step) -> Any:
+        if isinstance(step, Many):
+            return connection.executemany(step.sql, step.params)
+        assert isinstance(step, Query)
+        return connection.execute(step.sql, step.params).fetchall()
+
+    return answer
+
+
+def _change(number: int, writes: list[WriteRow]) -> Change:
+    outline = Outline("t1", "", early_id(number), early_id(number), None, number, "{}")
+    rows = () if writes else (CheckpointRow(outline, b"header", b"", None),)
+    return Change("t1", None, number, {}, rows, writes, None, token=ANYONE)
+
+
+def test_a_put_writes_its_row_and_the_head_and_nothing_else(database: sqlite3.Connection) -> None:
+    database.execute("BEGIN")
+    played = partial(play, answer=_on(database))
+    played(STORE.add(_change(1, [])))
+    before = database.total_changes
+    played(STORE.add(_change(2, [])))
+    assert database.total_changes - before == 2
+    played(STORE.add(_change(3, [WriteRow("", early_id(2), "task", 0, "", "channel", b"", b"")])))
+    assert database.total_changes - before == 3
+    database.execute("ROLLBACK")
+
+
+def test_a_process_of_an_earlier_release_cannot_put(database: sqlite3.Connection) -> None:
+    as_it_did = """
+    INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints)
+    VALUES (?, ?, ?, 1)
+    ON CONFLICT (thread_id, ns) DO UPDATE
+    SET newest = max(newest, excluded.newest), checkpoints = checkpoints + 1
+    """
+    with pytest.raises(sqlite3.IntegrityError):
+        database.execute(as_it_did, ("t1", "", "1"))
+
+
+def test_the_clock_is_asked_only_where_there_is_a_lease(database: sqlite3.Connection) -> None:
+    """The clock is behind a jump for rows whose lease has no end, in SQLite's own program for the statement."""
+    steps = database.execute(f"EXPLAIN {sql.THREAD}", ("t1",)).fetchall()
+    clock = next(step[0] for step in steps if step[1] == "Function" and "julianday" in str(step[5]))
+    jumps = [step for step in steps if step[1] in ("IsNull", "IfNot") and step[0] < clock < step[3]]
+    found = next(step[0] for step in steps if step[1].startswith("Seek"))
+    assert any(jump[0] > found for jump in jumps), steps
+    assert play(thread_of("t1"), _on(database)) is not None
+
+
+def test_a_thread_without_root_checkpoints_has_a_root_head() -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    with SqliteSaver(connection) as saver:
+        config = saver.put(at("t", ""), checkpoint({"a": 1}), {}, {"a": 1})
+        saver.put(at("t", "child:1"), checkpoint({"a": 1}), {}, {"a": 1})
+        saver.delete_for_runs([])
+        ((created_at,),) = connection.execute("SELECT created_at FROM threadmark_thread")
+        doomed = ("", config["configurable"]["checkpoint_id"])
+        play(STORE.remove("t", [doomed], []), _on(connection))
+        heads = connection.execute("SELECT ns, newest, checkpoints, updated_at FROM threadmark_head ORDER BY ns")
+        assert next(heads) == ("", "", 0, created_at)
+        assert next(heads)[0] == "child:1"
+        assert saver.get(at("t", "")) is None
+        assert saver.verify().problems == []
+        saver.put(at("t", ""), checkpoint({"a": 2}), {}, {"a": 1})
+        assert saver.verify().problems == []
+    connection.close()
