@@ -27,7 +27,6 @@ from threadmark.store import (
     Scope,
     Store,
     WriteRow,
-    beginning,
 )
 from threadmark.thread_store import (
     LeaseRow,
@@ -35,6 +34,7 @@ from threadmark.thread_store import (
     ThreadPlace,
     ThreadRow,
     ThreadScope,
+    beginning,
     is_sound_thread,
     thread_row,
 )

@@ -146,6 +146,25 @@ def test_a_rollback_begins_where_the_other_run_did(api: str) -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
+def test_a_rollback_asks_a_question_again_that_the_other_run_answered(api: str) -> None:
+    checkpointer = InMemorySaver()
+    builder: Any = StateGraph(State)
+    builder.add_node("ask", lambda _: {"seen": [interrupt("a question")]}).add_edge(START, "ask")
+    graph = builder.add_node("after", lambda _: {"seen": ["after"]}).add_edge("ask", "after")
+    graph = graph.compile(checkpointer=checkpointer)
+    config = {"configurable": {"thread_id": "thread"}}
+    run(api, graph, {"seen": []}, config, "sync")
+    with checkpointer.lease("thread", ttl=60) as first:
+        run(api, graph, Command(resume="abandoned"), first.config, "sync")
+        with checkpointer.lease("thread", on_busy="rollback", ttl=60) as second:
+            run(api, graph, None, second.config, "sync")  # as whenever LangGraph goes back to a checkpoint
+            then = {"configurable": {"thread_id": "thread", "lease_token": second.token}}
+            assert [each.value for each in graph.get_state(then).interrupts] == ["a question"]
+            run(api, graph, Command(resume="an answer"), then, "sync")
+    assert graph.get_state(config).values["seen"] == ["an answer", "after"]
+
+
+@pytest.mark.parametrize("api", APIS)
 def test_a_rollback_of_a_first_run_begins_with_nothing(api: str) -> None:
     checkpointer = InMemorySaver()
     graph = asking_graph(checkpointer)

@@ -180,7 +180,7 @@ async def leases_of_different_threads_have_nothing_to_do_with_each_other(world: 
     async with world.saver.lease("one") as one, world.another().lease("two") as two:
         await run_under(world.saver, one).step({"a": 1})
         await run_under(world.saver, two).step({"a": 2})
-        config = under(one)
-        config["configurable"]["thread_id"] = "two"
-        with pytest.raises(LeaseLostError):
-            await put(world.saver, config, a=3)
+        async with world.another().lease("two", on_busy="interrupt"):
+            await run_under(world.saver, one).step({"a": 3})
+            with pytest.raises(LeaseLostError):
+                await run_under(world.saver, two).step({"a": 3})

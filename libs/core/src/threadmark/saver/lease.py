@@ -230,6 +230,8 @@ class Lease:
         return True
 
     def _lose(self) -> None:
+        if self._over:
+            return
         self.lost.set()
         if self._told.acquire(blocking=False) and self._on_lost is not None:
             try:

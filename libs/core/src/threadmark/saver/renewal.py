@@ -116,6 +116,8 @@ class RenewalThread:
             except Empty:
                 if schedule.is_over():
                     break
+                if self._lose() is None:  # an interrupt has kept the news of it from us
+                    return
                 waits = True
                 self._send()
                 continue

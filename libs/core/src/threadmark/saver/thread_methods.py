@@ -239,8 +239,9 @@ class ThreadMethods:
         lease is renewed in the background and by what is stored. docs/leases.md has examples, and what this cannot do.
 
         With "rollback" the block begins where the run of the other holder began: `lease.config` names that checkpoint,
-        and a run that is started with it goes on from there; nothing is deleted. (A copy of the checkpoint would not
-        do: what tasks wrote after it belongs to its id, so finished tasks would run again and open questions be lost.)
+        and a run that is started with it goes on from there. (Further runs of the block leave the `checkpoint_id` out.)
+        Nothing is deleted, and no copy of the checkpoint is made: pending writes belong to its id, from which an engine
+        makes those of tasks, so that the open questions of a copy would be lost.
         If the thread had no checkpoint then, an empty one is put as the newest. A run that began by a rollback itself
         is rolled back to the same place. Namespaces of subgraphs that keep a memory of their own are left as they are.
 
