@@ -52,7 +52,7 @@ LONGEST, LONGEST_OF_ALL = 300, 500
 """Lines from which a module is a warning, and a failure."""
 
 ANY_LENGTH = {
-    "sql.py": "every statement of a backend, in one place; with thread_sql.py",
+    "sql.py": "every statement of a backend, in one place (thread_sql.py: those on threads themselves)",
     "saver/saver.py": "every method, in both APIs",
 }
 """Modules that may be as long as what they hold, and why."""

@@ -1,6 +1,7 @@
 """Damaged rows: a read returns what was put or raises an error with the location, and never returns anything else."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import psycopg
 import pytest
@@ -10,6 +11,8 @@ from length import times
 from postgres.cluster import PostgresServer
 from postgres.damaged import KEYS, Database
 from threadmark import CorruptDataError
+from threadmark.program import Transaction
+from threadmark.thread_store import ThreadScope
 from threadmark_postgres import PostgresSaver
 
 ROUNDS = times(30, at_length=600)
@@ -70,3 +73,10 @@ def test_damage_is_never_copied(database: Database) -> None:
         database.saver.copy_thread("one", "three")
     assert database.saver.get({"configurable": {"thread_id": "three"}}) is None
     database.mend("checkpoint")
+
+
+def test_a_head_that_names_another_owner_shows_nobody_the_thread(database: Database) -> None:
+    database.execute("UPDATE threadmark_head SET owner = 'ada' WHERE ns = ''")
+    store, driver = database.saver._context.store, database.saver._driver
+    page = partial(store.thread_page, ThreadScope("ada"), None, 0, 10)
+    assert driver.run(Transaction(page, writes=False)) == []

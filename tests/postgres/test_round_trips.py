@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from postgres.cluster import PostgresServer
 from postgres.proxy import Proxy
-from postgres.steps import APIS, aplay, step, thread
+from postgres.steps import APIS, aplay, play, step, thread
 from threadmark import Saver
+from threadmark.program import Transaction
+from threadmark.thread_store import SortKey, ThreadScope
 from threadmark_postgres import PostgresSaver
 
 
@@ -155,6 +157,27 @@ def test_a_prune_takes_few_round_trips_however_many_checkpoints_lose_their_paren
                 assert removed.checkpoints == 1
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("sort", get_args(SortKey))
+def test_a_page_of_threads_and_what_is_counted_of_them_take_one_round_trip_each(
+    proxy: Proxy, url: str, sort: SortKey
+) -> None:
+    with through(proxy, url) as saver:
+        names = [f"thread {number:02}" for number in range(25)]
+        for name in names:
+            play(saver, name, 1)
+        store, driver = saver._context.store, saver._driver
+        scope = ThreadScope(sort=sort)
+        before = proxy.round_trips
+        page = driver.run(Transaction(lambda: store.thread_page(scope, None, 0, 20), writes=False))
+        assert proxy.round_trips - before == 1
+        assert [outline.row.thread_id for outline in page] == names[:-21:-1]
+        counts = driver.run(Transaction(lambda: store.thread_counts(names), writes=False))
+        assert proxy.round_trips - before == 2
+        assert sorted(each.checkpoints for each in counts) == [1] * 25
+        assert driver.run(Transaction(lambda: store.count_threads(scope), writes=False)) == 25
+        assert proxy.round_trips - before == 3
 
 
 def test_a_thread_that_lost_its_newest_checkpoint_is_still_read(url: str) -> None:

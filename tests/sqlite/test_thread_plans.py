@@ -182,6 +182,34 @@ def test_a_put_writes_its_row_and_the_head_and_nothing_else(database: sqlite3.Co
     database.execute("ROLLBACK")
 
 
+def test_no_statement_of_a_run_is_prepared_twice() -> None:
+    """For an index where `ns = ''`, SQLite would ask what `ns = ?` is bound to, and prepare the statement each time."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    prepared: list[object] = []
+
+    def note(*what: object) -> int:
+        """SQLite asks for permission whenever it prepares a statement."""
+        prepared.append(what)
+        return sqlite3.SQLITE_OK
+
+    def step(number: int) -> None:
+        config = saver.put(at(f"thread {number}", ""), checkpoint({"a": number}), {}, {"a": number})
+        saver.put(config, checkpoint({"a": number}), {}, {"a": number})
+        saver.put_writes(config, [("a", number), ("__interrupt__", number)], "task")
+        saver.put_writes(config, [("__interrupt__", -number)], "task")
+        saver.get_tuple(at(f"thread {number}", ""))
+        saver.get_tuple(config)
+
+    with SqliteSaver(connection, cache_bytes=0) as saver:
+        connection.set_authorizer(note)
+        step(1)
+        assert prepared
+        prepared.clear()
+        step(2)
+        assert prepared == []
+    connection.close()
+
+
 def test_a_process_of_an_earlier_release_cannot_put(database: sqlite3.Connection) -> None:
     as_it_did = """
     INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints)

@@ -1,35 +1,57 @@
 """Databases that earlier releases wrote stay readable, and can be written on."""
 
 import shutil
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
+import psycopg
 import pytest
 
 from damage import fill
+from postgres.cluster import shared
 from stored.make import ABOUT
 from threadmark import MemorySaver, Saver
-from threadmark.program import Program, Transaction
-from threadmark.store import Outline, Store
-from threadmark.thread_store import LeaseRow, ThreadCounts, ThreadRow, ThreadScope
 from threadmark_conformance.engine import at, checkpoint
+from threadmark_postgres import PostgresSaver
+from threadmark_postgres import migrations as postgres_migrations
 from threadmark_sqlite import SqliteSaver
-from threadmark_sqlite.migrations import CURRENT
+from threadmark_sqlite import migrations as sqlite_migrations
 
-FIRST_WITH_ABOUT = 3
-DATABASES = sorted(Path(__file__).parent.glob("*.sqlite"))
+FOLDER = Path(__file__).parent
+SQLITE = sorted(FOLDER.glob("*.sqlite"))
+POSTGRES = sorted(FOLDER.glob("*.sql"))
+FIRST_WITH_ABOUT = {"sqlite": 3, "postgres": 4}
+FIRST_WITH_WRITE_ONLY = {"sqlite": 3, "postgres": 3}
+"""Files of earlier formats have no thread that nothing but a write was stored for."""
 
-T = TypeVar("T")
+
+@contextmanager
+def opened(stored: Path, folder: Path, *, schema: str | None) -> Iterator[Saver]:
+    """A saver on a copy of a stored database."""
+    if stored.suffix == ".sqlite":
+        path = folder / stored.name
+        shutil.copy(stored, path)
+        with SqliteSaver(path) as saver:
+            yield saver
+        return
+    url = shared().database("old_database")
+    try:
+        with psycopg.connect(url) as connection:
+            connection.execute(stored.read_bytes())
+            if schema is None:
+                connection.execute(f"ALTER DATABASE {connection.info.dbname} SET search_path = stored".encode())
+        with PostgresSaver(url, schema=schema) as saver:
+            yield saver
+    finally:
+        shared().execute("DROP DATABASE old_database WITH (FORCE)")
 
 
-@pytest.mark.parametrize("database", DATABASES, ids=lambda path: path.stem)
-def test_an_old_database_reads_as_it_was_written(database: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("schema", ["stored", None])
+@pytest.mark.parametrize("stored", [*SQLITE, *POSTGRES], ids=lambda path: path.stem)
+def test_an_old_database_reads_as_it_was_written(stored: Path, schema: str | None, tmp_path: Path) -> None:
     expected = fill(MemorySaver())
-    path = tmp_path / database.name
-    shutil.copy(database, path)
-    with SqliteSaver(path) as saver:
+    with opened(stored, tmp_path, schema=schema) as saver:
         found = {tuple(item.config["configurable"].values()): item for item in saver.list(None)}
         assert found == expected
         assert saver.verify().problems == []
@@ -38,56 +60,37 @@ def test_an_old_database_reads_as_it_was_written(database: Path, tmp_path: Path)
         assert ("late task", "late", 1) in (next(iter(saver.list(None))).pending_writes or [])
 
 
-def _run(saver: Saver, program: Callable[[Store], Program[T]]) -> T:
-    return saver._driver.run(Transaction(partial(program, saver._context.store), writes=True))
-
-
-@pytest.mark.parametrize("database", DATABASES, ids=lambda path: path.stem)
-def test_the_threads_of_an_old_database_are_listed(database: Path, tmp_path: Path) -> None:
-    path = tmp_path / database.name
-    shutil.copy(database, path)
-    with SqliteSaver(path) as saver:
-        versions = {"turn": 1}
+@pytest.mark.parametrize("stored", [*SQLITE, *POSTGRES], ids=lambda path: path.stem)
+def test_the_threads_of_an_old_database_are_listed(stored: Path, tmp_path: Path) -> None:
+    kind, number = stored.stem.split("-")
+    write_only = ["only a write"] * (int(number) >= FIRST_WITH_WRITE_ONLY[kind])
+    with opened(stored, tmp_path, schema="stored") as saver:
         for thread_id, ns in (("subgraph only", "child:1"), ("new", "")):
-            saver.put(at(thread_id, ns), checkpoint(dict(versions)), {}, versions)
-        listed = _run(saver, lambda store: store.thread_page(ThreadScope(), None, 0, 10))
-        assert [outline.row.thread_id for outline in listed] == ["new", "subgraph only", "two", "one"]
-        for thread, updated_at in listed[2:]:
-            found = _run(saver, partial(_newest, thread.thread_id))
-            assert updated_at == found.created_at
-            (counts,) = _run(saver, partial(_counts, thread.thread_id))
-            size = saver.stats(thread.thread_id).bytes_stored
-            assert counts == (thread.thread_id, 12, 2, size, found.id, False, False, False)
+            saver.put(at(thread_id, ns), checkpoint({"turn": 1}), {}, {"turn": 1})
+        listed = saver.threads().threads
+        assert [thread.id for thread in listed] == ["new", "subgraph only", *write_only, "two", "one"]
+        for thread in listed[-2:]:
+            newest = saver.get_tuple(at(thread.id))
+            assert newest is not None
+            assert (thread.newest, thread.checkpoints, thread.namespaces) == (newest.checkpoint["id"], 12, 2)
+            assert thread.bytes == saver.stats(thread.id).bytes_stored
+            assert thread.updated > thread.created
+        assert all(thread.updated == thread.created for thread in listed if thread.id in write_only)
 
 
-@pytest.mark.parametrize("database", DATABASES, ids=lambda path: path.stem)
-def test_what_is_set_of_an_old_thread_comes_back(database: Path, tmp_path: Path) -> None:
-    path = tmp_path / database.name
-    shutil.copy(database, path)
-    with SqliteSaver(path) as saver:
-        found = _run(saver, lambda store: store.thread("one"))
-        lease = _run(saver, lambda store: store.lease("one"))
-    assert found is not None
-    assert lease is not None
-    if int(database.stem.partition("-")[2]) < FIRST_WITH_ABOUT:
-        assert found.row == ThreadRow("one", found.row.created_at)
-        assert lease == LeaseRow(0)
-    else:
-        assert found.row == ABOUT._replace(created_at=found.row.created_at)
-        assert lease == LeaseRow(lease.token, 0, "worker")
-        assert lease.token > found.row.created_at
-
-
-def _newest(thread_id: str, store: Store) -> Program[Outline]:
-    found = yield from store.find(thread_id, "", None)
-    assert found is not None
-    assert found.row is not None
-    return found.row.outline
-
-
-def _counts(thread_id: str, store: Store) -> Program[list[ThreadCounts]]:
-    return store.thread_counts([thread_id])
+@pytest.mark.parametrize("stored", [*SQLITE, *POSTGRES], ids=lambda path: path.stem)
+def test_what_is_set_of_an_old_thread_comes_back(stored: Path, tmp_path: Path) -> None:
+    kind, number = stored.stem.split("-")
+    with opened(stored, tmp_path, schema="stored") as saver:
+        if int(number) < FIRST_WITH_ABOUT[kind]:
+            saver.update_thread("one", **ABOUT)
+        found = saver.thread("one")
+        assert found is not None
+        assert {name: getattr(found, name) for name in ABOUT} == ABOUT
+        assert [thread.id for thread in saver.threads(owner="ada", text="strasse").threads] == ["one"]
 
 
 def test_there_is_a_database_of_every_format() -> None:
-    assert [path.stem for path in DATABASES] == [f"sqlite-{number}" for number in range(1, CURRENT + 1)]
+    assert [path.stem for path in SQLITE] == [f"sqlite-{n + 1}" for n in range(sqlite_migrations.CURRENT)]
+    # Those before the third were never released.
+    assert [path.stem for path in POSTGRES] == [f"postgres-{n}" for n in range(3, postgres_migrations.CURRENT + 1)]

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -72,6 +73,7 @@ def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
             "checkpoint": made,
             "metadata": {"step": 1, "parents": {"": "x"}},
             "new_versions": {"a": 2},
+            "expect_newest": None,
         },
         "put_writes": {
             "config": config,
@@ -96,6 +98,27 @@ def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
         "verify": {"thread_id": thread, "decode": False},
         "stats": {"thread_id": thread},
         "get_next_version": {"current": 1},
+        **_usual_of_threads(thread),
+    }
+
+
+def _usual_of_threads(thread: str) -> dict[str, dict[str, Any]]:
+    about: dict[str, Any] = {"title": "Straße", "metadata": {"k": "v"}, "owner": "ada", "expires": None}
+    scope: dict[str, Any] = {
+        "owner": None,
+        "status": "idle",
+        "metadata": None,
+        "text": None,
+        "since": datetime(2020, 1, 1, tzinfo=UTC),
+        "until": None,
+    }
+    return {
+        "threads": {**scope, "sort": "-updated", "limit": 3, "cursor": None, "offset": 0},
+        "count_threads": scope,
+        "thread": {"thread_id": thread},
+        "create_thread": {"thread_id": "created", **about},
+        "update_thread": {"thread_id": thread, **about},
+        "rename_thread": {"thread_id": thread, "new_thread_id": "renamed"},
     }
 
 

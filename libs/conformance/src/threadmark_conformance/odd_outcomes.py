@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from threadmark.errors import ThreadmarkError, shown
-from threadmark.model import Pruned, Stats, Verified
+from threadmark.model import Pruned, Stats, ThreadInfo, ThreadPage, Verified
 from threadmark.saver import Saver
 from threadmark.serde import Serde
 from threadmark_conformance.engine import at, checkpoint, early_id, listed
@@ -19,7 +19,18 @@ from threadmark_conformance.odd_calls import OddCall
 _WORTH_A_LOOK = 25
 """The number of calls that must not change anything after which it is checked that they did not."""
 
-_READS = {"get", "get_tuple", "list", "get_delta_channel_history", "verify", "stats", "get_next_version"}
+_READS = {
+    "get",
+    "get_tuple",
+    "list",
+    "get_delta_channel_history",
+    "verify",
+    "stats",
+    "get_next_version",
+    "threads",
+    "count_threads",
+    "thread",
+}
 
 
 async def check_odd_calls(
@@ -72,11 +83,8 @@ class _Side:
     async def begin(self, thread: str) -> None:
         """Remove everything, and make a small history in a thread of a new name."""
         self._unseen.clear()
-        items = await listed(self._reader, None)
-        threads = {item.config["configurable"]["thread_id"] for item in items}
-        threads |= {ref.thread_id for ref in await self._reader.aorphan_writes()}
-        for name in sorted(threads):
-            await self._saver.adelete_thread(name)
+        for found in (await self._reader.athreads(limit=100)).threads:
+            await self._saver.adelete_thread(found.id)
         self._thread = thread
         for number in (1, 2):
             config = at(thread, "", early_id(number - 1) if number > 1 else None)
@@ -127,6 +135,7 @@ class _Side:
         try:
             items = await listed(self._reader, None)
             verified = await self._reader.averify(decode=True)
+            infos = (await self._reader.athreads(sort="id", limit=100)).threads
         except Exception as error:
             raise _WrongError(f"nothing can be read any more: {type(error).__name__}: {error}") from error
         if found := verified.problems + verified.unreadable:
@@ -134,7 +143,7 @@ class _Side:
         threads = {item.config["configurable"]["thread_id"] for item in items}
         if verified.threads < len(threads) or verified.checkpoints != len(items):
             raise _WrongError(f"verify saw {verified}, listed are {len(items)} checkpoints of {threads}")
-        return [_exact(item) for item in items], verified[:3]
+        return [_exact(item) for item in items], verified[:3], [_without_times(info) for info in infos]
 
     async def _reads_back(self, call: OddCall, returned: Any) -> None:
         """What is stored is what was given; where the call only read or removed, there is nothing to compare."""
@@ -176,9 +185,19 @@ def _shown(method: str, returned: Any) -> object:
         return returned.checkpoints, returned.writes
     if isinstance(returned, Verified):
         return returned[:3]
+    if isinstance(returned, ThreadInfo):
+        return _without_times(returned)
+    if isinstance(returned, ThreadPage):
+        return [_without_times(info) for info in returned.threads], returned.cursor is None
     if method == "get_next_version":
         return returned.partition(".")[0] if isinstance(returned, str) else returned
     return _exact(returned)
+
+
+def _without_times(info: ThreadInfo) -> object:
+    """A thread without what depends on when something was done, which differs from one saver to the next."""
+    exact = info._replace(created=info.created.min, updated=info.updated.min, bytes=0)
+    return _exact(exact[:-1]), exact.expires is None
 
 
 def _exact(value: Any) -> object:

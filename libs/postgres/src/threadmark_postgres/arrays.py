@@ -19,6 +19,7 @@ _EMPTY = Struct("!iiI")
 _LENGTH = Struct("!i")
 _NUMBER = Struct("!iq")
 _NULL = _LENGTH.pack(-1)
+_ONE_NULL = [None]
 
 
 class Texts(list[str | None]):
@@ -76,6 +77,8 @@ class _ArrayDumper(Dumper):
     element: ClassVar[int]
 
     def dump(self, obj: Sequence[Any]) -> bytes:
+        if obj == _ONE_NULL:  # as most columns of a change are that few changes need
+            return _HEAD.pack(1, True, self.element, 1, 1) + _NULL
         if not obj:
             return _EMPTY.pack(0, 0, self.element)
         return _HEAD.pack(1, None in obj, self.element, len(obj), 1) + b"".join(self.items(obj))

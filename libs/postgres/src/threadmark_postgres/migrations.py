@@ -147,6 +147,7 @@ MIGRATIONS = (
         statements=(
             """
             ALTER TABLE tm.thread
+                ALTER COLUMN metadata TYPE text COLLATE "C",
                 ADD COLUMN owner text COLLATE "C",
                 ADD COLUMN title text COLLATE "C",
                 ADD COLUMN folded_title text COLLATE "C",
@@ -164,15 +165,13 @@ MIGRATIONS = (
             """,
             """
             UPDATE tm.head AS h
-            SET updated_at = coalesce(
-                (
-                    SELECT c.created_at
-                    FROM tm.checkpoint AS c
-                    WHERE c.thread_id = h.thread_id AND c.ns = h.ns AND c.rank = h.rank
-                ),
-                (SELECT t.created_at FROM tm.thread AS t WHERE t.thread_id = h.thread_id),
-                0
-            )
+            SET updated_at = c.updated_at
+            FROM (
+                SELECT thread_id, ns, max(created_at) AS updated_at
+                FROM tm.checkpoint
+                GROUP BY thread_id, ns
+            ) AS c
+            WHERE c.thread_id = h.thread_id AND c.ns = h.ns
             """,
             """
             INSERT INTO tm.head (thread_id, ns, rank, needs, checkpoints, updated_at)
@@ -197,6 +196,12 @@ MIGRATIONS = (
             ON tm.thread (owner, created_at, thread_id)
             WHERE live AND owner IS NOT NULL
             """,
+            """
+            CREATE INDEX threadmark_thread_owner_id
+            ON tm.thread (owner, thread_id)
+            WHERE live AND owner IS NOT NULL
+            """,
+            "CREATE INDEX threadmark_write_status ON tm.write (thread_id) WHERE ns = '' AND idx IN (-1, -3)",
             "CREATE INDEX threadmark_thread_expiry ON tm.thread (expires_at) WHERE expires_at IS NOT NULL",
             "CREATE INDEX threadmark_thread_lease ON tm.thread (lease_ends) WHERE lease_ends IS NOT NULL",
         ),

@@ -7,6 +7,8 @@ that it stays inside one partition or shard, except those that search all thread
 The statements about threads themselves stand in `thread_sql`.
 """
 
+from functools import cache
+
 from threadmark.store import ANYONE
 
 # A reading transaction of several statements sees one state of the database. A writing one sees, when it has waited for
@@ -65,8 +67,9 @@ CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 # locked, the clock at the latest then: a lease that ends while the statement waits still counts as living.
 _LEASE_REFUSAL = f"""
     CASE
-        WHEN {{given}} IS NULL THEN CASE WHEN {{row}}.lease_ends > {CLOCK} THEN 'busy' END
         WHEN {{given}} NOT IN ({{row}}.token, {ANYONE}) THEN 'lost'
+        WHEN {{given}} IS NULL AND {{row}}.lease_ends IS NOT NULL
+            THEN CASE WHEN {{row}}.lease_ends > {CLOCK} THEN 'busy' END
     END
 """
 
@@ -332,14 +335,40 @@ _OF_SEVERAL = "= ANY (ARRAY(SELECT thread_id FROM change))"
 
 _HELD_COLUMNS = "thread_id, epoch, deleted_up_to, owner, expires_at, token, lease_ends, lease_ttl"
 
+# What only a statement has that may begin threads. Of several changes that begin one the first decides whose it is.
+_MAKE = f"""), made AS (
+    INSERT INTO tm.thread (thread_id, epoch, live, created_at, token, owner, expires_at, checksum)
+    SELECT DISTINCT ON (thread_id) thread_id, now, true, now, 0, owner, expires_at, checksum
+    FROM change
+    WHERE epoch IS NULL AND coalesce(token, 0) IN (0, {ANYONE}) AND thread_id NOT IN (SELECT thread_id FROM seen)
+    ORDER BY thread_id, number
+    ON CONFLICT DO NOTHING
+    RETURNING {_HELD_COLUMNS}, created_at
+"""
+_MADE = f"""UNION ALL
+    SELECT {_HELD_COLUMNS}, true
+    FROM made
+    """
+_MADE_HEADS = """UNION ALL
+        SELECT NULL, thread_id, '', '', NULL, created_at, owner
+        FROM made
+    """
+_ADD_MADE_HEADS = """), headed AS (
+    INSERT INTO tm.head (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
+    SELECT thread_id, '', '', '{}', 0, created_at, owner
+    FROM made
+    ORDER BY thread_id
+    ON CONFLICT DO NOTHING
+"""
+
 # Adding, in one statement, which is one transaction and one round trip. It adds the changes of several callers, to
 # one thread or to several, or that of one; what belongs to a change says so by its number, and each is judged for
 # itself. Adders of a thread share its row's lock. A row that a removal holds is passed over, so that nobody waits
 # here on account of others' threads; its change gets no judgement. `seen` is what was there before any lock and
 # `held` what is there with it: where the two differ the rest of the statement would still see the old state, so
 # nothing is added. The lease, too, is read from the row as it was locked: whoever takes one changes that row, so no
-# change is accepted with the token before once that is committed. Of several that begin a thread the first decides
-# whose it is. Adders cannot wait for each other in a circle: all take rows in one order (see decision 6).
+# change is accepted with the token before once that is committed. Adders cannot wait for each other in a circle: all
+# take rows in one order (see decision 6).
 _JUDGED = f"""
 WITH change AS (
     SELECT *
@@ -359,21 +388,10 @@ WITH change AS (
     FROM tm.thread
     WHERE thread_id {_OF_ONE} AND live
     FOR SHARE SKIP LOCKED
-), made AS (
-    INSERT INTO tm.thread (thread_id, epoch, live, created_at, token, owner, expires_at, checksum)
-    SELECT DISTINCT ON (thread_id) thread_id, now, true, now, 0, owner, expires_at, checksum
-    FROM change
-    WHERE epoch IS NULL AND coalesce(token, 0) IN (0, {ANYONE}) AND thread_id NOT IN (SELECT thread_id FROM seen)
-    ORDER BY thread_id, number
-    ON CONFLICT DO NOTHING
-    RETURNING {_HELD_COLUMNS}, created_at
-), held AS (
+{_MAKE}), held AS (
     SELECT {_HELD_COLUMNS}, true AS live
     FROM locked
-    UNION ALL
-    SELECT {_HELD_COLUMNS}, true
-    FROM made
-    UNION ALL
+    {_MADE}UNION ALL
     SELECT {_HELD_COLUMNS}, false
     FROM seen
     WHERE NOT live
@@ -388,8 +406,10 @@ WITH change AS (
             WHEN change.only_owner = 1 AND held.live AND held.owner IS DISTINCT FROM change.owner THEN 'owner'
             ELSE {_LEASE_REFUSAL.format(given="change.token", row="held").strip()}
         END AS refused,
-        CASE WHEN change.token = held.token AND held.lease_ends - {CLOCK} < held.lease_ttl / 2
-            THEN held.lease_ttl ELSE 0 END AS renewal,
+        CASE
+            WHEN change.token = held.token AND held.lease_ends IS NOT NULL
+            THEN CASE WHEN held.lease_ends - {CLOCK} < held.lease_ttl / 2 THEN held.lease_ttl END
+        END AS renewal,
         held.owner,
         held.expires_at,
         NOT EXISTS (SELECT FROM seen WHERE seen.thread_id = held.thread_id AND seen.epoch <> held.epoch) AS steady,
@@ -402,15 +422,6 @@ WITH change AS (
     FROM change
     JOIN held ON held.thread_id = change.thread_id
 )
-"""
-
-# The judgement alone, and the greatest rank that is recorded for a namespace. The thread is locked by then.
-JUDGE = f"""
-{_JUDGED}
-SELECT
-    epoch, refused, too_late,
-    coalesce((SELECT h.rank FROM tm.head AS h WHERE h.thread_id {_OF_ONE} AND h.ns = $10::text), '')
-FROM judged
 """
 
 _ADD = f"""
@@ -485,22 +496,19 @@ ADD_CHECKPOINTS = f"""
         max(rank),
         coalesce((array_agg(needs ORDER BY rank DESC))[1]::bytea[], '{{}}'),
         count(number),
-        (array_agg(created_at ORDER BY rank DESC))[1],
+        coalesce(max(created_at) FILTER (WHERE number IS NOT NULL), max(created_at)),
         CASE WHEN ns = '' THEN max(owner) END
     FROM (
         SELECT number, thread_id, ns, rank, needs, created_at, owner
         FROM counted
-        UNION ALL
-        SELECT NULL, thread_id, '', '', NULL, created_at, owner
-        FROM made
-    ) AS begun
+        {_MADE_HEADS}) AS headed
     GROUP BY thread_id, ns
     ORDER BY thread_id, ns
     ON CONFLICT (thread_id, ns) DO UPDATE
     SET rank = greatest(h.rank, excluded.rank),
         needs = CASE WHEN excluded.rank > h.rank OR excluded.needs <> '{{}}' THEN excluded.needs ELSE h.needs END,
         checkpoints = h.checkpoints + excluded.checkpoints,
-        updated_at = CASE WHEN excluded.rank >= h.rank THEN excluded.updated_at ELSE h.updated_at END
+        updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at)
 )
 {
     _JUDGEMENT.format(
@@ -554,14 +562,6 @@ _GIVEN_WRITES = f"""
     JOIN proven ON proven.number = fresh.number
 )
 """
-# A thread that is begun by writes has no checkpoint yet.
-_BEGIN_HEAD = """headed AS (
-    INSERT INTO tm.head (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
-    SELECT thread_id, '', '', '{}', 0, created_at, owner
-    FROM made
-    ORDER BY thread_id
-    ON CONFLICT DO NOTHING
-)"""
 _INSERT_WRITES = """
     INSERT INTO tm.write AS w
         (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
@@ -574,7 +574,7 @@ ADD_WRITES = f"""
 {_GIVEN_WRITES}, added AS (
     {_INSERT_WRITES}
     DO NOTHING
-), {_BEGIN_HEAD}
+{_ADD_MADE_HEADS})
 {_JUDGEMENT.format(outcome="false")}
 """
 
@@ -604,7 +604,7 @@ ADD_SPECIAL_WRITES = f"""
         value = excluded.value,
         checksum = excluded.checksum
     WHERE w.idx < 0
-), {_BEGIN_HEAD}
+{_ADD_MADE_HEADS})
 {
     _JUDGEMENT.format(
         outcome="(SELECT indexes FROM old WHERE number = judged.number),"
@@ -617,6 +617,24 @@ ADD_SPECIAL_WRITES = f"""
 def for_several(statement: str) -> str:
     """Return an adding statement as one for changes to several threads."""
     return statement.replace(_OF_ONE, _OF_SEVERAL)
+
+
+@cache
+def for_begun(statement: str) -> str:
+    """Return an adding statement as one that begins no thread: what every put after the first needs costs less."""
+    for part in (_MAKE, _MADE, _MADE_HEADS, _ADD_MADE_HEADS):
+        statement = statement.replace(part, "")
+    return statement
+
+
+# The judgement alone, and the greatest rank that is recorded for a namespace. The thread is locked by then.
+JUDGE = for_begun(f"""
+{_JUDGED}
+SELECT
+    epoch, refused, too_late,
+    coalesce((SELECT h.rank FROM tm.head AS h WHERE h.thread_id {_OF_ONE} AND h.ns = $10::text), '')
+FROM judged
+""")
 
 
 # Waits for a removal that holds the thread's row, and keeps the next one away. With FOR SHARE, two that have waited and
@@ -671,22 +689,21 @@ RETURNING epoch
 # After a removal, the newest checkpoint may be gone. Rows lost before stay counted, and so are missed.
 SETTLE_HEADS = """
 UPDATE tm.head AS h
-SET rank = coalesce(newest.rank, CASE WHEN h.checkpoints = 0 THEN '' ELSE h.rank END),
-    needs = '{}',
+SET rank = coalesce(left_over.rank, CASE WHEN h.checkpoints = 0 THEN '' ELSE h.rank END),
+    needs = CASE WHEN h.rank = left_over.rank THEN h.needs ELSE '{}' END,
     updated_at = coalesce(
-        newest.created_at,
+        left_over.updated_at,
         (SELECT t.created_at FROM tm.thread AS t WHERE t.thread_id = $1::text AND h.checkpoints = 0),
         h.updated_at
     )
 FROM tm.head AS old
-LEFT JOIN LATERAL (
-    SELECT c.rank, c.created_at
+CROSS JOIN LATERAL (
+    SELECT max(c.rank) AS rank, max(c.created_at) AS updated_at
     FROM tm.checkpoint AS c
     WHERE c.thread_id = $1::text AND c.ns = old.ns
-    ORDER BY c.rank DESC
-    LIMIT 1
-) AS newest ON true
-WHERE h.thread_id = $1::text AND old.thread_id = $1::text AND old.ns = h.ns AND h.rank IS DISTINCT FROM newest.rank
+) AS left_over
+WHERE h.thread_id = $1::text AND old.thread_id = $1::text AND old.ns = h.ns
+    AND (h.rank IS DISTINCT FROM left_over.rank OR h.updated_at IS DISTINCT FROM left_over.updated_at)
 """
 REMOVE_EMPTY_HEADS = """
 DELETE FROM tm.head

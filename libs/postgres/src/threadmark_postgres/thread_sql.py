@@ -29,8 +29,8 @@ SET owner = $2::text,
 WHERE thread_id = $1::text
 """
 
-# A page of threads, or their number: the clauses that a scope asks for are joined by AND. Each sort has an index: one
-# of heads for "updated", of threads for the others.
+# A page of threads, or their number: the clauses that a scope asks for are joined by AND. Each sort has an index: of
+# heads for "updated", of threads for the others, and both have one of each owner's.
 _LISTED = """
 FROM tm.thread AS t
 JOIN tm.head AS h ON h.thread_id = t.thread_id AND h.ns = ''
@@ -46,23 +46,31 @@ COUNT_THREADS = f"""
 SELECT count(*)
 {_LISTED.strip()}
 """
-PLACES = {
-    "updated": ("h.updated_at", "h.thread_id"),
-    "created": ("t.created_at", "t.thread_id"),
-    "id": ("t.thread_id",),
+ORDERS = {
+    "updated": "h.updated_at {direction}, h.thread_id {direction}",
+    "created": "t.created_at {direction}, t.thread_id {direction}",
+    "id": "t.thread_id {direction}",
 }
-"""What each sort orders by."""
+
+THREADS_BEHIND = {
+    "updated": "(h.updated_at, h.thread_id) {sign} (${}::bigint, ${}::text)",
+    "created": "(t.created_at, t.thread_id) {sign} (${}::bigint, ${}::text)",
+}
+# Both tables are read in this order then, and neither from its beginning.
+THREADS_BEHIND_ID = "t.thread_id {sign} ${0}::text AND h.thread_id {sign} ${0}::text"
 
 ALL_THREADS = "true"
-THREADS_BEHIND = "({places}) {sign} ({values})"
-THREADS_OF_OWNER = "t.owner = ${0}::text AND h.owner = ${0}::text"
+THREADS_OF_OWNER = {"updated": "h.owner = ${}::text", "created": "t.owner = ${}::text", "id": "t.owner = ${}::text"}
 THREADS_SINCE = "h.updated_at >= ${}::bigint"
 THREADS_UNTIL = "h.updated_at < ${}::bigint"
 THREADS_EXPIRED = "t.expires_at <= ${}::bigint"
-THREADS_WITH_FRAGMENT = 'position(${}::text IN (t.metadata COLLATE "C")) > 0'
-THREADS_WITH_TEXT = "(position(${}::text IN t.folded_title) > 0 OR position(${}::text IN t.thread_id) > 0)"
+# Of LIKE the planner knows how many rows it lets pass: where few do, it does not go along the index of the order.
+THREADS_WITH_FRAGMENT = "t.metadata LIKE ${}::text"
+THREADS_WITH_TEXT = "(t.folded_title LIKE ${}::text OR t.thread_id LIKE ${}::text)"
 
-_LEASED = f"coalesce(t.lease_ends > {CLOCK}, false)"
+# The clock is asked once for the whole statement, so that an index serves; few threads have ever had a lease.
+_LEASED = f"t.lease_ends IS NOT NULL AND t.lease_ends > (SELECT {CLOCK})"
+_NOT_LEASED = f"NOT ({_LEASED})"
 
 # The newest checkpoint of the namespace "", and whether one of its tasks wrote to a special channel.
 _NEWEST_ID = """
@@ -77,14 +85,22 @@ _WROTE = f"""EXISTS (
     FROM tm.write AS w
     WHERE w.thread_id = t.thread_id AND w.ns = '' AND w.checkpoint_id = ({_NEWEST_ID}) AND w.idx = {{idx}}
 )"""
-_FAILED = _WROTE.format(idx=SPECIAL_WRITES["__error__"])
-_INTERRUPTED = _WROTE.format(idx=SPECIAL_WRITES["__interrupt__"])
+_ERROR, _INTERRUPT = SPECIAL_WRITES["__error__"], SPECIAL_WRITES["__interrupt__"]
+_FAILED = _WROTE.format(idx=_ERROR)
+_INTERRUPTED = _WROTE.format(idx=_INTERRUPT)
+
+# An index has the few threads that this holds for, at whichever checkpoint.
+_HAS_SPECIAL = f"""t.thread_id IN (
+    SELECT w.thread_id
+    FROM tm.write AS w
+    WHERE w.ns = '' AND w.idx IN ({_ERROR}, {_INTERRUPT})
+)"""
 
 THREADS_WITH_STATUS = {
     "busy": _LEASED,
-    "error": f"NOT {_LEASED} AND {_FAILED}",
-    "interrupted": f"NOT {_LEASED} AND NOT {_FAILED} AND {_INTERRUPTED}",
-    "idle": f"NOT {_LEASED} AND NOT {_FAILED} AND NOT {_INTERRUPTED}",
+    "error": f"{_NOT_LEASED} AND {_HAS_SPECIAL} AND {_FAILED}",
+    "interrupted": f"{_NOT_LEASED} AND {_HAS_SPECIAL} AND NOT {_FAILED} AND {_INTERRUPTED}",
+    "idle": f"{_NOT_LEASED} AND NOT {_FAILED} AND NOT {_INTERRUPTED}",
 }
 
 # Lengths are read from the rows, the long values stay where they are.

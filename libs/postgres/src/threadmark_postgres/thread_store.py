@@ -1,5 +1,6 @@
 """The operations on threads themselves in SQL, one statement each."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -51,12 +52,13 @@ class PostgresThreadStore(ThreadStore):
     def thread_page(
         self, scope: ThreadScope, after: ThreadPlace | None, offset: int, limit: int
     ) -> Program[list[ThreadOutline]]:
-        places = thread_sql.PLACES[scope.sort]
-        order = ", ".join(f"{place} {'DESC' if scope.descending else 'ASC'}" for place in places)
+        order = thread_sql.ORDERS[scope.sort].format(direction="DESC" if scope.descending else "ASC")
         clauses, params = _numbered([*_clauses(scope), *_behind(scope, after)], [limit, offset])
         statement = thread_sql.THREAD_PAGE.format(clauses=clauses, order=order)
         rows = yield from self._execute(statement, *params, likely_last=True)
-        return [_outline(columns) for columns in rows]
+        outlines = [_outline(columns) for columns in rows]
+        # The index is of the heads, which repeat the owner: should they be damaged, the thread's own row counts.
+        return [outline for outline in outlines if scope.owner in (None, outline.row.owner)]
 
     def count_threads(self, scope: ThreadScope) -> Program[int]:
         clauses, params = _numbered(_clauses(scope), [])
@@ -66,7 +68,7 @@ class PostgresThreadStore(ThreadStore):
 
     def thread_counts(self, thread_ids: Sequence[str]) -> Program[list[ThreadCounts]]:
         names = [to_column(thread_id) for thread_id in thread_ids]
-        rows = yield from self._execute(thread_sql.THREAD_COUNTS, names)
+        rows = yield from self._execute(thread_sql.THREAD_COUNTS, names, likely_last=True)
         return [_counts(columns) for columns in rows]
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
@@ -85,7 +87,7 @@ class PostgresThreadStore(ThreadStore):
         return _lease(row)
 
     def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
-        rows = yield from self._execute(thread_sql.RENEW_LEASE, to_column(thread_id), token, left, likely_last=True)
+        rows = yield from self._execute(thread_sql.RENEW_LEASE, to_column(thread_id), token, left)
         return bool(rows)
 
     def lease(self, thread_id: str) -> Program[LeaseRow | None]:
@@ -137,7 +139,7 @@ def _clauses(scope: ThreadScope) -> list[_Clause]:
 
 def _clauses_of(scope: ThreadScope) -> Iterator[_Clause]:
     if scope.owner is not None:
-        yield thread_sql.THREADS_OF_OWNER, [to_column(scope.owner)]
+        yield thread_sql.THREADS_OF_OWNER[scope.sort], [to_column(scope.owner)]
     if scope.status is not None:
         yield thread_sql.THREADS_WITH_STATUS[scope.status], []
     if scope.since is not None:
@@ -147,22 +149,24 @@ def _clauses_of(scope: ThreadScope) -> Iterator[_Clause]:
     if scope.expired is not None:
         yield thread_sql.THREADS_EXPIRED, [scope.expired]
     if scope.text is not None:
-        yield thread_sql.THREADS_WITH_TEXT, [to_column(scope.text.casefold()), to_column(scope.text)]
+        yield thread_sql.THREADS_WITH_TEXT, [_containing(scope.text.casefold()), _containing(scope.text)]
     for fragment in scope.fragments:
-        yield thread_sql.THREADS_WITH_FRAGMENT, [to_column(fragment)]
+        yield thread_sql.THREADS_WITH_FRAGMENT, [_containing(fragment)]
 
 
 def _behind(scope: ThreadScope, after: ThreadPlace | None) -> Iterator[_Clause]:
     if after is None:
         return
-    places = thread_sql.PLACES[scope.sort]
-    values = [after.value, to_column(after.thread_id)][-len(places) :]
-    kinds = ["::bigint", "::text"][-len(places) :]
-    yield (
-        thread_sql.THREADS_BEHIND.format(
-            places=", ".join(places),
-            sign="<" if scope.descending else ">",
-            values=", ".join(f"${{}}{kind}" for kind in kinds),
-        ),
-        values,
-    )
+    sign, thread = "<" if scope.descending else ">", to_column(after.thread_id)
+    if scope.sort == "id":
+        yield thread_sql.THREADS_BEHIND_ID.replace("{sign}", sign), [thread]
+    else:
+        yield thread_sql.THREADS_BEHIND[scope.sort].replace("{sign}", sign), [after.value, thread]
+
+
+def _containing(text: str) -> str:
+    """A pattern for LIKE."""
+    return f"%{_SPECIAL.sub(_ESCAPED, to_column(text))}%"
+
+
+_SPECIAL, _ESCAPED = re.compile(r"[\\%_]"), r"\\\g<0>"

@@ -201,7 +201,9 @@ MIGRATIONS = (
             """,
             "DROP TABLE threadmark_head",
             "ALTER TABLE threadmark_listed_head RENAME TO threadmark_head",
-            "CREATE INDEX threadmark_head_updated ON threadmark_head (updated_at, thread_id) WHERE ns = ''",
+            # Not `ns = ''`: where a statement compares `ns` with a parameter, SQLite would look at each value, whether
+            # the index has it, and prepare the statement anew for that. Likewise IN below, and not `idx = -1`.
+            "CREATE INDEX threadmark_head_updated ON threadmark_head (updated_at, thread_id) WHERE ns IS ''",
             """
             CREATE INDEX threadmark_head_owner
             ON threadmark_head (owner, updated_at, thread_id)
@@ -211,7 +213,7 @@ MIGRATIONS = (
             """
             CREATE INDEX threadmark_write_status
             ON threadmark_write (thread, ns)
-            WHERE idx = -1 OR idx = -3
+            WHERE idx IN (-1, -3)
             """,
         ),
     ),

@@ -73,7 +73,7 @@ PLACES = {
 AFTER = "({columns}) {sign} ({placeholders})"
 
 LIVE = "t.live = 1"
-ROOT_HEAD = "h.ns = ''"
+ROOT_HEAD = "h.ns IS ''"
 OF_OWNER = "t.owner = ?"
 OF_HEADS_OWNER = "h.owner = ?"
 SINCE = "h.updated_at >= ?"
@@ -103,7 +103,7 @@ def _special(idx: int) -> str:
     return f"""EXISTS (
     SELECT 1
     FROM threadmark_write AS w INDEXED BY threadmark_write_status
-    WHERE w.thread = t.number AND w.ns = '' AND w.idx = {idx} AND {_STEP} = {_NEWEST}
+    WHERE w.thread = t.number AND w.ns = '' AND w.idx IN (-1, -3) AND w.idx = {idx} AND {_STEP} = {_NEWEST}
 )"""
 
 

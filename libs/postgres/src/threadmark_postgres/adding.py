@@ -1,0 +1,166 @@
+"""Adding and replacing rows of one thread: what a change is refused for, and the statement that judges and inserts."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
+from typing import Any
+
+from threadmark.errors import TransientStoreError
+from threadmark.program import Program
+from threadmark.store import ANYONE, Added, Change, Key, Refusal, Store
+from threadmark.text import from_column, to_column
+from threadmark_postgres import sql
+from threadmark_postgres.arrays import BatchParams
+from threadmark_postgres.columns import (
+    change_columns,
+    checkpoint_columns,
+    optional,
+    segment_columns,
+    write_columns,
+)
+from threadmark_postgres.schema import in_schema
+from threadmark_postgres.steps import Query, Rows
+from threadmark_postgres.thread_store import ATTEMPTS, PostgresThreadStore
+
+
+class AddingStore(PostgresThreadStore, Store):
+    """The part of the store that adds."""
+
+    def add(self, change: Change) -> Program[Added]:
+        """One statement. More only if a deleted thread begins again, another writer was faster, or the change expects
+        a checkpoint to be the newest: then it locks the thread first.
+        """
+        if change.expects is not None and (refusal := (yield from self._lock_and_judge(change))) is not None:
+            return refusal
+        waits = chain([sql.AWAIT_REMOVAL], repeat(sql.AWAIT_REVIVAL))
+        for _ in range(ATTEMPTS):
+            added = yield from self._add_once(change, waits)
+            if added is not None:
+                return added
+        raise TransientStoreError(
+            f"thread {change.thread_id!r} was deleted and made again {ATTEMPTS} times meanwhile; try again"
+        )
+
+    def replace(self, change: Change) -> Program[Added]:
+        """Lock the thread, remove what is to be replaced, and add."""
+        epoch = yield from self.lock(change.thread_id)
+        if epoch is None:
+            return (yield from self.add(change))
+        refusal = yield from self._judge(change)
+        if refusal is not None:
+            return refusal
+        thread = to_column(change.thread_id)
+        fresh = {row.outline.key: row for row in change.checkpoints}
+        stored = yield from self.rows(change.thread_id, list(fresh))
+        replaced = any(row.header != fresh[row.outline.key].header for row in stored)
+        if stored:
+            keys = [(row.outline.ns, row.outline.rank) for row in stored]
+            yield from self._execute(sql.REMOVE_REPLACED, thread, *keys_as_arrays(keys))
+            yield from self._execute(sql.SETTLE_HEADS, thread)
+        if replaced:
+            yield from self._execute(sql.NEXT_EPOCH, thread)
+        added = yield from self.add(change._replace(epoch=None, expects=None))
+        return added._replace(replaced=replaced)
+
+    def _lock_and_judge(self, change: Change) -> Program[Added | None]:
+        """Lock a thread, also one without a row, and return why a change is refused, None where it is not."""
+        if not (yield from self._execute(sql.LOCK, to_column(change.thread_id))):
+            refusal = _refusal_without_row(change)
+            if refusal is not None:
+                return refusal
+            yield from self.lock_lease(change.thread_id)
+        return (yield from self._judge(change))
+
+    def _judge(self, change: Change) -> Program[Added | None]:
+        """Return why a change to a locked thread is refused, None where it is not. Nothing is added."""
+        ns = change.checkpoints[0].outline.ns if change.checkpoints else ""
+        rows = yield from self._execute(sql.JUDGE, *change_columns(change), to_column(ns))
+        ((epoch, refused, too_late, newest),) = rows
+        refusal = _refusal(change, epoch, refused, too_late)
+        if refusal is not None or change.expects in (None, from_column(newest)):
+            return refusal
+        # Where the checkpoint is there, this may be a second attempt.
+        is_there = yield from self.rows(change.thread_id, [row.outline.key for row in change.checkpoints])
+        return None if is_there else Added(epoch, "conflict")
+
+    def _add_once(self, change: Change, waits: Iterator[str]) -> Program[Added | None]:
+        """Return the outcome of the change, or None if it must be tried again, perhaps after waiting for the thread."""
+        thread = to_column(change.thread_id)
+        added = Added(0)
+        for query in self._adding(change):
+            rows: Rows = yield query
+            if not rows:
+                found = yield from self._execute(next(waits), thread)
+                return None if found else _refusal_without_row(change)
+            ((_, epoch, live, steady, refused, too_late, renewal, expires_at, *outcome),) = rows
+            if change.epoch in (None, epoch) and not steady:
+                return None
+            if (refusal := _refusal(change, epoch, refused, too_late)) is not None:
+                return refusal
+            if not live:
+                yield from self._revive(change)
+                return None
+            added = _added(change, epoch, *outcome)
+            if added.exists:
+                return added
+            added = added._replace(renewal=renewal or 0, expires_at=expires_at)
+        return added
+
+    def _revive(self, change: Change) -> Program[None]:
+        owner, expires_at, check = change.beginning
+        row = (to_column(change.thread_id), change.token, change.now, optional(owner), expires_at, check or None)
+        yield from self._execute(sql.REVIVE_THREAD, *row)
+
+    def _adding(self, change: Change) -> Iterator[Query]:
+        likely_last = not (change.checkpoints and change.writes)
+        start = (*change_columns(change), *segment_columns(change))
+        if change.checkpoints:
+            columns = checkpoint_columns(change.checkpoints, change.needs())
+            # One statement that added a checkpoint under two ranks would see no row to replace, and add both.
+            ranked_by_id = all(row.outline.rank == row.outline.id for row in change.checkpoints)
+            params = (*start, *columns)
+            query = self._adding_statement(sql.ADD_CHECKPOINTS, change)
+            yield Query(query, BatchParams(params) if ranked_by_id else params, likely_last)
+        if change.writes or not change.checkpoints:
+            columns = write_columns(change.writes)
+            special = any(row.idx < 0 for row in change.writes)
+            statement = sql.ADD_SPECIAL_WRITES if special else sql.ADD_WRITES
+            query = self._adding_statement(statement, change)
+            yield Query(query, BatchParams((*start, *columns)), likely_last)
+
+    def _adding_statement(self, statement: str, change: Change) -> str:
+        return in_schema(statement if change.epoch is None else sql.for_begun(statement), self._schema)
+
+
+def keys_as_arrays(keys: Sequence[Key]) -> tuple[list[str], list[str]]:
+    """Return the columns of keys as two parameters."""
+    return [to_column(ns) for ns, _ in keys], [to_column(checkpoint_id) for _, checkpoint_id in keys]
+
+
+def _refusal(change: Change, epoch: int, refused: Refusal | None, too_late: bool) -> Added | None:  # noqa: FBT001
+    """Return why a change is refused, from the columns of its judgement, None where it is not."""
+    if change.epoch not in (None, epoch):
+        return Added(epoch)
+    if refused is not None:
+        return Added(epoch, refused)
+    return Added(epoch, too_late=True) if too_late else None
+
+
+def _refusal_without_row(change: Change) -> Added | None:
+    """Return why a change is refused where its thread has no row, None where it begins the thread."""
+    if change.epoch is not None:
+        return Added(0)
+    if change.token not in (None, 0, ANYONE):
+        return Added(0, "lost")
+    return Added(0, "conflict") if change.expects else None
+
+
+def _added(change: Change, epoch: int, *outcome: Any) -> Added:
+    """Return what became of an accepted change, from the last columns of its judgement.
+
+    They say whether one of its checkpoints is there already; or, of special writes, which were replaced.
+    """
+    if len(outcome) == 1:
+        return Added(epoch, exists=outcome[0])
+    special = {row.idx: row for row in change.writes if row.idx < 0}
+    old = zip(*(each or () for each in outcome), strict=True)
+    return Added(epoch, replaced_writes=[special[idx]._replace(value=value) for idx, value in old])

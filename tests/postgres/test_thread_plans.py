@@ -1,0 +1,123 @@
+"""Listings of threads go along an index, in every order; what they count is looked up thread by thread."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import psycopg
+import pytest
+
+from postgres.cluster import shared
+from threadmark.program import Program
+from threadmark.thread_store import SortKey, ThreadPlace, ThreadScope, ThreadStatus
+from threadmark_postgres import PostgresSaver
+from threadmark_postgres.steps import Query
+from threadmark_postgres.store import PostgresStore
+
+_THREADS = 5000
+_FILL = f"""
+    INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, token, owner, title, folded_title)
+    SELECT 'thread ' || n, n, true, n, 0, 'owner ' || n % 50, 'Title ' || n, 'title ' || n
+    FROM generate_series(1, {_THREADS}) AS n;
+    INSERT INTO threadmark_head (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
+    SELECT 'thread ' || n, ns, '1', '{{}}', 1, 2 * n, CASE ns WHEN '' THEN 'owner ' || n % 50 END
+    FROM generate_series(1, {_THREADS}) AS n, (VALUES (''), ('child')) AS names (ns);
+    INSERT INTO threadmark_checkpoint (thread_id, ns, rank, created_at, metadata, header, checksum)
+    SELECT 'thread ' || n, '', '1', 0, '{{}}', '', '' FROM generate_series(1, {_THREADS}) AS n;
+    INSERT INTO threadmark_write
+        (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
+    SELECT 'thread ' || n, '', '1', '', CASE WHEN n % 1000 = 0 THEN -3 ELSE 0 END, '', '', '', ''
+    FROM generate_series(1, {_THREADS}) AS n;
+    UPDATE threadmark_thread SET metadata = CASE WHEN epoch % 2500 = 0 THEN '{{"rare":true}}' ELSE '{{}}' END;
+    UPDATE threadmark_thread SET expires_at = epoch, lease_ends = epoch WHERE epoch % 1000 = 0;
+    ANALYZE threadmark_thread;
+    ANALYZE threadmark_head;
+    ANALYZE threadmark_checkpoint;
+    ANALYZE threadmark_write;
+"""
+_INDEXES = {
+    "updated": "threadmark_head_updated",
+    "created": "threadmark_thread_created",
+    "id": "threadmark_thread_pkey",
+}
+_SLOW = ("Sort  (", "Seq Scan", "Hash")
+
+
+@pytest.fixture(scope="module", params=[None, 3], ids=["whole", "partitioned"])
+def connection(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[Any]]:
+    name = f"plans_{request.param or 0}"
+    url = shared().database(name)
+    with PostgresSaver(url) as saver:
+        saver.setup(partitions=request.param)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(_FILL.encode())
+        yield connection
+    shared().execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def plan(connection: psycopg.Connection[Any], program: Program[Any]) -> str:
+    """The plan of a program's one statement."""
+    query = next(program)
+    assert isinstance(query, Query)
+    program.close()
+    cursor = psycopg.RawCursor(connection)
+    cursor.execute(f"EXPLAIN {query.sql}", query.params or None, binary=True)
+    return "\n".join(line for (line,) in cursor)
+
+
+@pytest.mark.parametrize("sort", get_args(SortKey))
+@pytest.mark.parametrize("descending", [True, False])
+@pytest.mark.parametrize("after", [None, ThreadPlace(_THREADS // 2, f"thread {_THREADS // 2}")])
+def test_a_page_goes_along_an_index(
+    connection: psycopg.Connection[Any], sort: SortKey, after: ThreadPlace | None, *, descending: bool
+) -> None:
+    scope = ThreadScope(sort=sort, descending=descending)
+    found = plan(connection, PostgresStore(None).thread_page(scope, after, 0, 20))
+    assert not [word for word in _SLOW if word in found], found
+    if " on threadmark_thread t\n" in found:  # a part of a table has indexes with names of its own
+        assert _INDEXES[sort] in found
+
+
+@pytest.mark.parametrize("sort", get_args(SortKey))
+def test_a_page_of_one_owner_goes_along_an_index_of_owners(connection: psycopg.Connection[Any], sort: SortKey) -> None:
+    found = plan(connection, PostgresStore(None).thread_page(ThreadScope("owner 7", sort=sort), None, 0, 20))
+    assert not [word for word in _SLOW if word in found], found
+    assert "owner = " in found.partition("Index Cond")[2].splitlines()[0], found
+
+
+@pytest.mark.parametrize(
+    ("scope", "column"), [(ThreadScope(expired=3000), "expires_at"), (ThreadScope(status="busy"), "lease")]
+)
+def test_few_threads_are_found_by_an_index_of_those(
+    connection: psycopg.Connection[Any], scope: ThreadScope, column: str
+) -> None:
+    for program in (PostgresStore(None).thread_page(scope, None, 0, 20), PostgresStore(None).count_threads(scope)):
+        found = plan(connection, program)
+        assert f"Index Cond: ({column}" in found, found
+
+
+@pytest.mark.parametrize("status", ["error", "interrupted"])
+def test_threads_with_an_open_interrupt_or_an_error_are_found_by_an_index_of_those_writes(
+    connection: psycopg.Connection[Any], status: ThreadStatus
+) -> None:
+    found = plan(connection, PostgresStore(None).count_threads(ThreadScope(status=status)))
+    assert "threadmark_write_status" in found or "threadmark_write_0_thread_id_idx" in found, found
+
+
+@pytest.mark.parametrize("scope", [ThreadScope(text="title 77"), ThreadScope(fragments=['"rare":true'])])
+def test_what_few_threads_have_is_searched_for_in_the_order_of_the_table(
+    connection: psycopg.Connection[Any], scope: ThreadScope
+) -> None:
+    """An index would lead from row to row across the whole table before 20 of them are found."""
+    found = plan(connection, PostgresStore(None).thread_page(scope, None, 0, 20))
+    assert re.search(r"Seq Scan on threadmark_thread\w* t", found), found
+
+
+def test_what_many_threads_have_is_searched_for_along_the_index(connection: psycopg.Connection[Any]) -> None:
+    found = plan(connection, PostgresStore(None).thread_page(ThreadScope(text="title"), None, 0, 20))
+    assert not [word for word in _SLOW if word in found], found
+
+
+def test_what_is_counted_of_a_few_threads_is_looked_up(connection: psycopg.Connection[Any]) -> None:
+    found = plan(connection, PostgresStore(None).thread_counts([f"thread {number}" for number in (1, 2, 3)]))
+    assert "Seq Scan" not in found, found

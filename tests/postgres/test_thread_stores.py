@@ -1,0 +1,17 @@
+"""Postgres' store answers like the memory store, whatever is done to threads, owners and leases."""
+
+from pathlib import Path
+
+import pytest
+
+from length import times
+from postgres.backends import BACKENDS
+from thread_stores import check_agreement
+
+ROUNDS = times(150, at_length=1500)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("backend", ["url", "partitioned", "pgbouncer"])
+def test_a_store_agrees_with_the_memory_store(backend: str, seed: int, tmp_path: Path) -> None:
+    check_agreement(BACKENDS[backend], tmp_path, seed, ROUNDS)
