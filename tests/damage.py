@@ -6,6 +6,7 @@ Every answer must be right and complete, or a CorruptDataError with the location
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -60,6 +61,35 @@ def fill(saver: Saver) -> Expected:
                 config = saver.put(config, checkpoint, {"source": "loop", "step": step}, versions)
                 saver.put_writes(config, [("messages", [messages[-1]]), ("turn", step)], f"task-{step}", "path")
     return {_key(found): found for found in saver.list(None)}
+
+
+ABOUT: dict[str, Any] = {
+    "title": "Straße",
+    "metadata": {"k": "v"},
+    "owner": "ada",
+    "expires": datetime(2096, 1, 1, tzinfo=UTC),
+}
+"""What `describe` sets of a thread."""
+
+
+def describe(saver: Saver) -> None:
+    """Set all that can be set of the thread "two"."""
+    saver.update_thread("two", **ABOUT)
+
+
+def check_threads(saver: Saver, damage: Damage) -> bool:
+    """What a listing says of threads is what was set, or it is refused and `verify` names the damage."""
+    try:
+        threads = {thread.id: thread for thread in saver.threads().threads}
+    except CorruptDataError as error:
+        assert error.location, damage
+        assert is_named(saver), damage
+        return False
+    if "two" in threads:
+        assert {name: getattr(threads["two"], name) for name in ABOUT} == ABOUT, damage
+    elif damage.field.column != "thread_id":
+        assert is_named(saver), damage
+    return True
 
 
 def damages(fields: Sequence[Field], rounds: int, seed: int) -> Iterator[Damage]:

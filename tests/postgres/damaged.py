@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 
-from damage import Damage, Expected, Field, fill
+from damage import Damage, Expected, Field, describe, fill
 from threadmark import Saver
 
 KEYS = {
@@ -23,6 +23,7 @@ class Database:
     def __init__(self, connection: psycopg.Connection[Any], saver: Saver) -> None:
         self.saver = saver
         self.expected: Expected = fill(saver)
+        describe(saver)
         self._connection = connection
         self._types: dict[tuple[str, str], str] = {}
         for table in KEYS:

@@ -6,7 +6,7 @@ from functools import partial
 import psycopg
 import pytest
 
-from damage import Damage, Field, check, check_counts, check_listing, damages
+from damage import Damage, Field, check, check_counts, check_listing, check_threads, damages
 from length import times
 from postgres.cluster import PostgresServer
 from postgres.damaged import KEYS, Database
@@ -43,6 +43,7 @@ def test_damaged_rows_give_the_right_value_or_an_error(database: Database, table
         if database.inflict(damage):
             refused += check(saver, expected, damage)
             check_listing(saver, expected, damage)
+            check_threads(saver, damage)
             check_counts(saver, sums)
             database.mend(table)
     assert check(saver, expected, _NO_DAMAGE) == 0
@@ -75,8 +76,16 @@ def test_damage_is_never_copied(database: Database) -> None:
     database.mend("checkpoint")
 
 
+def test_a_thread_that_no_listing_finds_is_named(database: Database) -> None:
+    database.saver.create_thread("empty")
+    database.execute("DELETE FROM threadmark_head WHERE thread_id = 'empty'")
+    (problem,) = database.saver.verify().problems
+    assert problem.problem == "1 threads are in no listing: their rows are missing here"
+    database.saver.delete_thread("empty")
+
+
 def test_a_head_that_names_another_owner_shows_nobody_the_thread(database: Database) -> None:
-    database.execute("UPDATE threadmark_head SET owner = 'ada' WHERE ns = ''")
+    database.execute("UPDATE threadmark_head SET owner = 'bob' WHERE ns = ''")
     store, driver = database.saver._context.store, database.saver._driver
-    page = partial(store.thread_page, ThreadScope("ada"), None, 0, 10)
+    page = partial(store.thread_page, ThreadScope("bob"), None, 0, 10)
     assert driver.run(Transaction(page, writes=False)) == []

@@ -91,3 +91,7 @@ def test_an_interrupt_at_any_instruction_leaves_the_saver_in_order(backend: str,
 
 def test_an_interrupt_while_a_replaced_file_is_noticed_leaves_the_saver_with_the_new_one(tmp_path: Path) -> None:
     assert said_by("signals.replacing", str(tmp_path / "threads.db"), "7", "197") > 20
+
+
+def test_a_lease_that_is_interrupted_at_any_instruction_is_over_soon(tmp_path: Path) -> None:
+    assert said_by("signals.leasing", str(tmp_path / "threads.db"), "7", "197") > 20

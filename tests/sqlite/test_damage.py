@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from damage import Damage, Expected, Field, check, check_counts, check_listing, damages, fill
+from damage import Damage, Expected, Field, check, check_counts, check_listing, check_threads, damages, describe, fill
 from length import times
 from sqlite_cells import TABLES, cells, inflict, row_key
 from threadmark import CorruptDataError, MemorySaver, Saver, SchemaError, StoreError
@@ -42,7 +42,9 @@ def saver(database: sqlite3.Connection) -> Saver:
 
 @pytest.fixture(scope="module")
 def expected(saver: Saver) -> Expected:
-    return fill(saver)
+    found = fill(saver)
+    describe(saver)
+    return found
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -56,6 +58,7 @@ def test_damaged_rows_give_the_right_value_or_an_error(
         if inflict(database, damage):
             refused += check(saver, expected, damage)
             check_listing(saver, expected, damage)
+            check_threads(saver, damage)
             named += check_counts(saver, sums)
             database.deserialize(whole)
     assert check(saver, expected, NO_DAMAGE) == 0
@@ -108,6 +111,13 @@ def test_a_damaged_file_never_gives_a_wrong_value(tmp_path: Path) -> None:
         except (CorruptDataError, StoreError, SchemaError):
             refused += 1  # the file as a whole
     assert 0 < refused < FILE_ROUNDS
+
+
+def test_a_thread_that_no_listing_finds_is_named(database: sqlite3.Connection, saver: Saver) -> None:
+    saver.create_thread("empty")
+    database.execute("DELETE FROM threadmark_head WHERE thread_id = 'empty'")
+    (problem,) = saver.verify().problems
+    assert problem.problem == "1 threads are in no listing: their rows are missing here"
 
 
 def test_the_harness_would_notice_a_wrong_value() -> None:

@@ -4,10 +4,10 @@ import asyncio
 import copy
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 from threadmark.model import CheckpointTuple
-from threadmark.saver import Saver
+from threadmark.saver import Lease, Saver
 
 
 def _asyncio(saver: Saver) -> Saver:
@@ -25,7 +25,7 @@ def blocking_class(kind: type[Saver]) -> type[Saver]:
     """A subclass, so that what the saver's own class overrides is what is called."""
     names = [name for name, _ in inspect.getmembers(kind, inspect.isfunction) if hasattr(kind, f"a{name}")]
     methods = {f"a{name}": _awaitable(name) for name in names}
-    return type(f"Blocking{kind.__name__}", (kind,), methods | {"alist": _alist})
+    return type(f"Blocking{kind.__name__}", (kind,), methods | {"alist": _alist, "lease": _lease})
 
 
 def _awaitable(name: str) -> Callable[..., Any]:
@@ -39,6 +39,33 @@ async def _alist(self: Saver, *arguments: Any, **options: Any) -> AsyncIterator[
     items = await asyncio.to_thread(self.list, *arguments, **options)
     while (item := await asyncio.to_thread(next, items, None)) is not None:
         yield item
+
+
+def _lease(self: Saver, thread_id: str, **options: Any) -> Any:
+    return _BlockingLease(Saver.lease(self, thread_id, **options))
+
+
+class _BlockingLease:
+    """A lease whose `async with` is its `with`."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lease, name)
+
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self._lease.__enter__)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await asyncio.to_thread(self._lease.__exit__, *error)  # type: ignore[arg-type]  # what `async with` gives
+
+    async def arenew(self) -> None:
+        await asyncio.to_thread(self._lease.renew)
+
+    async def arelease(self) -> bool:
+        return await asyncio.to_thread(self._lease.release)
 
 
 APIS: Mapping[str, Callable[[Saver], Saver]] = {"asyncio": _asyncio, "blocking": _blocking}

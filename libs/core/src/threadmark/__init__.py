@@ -32,6 +32,7 @@ from threadmark.model import (
     CheckpointRef,
     CheckpointTuple,
     DeltaChannelHistory,
+    OnBusy,
     Problem,
     ProblemKind,
     Progress,
@@ -42,7 +43,7 @@ from threadmark.model import (
     ThreadPage,
     Verified,
 )
-from threadmark.saver import Saver, SaverProtocol
+from threadmark.saver import Lease, Saver, SaverProtocol
 from threadmark.sealing import Keyring
 from threadmark.serde import Serde, Serializer
 from threadmark.urls import open  # noqa: A004 - used as `threadmark.open`
@@ -62,9 +63,11 @@ __all__ = [
     "DeltaChannelHistory",
     "ForbiddenTypeError",
     "Keyring",
+    "Lease",
     "LeaseLostError",
     "MemorySaver",
     "MissingDependencyError",
+    "OnBusy",
     "Problem",
     "ProblemKind",
     "Progress",

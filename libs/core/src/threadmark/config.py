@@ -24,6 +24,9 @@ _NOT_METADATA = {
 }
 
 
+_NO_TOKEN = 2**63 - 1
+"""Tokens of users are smaller: this one is `store.ANYONE`, with which nobody's lease counts."""
+
 _NO_CONFIGURABLE = "the config has no 'configurable': give {'configurable': {'thread_id': ...}}"
 
 
@@ -141,9 +144,9 @@ def owner_in(config: Config, metadata: Mapping[str, Any], key: str) -> str | Non
 
 def _lease_token(configurable: Mapping[str, Any]) -> int | None:
     value = configurable.get("lease_token")
-    if value is None or type(value) is int:
+    if value is None or (type(value) is int and 0 < value < _NO_TOKEN):
         return value
-    raise ConfigError(f"lease_token must be the token of a lease, an int, not {shown(value)}")
+    raise ConfigError(f"lease_token must be the token of a lease, a positive int, not {shown(value)}")
 
 
 def _configurable(config: Config) -> Mapping[str, Any]:

@@ -121,6 +121,9 @@ class Verified(NamedTuple):
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
 """What a thread is doing: a live lease makes it busy; else what the tasks of its newest checkpoint wrote decides."""
 
+OnBusy = Literal["wait", "reject", "interrupt", "rollback"]
+"""What `lease` does where somebody else holds one of the thread."""
+
 ThreadSort = Literal["updated", "-updated", "created", "-created", "id", "-id"]
 """What a listing of threads is sorted by; with a minus, the greatest comes first."""
 

@@ -1,7 +1,8 @@
 """`Checkpointer`: any Threadmark saver as a LangGraph checkpointer, the one implementation of all names."""
 
 import copy
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast
 
@@ -16,7 +17,7 @@ from langgraph.checkpoint.base import (
 )
 
 from threadmark import CheckpointTuple as StoredTuple
-from threadmark import Pruned, PruneStrategy, SaverProtocol
+from threadmark import Lease, OnBusy, Pruned, PruneStrategy, SaverProtocol
 from threadmark.saver import expect_saver
 from threadmark_langgraph.allowlist import extended
 from threadmark_langgraph.sends import lacks_sends, with_sends
@@ -236,6 +237,32 @@ class Checkpointer(BaseCheckpointSaver[Any]):
     ) -> Pruned:
         """Like `prune`, for asyncio."""
         return await self._saver.aprune(thread_ids, strategy=cast("PruneStrategy", strategy), **rule)
+
+    def for_owner(self, owner: str) -> Self:
+        """Return a checkpointer on the same connections in which only this owner's threads are there.
+
+        Without it, the threads that a run begins belong to whom its `configurable["user_id"]` names, if it does.
+        """
+        clone = copy.copy(self)
+        clone._saver = self._saver.for_owner(owner)  # noqa: SLF001 - of our own copy
+        return clone
+
+    def lease(
+        self,
+        thread_id: str,
+        *,
+        on_busy: OnBusy = "wait",
+        ttl: float | timedelta = 30,
+        holder: str | None = None,
+        timeout: float | None = None,
+        on_lost: Callable[[Lease], object] | None = None,
+    ) -> Lease:
+        """Return the right to write to a thread, for a `with` or `async with` block: one at a time has it.
+
+        A graph that is invoked with `lease.config`, or with its `configurable` beside keys of your own, stores
+        everything under the lease, that of its subgraphs included. See `threadmark.Saver.lease`.
+        """
+        return self._saver.lease(thread_id, on_busy=on_busy, ttl=ttl, holder=holder, timeout=timeout, on_lost=on_lost)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]

@@ -16,6 +16,7 @@ from threadmark_conformance.cases import (
     describing,
     inspecting,
     isolation,
+    leases,
     listing,
     metadata,
     mistakes,
@@ -28,6 +29,7 @@ from threadmark_conformance.cases import (
     surviving,
     text,
     threads,
+    tokens,
     writing,
 )
 
@@ -78,6 +80,8 @@ _TOPICS = (
     owners,
     arguments,
     concurrency,
+    leases,
+    tokens,
 )
 
 CASES = tuple(case for module in _TOPICS for case in _cases_of(module))

@@ -4,16 +4,24 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from json import dumps, loads
+from os import getpid
+from socket import gethostname
 from typing import Any, NamedTuple, cast, get_args
 
+from threadmark.config import as_thread_id
 from threadmark.errors import ConfigError, shown
 from threadmark.metadata import certain_fragments, checked_filter, to_json
-from threadmark.model import UNSET, ThreadSort, ThreadStatus, Unset
-from threadmark.names import THREAD_ID_BYTES, as_text, check_length
+from threadmark.model import UNSET, OnBusy, ThreadSort, ThreadStatus, Unset
+from threadmark.names import ID_BYTES, THREAD_ID_BYTES, as_text, check_length
+from threadmark.saver.arguments import check_seconds
+from threadmark.saver.operations.leasing import LeaseRequest
 from threadmark.thread_store import SortKey, ThreadOutline, ThreadPlace, ThreadScope
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_SHORTEST_LEASE, _LONGEST_LEASE = 0.01, 30 * 86400
+"""Seconds. One that lives for a month has been forgotten by whoever took it."""
+
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
@@ -127,6 +135,27 @@ def given_owner(owner: object) -> str:
         raise ConfigError("owner must not be empty: give None for a thread that belongs to nobody")
     check_length(name, THREAD_ID_BYTES, "owner")
     return name
+
+
+def given_lease(
+    thread_id: object, on_busy: OnBusy, ttl: float | timedelta, holder: str | None, timeout: float | None
+) -> LeaseRequest:
+    """Check what a lease is asked for."""
+    name = as_thread_id(thread_id)
+    check_length(name, THREAD_ID_BYTES, "thread_id")
+    if not isinstance(on_busy, str) or on_busy not in get_args(OnBusy):
+        raise ConfigError(f"on_busy must be one of {', '.join(get_args(OnBusy))}, not {shown(on_busy)}")
+    seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
+    check_seconds(seconds, "ttl")
+    if not _SHORTEST_LEASE <= seconds <= _LONGEST_LEASE:
+        raise ConfigError(f"ttl must be from {_SHORTEST_LEASE} to {_LONGEST_LEASE} seconds, not {shown(ttl)}")
+    if timeout is not None:
+        check_seconds(timeout, "timeout")
+        if on_busy != "wait":
+            raise ConfigError(f"timeout is how long on_busy='wait' waits; with on_busy={on_busy!r} leave it out")
+    who = f"{gethostname()}, process {getpid()}" if holder is None else as_text(holder, "holder")
+    check_length(who, ID_BYTES, "holder")
+    return LeaseRequest(name, on_busy, round(seconds * 1e6), who)
 
 
 def time_of(microseconds: int) -> datetime:

@@ -1,10 +1,11 @@
 """`ThreadProtocol`: what a saver can do with threads themselves, for whatever accepts one."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
 
-from threadmark.model import UNSET, ThreadInfo, ThreadPage, ThreadSort, ThreadStatus, Unset
+from threadmark.model import UNSET, OnBusy, ThreadInfo, ThreadPage, ThreadSort, ThreadStatus, Unset
+from threadmark.saver.lease import Lease
 
 
 class ThreadProtocol(Protocol):
@@ -124,3 +125,15 @@ class ThreadProtocol(Protocol):
 
     async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool:
         """Like `rename_thread`, for asyncio."""
+
+    def lease(
+        self,
+        thread_id: str,
+        *,
+        on_busy: OnBusy = "wait",
+        ttl: float | timedelta = 30,
+        holder: str | None = None,
+        timeout: float | None = None,
+        on_lost: Callable[[Lease], object] | None = None,
+    ) -> Lease:
+        """Return the right to write to a thread, for a `with` or `async with` block: one at a time has it."""

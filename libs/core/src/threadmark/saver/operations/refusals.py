@@ -20,9 +20,14 @@ def refusal_error(context: SaverContext, change: Change, refused: Refusal, lease
         )
     if refused == "busy":
         return busy_error(change.thread_id, lease)
+    return lost_error(change.thread_id, change.token, lease)
+
+
+def lost_error(thread_id: str, token: int | None, lease: LeaseRow | None) -> LeaseLostError:
+    """Return the error for the holder of a lease that is no longer the last one of its thread."""
     return LeaseLostError(
-        f"the lease of thread {change.thread_id!r} with token {change.token} was released or taken over"
-        f"{_by(lease)}: nothing was stored. Stop, or take a lease anew and read the thread again"
+        f"the lease of thread {thread_id!r} with token {token} was released or taken over{_by(lease)}: nothing was "
+        "stored. Stop, or take a lease anew and read the thread again"
     )
 
 

@@ -1,0 +1,66 @@
+"""What the cases about leases share: runs under a lease, and holders that do not renew theirs."""
+
+import asyncio
+from typing import Any
+
+from threadmark.model import Config
+from threadmark.saver import Lease, Saver
+from threadmark.thread_store import LeaseRow
+from threadmark_conformance.backend import World
+from threadmark_conformance.engine import Run, checkpoint
+
+LONG = 60
+"""Seconds that no case takes."""
+
+SHORT = 0.25
+"""Seconds after which a lease that nobody renews is over."""
+
+
+def under(lease: Lease, checkpoint_id: str | None = None) -> dict[str, Any]:
+    """The configuration of something that is stored under a lease."""
+    named = {} if checkpoint_id is None else {"checkpoint_id": checkpoint_id}
+    return {"configurable": {**lease.config["configurable"], "checkpoint_ns": "", **named}}
+
+
+def run_under(saver: Saver, lease: Lease) -> Run:
+    """A run that stores everything under a lease."""
+    run = Run(saver, lease.thread_id)
+    run.config = under(lease)
+    return run
+
+
+async def put(saver: Saver, config: Config, **channels: Any) -> dict[str, Any]:
+    """Put a checkpoint with these channels."""
+    return await saver.aput(config, checkpoint(channels), {}, dict.fromkeys(channels, 1))
+
+
+async def taken(saver: Saver, thread_id: str = "thread", **options: Any) -> Lease:
+    """A lease that nothing renews, as if the process that took it slept. It is never released."""
+    lease = saver.lease(thread_id, **{"ttl": LONG, **options})
+    await lease.__aenter__()
+    renewal: Any = lease._renewal  # noqa: SLF001 - no saver does without
+    await renewal.astop()
+    return lease
+
+
+async def is_over(saver: Saver, thread_id: str = "thread") -> None:
+    """Wait until no lease of the thread lives."""
+    async with asyncio.timeout(LONG):
+        while await _is_busy(saver, thread_id):  # noqa: ASYNC110 - the database's clock raises no event
+            await asyncio.sleep(0.01)
+
+
+async def is_lost(lease: Lease) -> bool:
+    """Wait until the holder knows that its lease is lost."""
+    return await asyncio.to_thread(lease.lost.wait, LONG)
+
+
+async def microseconds_left(world: World) -> int:
+    """For how long the lease lives on."""
+    lease: LeaseRow = await world.in_store(lambda store: store.lease("thread"))
+    return lease.left
+
+
+async def _is_busy(saver: Saver, thread_id: str) -> bool:
+    found = await saver.athread(thread_id)
+    return found is not None and found.status == "busy"

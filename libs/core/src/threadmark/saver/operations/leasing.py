@@ -1,0 +1,139 @@
+"""Leases: taken, renewed and released, each in one transaction, by the clock of the database alone."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import NamedTuple
+
+from threadmark.errors import ConflictError
+from threadmark.ids import new_id
+from threadmark.metadata import to_json
+from threadmark.model import Checkpoint, OnBusy
+from threadmark.program import Operation, Program, read, write
+from threadmark.saver.arguments import given_checkpoint
+from threadmark.saver.context import SaverContext
+from threadmark.saver.operations.beginning import check_keyring
+from threadmark.saver.operations.refusals import busy_error
+from threadmark.saver.proving.checks import checkpoint_row
+from threadmark.saver.storing import Deduplicator, Draft, needed_segments
+from threadmark.store import Change, Outline, Scope, now, rank_after
+from threadmark.thread_store import LeaseRow
+
+_EMPTY_METADATA = to_json({"source": "fork", "step": -2, "parents": {}})
+"""The engine numbers its steps from -1 on, for the input; an empty state comes before it."""
+
+
+class LeaseRequest(NamedTuple):
+    """A lease that somebody wants."""
+
+    thread_id: str
+    on_busy: OnBusy
+    ttl: int
+    """Microseconds."""
+    holder: str
+
+
+class Taken(NamedTuple):
+    """A lease that was taken."""
+
+    token: int
+    checkpoint_id: str | None
+    """Where its run begins, None for the newest checkpoint."""
+
+
+def acquire(context: SaverContext, wanted: LeaseRequest) -> Operation[Taken | LeaseRow]:
+    """Take a lease. Returns instead the one that has to be waited for, where that is what is wanted."""
+    if not context.keyring_check.done:
+        yield from check_keyring(context)
+    if wanted.on_busy in ("wait", "reject"):
+        held = yield from read(context.store.lease, wanted.thread_id)  # waiting locks no row that the holder needs
+        if held is not None and held.left:
+            return _held(wanted, held)
+    empty = _empty_state(context, wanted.thread_id) if wanted.on_busy == "rollback" else None
+    taken = yield from write(_take, context, wanted, empty)
+    return _held(wanted, taken) if isinstance(taken, LeaseRow) else taken
+
+
+def renew(context: SaverContext, thread_id: str, token: int, ttl: int) -> Operation[bool]:
+    """Let a lease live for its whole time from now on. Returns whether it is still the last one of its thread."""
+    return (yield from write(context.store.renew_lease, thread_id, token, ttl))
+
+
+def release(context: SaverContext, thread_id: str, token: int) -> Operation[bool]:
+    """End a lease, and its token with it. Returns whether it was still the last one of its thread."""
+    return (yield from write(_release, context, thread_id, token))
+
+
+def _held(wanted: LeaseRequest, held: LeaseRow) -> LeaseRow:
+    if wanted.on_busy == "reject":
+        raise busy_error(wanted.thread_id, held)
+    return held
+
+
+def _take(context: SaverContext, wanted: LeaseRequest, empty: "_Empty | None") -> Program[Taken | LeaseRow]:
+    thread_id, on_busy, ttl, holder = wanted
+    last = yield from context.store.lock_lease(thread_id)
+    if last.left and on_busy in ("wait", "reject"):
+        return last
+    found = yield from context.store.page(Scope(thread_id, ns=""), None, 1)
+    newest = found[0] if found else None
+    if not last.left or empty is None:
+        lease = LeaseRow(0, ttl, holder, newest.id if newest else None)
+        return Taken((yield from context.store.set_lease(thread_id, lease)).token, None)
+    if last.began is not None:
+        # The new run begins where the other one did: if it is rolled back in its turn, it ends there as well.
+        if not (yield from context.store.rows(thread_id, [("", last.began)])):
+            raise ConflictError(
+                f"thread {thread_id!r}: the run of {last.holder!r} began at checkpoint {last.began!r}, which was "
+                "removed: there is nothing to roll back to. Take the lease with on_busy='interrupt'"
+            )
+        lease = yield from context.store.set_lease(thread_id, LeaseRow(0, ttl, holder, last.began))
+        return Taken(lease.token, last.began)
+    lease = yield from context.store.set_lease(thread_id, LeaseRow(0, ttl, holder, newest and empty.id))
+    if newest is not None:
+        yield from context.store.add(empty.after(newest, lease.token))
+    return Taken(lease.token, None)
+
+
+def _release(context: SaverContext, thread_id: str, token: int) -> Program[bool]:
+    last = yield from context.store.lock_lease(thread_id)
+    if last.token != token:
+        return False
+    yield from context.store.set_lease(thread_id, LeaseRow(0))
+    return True
+
+
+class _Empty(NamedTuple):
+    """A checkpoint without any state, to put before a run that begins a thread anew.
+
+    It has no parent: a delta channel would be read from what the ancestors' tasks wrote.
+    """
+
+    id: str
+    header: bytes
+    segments: Mapping[bytes, bytes]
+    needs: Callable[[], Sequence[bytes]]
+
+    def after(self, newest: Outline, token: int) -> Change:
+        """The change that puts it as the newest of its thread."""
+        moment = now()
+        rank = rank_after(newest.rank, self.id)
+        outline = Outline(newest.thread_id, "", self.id, rank, None, moment, _EMPTY_METADATA)
+        row = checkpoint_row(outline, self.header, None)
+        return Change(newest.thread_id, None, moment, self.segments, [row], (), None, self.needs, token)
+
+
+def _empty_state(context: SaverContext, thread_id: str) -> _Empty:
+    state: Checkpoint = {
+        "v": 4,
+        "id": new_id(),
+        "ts": datetime.now(UTC).isoformat(),
+        "channel_values": {},
+        "channel_versions": {},
+        "versions_seen": {},
+    }
+    draft = Draft(context.serde, given_checkpoint(state, {}))
+    deduplicator = Deduplicator(context, thread_id, None, {})
+    header = draft.header(deduplicator, None, lambda _: ())
+    stored, _ = deduplicator.store_header(header.to_bytes(), None)
+    return _Empty(draft.id, stored.to_bytes(), deduplicator.segments(), partial(needed_segments, header, stored))

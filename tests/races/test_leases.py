@@ -1,0 +1,40 @@
+"""Two processes fight for one thread's lease: stopped for longer than it lives, cut off, with clocks that are set."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from length import times
+from postgres.cluster import shared
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "lease_rounds.py"
+SECONDS = times(6, at_length=60)
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has neither fork nor SIGSTOP")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest) -> Iterator[str]:
+    """What the script is given: a kind of database of its own, or the URL of an empty one."""
+    if request.param == "sqlite":
+        yield "sqlite"
+        return
+    name = f"leases_{os.getpid()}"
+    yield shared().database(name)
+    shared().execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_there_are_never_two_holders_and_no_write_comes_late(database: str) -> None:
+    # A process of its own, because the rounds fork, which a process with threads must not.
+    command = [sys.executable, str(SCRIPT), database, "--seconds", str(SECONDS)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=SECONDS + 60, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    figures = json.loads(done.stdout)
+    assert (figures["forks"], figures["late"], figures["lost"]) == (0, 0, 0)
+    assert min(figures["hand_overs"], figures["refused"], figures["stopped"]) > 0
