@@ -1,18 +1,66 @@
-"""Writes the database of the present format that later releases must go on reading.
+"""Writes the databases of the present formats that later releases must go on reading.
 
     PYTHONPATH=tests python tests/stored/make.py
 
 Run it once for each format, when that is released; the file of an older format is never written anew.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
 
 from damage import fill
+from postgres.cluster import shared
+from threadmark import Saver
+from threadmark_postgres import PostgresSaver, ddl
+from threadmark_postgres import migrations as postgres_migrations
 from threadmark_sqlite import SqliteSaver
-from threadmark_sqlite.migrations import CURRENT
+from threadmark_sqlite import migrations as sqlite_migrations
+
+FOLDER = Path(__file__).parent
+TABLES = ("thread", "segment", "checkpoint", "head", "write")
+
+
+def fill_database(saver: Saver) -> None:
+    """Everything that `damage.fill` stores, a thread that has nothing but a pending write, and a deleted thread."""
+    fill(saver)
+    for name in ("only a write", "deleted"):
+        where = {"configurable": {"thread_id": name, "checkpoint_ns": "", "checkpoint_id": "1"}}
+        saver.put_writes(where, [("messages", "written")], "task")
+    saver.delete_thread("deleted")
+
+
+def write_sqlite() -> None:
+    """The SQLite file of the present format, unless there is one."""
+    path = FOLDER / f"sqlite-{sqlite_migrations.CURRENT}.sqlite"
+    if not path.exists():
+        with SqliteSaver(path) as saver:
+            fill_database(saver)
+
+
+def write_postgres() -> None:
+    """A script that makes a Postgres database of the present format, in the schema "stored"; unless there is one."""
+    path = FOLDER / f"postgres-{postgres_migrations.CURRENT}.sql"
+    if not path.exists():
+        url = shared().database("stored")
+        with PostgresSaver(url, schema="stored") as saver, psycopg.connect(url) as connection:
+            fill_database(saver)
+            rows = [line for table in TABLES for line in _rows(connection, table)]
+            path.write_text("\n".join([ddl("stored"), *rows, ""]))
+
+
+def _rows(connection: psycopg.Connection[Any], table: str) -> Iterator[str]:
+    name = sql.Identifier("stored", f"threadmark_{table}")
+    cursor = connection.execute(sql.SQL("SELECT * FROM {}").format(name))
+    columns = sql.SQL(", ").join(sql.Identifier(column.name) for column in cursor.description or ())
+    for row in cursor:
+        values = sql.SQL(", ").join(map(sql.Literal, row))
+        yield sql.SQL("INSERT INTO {} ({}) VALUES ({});").format(name, columns, values).as_string(connection)
+
 
 if __name__ == "__main__":
-    path = Path(__file__).with_name(f"sqlite-{CURRENT}.sqlite")
-    path.unlink(missing_ok=True)
-    with SqliteSaver(path) as saver:
-        fill(saver)
+    write_sqlite()
+    write_postgres()

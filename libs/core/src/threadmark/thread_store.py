@@ -50,7 +50,7 @@ class ThreadOutline(NamedTuple):
 
     row: ThreadRow
     updated_at: int
-    """When the newest checkpoint of the namespace "" was stored; without one, when the thread was created."""
+    """When a checkpoint of the namespace "" was last stored; without one, when the thread was created."""
 
 
 class ThreadCounts(NamedTuple):

@@ -38,6 +38,16 @@ def from_id_column(column: bytes) -> str:
     return f"\ufffd{column.hex()}"
 
 
+def optional(text: str | None) -> str | None:
+    """Text as a column, which is NULL where there is none."""
+    return None if text is None else to_column(text)
+
+
+def from_optional(column: str | None) -> str | None:
+    """The text that `optional` was given."""
+    return None if column is None else from_column(column)
+
+
 def outline(thread_id: str, columns: Sequence[Any]) -> Outline:
     """A checkpoint's outline from the columns of `sql._OUTLINE`."""
     ns, checkpoint_id, rank, parent, created_at, metadata = columns
@@ -46,7 +56,7 @@ def outline(thread_id: str, columns: Sequence[Any]) -> Outline:
         from_column(ns),
         from_column(checkpoint_id),
         from_column(rank),
-        None if parent is None else from_column(parent),
+        from_optional(parent),
         created_at,
         from_column(metadata),
     )
@@ -66,7 +76,7 @@ def checkpoint_columns(rows: Sequence[CheckpointRow], needs: Sequence[bytes]) ->
         Texts(to_column(outline.ns) for outline in outlines),
         Texts(None if outline.id == outline.rank else to_column(outline.id) for outline in outlines),
         Texts(to_column(outline.rank) for outline in outlines),
-        Texts(None if outline.parent is None else to_column(outline.parent) for outline in outlines),
+        Texts(optional(outline.parent) for outline in outlines),
         Numbers(outline.created_at for outline in outlines),
         Texts(to_column(outline.metadata) for outline in outlines),
         Blobs(row.header for row in rows),
@@ -107,12 +117,23 @@ def write_columns(rows: Sequence[WriteRow]) -> Columns:
 
 
 def change_columns(change: Change) -> Columns:
-    """Return the parameters that every adding statement begins with: the change itself and its segments."""
+    """Return the parameters that every statement about a change begins with: the change itself."""
     return (
         Texts([to_column(change.thread_id)]),
         Numbers([change.epoch]),
         Numbers([change.now]),
-        Texts([None if change.continues is None else to_column(change.continues)]),
+        Texts([optional(change.continues)]),
+        Numbers([change.token]),
+        Texts([optional(change.beginning.owner)]),
+        Numbers([change.beginning.expires_at]),
+        Blobs([change.beginning.check or None]),
+        Numbers([change.only_owner]),
+    )
+
+
+def segment_columns(change: Change) -> Columns:
+    """Return what follows then: one array for each column of its segments."""
+    return (
         ChangeNumbers([1] * len(change.segments)),
         Blobs(change.segments.keys()),
         Blobs(change.segments.values()),

@@ -1,8 +1,8 @@
 """The database's format, in numbered steps. A released step is never changed, a new one is added.
 
 Steps are applied with their record in one transaction, under a lock that other processes wait for. A step only adds
-what the release before does not mind, so that it may be applied while that release runs; the third, made before the
-first release, is the exception.
+what the release before does not mind, so that it may be applied while that release runs. The third and the fourth are
+the exceptions: a process of an earlier release can read then, and can add no checkpoint and begin no thread.
 """
 
 from collections.abc import Iterator
@@ -139,6 +139,64 @@ MIGRATIONS = (
             """,
             # A process that still runs an earlier release would not count: its puts are refused from here on.
             "ALTER TABLE tm.head ALTER COLUMN checkpoints DROP DEFAULT",
+        ),
+    ),
+    Migration(
+        4,
+        "threads and leases",
+        statements=(
+            """
+            ALTER TABLE tm.thread
+                ADD COLUMN owner text COLLATE "C",
+                ADD COLUMN title text COLLATE "C",
+                ADD COLUMN folded_title text COLLATE "C",
+                ADD COLUMN token bigint NOT NULL DEFAULT 0,
+                ADD COLUMN lease_ends bigint,
+                ADD COLUMN lease_ttl bigint,
+                ADD COLUMN holder text COLLATE "C",
+                ADD COLUMN began text COLLATE "C",
+                ADD COLUMN checksum bytea
+            """,
+            """
+            ALTER TABLE tm.head
+                ADD COLUMN updated_at bigint NOT NULL DEFAULT 0,
+                ADD COLUMN owner text COLLATE "C"
+            """,
+            """
+            UPDATE tm.head AS h
+            SET updated_at = c.updated_at
+            FROM (
+                SELECT thread_id, ns, max(created_at) AS updated_at
+                FROM tm.checkpoint
+                GROUP BY thread_id, ns
+            ) AS c
+            WHERE c.thread_id = h.thread_id AND c.ns = h.ns
+            """,
+            """
+            INSERT INTO tm.head (thread_id, ns, rank, needs, checkpoints, updated_at)
+            SELECT thread_id, '', '', '{}', 0, created_at
+            FROM tm.thread
+            WHERE live
+            ON CONFLICT DO NOTHING
+            """,
+            # A process that still runs an earlier release knows neither heads of threads nor leases: what would begin
+            # a thread or move a head is refused from here on.
+            "ALTER TABLE tm.thread ALTER COLUMN token DROP DEFAULT",
+            "ALTER TABLE tm.head ALTER COLUMN updated_at DROP DEFAULT",
+            "CREATE INDEX threadmark_head_updated ON tm.head (updated_at, thread_id) WHERE ns = ''",
+            """
+            CREATE INDEX threadmark_head_owner
+            ON tm.head (owner, updated_at, thread_id)
+            WHERE ns = '' AND owner IS NOT NULL
+            """,
+            "CREATE INDEX threadmark_thread_created ON tm.thread (created_at, thread_id) WHERE live",
+            """
+            CREATE INDEX threadmark_thread_owner
+            ON tm.thread (owner, created_at, thread_id)
+            WHERE live AND owner IS NOT NULL
+            """,
+            "CREATE INDEX threadmark_thread_expiry ON tm.thread (expires_at) WHERE expires_at IS NOT NULL",
+            "CREATE INDEX threadmark_thread_lease ON tm.thread (lease_ends) WHERE lease_ends IS NOT NULL",
         ),
     ),
 )

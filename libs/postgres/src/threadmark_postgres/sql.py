@@ -3,7 +3,11 @@
 `tm.` stands before the name of every table of ours; `schema.in_schema` puts the schema's name there. Names of users
 (threads, channels, metadata keys) are always bound, never part of a statement. Every statement names one thread_id, so
 that it stays inside one partition or shard, except those that search all threads or that callers share.
+
+The statements about threads themselves stand in `thread_sql`.
 """
+
+from threadmark.store import ANYONE
 
 # A reading transaction of several statements sees one state of the database. A writing one sees, when it has waited for
 # a lock, what the holder of the lock did.
@@ -54,10 +58,33 @@ FOR {}
 """
 LOCK = _LOCK.format("UPDATE")
 
-REVIVE_THREAD = """
-UPDATE tm.thread
-SET live = true
-WHERE thread_id = $1::text
+# Microseconds since 1970, by the server's clock.
+CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+# Why the lease of a thread's row refuses a change with a token, NULL where it does not. The row is read as it was
+# locked, the clock at the latest then: a lease that ends while the statement waits still counts as living.
+_LEASE_REFUSAL = f"""
+    CASE
+        WHEN {{given}} IS NULL THEN CASE WHEN {{row}}.lease_ends > {CLOCK} THEN 'busy' END
+        WHEN {{given}} NOT IN ({{row}}.token, {ANYONE}) THEN 'lost'
+    END
+"""
+
+# A thread has a head for the namespace "" as long as it is there: with the rank "" where it has no checkpoint.
+NO_CHECKPOINT = "{head}.rank = '' AND {head}.checkpoints = 0"
+
+# Nothing is revived where somebody else did it, or took a lease, after the change was judged; then it is judged anew.
+REVIVE_THREAD = f"""
+WITH revived AS (
+    UPDATE tm.thread AS t
+    SET live = true, created_at = $3::bigint, owner = $4::text, expires_at = $5::bigint, checksum = $6::bytea
+    WHERE thread_id = $1::text AND NOT live AND {_LEASE_REFUSAL.format(given="$2::bigint", row="t")} IS NULL
+    RETURNING thread_id, created_at, owner
+)
+INSERT INTO tm.head (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
+SELECT thread_id, '', '', '{{}}', 0, created_at, owner
+FROM revived
+ON CONFLICT DO NOTHING
 """
 
 # A thread that has a head but no row of its own was damaged, and is to be looked at as well.
@@ -85,7 +112,7 @@ HAS_ONLY_LANGGRAPH_DATA = """
 SELECT pg_catalog.to_regclass('checkpoint_blobs') IS NOT NULL
     AND pg_catalog.to_regclass('checkpoint_writes') IS NOT NULL
     AND coalesce(pg_catalog.pg_relation_size(pg_catalog.to_regclass('checkpoints')), 0) > 0
-    AND NOT EXISTS (SELECT FROM tm.head)
+    AND NOT EXISTS (SELECT FROM tm.head WHERE checkpoints > 0)
 """
 
 # `id` is NULL where it equals `rank`, which it does unless a clock was set back.
@@ -112,7 +139,7 @@ FROM {table},
 # Of the newest checkpoint `tm.head` knows all segments; of another one the header's come along, which names the others.
 _FIND = f"""
 WITH chosen AS (
-    SELECT t.epoch, c.*
+    SELECT t.epoch, t.owner, t.expires_at, c.*
     FROM tm.thread AS t
     CROSS JOIN LATERAL ({{choice}}) AS c
     WHERE t.thread_id = $1::text AND t.live
@@ -130,13 +157,15 @@ WITH chosen AS (
     UNION ALL
     {_KEYS_OF.format(body="pending.value", table="pending")}
 )
-SELECT 0 AS kind, epoch, created_at, rank, coalesce(id, rank), parent, metadata, header, checksum, NULL::bytea
+SELECT
+    0 AS kind, epoch, created_at, rank, coalesce(id, rank), parent, metadata, header, checksum, NULL::bytea,
+    owner, expires_at
 FROM chosen
 UNION ALL
-SELECT 1, idx, NULL, task_path, channel, NULL, NULL, value, checksum, task_id
+SELECT 1, idx, NULL, task_path, channel, NULL, NULL, value, checksum, task_id, NULL, NULL
 FROM pending
 UNION ALL
-SELECT 2, NULL, NULL, NULL, NULL, NULL, NULL, s.data, s.key, NULL
+SELECT 2, NULL, NULL, NULL, NULL, NULL, NULL, s.data, s.key, NULL, NULL, NULL
 FROM tm.segment AS s
 WHERE s.thread_id = $1::text AND s.key = ANY (ARRAY(SELECT key FROM needed))
 """
@@ -144,9 +173,13 @@ WHERE s.thread_id = $1::text AND s.key = ANY (ARRAY(SELECT key FROM needed))
 FIND_NEWEST = f"""
 {_FIND.format(choice=_NEWEST)}
 UNION ALL
-SELECT 3, NULL, NULL, h.rank, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT
+    3, NULL, NULL, h.rank, NULL, NULL, NULL, NULL, NULL, NULL,
+    CASE WHEN NOT EXISTS (SELECT FROM chosen)
+        THEN (SELECT t.owner FROM tm.thread AS t WHERE t.thread_id = $1::text AND t.live) END,
+    NULL
 FROM tm.head AS h
-WHERE h.thread_id = $1::text AND h.ns = $2::text
+WHERE h.thread_id = $1::text AND h.ns = $2::text AND NOT ({NO_CHECKPOINT.format(head="h")})
 """
 # Where a clock was set back, two callers that put one checkpoint at once after different parents may have stored it
 # under two ranks; the next put of it leaves one.
@@ -244,10 +277,11 @@ CHAIN = _CHAIN.format(
     """
 )
 
-HEADS = """
-SELECT thread_id, ns, rank, checkpoints
-FROM tm.head
-WHERE ($1::text IS NULL OR thread_id = $1::text) AND ($2::text IS NULL OR ns = $2::text)
+HEADS = f"""
+SELECT h.thread_id, h.ns, h.rank, h.checkpoints
+FROM tm.head AS h
+WHERE ($1::text IS NULL OR h.thread_id = $1::text) AND ($2::text IS NULL OR h.ns = $2::text)
+    AND NOT ({NO_CHECKPOINT.format(head="h")})
 """
 
 COUNTED_HEADS = """
@@ -288,6 +322,7 @@ PAGE_OF_NAMESPACE = "c.ns = ${}::text"
 PAGE_WITH_ID = "((c.rank = ${0}::text AND c.id IS NULL) OR c.id = ${0}::text)"
 PAGE_BEFORE = "c.rank < ${}::text"
 PAGE_OF_RUN = "c.run = ${}::bigint"
+PAGE_OF_OWNER = "EXISTS (SELECT FROM tm.thread AS t WHERE t.thread_id = c.thread_id AND t.owner = ${}::text)"
 PAGE_WITH_FRAGMENT = "position(${}::text IN c.metadata) > 0"
 PAGE_AFTER = "(c.rank, c.thread_id, c.ns) < (${}::text, ${}::text, ${}::text)"
 
@@ -295,43 +330,51 @@ PAGE_AFTER = "(c.rank, c.thread_id, c.ns) < (${}::text, ${}::text, ${}::text)"
 _OF_ONE = "= ($1::text[])[1]"
 _OF_SEVERAL = "= ANY (ARRAY(SELECT thread_id FROM change))"
 
+_HELD_COLUMNS = "thread_id, epoch, deleted_up_to, owner, expires_at, token, lease_ends, lease_ttl"
+
 # Adding, in one statement, which is one transaction and one round trip. It adds the changes of several callers, to
 # one thread or to several, or that of one; what belongs to a change says so by its number, and each is judged for
 # itself. Adders of a thread share its row's lock. A row that a removal holds is passed over, so that nobody waits
 # here on account of others' threads; its change gets no judgement. `seen` is what was there before any lock and
 # `held` what is there with it: where the two differ the rest of the statement would still see the old state, so
-# nothing is added. Adders cannot wait for each other in a circle: all take rows in one order (see decision 6).
-_ADD = f"""
+# nothing is added. The lease, too, is read from the row as it was locked: whoever takes one changes that row, so no
+# change is accepted with the token before once that is committed. Of several that begin a thread the first decides
+# whose it is. Adders cannot wait for each other in a circle: all take rows in one order (see decision 6).
+_JUDGED = f"""
 WITH change AS (
     SELECT *
-    FROM unnest((SELECT $1::text[]), $2::bigint[], $3::bigint[], $4::text[])
-        WITH ORDINALITY AS change (thread_id, epoch, now, continues, number)
+    FROM unnest(
+        (SELECT $1::text[]), $2::bigint[], $3::bigint[], $4::text[], $5::bigint[],
+        $6::text[], $7::bigint[], $8::bytea[], $9::bigint[]
+    )
+        WITH ORDINALITY AS change (
+            thread_id, epoch, now, continues, token, owner, expires_at, checksum, only_owner, number
+        )
 ), seen AS (
-    SELECT thread_id, epoch, live, deleted_up_to
+    SELECT {_HELD_COLUMNS}, live
     FROM tm.thread
     WHERE thread_id {_OF_ONE}
 ), locked AS (
-    SELECT thread_id, epoch, deleted_up_to
+    SELECT {_HELD_COLUMNS}
     FROM tm.thread
     WHERE thread_id {_OF_ONE} AND live
     FOR SHARE SKIP LOCKED
 ), made AS (
-    INSERT INTO tm.thread (thread_id, epoch, live, created_at)
-    SELECT thread_id, min(now), true, min(now)
+    INSERT INTO tm.thread (thread_id, epoch, live, created_at, token, owner, expires_at, checksum)
+    SELECT DISTINCT ON (thread_id) thread_id, now, true, now, 0, owner, expires_at, checksum
     FROM change
-    WHERE epoch IS NULL AND thread_id NOT IN (SELECT thread_id FROM seen)
-    GROUP BY thread_id
-    ORDER BY thread_id
+    WHERE epoch IS NULL AND coalesce(token, 0) IN (0, {ANYONE}) AND thread_id NOT IN (SELECT thread_id FROM seen)
+    ORDER BY thread_id, number
     ON CONFLICT DO NOTHING
-    RETURNING thread_id, epoch, deleted_up_to
+    RETURNING {_HELD_COLUMNS}, created_at
 ), held AS (
-    SELECT thread_id, epoch, deleted_up_to, true AS live
+    SELECT {_HELD_COLUMNS}, true AS live
     FROM locked
     UNION ALL
-    SELECT thread_id, epoch, deleted_up_to, true
+    SELECT {_HELD_COLUMNS}, true
     FROM made
     UNION ALL
-    SELECT thread_id, epoch, deleted_up_to, false
+    SELECT {_HELD_COLUMNS}, false
     FROM seen
     WHERE NOT live
 ), judged AS (
@@ -341,6 +384,14 @@ WITH change AS (
         held.epoch,
         held.epoch = coalesce(change.epoch, held.epoch) AS expected,
         held.live,
+        CASE
+            WHEN change.only_owner = 1 AND held.live AND held.owner IS DISTINCT FROM change.owner THEN 'owner'
+            ELSE {_LEASE_REFUSAL.format(given="change.token", row="held").strip()}
+        END AS refused,
+        CASE WHEN change.token = held.token AND held.lease_ends - {CLOCK} < held.lease_ttl / 2
+            THEN held.lease_ttl ELSE 0 END AS renewal,
+        held.owner,
+        held.expires_at,
         NOT EXISTS (SELECT FROM seen WHERE seen.thread_id = held.thread_id AND seen.epoch <> held.epoch) AS steady,
         coalesce(change.continues <> '' AND change.continues <= held.deleted_up_to, false) AND NOT EXISTS (
             SELECT
@@ -350,21 +401,34 @@ WITH change AS (
         ) AS too_late
     FROM change
     JOIN held ON held.thread_id = change.thread_id
-), proven AS (
-    SELECT number, thread_id
+)
+"""
+
+# The judgement alone, and the greatest rank that is recorded for a namespace. The thread is locked by then.
+JUDGE = f"""
+{_JUDGED}
+SELECT
+    epoch, refused, too_late,
+    coalesce((SELECT h.rank FROM tm.head AS h WHERE h.thread_id {_OF_ONE} AND h.ns = $10::text), '')
+FROM judged
+"""
+
+_ADD = f"""
+{_JUDGED}, proven AS (
+    SELECT number, thread_id, owner
     FROM judged
-    WHERE live AND steady AND expected AND NOT too_late
+    WHERE live AND steady AND expected AND refused IS NULL AND NOT too_late
 ), segments AS (
     INSERT INTO tm.segment (thread_id, key, data)
     SELECT proven.thread_id, fresh.key, fresh.data
-    FROM unnest((SELECT $5::bigint[]), $6::bytea[], $7::bytea[]) AS fresh (number, key, data)
+    FROM unnest((SELECT $10::bigint[]), $11::bytea[], $12::bytea[]) AS fresh (number, key, data)
     JOIN proven ON proven.number = fresh.number
     ORDER BY proven.thread_id, fresh.key
     ON CONFLICT DO NOTHING
 )
 """
 _JUDGEMENT = """
-SELECT number, epoch, live, steady, too_late, {outcome}
+SELECT number, epoch, live, steady, refused, too_late, renewal, expires_at, {outcome}
 FROM judged
 """
 
@@ -373,10 +437,10 @@ FROM judged
 # conditions with ANY say again what the joins say, because only they surely become look-ups in an index.
 ADD_CHECKPOINTS = f"""
 {_ADD}, given AS (
-    SELECT proven.thread_id, fresh.*
+    SELECT proven.thread_id, proven.owner, fresh.*
     FROM unnest(
-        (SELECT $8::bigint[]), $9::text[], $10::text[], $11::text[], $12::text[], $13::bigint[],
-        $14::text[], $15::bytea[], $16::bytea[], $17::bigint[], $18::text[]
+        (SELECT $13::bigint[]), $14::text[], $15::text[], $16::text[], $17::text[], $18::bigint[],
+        $19::text[], $20::bytea[], $21::bytea[], $22::bigint[], $23::text[]
     ) AS fresh (number, ns, id, rank, parent, created_at, metadata, header, checksum, run, needs)
     JOIN proven ON proven.number = fresh.number
 ), ranked_otherwise AS (
@@ -410,19 +474,33 @@ ADD_CHECKPOINTS = f"""
     ON CONFLICT DO NOTHING
     RETURNING thread_id, ns, rank
 ), counted AS (
-    SELECT number, thread_id, ns, rank, needs
+    SELECT number, thread_id, ns, rank, needs, created_at, owner
     FROM added
     JOIN fresh USING (thread_id, ns, rank)
 ), headed AS (
-    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints)
-    SELECT thread_id, ns, max(rank), coalesce((array_agg(needs ORDER BY rank DESC))[1]::bytea[], '{{}}'), count(*)
-    FROM counted
+    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
+    SELECT
+        thread_id,
+        ns,
+        max(rank),
+        coalesce((array_agg(needs ORDER BY rank DESC))[1]::bytea[], '{{}}'),
+        count(number),
+        coalesce(max(created_at) FILTER (WHERE number IS NOT NULL), max(created_at)),
+        CASE WHEN ns = '' THEN max(owner) END
+    FROM (
+        SELECT number, thread_id, ns, rank, needs, created_at, owner
+        FROM counted
+        UNION ALL
+        SELECT NULL, thread_id, '', '', NULL, created_at, owner
+        FROM made
+    ) AS begun
     GROUP BY thread_id, ns
     ORDER BY thread_id, ns
     ON CONFLICT (thread_id, ns) DO UPDATE
     SET rank = greatest(h.rank, excluded.rank),
         needs = CASE WHEN excluded.rank > h.rank OR excluded.needs <> '{{}}' THEN excluded.needs ELSE h.needs END,
-        checkpoints = h.checkpoints + excluded.checkpoints
+        checkpoints = h.checkpoints + excluded.checkpoints,
+        updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at)
 )
 {
     _JUDGEMENT.format(
@@ -470,12 +548,20 @@ _GIVEN_WRITES = f"""
 {_ADD}, given AS (
     SELECT proven.thread_id, fresh.*
     FROM unnest(
-        (SELECT $8::bigint[]), $9::text[], $10::text[], $11::bytea[], $12::bigint[],
-        $13::text[], $14::text[], $15::bytea[], $16::bytea[]
+        (SELECT $13::bigint[]), $14::text[], $15::text[], $16::bytea[], $17::bigint[],
+        $18::text[], $19::text[], $20::bytea[], $21::bytea[]
     ) AS fresh (number, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
     JOIN proven ON proven.number = fresh.number
 )
 """
+# A thread that is begun by writes has no checkpoint yet.
+_BEGIN_HEAD = """headed AS (
+    INSERT INTO tm.head (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
+    SELECT thread_id, '', '', '{}', 0, created_at, owner
+    FROM made
+    ORDER BY thread_id
+    ON CONFLICT DO NOTHING
+)"""
 _INSERT_WRITES = """
     INSERT INTO tm.write AS w
         (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
@@ -488,7 +574,7 @@ ADD_WRITES = f"""
 {_GIVEN_WRITES}, added AS (
     {_INSERT_WRITES}
     DO NOTHING
-)
+), {_BEGIN_HEAD}
 {_JUDGEMENT.format(outcome="false")}
 """
 
@@ -518,7 +604,7 @@ ADD_SPECIAL_WRITES = f"""
         value = excluded.value,
         checksum = excluded.checksum
     WHERE w.idx < 0
-)
+), {_BEGIN_HEAD}
 {
     _JUDGEMENT.format(
         outcome="(SELECT indexes FROM old WHERE number = judged.number),"
@@ -585,25 +671,42 @@ RETURNING epoch
 # After a removal, the newest checkpoint may be gone. Rows lost before stay counted, and so are missed.
 SETTLE_HEADS = """
 UPDATE tm.head AS h
-SET rank = coalesce(newest.rank, h.rank), needs = '{}'
+SET rank = coalesce(left_over.rank, CASE WHEN h.checkpoints = 0 THEN '' ELSE h.rank END),
+    needs = CASE WHEN h.rank = left_over.rank THEN h.needs ELSE '{}' END,
+    updated_at = coalesce(
+        left_over.updated_at,
+        (SELECT t.created_at FROM tm.thread AS t WHERE t.thread_id = $1::text AND h.checkpoints = 0),
+        h.updated_at
+    )
 FROM tm.head AS old
-LEFT JOIN LATERAL (
-    SELECT c.rank
+CROSS JOIN LATERAL (
+    SELECT max(c.rank) AS rank, max(c.created_at) AS updated_at
     FROM tm.checkpoint AS c
     WHERE c.thread_id = $1::text AND c.ns = old.ns
-    ORDER BY c.rank DESC
-    LIMIT 1
-) AS newest ON true
-WHERE h.thread_id = $1::text AND old.thread_id = $1::text AND old.ns = h.ns AND h.rank IS DISTINCT FROM newest.rank
+) AS left_over
+WHERE h.thread_id = $1::text AND old.thread_id = $1::text AND old.ns = h.ns
+    AND (h.rank IS DISTINCT FROM left_over.rank OR h.updated_at IS DISTINCT FROM left_over.updated_at)
 """
 REMOVE_EMPTY_HEADS = """
 DELETE FROM tm.head
-WHERE thread_id = $1::text AND checkpoints = 0
+WHERE thread_id = $1::text AND checkpoints = 0 AND ns <> ''
 """
 
-BURY_THREAD = """
+# Where there ever was a lease it gets the next token, so that no earlier one is accepted in a thread of the same name.
+BURY_THREAD = f"""
 UPDATE tm.thread
 SET live = false,
+    owner = NULL,
+    title = NULL,
+    folded_title = NULL,
+    metadata = NULL,
+    expires_at = NULL,
+    checksum = NULL,
+    token = CASE WHEN token > 0 THEN greatest(token + 1, {CLOCK}) ELSE 0 END,
+    lease_ends = NULL,
+    lease_ttl = NULL,
+    holder = NULL,
+    began = NULL,
     epoch = greatest(epoch + 1, $2::bigint),
     deleted_up_to = greatest(
         deleted_up_to,
@@ -630,12 +733,13 @@ WHERE thread_id = $1::text
 """
 
 # A row that another transaction holds is left to the next removal, so that removals never wait for each other here.
-FORGET_BURIED = """
+# One of which somebody holds a lease stays until that has ended.
+FORGET_BURIED = f"""
 DELETE FROM tm.thread
 WHERE thread_id IN (
     SELECT thread_id
     FROM tm.thread
-    WHERE NOT live AND epoch < $1::bigint
+    WHERE NOT live AND epoch < $1::bigint AND coalesce(lease_ends <= {CLOCK}, true)
     LIMIT 1000
     FOR UPDATE SKIP LOCKED
 )
@@ -643,8 +747,8 @@ WHERE thread_id IN (
 
 COPY_SEGMENTS = """
 WITH heads AS (
-    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints)
-    SELECT $2::text, ns, rank, needs, 0
+    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at)
+    SELECT $2::text, ns, rank, needs, 0, updated_at
     FROM tm.head
     WHERE thread_id = $1::text
     ON CONFLICT (thread_id, ns) DO UPDATE

@@ -7,6 +7,7 @@ from typing import Any
 from threadmark.errors import TransientStoreError
 from threadmark.program import Program
 from threadmark.store import (
+    ANYONE,
     TOMBSTONE_MICROSECONDS,
     Added,
     Change,
@@ -27,25 +28,24 @@ from threadmark_postgres.columns import (
     checkpoint_columns,
     checkpoint_row,
     from_id_column,
+    from_optional,
+    optional,
     outline,
     run_number,
+    segment_columns,
     write_columns,
     write_row,
 )
 from threadmark_postgres.schema import in_schema
-from threadmark_postgres.steps import Query, Rows, execute
+from threadmark_postgres.steps import Query, Rows
+from threadmark_postgres.thread_store import ATTEMPTS, PostgresThreadStore
 
 _CHECKPOINT, _WRITE, _SEGMENT, _HEAD = range(4)
 """The kinds of rows that `sql.FIND` gives."""
 
-_ATTEMPTS = 16
 
-
-class PostgresStore(Store):
+class PostgresStore(PostgresThreadStore, Store):
     """The rows of every saver on one schema. None is the first schema of the connection's search path."""
-
-    def __init__(self, schema: str | None) -> None:
-        self._schema = schema
 
     def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
         """One statement, which includes every segment of the newest checkpoint."""
@@ -54,7 +54,7 @@ class PostgresStore(Store):
             rows = yield from self._execute(sql.FIND_NEWEST, *namespace, likely_last=True)
         else:
             rows = yield from self._execute(sql.FIND, *namespace, to_column(checkpoint_id))
-        found = newest = None
+        found = newest = owner = None
         writes: list[WriteRow] = []
         segments: dict[bytes, bytes] = {}
         for kind, *columns in rows:
@@ -63,17 +63,17 @@ class PostgresStore(Store):
             elif kind == _CHECKPOINT:
                 found = columns
             elif kind == _HEAD:
-                newest = from_column(columns[2])
+                newest, owner = from_column(columns[2]), from_optional(columns[9])
             else:
-                idx, _, task_path, channel, _, _, value, check, task_id = columns
+                idx, _, task_path, channel, _, _, value, check, task_id, _, _ = columns
                 task = (from_id_column(task_id), idx, from_column(task_path), from_column(channel))
                 writes.append(WriteRow(ns, "", *task, value, check))
         if found is None:
-            return None if newest is None else Found(0, None, (), {}, newest)
-        epoch, created_at, rank, own_id, parent, metadata, header, check, _ = found
+            return None if newest is None else Found(0, None, (), {}, newest, owner)
+        epoch, created_at, rank, own_id, parent, metadata, header, check, _, owner, expires_at = found
         row = checkpoint_row(thread_id, (namespace[1], own_id, rank, parent, created_at, metadata, header, check))
         writes = [write._replace(checkpoint_id=row.outline.id) for write in writes]
-        return Found(epoch, row, writes, segments, newest)
+        return Found(epoch, row, writes, segments, newest, from_optional(owner), expires_at)
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         """One statement, whatever their number."""
@@ -124,14 +124,18 @@ class PostgresStore(Store):
         return next((epoch for epoch, live in rows if live), None)
 
     def add(self, change: Change) -> Program[Added]:
-        """One statement. More only if a deleted thread begins again, or another writer was faster."""
+        """One statement. More only if a deleted thread begins again, another writer was faster, or the change expects
+        a checkpoint to be the newest: then it locks the thread first.
+        """
+        if change.expects is not None and (refusal := (yield from self._lock_and_judge(change))) is not None:
+            return refusal
         waits = chain([sql.AWAIT_REMOVAL], repeat(sql.AWAIT_REVIVAL))
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             added = yield from self._add_once(change, waits)
             if added is not None:
                 return added
         raise TransientStoreError(
-            f"thread {change.thread_id!r} was deleted and made again {_ATTEMPTS} times meanwhile; try again"
+            f"thread {change.thread_id!r} was deleted and made again {ATTEMPTS} times meanwhile; try again"
         )
 
     def replace(self, change: Change) -> Program[Added]:
@@ -139,8 +143,9 @@ class PostgresStore(Store):
         epoch = yield from self.lock(change.thread_id)
         if epoch is None:
             return (yield from self.add(change))
-        if change.epoch not in (None, epoch):
-            return Added(epoch)
+        refusal = yield from self._judge(change)
+        if refusal is not None:
+            return refusal
         thread = to_column(change.thread_id)
         fresh = {row.outline.key: row for row in change.checkpoints}
         stored = yield from self.rows(change.thread_id, list(fresh))
@@ -151,7 +156,7 @@ class PostgresStore(Store):
             yield from self._execute(sql.SETTLE_HEADS, thread)
         if replaced:
             yield from self._execute(sql.NEXT_EPOCH, thread)
-        added = yield from self.add(change._replace(epoch=None))
+        added = yield from self.add(change._replace(epoch=None, expects=None))
         return added._replace(replaced=replaced)
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
@@ -219,8 +224,25 @@ class PostgresStore(Store):
         ((answer,),) = yield from self._execute(sql.HAS_ONLY_LANGGRAPH_DATA)
         return bool(answer)
 
-    def _execute(self, statement: str, *params: Any, likely_last: bool = False) -> Program[Rows]:
-        return execute(in_schema(statement, self._schema), params, likely_last=likely_last)
+    def _lock_and_judge(self, change: Change) -> Program[Added | None]:
+        """Lock a thread, also one without a row, and return why a change is refused, None where it is not."""
+        if not (yield from self._execute(sql.LOCK, to_column(change.thread_id))):
+            refusal = _refusal_without_row(change)
+            if refusal is not None:
+                return refusal
+            yield from self.lock_lease(change.thread_id)
+        return (yield from self._judge(change))
+
+    def _judge(self, change: Change) -> Program[Added | None]:
+        """Return why a change to a locked thread is refused, None where it is not. Nothing is added."""
+        ns = change.checkpoints[0].outline.ns if change.checkpoints else ""
+        rows = yield from self._execute(sql.JUDGE, *change_columns(change), to_column(ns))
+        ((epoch, refused, too_late, newest),) = rows
+        if change.epoch not in (None, epoch):
+            return Added(epoch)
+        if refused or too_late:
+            return Added(epoch, refused, too_late=too_late and not refused)
+        return Added(epoch, "conflict") if change.expects not in (None, from_column(newest)) else None
 
     def _add_once(self, change: Change, waits: Iterator[str]) -> Program[Added | None]:
         """Return the outcome of the change, or None if it must be tried again, perhaps after waiting for the thread."""
@@ -230,25 +252,30 @@ class PostgresStore(Store):
             rows: Rows = yield query
             if not rows:
                 found = yield from self._execute(next(waits), thread)
-                return None if found or change.epoch is None else Added(0)
-            ((_, epoch, live, steady, too_late, *outcome),) = rows
+                return None if found else _refusal_without_row(change)
+            ((_, epoch, live, steady, refused, too_late, renewal, expires_at, *outcome),) = rows
             if change.epoch not in (None, epoch):
                 return Added(epoch)
             if not steady:
                 return None
-            if too_late:
-                return Added(epoch, too_late=True)
+            if refused or too_late:
+                return Added(epoch, refused, too_late=too_late and not refused)
             if not live:
-                yield from self._execute(sql.REVIVE_THREAD, thread)
+                yield from self._revive(change)
                 return None
-            added = _added(change, epoch, *outcome)
+            added = _added(change, epoch, *outcome)._replace(renewal=renewal, expires_at=expires_at)
             if added.exists:
                 break
         return added
 
+    def _revive(self, change: Change) -> Program[None]:
+        owner, expires_at, check = change.beginning
+        row = (to_column(change.thread_id), change.token, change.now, optional(owner), expires_at, check or None)
+        yield from self._execute(sql.REVIVE_THREAD, *row)
+
     def _adding(self, change: Change) -> Iterator[Query]:
         likely_last = not (change.checkpoints and change.writes)
-        start = change_columns(change)
+        start = (*change_columns(change), *segment_columns(change))
         if change.checkpoints:
             columns = checkpoint_columns(change.checkpoints, change.needs())
             # One statement that added a checkpoint under two ranks would see no row to replace, and add both.
@@ -261,6 +288,15 @@ class PostgresStore(Store):
             special = any(row.idx < 0 for row in change.writes)
             statement = sql.ADD_SPECIAL_WRITES if special else sql.ADD_WRITES
             yield Query(in_schema(statement, self._schema), BatchParams((*start, *columns)), likely_last)
+
+
+def _refusal_without_row(change: Change) -> Added | None:
+    """Return why a change is refused where its thread has no row, None where it begins the thread."""
+    if change.epoch is not None:
+        return Added(0)
+    if change.token not in (None, 0, ANYONE):
+        return Added(0, "lost")
+    return Added(0, "conflict") if change.expects else None
 
 
 def _added(change: Change, epoch: int, *outcome: Any) -> Added:
@@ -299,6 +335,8 @@ def _clauses(scope: Scope, after: Outline | None) -> Iterator[tuple[str, list[An
         yield sql.PAGE_BEFORE, [to_column(scope.before)]
     if scope.run_id is not None:
         yield sql.PAGE_OF_RUN, [run_number(scope.run_id)]
+    if scope.owner is not None:
+        yield sql.PAGE_OF_OWNER, [to_column(scope.owner)]
     for fragment in scope.fragments:
         yield sql.PAGE_WITH_FRAGMENT, [to_column(fragment)]
     if after is not None:

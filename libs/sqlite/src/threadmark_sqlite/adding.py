@@ -4,48 +4,82 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from threadmark.program import Program
-from threadmark.store import FIRST_RECORD, Added, Change, CheckpointRow, Key, WriteRow
+from threadmark.store import ANYONE, FIRST_RECORD, Added, Change, CheckpointRow, Key, Refusal, WriteRow
 from threadmark.text import to_column
 from threadmark_sqlite import sql
-from threadmark_sqlite.columns import checkpoint_columns, from_blob_column, from_text_column, write_columns
+from threadmark_sqlite.columns import (
+    checkpoint_columns,
+    from_blob_column,
+    from_text_column,
+    from_text_or_null,
+    text_or_null,
+    write_columns,
+)
 from threadmark_sqlite.steps import execute, executemany
 
 
 class Thread(NamedTuple):
-    """What a change has to know of the thread that it goes to."""
+    """What a change has to know of the thread that it goes to: the columns of `sql.THREAD`."""
 
     number: int
     epoch: int
-    live: bool
+    live: int
+    deleted_up_to: str | None
+    owner: str | None
+    expires_at: int | None
+    token: int
+    ttl: int | None
+    left: int | None
+    """Microseconds until its lease ends; negative since it has ended, None where there is none."""
+
+
+_NONE = Thread(0, 0, 0, None, None, None, 0, None, None)
+
+
+def thread_of(thread_id: str) -> Program[Thread | None]:
+    """Return a thread's row, live or not."""
+    rows = yield from execute(sql.THREAD, (to_column(thread_id),))
+    return Thread._make(rows[0]) if rows else None
 
 
 def admitted(change: Change) -> Program[Thread | Added]:
-    """Return the thread of a change, created if it is new, or the outcome if the change is refused."""
-    thread_id = to_column(change.thread_id)
-    rows = yield from execute(sql.THREAD, (thread_id,))
-    if change.epoch is not None and (not rows or rows[0][1] != change.epoch):
-        return Added(rows[0][1] if rows else 0)
-    if not rows:
-        yield from execute(sql.ADD_THREAD, (thread_id, change.now, change.now))
-        rows = yield from execute(sql.THREAD, (thread_id,))
-    number, epoch, live, deleted_up_to = rows[0]
-    if deleted_up_to is not None and change.continues and change.continues <= from_text_column(deleted_up_to):
-        known = yield from execute(sql.HAS_CHECKPOINT, (number, *twice(change.continues)))
-        if not known:
-            return Added(epoch, too_late=True)
-    return Thread(number, epoch, bool(live))
+    """Return the thread of a change, begun if it is not live, or the outcome if the change is refused."""
+    known = yield from thread_of(change.thread_id)
+    thread = known or _NONE
+    if change.epoch is not None and (known is None or change.epoch != known.epoch):
+        return Added(thread.epoch)
+    if (refused := _refusal(thread, change)) is not None:
+        return Added(thread.epoch, refused)
+    deleted_up_to, continued = thread.deleted_up_to, change.continues
+    if deleted_up_to is not None and continued and continued <= from_text_column(deleted_up_to):
+        if not (yield from execute(sql.HAS_CHECKPOINT, (thread.number, *twice(continued)))):
+            return Added(thread.epoch, too_late=True)
+    if change.expects is not None and change.expects != (yield from _newest(change)):
+        return Added(thread.epoch, "conflict")
+    return thread if thread.live else (yield from _begun(change))
+
+
+def added(thread: Thread, change: Change, replaced_writes: Sequence[WriteRow], *, replaced: bool = False) -> Added:
+    """Return what became of a change that was made."""
+    ttl = thread.ttl or 0
+    is_due = change.token == thread.token and thread.left is not None and thread.left < ttl // 2
+    return Added(
+        thread.epoch + replaced,
+        replaced=replaced,
+        replaced_writes=replaced_writes,
+        renewal=ttl if is_due else 0,
+        expires_at=thread.expires_at,
+    )
 
 
 def insert(thread: Thread, change: Change) -> Program[list[WriteRow]]:
     """Insert the rows of a change. Returns the writes that replaced others, each with the value of the other one."""
-    if not thread.live:
-        yield from execute(sql.REVIVE_THREAD, (thread.number,))
     if change.segments:
         yield from executemany(sql.ADD_SEGMENT, [(thread.number, key, data) for key, data in change.segments.items()])
     for row in change.checkpoints:
         yield from execute(sql.ADD_CHECKPOINT, checkpoint_columns(thread.number, row))
-        head = (change.thread_id, row.outline.ns, row.outline.rank)
-        yield from execute(sql.ADD_TO_HEAD, tuple(map(to_column, head)))
+        _, ns, _, rank, _, created_at, _ = row.outline
+        yield from execute(sql.ADD_TO_HEAD, (to_column(change.thread_id), to_column(ns), to_column(rank), created_at))
     return (yield from _insert_writes(thread.number, change.writes)) if change.writes else []
 
 
@@ -55,6 +89,7 @@ def remove_checkpoints(thread_id: str, keys: Sequence[tuple[Any, ...]]) -> Progr
         yield from execute(sql.BEFORE_REMOVAL, (thread_id,))
         yield from executemany(sql.REMOVE_CHECKPOINT, keys)
         yield from execute(sql.AFTER_REMOVAL, (thread_id,))
+        yield from execute(sql.EMPTY_ROOT_HEAD, (thread_id,))
         yield from execute(sql.REMOVE_EMPTY_HEADS, (thread_id,))
 
 
@@ -66,6 +101,31 @@ def old_headers(thread: int, rows: Sequence[CheckpointRow]) -> Program[dict[Key,
         stored = yield from execute(sql.STORED_CHECKPOINT, (thread, to_column(ns), *twice(checkpoint_id)))
         found.update(((ns, checkpoint_id), from_blob_column(header)) for (header,) in stored)
     return found
+
+
+def _refusal(thread: Thread, change: Change) -> Refusal | None:
+    if change.only_owner and thread.live and from_text_or_null(thread.owner) != change.beginning.owner:
+        return "owner"
+    if change.token is None:
+        return "busy" if thread.left is not None and thread.left > 0 else None
+    return None if change.token in (thread.token, ANYONE) else "lost"
+
+
+def _newest(change: Change) -> Program[str]:
+    """Return the greatest rank of the namespace that a checkpoint is added to, "" for none."""
+    rows = yield from execute(sql.HEAD, (to_column(change.thread_id), to_column(change.checkpoints[0].outline.ns)))
+    return from_text_column(rows[0][0]) if rows else ""
+
+
+def _begun(change: Change) -> Program[Thread]:
+    """Let the thread of a change be there, and in listings. Returns its row."""
+    thread_id = to_column(change.thread_id)
+    owner, expires_at, check = change.beginning
+    about = (text_or_null(owner), expires_at, check or None)
+    yield from execute(sql.BEGIN_THREAD, (thread_id, change.now, change.now, *about))
+    yield from execute(sql.ADD_ROOT_HEAD, (thread_id, change.now, text_or_null(owner)))
+    (row,) = yield from execute(sql.THREAD, (thread_id,))
+    return Thread._make(row)
 
 
 def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[list[WriteRow]]:

@@ -9,6 +9,7 @@ from typing import Any
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.store import CheckpointRow, Outline, WriteRow
 from threadmark.text import from_column, to_column
+from threadmark.thread_store import LeaseRow, ThreadCounts, ThreadOutline, ThreadRow
 
 
 def id_column(text: str) -> str | bytes:
@@ -29,6 +30,16 @@ def from_text_column(column: Any) -> str:
     return from_column(column) if isinstance(column, str) else f"\ufffd{type(column).__name__}"
 
 
+def text_or_null(text: str | None) -> str | None:
+    """The column of a text that may be missing."""
+    return None if text is None else to_column(text)
+
+
+def from_text_or_null(column: Any) -> str | None:
+    """The text that `text_or_null` was given."""
+    return None if column is None else from_text_column(column)
+
+
 def from_blob_column(column: Any) -> bytes:
     """The bytes of a column."""
     return column if isinstance(column, bytes) else b""
@@ -42,7 +53,7 @@ def outline(thread_id: str, columns: Any) -> Outline:
         from_text_column(ns),
         from_text_column(checkpoint_id),
         from_text_column(rank),
-        None if parent is None else from_text_column(parent),
+        from_text_or_null(parent),
         created_at,
         from_text_column(metadata),
     )
@@ -62,7 +73,7 @@ def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
         to_column(ns),
         to_column(rank),
         None if checkpoint_id == rank else to_column(checkpoint_id),
-        None if parent is None else to_column(parent),
+        text_or_null(parent),
         created_at,
         to_column(metadata),
         row.header,
@@ -104,3 +115,58 @@ def write_columns(thread: int, row: WriteRow) -> tuple[Any, ...]:
         row.value,
         row.check,
     )
+
+
+def thread_outline(columns: Any) -> ThreadOutline:
+    """A thread from the columns of `thread_sql._OUTLINE`."""
+    thread_id, created_at, owner, title, metadata, expires_at, check, updated_at = columns
+    row = ThreadRow(
+        from_text_column(thread_id),
+        created_at,
+        from_text_or_null(owner),
+        from_text_or_null(title),
+        from_text_or_null(metadata),
+        expires_at,
+        from_blob_column(check),
+    )
+    return ThreadOutline(row, updated_at)
+
+
+def thread_columns(row: ThreadRow) -> tuple[Any, ...]:
+    """The parameters of `thread_sql.SET_THREAD` but the last."""
+    _, _, owner, title, metadata, expires_at, check = row
+    return (
+        text_or_null(owner),
+        text_or_null(title),
+        None if title is None else to_column(title.casefold()),
+        text_or_null(metadata),
+        expires_at,
+        check or None,
+    )
+
+
+def thread_counts(columns: Any) -> ThreadCounts:
+    """What is derived of a thread, from the columns of `thread_sql.COUNTS`."""
+    thread_id, checkpoints, namespaces, size, newest, leased, failed, interrupted = columns
+    return ThreadCounts(
+        from_text_column(thread_id),
+        checkpoints,
+        namespaces,
+        size,
+        from_text_or_null(newest),
+        bool(leased),
+        bool(failed),
+        bool(interrupted),
+    )
+
+
+def lease_row(columns: Any) -> LeaseRow:
+    """A lease from the columns of `thread_sql.LEASE`."""
+    token, left, holder, began = columns
+    return LeaseRow(token, left, from_text_or_null(holder) or "", from_text_or_null(began))
+
+
+def lease_columns(lease: LeaseRow) -> tuple[Any, ...]:
+    """The parameters of `thread_sql.SET_LEASE` but the last. A lease that ends at once has no end."""
+    left = lease.left or None
+    return left, left, to_column(lease.holder), text_or_null(lease.began)

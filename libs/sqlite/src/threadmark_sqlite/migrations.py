@@ -136,6 +136,85 @@ MIGRATIONS = (
             """,
         ),
     ),
+    Migration(
+        3,
+        "threads that are listed, owned and leased",
+        (
+            "ALTER TABLE threadmark_thread ADD COLUMN owner TEXT",
+            "ALTER TABLE threadmark_thread ADD COLUMN title TEXT",
+            "ALTER TABLE threadmark_thread ADD COLUMN folded_title TEXT",
+            "ALTER TABLE threadmark_thread ADD COLUMN checksum BLOB",
+            "ALTER TABLE threadmark_thread ADD COLUMN token INTEGER NOT NULL DEFAULT 0",
+            "ALTER TABLE threadmark_thread ADD COLUMN lease_ends INTEGER",
+            "ALTER TABLE threadmark_thread ADD COLUMN lease_ttl INTEGER",
+            "ALTER TABLE threadmark_thread ADD COLUMN holder TEXT",
+            "ALTER TABLE threadmark_thread ADD COLUMN began TEXT",
+            "CREATE INDEX threadmark_thread_created ON threadmark_thread (created_at, thread_id) WHERE live = 1",
+            "CREATE INDEX threadmark_thread_owner ON threadmark_thread (owner, thread_id) WHERE owner IS NOT NULL",
+            """
+            CREATE INDEX threadmark_thread_owner_created
+            ON threadmark_thread (owner, created_at, thread_id)
+            WHERE owner IS NOT NULL
+            """,
+            """
+            CREATE INDEX threadmark_thread_expires
+            ON threadmark_thread (expires_at)
+            WHERE expires_at IS NOT NULL
+            """,
+            """
+            CREATE INDEX threadmark_thread_lease
+            ON threadmark_thread (lease_ends)
+            WHERE lease_ends IS NOT NULL
+            """,
+            # A new table, because `updated_at` has no default: a process of an earlier release that is still running
+            # knows nothing of leases, and must not be able to go on putting.
+            """
+            CREATE TABLE threadmark_listed_head (
+                thread_id TEXT NOT NULL,
+                ns TEXT NOT NULL,
+                newest TEXT NOT NULL,
+                checkpoints INTEGER NOT NULL,
+                updated_at INTEGER NOT NULL,
+                owner TEXT,
+                PRIMARY KEY (thread_id, ns)
+            )
+            WITHOUT ROWID
+            """,
+            """
+            INSERT INTO threadmark_listed_head (thread_id, ns, newest, checkpoints, updated_at)
+            SELECT h.thread_id, h.ns, h.newest, h.checkpoints, coalesce(
+                (
+                    SELECT max(c.created_at)
+                    FROM threadmark_thread AS t
+                    CROSS JOIN threadmark_checkpoint AS c ON c.thread = t.number
+                    WHERE t.thread_id = h.thread_id AND c.ns = h.ns
+                ),
+                0
+            )
+            FROM threadmark_head AS h
+            """,
+            """
+            INSERT OR IGNORE INTO threadmark_listed_head (thread_id, ns, newest, checkpoints, updated_at)
+            SELECT thread_id, '', '', 0, created_at
+            FROM threadmark_thread
+            WHERE live = 1
+            """,
+            "DROP TABLE threadmark_head",
+            "ALTER TABLE threadmark_listed_head RENAME TO threadmark_head",
+            "CREATE INDEX threadmark_head_updated ON threadmark_head (updated_at, thread_id) WHERE ns = ''",
+            """
+            CREATE INDEX threadmark_head_owner
+            ON threadmark_head (owner, updated_at, thread_id)
+            WHERE owner IS NOT NULL
+            """,
+            # What a thread's status is derived from; other writes are not in it.
+            """
+            CREATE INDEX threadmark_write_status
+            ON threadmark_write (thread, ns)
+            WHERE idx = -1 OR idx = -3
+            """,
+        ),
+    ),
 )
 
 CURRENT = MIGRATIONS[-1].number

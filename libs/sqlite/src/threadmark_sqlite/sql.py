@@ -35,11 +35,13 @@ PLAN_OF_WRITING = "EXPLAIN BEGIN IMMEDIATE"
 # A number that changes when another connection commits.
 COMMITS_OF_OTHERS = "PRAGMA data_version"
 
-# Figures that differ between two states of a database, and that need no reading of all of it.
+# Figures that differ between two states of a database, and that need no reading of all of it. Epochs and tokens are
+# microseconds: the sum of a few thousand would be no integer any more.
 SUMMARY = """
 SELECT
     (SELECT max(number) FROM threadmark_thread),
-    (SELECT sum(epoch) FROM threadmark_thread),
+    (SELECT sum(epoch & 0xFFFFFFFF) FROM threadmark_thread),
+    (SELECT sum(token & 0xFFFFFFFF) FROM threadmark_thread),
     (SELECT max(number) FROM threadmark_segment),
     (SELECT max(number) FROM threadmark_checkpoint),
     (SELECT count(*) FROM threadmark_checkpoint),
@@ -67,22 +69,27 @@ INSERT INTO threadmark_migration (number, name, applied_at)
 VALUES (?, ?, ?)
 """
 
-# A thread's number, its epoch, whether it is live, and up to which checkpoint it was deleted, if it was.
-THREAD = """
-SELECT number, epoch, live, deleted_up_to
+# The database's clock, in microseconds since 1970; SQLite knows it to the millisecond.
+CLOCK = "(CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)"
+
+# What a change has to know of its thread. The clock is asked only where there was a lease that nobody has ended.
+THREAD = f"""
+SELECT number, epoch, live, deleted_up_to, owner, expires_at, token, lease_ttl,
+    CASE WHEN lease_ends IS NOT NULL THEN lease_ends - {CLOCK} END
 FROM threadmark_thread
 WHERE thread_id = ?
 """
 
-ADD_THREAD = """
-INSERT INTO threadmark_thread (thread_id, epoch, live, created_at)
-VALUES (?, ?, 1, ?)
-"""
-
-REVIVE_THREAD = """
-UPDATE threadmark_thread
-SET live = 1
-WHERE number = ?
+# A new thread, or one of which only the memory of a deleted one or a lease is there.
+BEGIN_THREAD = """
+INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, owner, expires_at, checksum)
+VALUES (?, ?, 1, ?, ?, ?, ?)
+ON CONFLICT (thread_id) DO UPDATE
+SET live = 1,
+    created_at = excluded.created_at,
+    owner = excluded.owner,
+    expires_at = excluded.expires_at,
+    checksum = excluded.checksum
 """
 
 NEXT_EPOCH = """
@@ -97,15 +104,28 @@ UPDATE threadmark_thread
 SET epoch = max(epoch + 1, ?)
 """
 
-BURY_THREAD = """
+BURY_THREAD = f"""
 UPDATE threadmark_thread
-SET live = 0, deleted_up_to = ?, epoch = max(epoch + 1, ?)
+SET live = 0,
+    deleted_up_to = ?,
+    epoch = max(epoch + 1, ?),
+    owner = NULL,
+    title = NULL,
+    folded_title = NULL,
+    metadata = NULL,
+    expires_at = NULL,
+    checksum = NULL,
+    token = CASE WHEN token > 0 THEN max(token + 1, {CLOCK}) ELSE token END,
+    lease_ends = NULL,
+    lease_ttl = NULL,
+    holder = NULL,
+    began = NULL
 WHERE number = ?
 """
 
-FORGET_BURIED = """
+FORGET_BURIED = f"""
 DELETE FROM threadmark_thread
-WHERE live = 0 AND epoch < ?
+WHERE live = 0 AND epoch < ? AND (lease_ends IS NULL OR lease_ends <= {CLOCK})
 """
 
 # A thread that has a head but no row of its own was damaged, and is to be looked at as well.
@@ -138,7 +158,7 @@ SELECT EXISTS (SELECT 1 FROM pragma_table_info('checkpoints') WHERE name = 'chec
 HAS_ONLY_LANGGRAPH_DATA = """
 SELECT 1
 FROM checkpoints
-WHERE NOT EXISTS (SELECT 1 FROM threadmark_head)
+WHERE NOT EXISTS (SELECT 1 FROM threadmark_head WHERE checkpoints <> 0)
 LIMIT 1
 """
 
@@ -156,13 +176,13 @@ WHERE t.thread_id = ?
 _WITH_ID = "((c.rank = ? AND c.id IS NULL) OR c.id = ?)"
 
 FIND = f"""
-SELECT NULL, t.epoch, {_ROW}
+SELECT NULL, t.epoch, t.owner, t.expires_at, {_ROW}
 {_OF_THREAD} AND c.ns = ? AND {_WITH_ID}
 """
 
 # The head stands by itself: where the thread or its checkpoints are not found, it tells that they should be.
 FIND_NEWEST = f"""
-SELECT h.newest, t.epoch, {_ROW}
+SELECT h.newest, t.epoch, t.owner, t.expires_at, {_ROW}
 FROM threadmark_head AS h
 LEFT JOIN threadmark_thread AS t ON t.thread_id = h.thread_id
 LEFT JOIN threadmark_checkpoint AS c ON c.number = (
@@ -172,20 +192,21 @@ LEFT JOIN threadmark_checkpoint AS c ON c.number = (
     ORDER BY n.rank DESC
     LIMIT 1
 )
-WHERE h.thread_id = ? AND h.ns = ?
+WHERE h.thread_id = ? AND h.ns = ? AND h.checkpoints <> 0
 """
 
 FIND_NEWEST_WITHOUT_HEAD = f"""
-SELECT '', t.epoch, {_ROW}
+SELECT '', t.epoch, t.owner, t.expires_at, {_ROW}
 {_OF_THREAD} AND c.ns = ?
 ORDER BY c.rank DESC
 LIMIT 1
 """
 
+# The head of a thread's listing may have no checkpoints.
 HEADS = """
 SELECT h.thread_id, h.ns, h.newest, h.checkpoints
 FROM threadmark_head AS h
-WHERE {clauses}
+WHERE h.checkpoints <> 0 AND {clauses}
 """
 HEADS_OF_ALL = "TRUE"
 HEADS_OF_THREAD = "h.thread_id = ?"
@@ -199,11 +220,26 @@ GROUP BY h.thread_id, c.ns
 """
 COUNTED_OF_NAMESPACE = "c.ns = ?"
 
+# Without it the thread would be in no listing.
+ADD_ROOT_HEAD = """
+INSERT OR IGNORE INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at, owner)
+VALUES (?, '', '', 0, ?, ?)
+"""
+
+# The root head of a thread without checkpoints was updated when the thread was created: that does not count here.
 ADD_TO_HEAD = """
-INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints)
-VALUES (?, ?, ?, 1)
+INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at)
+VALUES (?, ?, ?, 1, ?)
 ON CONFLICT (thread_id, ns) DO UPDATE
-SET newest = max(newest, excluded.newest), checkpoints = checkpoints + 1
+SET newest = max(newest, excluded.newest),
+    checkpoints = checkpoints + 1,
+    updated_at = CASE WHEN checkpoints > 0 THEN max(updated_at, excluded.updated_at) ELSE excluded.updated_at END
+"""
+
+HEAD = """
+SELECT newest
+FROM threadmark_head
+WHERE thread_id = ? AND ns = ?
 """
 
 # Run before and after a removal, to subtract what it removed from the counts of the heads. Rows that were lost before
@@ -220,13 +256,21 @@ WHERE thread_id = ?
 """
 AFTER_REMOVAL = f"""
 UPDATE threadmark_head
-SET checkpoints = checkpoints + (SELECT count(*) {_OWN_CHECKPOINTS}),
-    newest = coalesce((SELECT max(c.rank) {_OWN_CHECKPOINTS}), newest)
+SET (checkpoints, newest, updated_at) = (
+    SELECT checkpoints + count(*), coalesce(max(c.rank), newest), coalesce(max(c.created_at), updated_at)
+    {_OWN_CHECKPOINTS}
+)
 WHERE thread_id = ?
+"""
+EMPTY_ROOT_HEAD = """
+UPDATE threadmark_head
+SET newest = '',
+    updated_at = (SELECT t.created_at FROM threadmark_thread AS t WHERE t.thread_id = threadmark_head.thread_id)
+WHERE thread_id = ? AND ns = '' AND checkpoints = 0
 """
 REMOVE_EMPTY_HEADS = """
 DELETE FROM threadmark_head
-WHERE thread_id = ? AND checkpoints = 0
+WHERE thread_id = ? AND ns <> '' AND checkpoints = 0
 """
 REMOVE_HEADS = """
 DELETE FROM threadmark_head
@@ -302,6 +346,7 @@ LIMIT ?
 """
 PAGE_ALL = "TRUE"
 PAGE_OF_THREAD = "t.thread_id = ?"
+PAGE_OF_OWNER = "t.owner = ?"
 PAGE_OF_NAMESPACE = "c.ns = ?"
 PAGE_WITH_ID = _WITH_ID
 PAGE_BEFORE = "c.rank < ?"

@@ -1,7 +1,7 @@
 """The store operations in SQL. A thread has a small number here, so that its long name stands in one row only."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from threadmark.program import Program
 from threadmark.store import (
@@ -19,25 +19,24 @@ from threadmark.store import (
 )
 from threadmark.text import to_column
 from threadmark_sqlite import sql
-from threadmark_sqlite.adding import admitted, insert, old_headers, remove_checkpoints, twice
+from threadmark_sqlite.adding import added, admitted, insert, old_headers, remove_checkpoints, thread_of, twice
 from threadmark_sqlite.columns import (
     checkpoint_row,
     from_blob_column,
     from_id_column,
     from_text_column,
+    from_text_or_null,
     id_column,
     outline,
     rewriting_columns,
     write_row,
 )
+from threadmark_sqlite.placeholders import chunks, with_placeholders
 from threadmark_sqlite.steps import execute, executemany
-
-_KEYS_AT_ONCE = 256
-
-T = TypeVar("T")
+from threadmark_sqlite.thread_store import SqliteThreadStore
 
 
-class SqliteStore(Store):
+class SqliteStore(SqliteThreadStore, Store):
     """The rows of every saver on one database."""
 
     def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
@@ -50,18 +49,18 @@ class SqliteStore(Store):
             rows = yield from execute(sql.FIND, (thread, namespace, *twice(checkpoint_id)))
         if not rows:
             return None
-        head, epoch, *columns = rows[0]
-        newest = None if head is None else from_text_column(head)
+        head, epoch, owner, expires_at, *columns = rows[0]
+        newest, owner = from_text_or_null(head), from_text_or_null(owner)
         if columns[0] is None:  # there is a head, and nothing else
-            return Found(0, None, (), {}, newest)
+            return Found(0, None, (), {}, newest, owner, expires_at)
         row = checkpoint_row(thread_id, columns)
         writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (thread, namespace, id_column(row.outline.id)))
-        return Found(epoch, row, [write_row(write) for write in writes], {}, newest)
+        return Found(epoch, row, [write_row(write) for write in writes], {}, newest, owner, expires_at)
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         found: dict[bytes, bytes] = {}
-        for some in _chunks(keys):
-            rows = yield from execute(_with_placeholders(sql.SEGMENTS, some), (to_column(thread_id), *some))
+        for some in chunks(keys):
+            rows = yield from execute(with_placeholders(sql.SEGMENTS, some), (to_column(thread_id), *some))
             found.update((key, from_blob_column(data)) for key, data in rows)
         return found
 
@@ -73,9 +72,9 @@ class SqliteStore(Store):
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
         found: list[CheckpointRow] = []
         for ns, ids in _by_namespace(keys):
-            for some in _chunks([to_column(one) for one in ids]):
+            for some in chunks([to_column(one) for one in ids]):
                 asked = (to_column(thread_id), to_column(ns), *some)
-                rows = yield from execute(_with_placeholders(sql.ROWS, some), (*asked, *asked))
+                rows = yield from execute(with_placeholders(sql.ROWS, some), (*asked, *asked))
                 found += [checkpoint_row(thread_id, columns) for columns in rows]
         return found
 
@@ -86,9 +85,9 @@ class SqliteStore(Store):
             return [write_row(columns) for columns in rows]
         found: list[WriteRow] = []
         for ns, ids in _by_namespace(keys):
-            for some in _chunks([id_column(one) for one in ids]):
+            for some in chunks([id_column(one) for one in ids]):
                 asked = (thread, to_column(ns), *some)
-                rows = yield from execute(_with_placeholders(sql.WRITES_OF_CHECKPOINTS, some), (*asked, *asked))
+                rows = yield from execute(with_placeholders(sql.WRITES_OF_CHECKPOINTS, some), (*asked, *asked))
                 found += [write_row(columns) for columns in rows]
         return found
 
@@ -105,8 +104,8 @@ class SqliteStore(Store):
         return [checkpoint_row(thread_id, columns) for columns in rows]
 
     def epoch(self, thread_id: str) -> Program[int | None]:
-        rows = yield from execute(sql.THREAD, (to_column(thread_id),))
-        return next((epoch for _, epoch, live, _ in rows if live), None)
+        thread = yield from thread_of(thread_id)
+        return thread.epoch if thread is not None and thread.live else None
 
     def lock(self, thread_id: str) -> Program[int | None]:
         return self.epoch(thread_id)  # a writing transaction has the database to itself
@@ -118,7 +117,7 @@ class SqliteStore(Store):
         if (yield from old_headers(thread.number, change.checkpoints)):
             return Added(thread.epoch, exists=True)
         replaced_writes = yield from insert(thread, change)
-        return Added(thread.epoch, replaced_writes=replaced_writes)
+        return added(thread, change, replaced_writes)
 
     def replace(self, change: Change) -> Program[Added]:
         thread = yield from admitted(change)
@@ -132,7 +131,7 @@ class SqliteStore(Store):
         if replaced:
             yield from execute(sql.NEXT_EPOCH, (thread.number,))
         replaced_writes = yield from insert(thread, change)
-        return Added(thread.epoch + replaced, replaced=replaced, replaced_writes=replaced_writes)
+        return added(thread, change, replaced_writes, replaced=replaced)
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         ((number, *_),) = yield from execute(sql.THREAD, (to_column(thread_id),))
@@ -156,7 +155,7 @@ class SqliteStore(Store):
         return dict(rows)
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
-        ((number, epoch, _, _),) = yield from execute(sql.THREAD, (to_column(thread_id),))
+        ((number, epoch, *_),) = yield from execute(sql.THREAD, (to_column(thread_id),))
         locations = [(number, to_column(ns), checkpoint_id) for ns, checkpoint_id in keys]
         yield from remove_checkpoints(to_column(thread_id), [(*location, *twice(key)) for *location, key in locations])
         written_for = [(*location, id_column(key)) for *location, key in locations]
@@ -167,14 +166,14 @@ class SqliteStore(Store):
         return int(epoch) + 1
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
-        rows = yield from execute(sql.THREAD, (to_column(thread_id),))
-        if not rows:
+        thread = yield from thread_of(thread_id)
+        if thread is None:
             return
-        number, _, _, deleted_before = rows[0]
+        number = thread.number
         ((greatest,),) = yield from execute(sql.GREATEST_ID, (number,))
         written = yield from execute(sql.WRITTEN_FOR, (number,))
         ids = [from_id_column(column) for (column,) in written]
-        ids += [from_text_column(column) for column in (greatest, deleted_before) if column is not None]
+        ids += [from_text_column(column) for column in (greatest, thread.deleted_up_to) if column is not None]
         for statement in sql.EMPTY_THREAD:
             yield from execute(statement, (number,))
         yield from execute(sql.REMOVE_HEADS, (to_column(thread_id),))
@@ -215,19 +214,6 @@ def _by_namespace(keys: Sequence[Key]) -> Iterable[tuple[str, list[str]]]:
     return ids.items()
 
 
-def _chunks(keys: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield the keys in groups of few sizes, filled with the last key, so that few statements are prepared."""
-    for start in range(0, len(keys), _KEYS_AT_ONCE):
-        some = tuple(keys[start : start + _KEYS_AT_ONCE])
-        size = 1 << (len(some) - 1).bit_length()
-        yield some + some[-1:] * (size - len(some))
-
-
-def _with_placeholders(statement: str, keys: Sequence[object]) -> str:
-    """Return the statement with a parameter for each key."""
-    return statement.format(placeholders=", ".join("?" * len(keys)))
-
-
 def _clauses(scope: Scope, after: Outline | None) -> tuple[list[str], list[Any]]:
     clauses: list[str] = [sql.PAGE_ALL]
     params: list[Any] = []
@@ -243,6 +229,9 @@ def _clauses(scope: Scope, after: Outline | None) -> tuple[list[str], list[Any]]
     if scope.before is not None:
         clauses.append(sql.PAGE_BEFORE)
         params.append(to_column(scope.before))
+    if scope.owner is not None:
+        clauses.append(sql.PAGE_OF_OWNER)
+        params.append(to_column(scope.owner))
     for fragment in scope.fragments:
         clauses.append(sql.PAGE_WITH_FRAGMENT)
         params.append(fragment)

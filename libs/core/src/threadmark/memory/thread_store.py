@@ -52,7 +52,8 @@ class MemoryThreadStore(ThreadStore):
 
     def thread_counts(self, thread_ids: Sequence[str]) -> Program[list[ThreadCounts]]:
         def call(tables: Tables) -> list[ThreadCounts]:
-            return [_counts(tables.threads[each]) for each in thread_ids if each in tables.threads]
+            found = [tables.threads[each] for each in thread_ids if each in tables.threads]
+            return [_counts(thread) for thread in found if thread.live]
 
         return with_tables(call)
 
@@ -107,8 +108,8 @@ def _left(thread: Thread) -> LeaseRow:
 
 
 def _outline(thread: Thread) -> ThreadOutline:
-    checkpoint = newest(thread, "")
-    return ThreadOutline(thread.row, checkpoint.outline.created_at if checkpoint else thread.row.created_at)
+    times = [row.outline.created_at for row in thread.checkpoints.values() if row.outline.ns == ""]
+    return ThreadOutline(thread.row, max(times, default=thread.row.created_at))
 
 
 def _place(scope: ThreadScope, outline: ThreadOutline) -> ThreadPlace:
@@ -142,7 +143,8 @@ def _counts(thread: Thread) -> ThreadCounts:
     checkpoint = newest(thread, "")
     key = ("", checkpoint.outline.id) if checkpoint else None
     special = {row.idx for row in thread.writes.values() if row[:2] == key}
-    bodies = [len(row.header) + len(row.outline.metadata) for row in thread.checkpoints.values()]
+    texts = [row.outline.metadata.encode("utf-8", "surrogatepass") for row in thread.checkpoints.values()]
+    bodies = [len(row.header) for row in thread.checkpoints.values()] + [len(text) for text in texts]
     return ThreadCounts(
         thread.row.thread_id,
         len(thread.checkpoints),

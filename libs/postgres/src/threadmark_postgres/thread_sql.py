@@ -1,0 +1,159 @@
+"""Every statement about threads themselves: their rows, their listing and their leases. `sql` has the others."""
+
+from threadmark.model import SPECIAL_WRITES
+from threadmark_postgres.sql import CLOCK
+
+_THREAD = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum"
+
+# Where a thread's head is lost, reading the thread tells it; so the row is found all the same.
+THREAD = f"""
+SELECT {_THREAD}, coalesce(h.updated_at, t.created_at)
+FROM tm.thread AS t
+LEFT JOIN tm.head AS h ON h.thread_id = t.thread_id AND h.thread_id = $1::text AND h.ns = ''
+WHERE t.thread_id = $1::text AND t.live
+"""
+
+SET_THREAD = """
+WITH head AS (
+    UPDATE tm.head
+    SET owner = $2::text
+    WHERE thread_id = $1::text AND ns = '' AND owner IS DISTINCT FROM $2::text
+)
+UPDATE tm.thread
+SET owner = $2::text,
+    title = $3::text,
+    folded_title = $4::text,
+    metadata = $5::text,
+    expires_at = $6::bigint,
+    checksum = $7::bytea
+WHERE thread_id = $1::text
+"""
+
+# A page of threads, or their number: the clauses that a scope asks for are joined by AND. Each sort has an index: one of
+# heads for "updated", of threads for the others.
+_LISTED = """
+FROM tm.thread AS t
+JOIN tm.head AS h ON h.thread_id = t.thread_id AND h.ns = ''
+WHERE t.live AND {clauses}
+"""
+THREAD_PAGE = f"""
+SELECT {_THREAD}, h.updated_at
+{_LISTED.strip()}
+ORDER BY {{order}}
+LIMIT $1::bigint OFFSET $2::bigint
+"""
+COUNT_THREADS = f"""
+SELECT count(*)
+{_LISTED.strip()}
+"""
+PLACES = {
+    "updated": ("h.updated_at", "h.thread_id"),
+    "created": ("t.created_at", "t.thread_id"),
+    "id": ("t.thread_id",),
+}
+"""What each sort orders by."""
+
+ALL_THREADS = "true"
+THREADS_BEHIND = "({places}) {sign} ({values})"
+THREADS_OF_OWNER = "t.owner = ${0}::text AND h.owner = ${0}::text"
+THREADS_SINCE = "h.updated_at >= ${}::bigint"
+THREADS_UNTIL = "h.updated_at < ${}::bigint"
+THREADS_EXPIRED = "t.expires_at <= ${}::bigint"
+THREADS_WITH_FRAGMENT = 'position(${}::text IN t.metadata COLLATE "C") > 0'
+THREADS_WITH_TEXT = "(position(${}::text IN t.folded_title) > 0 OR position(${}::text IN t.thread_id) > 0)"
+
+_LEASED = f"coalesce(t.lease_ends > {CLOCK}, false)"
+
+# The newest checkpoint of the namespace "", and whether one of its tasks wrote to a special channel.
+_NEWEST_ID = """
+    SELECT coalesce(c.id, c.rank)
+    FROM tm.checkpoint AS c
+    WHERE c.thread_id = t.thread_id AND c.ns = ''
+    ORDER BY c.rank DESC
+    LIMIT 1
+"""
+_WROTE = f"""EXISTS (
+    SELECT
+    FROM tm.write AS w
+    WHERE w.thread_id = t.thread_id AND w.ns = '' AND w.checkpoint_id = ({_NEWEST_ID}) AND w.idx = {{idx}}
+)"""
+_FAILED = _WROTE.format(idx=SPECIAL_WRITES["__error__"])
+_INTERRUPTED = _WROTE.format(idx=SPECIAL_WRITES["__interrupt__"])
+
+THREADS_WITH_STATUS = {
+    "busy": _LEASED,
+    "error": f"NOT {_LEASED} AND {_FAILED}",
+    "interrupted": f"NOT {_LEASED} AND NOT {_FAILED} AND {_INTERRUPTED}",
+    "idle": f"NOT {_LEASED} AND NOT {_FAILED} AND NOT {_INTERRUPTED}",
+}
+
+# Lengths are read from the rows, the long values stay where they are.
+THREAD_COUNTS = f"""
+SELECT
+    t.thread_id,
+    held.checkpoints,
+    held.namespaces,
+    held.bytes
+        + (SELECT coalesce(sum(octet_length(s.data)), 0) FROM tm.segment AS s WHERE s.thread_id = t.thread_id)
+        + (SELECT coalesce(sum(octet_length(w.value)), 0) FROM tm.write AS w WHERE w.thread_id = t.thread_id),
+    ({_NEWEST_ID}),
+    {_LEASED},
+    {_FAILED},
+    {_INTERRUPTED}
+FROM tm.thread AS t
+CROSS JOIN LATERAL (
+    SELECT
+        count(*) AS checkpoints,
+        count(DISTINCT c.ns) AS namespaces,
+        coalesce(sum(octet_length(c.header) + octet_length(c.metadata)), 0) AS bytes
+    FROM tm.checkpoint AS c
+    WHERE c.thread_id = t.thread_id
+) AS held
+WHERE t.thread_id = ANY ($1::text[]) AND t.live
+"""
+
+_LEASE = f"token, greatest(lease_ends - {CLOCK}, 0), coalesce(holder, ''), began"
+
+LEASE = f"""
+SELECT {_LEASE}
+FROM tm.thread
+WHERE thread_id = $1::text
+"""
+
+# The clock is read when the lock is there.
+LOCK_LEASE = f"""
+WITH locked AS MATERIALIZED (
+    SELECT token, lease_ends, holder, began
+    FROM tm.thread
+    WHERE thread_id = $1::text
+    FOR UPDATE
+)
+SELECT {_LEASE}
+FROM locked
+"""
+
+# A row that is not live, for a lease of a thread that nobody has begun.
+PREPARE_LEASE = f"""
+INSERT INTO tm.thread (thread_id, epoch, live, created_at, token)
+SELECT $1::text, clock.microseconds, false, clock.microseconds, 0
+FROM (SELECT {CLOCK} AS microseconds) AS clock
+ON CONFLICT DO NOTHING
+"""
+
+SET_LEASE = f"""
+UPDATE tm.thread
+SET token = greatest(token + 1, {CLOCK}),
+    lease_ends = CASE WHEN $2::bigint > 0 THEN {CLOCK} + $2::bigint END,
+    lease_ttl = $2::bigint,
+    holder = $3::text,
+    began = $4::text
+WHERE thread_id = $1::text
+RETURNING {_LEASE}
+"""
+
+RENEW_LEASE = f"""
+UPDATE tm.thread
+SET lease_ends = {CLOCK} + $3::bigint, lease_ttl = $3::bigint
+WHERE thread_id = $1::text AND token = $2::bigint
+RETURNING true
+"""

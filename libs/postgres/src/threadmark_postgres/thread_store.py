@@ -1,0 +1,168 @@
+"""The operations on threads themselves in SQL, one statement each."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from threadmark.errors import TransientStoreError
+from threadmark.program import Program
+from threadmark.text import from_column, to_column
+from threadmark.thread_store import (
+    LeaseRow,
+    ThreadCounts,
+    ThreadOutline,
+    ThreadPlace,
+    ThreadRow,
+    ThreadScope,
+    ThreadStore,
+)
+from threadmark_postgres import thread_sql
+from threadmark_postgres.columns import from_optional, optional
+from threadmark_postgres.schema import in_schema
+from threadmark_postgres.steps import Rows, execute
+
+ATTEMPTS = 16
+"""How often a statement is sent again because somebody else was faster."""
+
+_Clause = tuple[str, list[Any]]
+
+
+class PostgresThreadStore(ThreadStore):
+    """The rows of threads in one schema. None is the first schema of the connection's search path."""
+
+    def __init__(self, schema: str | None) -> None:
+        self._schema = schema
+
+    def thread(self, thread_id: str) -> Program[ThreadOutline | None]:
+        rows = yield from self._execute(thread_sql.THREAD, to_column(thread_id), likely_last=True)
+        return _outline(rows[0]) if rows else None
+
+    def set_thread(self, row: ThreadRow) -> Program[None]:
+        yield from self._execute(
+            thread_sql.SET_THREAD,
+            to_column(row.thread_id),
+            optional(row.owner),
+            optional(row.title),
+            None if row.title is None else to_column(row.title.casefold()),
+            optional(row.metadata),
+            row.expires_at,
+            row.check or None,
+        )
+
+    def thread_page(
+        self, scope: ThreadScope, after: ThreadPlace | None, offset: int, limit: int
+    ) -> Program[list[ThreadOutline]]:
+        places = thread_sql.PLACES[scope.sort]
+        order = ", ".join(f"{place} {'DESC' if scope.descending else 'ASC'}" for place in places)
+        clauses, params = _numbered([*_clauses(scope), *_behind(scope, after)], [limit, offset])
+        statement = thread_sql.THREAD_PAGE.format(clauses=clauses, order=order)
+        rows = yield from self._execute(statement, *params, likely_last=True)
+        return [_outline(columns) for columns in rows]
+
+    def count_threads(self, scope: ThreadScope) -> Program[int]:
+        clauses, params = _numbered(_clauses(scope), [])
+        statement = thread_sql.COUNT_THREADS.format(clauses=clauses)
+        ((count,),) = yield from self._execute(statement, *params, likely_last=True)
+        return int(count)
+
+    def thread_counts(self, thread_ids: Sequence[str]) -> Program[list[ThreadCounts]]:
+        names = [to_column(thread_id) for thread_id in thread_ids]
+        rows = yield from self._execute(thread_sql.THREAD_COUNTS, names)
+        return [_counts(columns) for columns in rows]
+
+    def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
+        """One statement, and two more where the thread has no row."""
+        thread = to_column(thread_id)
+        for _ in range(ATTEMPTS):
+            rows = yield from self._execute(thread_sql.LOCK_LEASE, thread)
+            if rows:
+                return _lease(rows[0])
+            yield from self._execute(thread_sql.PREPARE_LEASE, thread)
+        raise TransientStoreError(f"the row of thread {thread_id!r} was removed {ATTEMPTS} times meanwhile; try again")
+
+    def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:
+        columns = (to_column(thread_id), lease.left, to_column(lease.holder), optional(lease.began))
+        (row,) = yield from self._execute(thread_sql.SET_LEASE, *columns)
+        return _lease(row)
+
+    def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
+        rows = yield from self._execute(thread_sql.RENEW_LEASE, to_column(thread_id), token, left, likely_last=True)
+        return bool(rows)
+
+    def lease(self, thread_id: str) -> Program[LeaseRow | None]:
+        rows = yield from self._execute(thread_sql.LEASE, to_column(thread_id), likely_last=True)
+        return _lease(rows[0]) if rows else None
+
+    def _execute(self, statement: str, *params: Any, likely_last: bool = False) -> Program[Rows]:
+        return execute(in_schema(statement, self._schema), params, likely_last=likely_last)
+
+
+def _outline(columns: Sequence[Any]) -> ThreadOutline:
+    thread_id, created_at, owner, title, metadata, expires_at, check, updated_at = columns
+    row = ThreadRow(
+        from_column(thread_id),
+        created_at,
+        from_optional(owner),
+        from_optional(title),
+        from_optional(metadata),
+        expires_at,
+        check or b"",
+    )
+    return ThreadOutline(row, updated_at)
+
+
+def _counts(columns: Sequence[Any]) -> ThreadCounts:
+    thread_id, checkpoints, namespaces, size, newest, leased, failed, interrupted = columns
+    return ThreadCounts(
+        from_column(thread_id), checkpoints, namespaces, int(size), from_optional(newest), leased, failed, interrupted
+    )
+
+
+def _lease(columns: Sequence[Any]) -> LeaseRow:
+    token, left, holder, began = columns
+    return LeaseRow(token, left, from_column(holder), from_optional(began))
+
+
+def _numbered(clauses: Sequence[_Clause], params: list[Any]) -> tuple[str, list[Any]]:
+    """Join clauses, their parameters numbered behind those that there are. Returns all parameters, too."""
+    texts = [thread_sql.ALL_THREADS]
+    for clause, values in clauses:
+        texts.append(clause.format(*range(len(params) + 1, len(params) + 1 + len(values))))
+        params = [*params, *values]
+    return " AND ".join(texts), params
+
+
+def _clauses(scope: ThreadScope) -> list[_Clause]:
+    return list(_clauses_of(scope))
+
+
+def _clauses_of(scope: ThreadScope) -> Iterator[_Clause]:
+    if scope.owner is not None:
+        yield thread_sql.THREADS_OF_OWNER, [to_column(scope.owner)]
+    if scope.status is not None:
+        yield thread_sql.THREADS_WITH_STATUS[scope.status], []
+    if scope.since is not None:
+        yield thread_sql.THREADS_SINCE, [scope.since]
+    if scope.until is not None:
+        yield thread_sql.THREADS_UNTIL, [scope.until]
+    if scope.expired is not None:
+        yield thread_sql.THREADS_EXPIRED, [scope.expired]
+    if scope.text is not None:
+        yield thread_sql.THREADS_WITH_TEXT, [to_column(scope.text.casefold()), to_column(scope.text)]
+    for fragment in scope.fragments:
+        yield thread_sql.THREADS_WITH_FRAGMENT, [to_column(fragment)]
+
+
+def _behind(scope: ThreadScope, after: ThreadPlace | None) -> Iterator[_Clause]:
+    if after is None:
+        return
+    places = thread_sql.PLACES[scope.sort]
+    values = [after.value, to_column(after.thread_id)][-len(places) :]
+    kinds = ["::bigint", "::text"][-len(places) :]
+    yield (
+        thread_sql.THREADS_BEHIND.format(
+            places=", ".join(places),
+            sign="<" if scope.descending else ">",
+            values=", ".join(f"${{}}{kind}" for kind in kinds),
+        ),
+        values,
+    )

@@ -1,0 +1,21 @@
+"""Statements with a list of parameters, of few lengths."""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+_AT_ONCE = 256
+
+T = TypeVar("T")
+
+
+def chunks(keys: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield the keys in groups of few sizes, filled with the last key, so that few statements are prepared."""
+    for start in range(0, len(keys), _AT_ONCE):
+        some = tuple(keys[start : start + _AT_ONCE])
+        size = 1 << (len(some) - 1).bit_length()
+        yield some + some[-1:] * (size - len(some))
+
+
+def with_placeholders(statement: str, keys: Sequence[object]) -> str:
+    """Return the statement with a parameter for each key."""
+    return statement.format(placeholders=", ".join("?" * len(keys)))

@@ -1,0 +1,165 @@
+"""The statements on threads themselves: their rows, their listing and their leases.
+
+A listing is a walk along one index, and each statement names it: without statistics SQLite might sort all threads, and
+with old ones, too.
+"""
+
+from threadmark.model import SPECIAL_WRITES
+from threadmark_sqlite.sql import CLOCK
+
+_OUTLINE = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum, h.updated_at"
+
+THREAD = """
+SELECT t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum,
+    coalesce(h.updated_at, t.created_at)
+FROM threadmark_thread AS t
+LEFT JOIN threadmark_head AS h ON h.thread_id = t.thread_id AND h.ns = ''
+WHERE t.thread_id = ? AND t.live = 1
+"""
+
+SET_THREAD = """
+UPDATE threadmark_thread
+SET owner = ?, title = ?, folded_title = ?, metadata = ?, expires_at = ?, checksum = ?
+WHERE thread_id = ?
+"""
+SET_OWNER = """
+UPDATE threadmark_head
+SET owner = ?
+WHERE thread_id = ? AND ns = ''
+"""
+
+# Where a walk begins; each needs the clause of its index among those of the page.
+_THREADS = "threadmark_thread AS t INDEXED BY threadmark_thread"
+BY_CREATION = f"{_THREADS}_created"
+BY_OWNER = f"{_THREADS}_owner"
+BY_OWNER_AND_CREATION = f"{_THREADS}_owner_created"
+BY_EXPIRY = f"{_THREADS}_expires"
+BY_LEASE = f"{_THREADS}_lease"
+BY_ID = "threadmark_thread AS t INDEXED BY sqlite_autoindex_threadmark_thread_1"
+THREADS_BY = {
+    ("created", False): BY_CREATION,
+    ("created", True): BY_OWNER_AND_CREATION,
+    ("id", False): BY_ID,
+    ("id", True): BY_OWNER,
+}
+"""Those by the sort key, and whether one owner's threads are listed."""
+BY_UPDATE = "threadmark_head AS h INDEXED BY threadmark_head_updated"
+BY_OWNER_AND_UPDATE = "threadmark_head AS h INDEXED BY threadmark_head_owner"
+
+HEAD_OF_THREAD = "CROSS JOIN threadmark_head AS h ON h.thread_id = t.thread_id"
+THREAD_OF_HEAD = "CROSS JOIN threadmark_thread AS t ON t.thread_id = h.thread_id"
+
+PAGE = f"""
+SELECT {_OUTLINE}
+FROM {{tables}}
+WHERE {{clauses}}
+ORDER BY {{order}}
+LIMIT ? OFFSET ?
+"""
+
+COUNT = """
+SELECT count(*)
+FROM {tables}
+WHERE {clauses}
+"""
+
+PLACES = {
+    "updated": ("h.updated_at", "h.thread_id"),
+    "created": ("t.created_at", "t.thread_id"),
+    "id": ("t.thread_id",),
+}
+"""What a listing is sorted by: as its index has it."""
+
+AFTER = "({columns}) {sign} ({placeholders})"
+
+LIVE = "t.live = 1"
+ROOT_HEAD = "h.ns = ''"
+OF_OWNER = "t.owner = ?"
+OF_HEADS_OWNER = "h.owner = ?"
+SINCE = "h.updated_at >= ?"
+UNTIL = "h.updated_at < ?"
+EXPIRED = "t.expires_at <= ?"
+WITH_FRAGMENT = "instr(t.metadata, ?) > 0"
+WITH_TEXT = "(instr(t.folded_title, ?) > 0 OR instr(t.thread_id, ?) > 0)"
+
+_NEWEST = """(
+    SELECT coalesce(c.id, c.rank)
+    FROM threadmark_checkpoint AS c
+    WHERE c.thread = t.number AND c.ns = ''
+    ORDER BY c.rank DESC
+    LIMIT 1
+)"""
+
+# A UUID is stored as 16 bytes.
+_STEPS_OF_UUID = " || '-' || ".join(
+    f"substr(lower(hex(w.checkpoint_id)), {start}, {length})"
+    for start, length in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+)
+_STEP = f"CASE typeof(w.checkpoint_id) WHEN 'blob' THEN {_STEPS_OF_UUID} ELSE w.checkpoint_id END"
+
+
+def _special(idx: int) -> str:
+    """The condition that a task of the newest checkpoint has written to a special channel."""
+    return f"""EXISTS (
+    SELECT 1
+    FROM threadmark_write AS w INDEXED BY threadmark_write_status
+    WHERE w.thread = t.number AND w.ns = '' AND w.idx = {idx} AND {_STEP} = {_NEWEST}
+)"""
+
+
+_LEASED = f"t.lease_ends > {CLOCK}"
+_NOT_LEASED = f"(t.lease_ends IS NULL OR t.lease_ends <= {CLOCK})"
+_FAILED = _special(SPECIAL_WRITES["__error__"])
+_INTERRUPTED = _special(SPECIAL_WRITES["__interrupt__"])
+
+WITH_STATUS = {
+    "busy": _LEASED,
+    "error": f"{_NOT_LEASED} AND {_FAILED}",
+    "interrupted": f"{_NOT_LEASED} AND NOT {_FAILED} AND {_INTERRUPTED}",
+    "idle": f"{_NOT_LEASED} AND NOT {_FAILED} AND NOT {_INTERRUPTED}",
+}
+
+
+def _sum(what: str, table: str) -> str:
+    return f"(SELECT coalesce(sum({what}), 0) FROM threadmark_{table} AS x WHERE x.thread = t.number)"
+
+
+COUNTS = f"""
+SELECT
+    t.thread_id,
+    (SELECT count(*) FROM threadmark_checkpoint AS c WHERE c.thread = t.number),
+    (SELECT count(DISTINCT c.ns) FROM threadmark_checkpoint AS c WHERE c.thread = t.number),
+    {_sum("length(x.data)", "segment")}
+        + {_sum("length(x.header) + length(CAST(x.metadata AS BLOB))", "checkpoint")}
+        + {_sum("length(x.value)", "write")}
+        + {_sum("length(x.value)", "batch")},
+    {_NEWEST},
+    coalesce({_LEASED}, 0),
+    {_FAILED},
+    {_INTERRUPTED}
+FROM threadmark_thread AS t
+WHERE t.live = 1 AND t.thread_id IN ({{placeholders}})
+"""
+
+ADD_LEASED = """
+INSERT OR IGNORE INTO threadmark_thread (thread_id, epoch, live, created_at)
+VALUES (?, ?, 0, ?)
+"""
+
+LEASE = f"""
+SELECT token, CASE WHEN lease_ends IS NOT NULL THEN max(lease_ends - {CLOCK}, 0) ELSE 0 END, holder, began
+FROM threadmark_thread
+WHERE thread_id = ?
+"""
+
+SET_LEASE = f"""
+UPDATE threadmark_thread
+SET token = max(token + 1, {CLOCK}), lease_ends = {CLOCK} + ?, lease_ttl = ?, holder = ?, began = ?
+WHERE thread_id = ?
+"""
+
+RENEW_LEASE = f"""
+UPDATE threadmark_thread
+SET lease_ends = {CLOCK} + ?, lease_ttl = ?
+WHERE thread_id = ?
+"""

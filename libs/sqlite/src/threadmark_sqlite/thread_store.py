@@ -1,0 +1,159 @@
+"""The operations on threads themselves, in SQL."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from threadmark.program import Program
+from threadmark.store import now
+from threadmark.text import to_column
+from threadmark.thread_store import (
+    LeaseRow,
+    ThreadCounts,
+    ThreadOutline,
+    ThreadPlace,
+    ThreadRow,
+    ThreadScope,
+    ThreadStore,
+)
+from threadmark_sqlite import thread_sql as sql
+from threadmark_sqlite.columns import (
+    lease_columns,
+    lease_row,
+    thread_columns,
+    thread_counts,
+    thread_outline,
+)
+from threadmark_sqlite.placeholders import chunks, with_placeholders
+from threadmark_sqlite.steps import execute
+
+Clause = tuple[str, Sequence[Any]]
+"""A condition and its parameters."""
+
+
+class SqliteThreadStore(ThreadStore):
+    """The operations on threads themselves."""
+
+    def thread(self, thread_id: str) -> Program[ThreadOutline | None]:
+        rows = yield from execute(sql.THREAD, (to_column(thread_id),))
+        return thread_outline(rows[0]) if rows else None
+
+    def set_thread(self, row: ThreadRow) -> Program[None]:
+        owner, *others = thread_columns(row)
+        thread_id = to_column(row.thread_id)
+        yield from execute(sql.SET_THREAD, (owner, *others, thread_id))
+        yield from execute(sql.SET_OWNER, (owner, thread_id))
+
+    def thread_page(
+        self, scope: ThreadScope, after: ThreadPlace | None, offset: int, limit: int
+    ) -> Program[list[ThreadOutline]]:
+        tables, clauses = _walk(scope)
+        columns = sql.PLACES[scope.sort]
+        if after is not None:
+            clauses.append(_after(scope, columns, after))
+        direction = "DESC" if scope.descending else "ASC"
+        order = ", ".join(f"{column} {direction}" for column in columns)
+        statement = sql.PAGE.format(tables=tables, clauses=_joined(clauses), order=order)
+        rows = yield from execute(statement, (*_params(clauses), limit, offset))
+        return [thread_outline(row) for row in rows]
+
+    def count_threads(self, scope: ThreadScope) -> Program[int]:
+        if scope.since is None and scope.until is None:
+            tables, clauses = _walk_without_heads(scope)
+        else:
+            tables, clauses = _walk(scope._replace(sort="updated"))
+        statement = sql.COUNT.format(tables=tables, clauses=_joined(clauses))
+        ((count,),) = yield from execute(statement, _params(clauses))
+        return int(count)
+
+    def thread_counts(self, thread_ids: Sequence[str]) -> Program[list[ThreadCounts]]:
+        found: list[ThreadCounts] = []
+        for some in chunks([to_column(thread_id) for thread_id in thread_ids]):
+            rows = yield from execute(with_placeholders(sql.COUNTS, some), some)
+            found += [thread_counts(row) for row in rows]
+        return found
+
+    def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
+        began = now()
+        yield from execute(sql.ADD_LEASED, (to_column(thread_id), began, began))
+        return (yield from self._lease(thread_id))
+
+    def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:
+        yield from execute(sql.SET_LEASE, (*lease_columns(lease), to_column(thread_id)))
+        return (yield from self._lease(thread_id))
+
+    def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
+        lease = yield from self.lease(thread_id)
+        if lease is None or lease.token != token:
+            return False
+        yield from execute(sql.RENEW_LEASE, (left, left, to_column(thread_id)))
+        return True
+
+    def lease(self, thread_id: str) -> Program[LeaseRow | None]:
+        rows = yield from execute(sql.LEASE, (to_column(thread_id),))
+        return lease_row(rows[0]) if rows else None
+
+    def _lease(self, thread_id: str) -> Program[LeaseRow]:
+        """Return the lease of a thread that has a row."""
+        (row,) = yield from execute(sql.LEASE, (to_column(thread_id),))
+        return lease_row(row)
+
+
+def _walk(scope: ThreadScope) -> tuple[str, list[Clause]]:
+    """Return which index to go along and what to join, and the conditions of the scope."""
+    clauses = [*_conditions(scope), (sql.ROOT_HEAD, ())]
+    if scope.since is not None:
+        clauses.append((sql.SINCE, (scope.since,)))
+    if scope.until is not None:
+        clauses.append((sql.UNTIL, (scope.until,)))
+    few = _few(scope)
+    if few is None and scope.sort == "updated":
+        if scope.owner is None:
+            return f"{sql.BY_UPDATE} {sql.THREAD_OF_HEAD}", clauses
+        # The head's owner is a copy: it finds the threads, and the thread's own decides.
+        clauses.append((sql.OF_HEADS_OWNER, (to_column(scope.owner),)))
+        return f"{sql.BY_OWNER_AND_UPDATE} {sql.THREAD_OF_HEAD}", clauses
+    return f"{few or sql.THREADS_BY[scope.sort, scope.owner is not None]} {sql.HEAD_OF_THREAD}", clauses
+
+
+def _walk_without_heads(scope: ThreadScope) -> tuple[str, list[Clause]]:
+    """Return the same for a scope that no head is needed for, in any order."""
+    by = sql.BY_CREATION if scope.owner is None else sql.BY_OWNER
+    return _few(scope) or by, list(_conditions(scope))
+
+
+def _few(scope: ThreadScope) -> str | None:
+    """Return the index of those few threads that a scope is about: so few that they can be sorted."""
+    if scope.status == "busy":
+        return sql.BY_LEASE
+    return None if scope.expired is None else sql.BY_EXPIRY
+
+
+def _conditions(scope: ThreadScope) -> Iterator[Clause]:
+    """Yield what a scope asks of the thread's row, and of its checkpoints."""
+    yield sql.LIVE, ()
+    if scope.owner is not None:
+        yield sql.OF_OWNER, (to_column(scope.owner),)
+    if scope.expired is not None:
+        yield sql.EXPIRED, (scope.expired,)
+    for fragment in scope.fragments:
+        yield sql.WITH_FRAGMENT, (fragment,)
+    if scope.text is not None:
+        yield sql.WITH_TEXT, (to_column(scope.text.casefold()), to_column(scope.text))
+    if scope.status is not None:
+        yield sql.WITH_STATUS[scope.status], ()
+
+
+def _after(scope: ThreadScope, columns: Sequence[str], place: ThreadPlace) -> Clause:
+    """The condition of a page that begins behind a thread."""
+    values = (place.value, to_column(place.thread_id))[-len(columns) :]
+    sign = "<" if scope.descending else ">"
+    clause = sql.AFTER.format(columns=", ".join(columns), sign=sign, placeholders=", ".join("?" * len(columns)))
+    return clause, values
+
+
+def _joined(clauses: Sequence[Clause]) -> str:
+    return " AND ".join(clause for clause, _ in clauses)
+
+
+def _params(clauses: Sequence[Clause]) -> list[Any]:
+    return [value for _, values in clauses for value in values]

@@ -1,0 +1,17 @@
+"""Every backend's store answers like the memory store, whatever is done to threads, owners and leases."""
+
+from pathlib import Path
+
+import pytest
+
+from backends import BACKENDS
+from length import times
+from thread_stores import check_agreement
+
+ROUNDS = times(600, at_length=4000)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("backend", [name for name in BACKENDS if "sealed" not in name])
+def test_a_store_agrees_with_the_memory_store(backend: str, seed: int, tmp_path: Path) -> None:
+    check_agreement(BACKENDS[backend], tmp_path, seed, ROUNDS)
