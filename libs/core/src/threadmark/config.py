@@ -20,6 +20,7 @@ _NOT_METADATA = {
     "langgraph_path",
     "langgraph_checkpoint_ns",
     "lease_token",
+    "expect_newest",
 }
 
 

@@ -242,7 +242,11 @@ class PostgresStore(PostgresThreadStore, Store):
             return Added(epoch)
         if refused or too_late:
             return Added(epoch, refused, too_late=too_late and not refused)
-        return Added(epoch, "conflict") if change.expects not in (None, from_column(newest)) else None
+        if change.expects in (None, from_column(newest)):
+            return None
+        # Where the checkpoint is there, this may be a second attempt.
+        is_there = yield from self.rows(change.thread_id, [row.outline.key for row in change.checkpoints])
+        return None if is_there else Added(epoch, "conflict")
 
     def _add_once(self, change: Change, waits: Iterator[str]) -> Program[Added | None]:
         """Return the outcome of the change, or None if it must be tried again, perhaps after waiting for the thread."""

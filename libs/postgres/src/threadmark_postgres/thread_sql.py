@@ -59,7 +59,7 @@ THREADS_OF_OWNER = "t.owner = ${0}::text AND h.owner = ${0}::text"
 THREADS_SINCE = "h.updated_at >= ${}::bigint"
 THREADS_UNTIL = "h.updated_at < ${}::bigint"
 THREADS_EXPIRED = "t.expires_at <= ${}::bigint"
-THREADS_WITH_FRAGMENT = 'position(${}::text IN t.metadata COLLATE "C") > 0'
+THREADS_WITH_FRAGMENT = 'position(${}::text IN (t.metadata COLLATE "C")) > 0'
 THREADS_WITH_TEXT = "(position(${}::text IN t.folded_title) > 0 OR position(${}::text IN t.thread_id) > 0)"
 
 _LEASED = f"coalesce(t.lease_ends > {CLOCK}, false)"

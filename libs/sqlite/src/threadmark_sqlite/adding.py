@@ -55,7 +55,9 @@ def admitted(change: Change) -> Program[Thread | Added]:
         if not (yield from execute(sql.HAS_CHECKPOINT, (thread.number, *twice(continued)))):
             return Added(thread.epoch, too_late=True)
     if change.expects is not None and change.expects != (yield from _newest(change)):
-        return Added(thread.epoch, "conflict")
+        is_there = yield from old_headers(thread.number, change.checkpoints)  # then this may be a second attempt
+        if not is_there:
+            return Added(thread.epoch, "conflict")
     return thread if thread.live else (yield from _begun(change))
 
 

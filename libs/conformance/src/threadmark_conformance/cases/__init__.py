@@ -18,6 +18,7 @@ from threadmark_conformance.cases import (
     listing,
     metadata,
     mistakes,
+    owners,
     pending,
     pruning,
     reading,
@@ -25,6 +26,7 @@ from threadmark_conformance.cases import (
     sharing,
     surviving,
     text,
+    threads,
     writing,
 )
 
@@ -68,8 +70,10 @@ _TOPICS = (
     sharing,
     inspecting,
     text,
+    threads,
     isolation,
     mistakes,
+    owners,
     arguments,
     concurrency,
 )

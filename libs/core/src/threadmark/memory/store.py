@@ -108,7 +108,7 @@ class MemoryStore(MemoryThreadStore, Store):
         if change.epoch is not None and (thread is None or thread.epoch != change.epoch):
             return Added(thread.epoch if thread else 0)
         if thread is None:
-            thread = Thread(change.thread_id, 0, live=False)  # nothing is kept of it if the change is refused
+            thread = yield from with_tables(partial(_new_thread, thread_id=change.thread_id, now=change.now))
         if (refused := _refusal(thread, change)) is not None:
             return Added(thread.epoch, refused)
         if _too_late(thread, change):
@@ -225,10 +225,13 @@ def _in_scope(scope: Scope, outline: Outline) -> bool:
     )
 
 
+def _new_thread(tables: Tables, thread_id: str, now: int) -> Thread:
+    thread = Thread(thread_id, now, live=False)
+    tables.set(tables.threads, thread_id, thread)
+    return thread
+
+
 def _begin(tables: Tables, thread: Thread, change: Change) -> None:
-    if change.thread_id not in tables.threads:
-        tables.set(tables.threads, change.thread_id, thread)
-        tables.set(thread.state, "epoch", change.now)
     tables.set(thread.state, "live", value=True)
     owner, expires_at, check = change.beginning
     row = ThreadRow(change.thread_id, change.now, owner, expires_at=expires_at, check=check)

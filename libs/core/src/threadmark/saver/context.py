@@ -98,7 +98,13 @@ class SaverContext(NamedTuple):
     threads: ThreadRules = ThreadRules()
 
     def of_owner(self, owner: str) -> "SaverContext":
-        """The same, where only the threads of one owner are there."""
+        """The same, where only the threads of one owner are there. Raises ConfigError if only another one's are."""
+        if self.threads.owner == owner:
+            return self
+        if self.threads.owner is not None:
+            raise ConfigError(
+                f"only the threads of {self.threads.owner!r} are here: ask the saver that this is a view of"
+            )
         return self._replace(store=OwnedStore(self.store, owner), threads=self.threads._replace(owner=owner))
 
     def segment_cache(self, segments: Mapping[bytes, bytes] | None = None) -> SegmentCache:

@@ -147,7 +147,7 @@ class Saver(ThreadMethods):
 
         Names, those of channels included, are text and come back as plain `str`. See docs/errors.md for what every
         argument may be. With `expect_newest` it raises ConflictError where the one in `config` is no longer the newest
-        of its namespace; False declares a fork, and None is as the saver's option says.
+        of its namespace; False declares a fork. None is as `configurable["expect_newest"]` says, or else the option.
         """
         put = writing.put(self._context, config, checkpoint, metadata, new_versions, expect_newest=expect_newest)
         return run(self._driver, put)

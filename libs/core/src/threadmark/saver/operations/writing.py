@@ -58,10 +58,10 @@ def put(
 ) -> Operation[dict[str, Any]]:
     """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
     rules = context.threads
-    if expect_newest is not None:
-        check_flag(expect_newest, "expect_newest")
-    expects = rules.expect_newest if expect_newest is None else expect_newest
     continues = parse_config(config)
+    if expect_newest is None:
+        expect_newest = config["configurable"].get("expect_newest", rules.expect_newest)
+    check_flag(expect_newest, "expect_newest")
     check_config(continues)
     draft = Draft(context.serde, given_checkpoint(checkpoint, new_versions))
     where = continues._replace(checkpoint_id=draft.id)
@@ -95,7 +95,7 @@ def put(
             where.lease_token,
             _beginning(context, config, where.thread_id, deduplicator.epoch),
         )
-        if expects:
+        if expect_newest:
             change = change._replace(expects=_expected_rank(parent, parent_id))
         added = yield from _add(context, deduplicator, change)
         if added is not None:
