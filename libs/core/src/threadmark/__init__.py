@@ -32,16 +32,19 @@ from threadmark.model import (
     CheckpointRef,
     CheckpointTuple,
     DeltaChannelHistory,
+    OnProgress,
     Problem,
     ProblemKind,
     Progress,
     Pruned,
     PruneStrategy,
+    RetentionReport,
     Stats,
     ThreadInfo,
     ThreadPage,
     Verified,
 )
+from threadmark.retention import Retention
 from threadmark.saver import Saver, SaverProtocol
 from threadmark.sealing import Keyring
 from threadmark.serde import Serde, Serializer
@@ -65,11 +68,14 @@ __all__ = [
     "LeaseLostError",
     "MemorySaver",
     "MissingDependencyError",
+    "OnProgress",
     "Problem",
     "ProblemKind",
     "Progress",
     "PruneStrategy",
     "Pruned",
+    "Retention",
+    "RetentionReport",
     "Saver",
     "SaverProtocol",
     "SchemaError",

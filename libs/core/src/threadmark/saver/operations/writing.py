@@ -26,9 +26,10 @@ from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import extend_expiry, first_expiry, is_due
 from threadmark.saver.operations.beginning import check_keyring
+from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.refusals import refusal_error
-from threadmark.saver.operations.removing import keep_last, sweep
+from threadmark.saver.operations.removing import sweep
 from threadmark.saver.proving.batches import batch_record
 from threadmark.saver.proving.checks import checkpoint_row, write_row
 from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
@@ -105,7 +106,7 @@ def put(
             if added.replaced:
                 yield from sweep(context, where.thread_id)
             if rules.keep_last is not None:
-                yield from keep_last(context, where.thread_id)
+                yield from keep_last(context, where, rules.keep_last)
             return where.config()
     raise _kept_changing(where)
 

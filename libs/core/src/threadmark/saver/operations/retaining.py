@@ -1,0 +1,277 @@
+"""Retention: what has expired, lain idle or takes too much space goes, and old checkpoints of the other threads.
+
+It goes through the threads a few at a time. What is found between two transactions only says which threads to look at;
+the transaction that removes locks them and looks again, because others may run at once: a writer, whoever takes a
+lease, another retention. So it may be killed anywhere, and run again.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+from threadmark.errors import ConfigError, CorruptDataError, shown
+from threadmark.metadata import from_json, matches
+from threadmark.model import OnProgress, Problem, RetentionReport
+from threadmark.program import Operation, Program, Transaction, ask, read
+from threadmark.saver.arguments import check_flag
+from threadmark.saver.context import SaverContext
+from threadmark.saver.operations.inspecting import damaged
+from threadmark.saver.operations.listing import all_outlines
+from threadmark.saver.operations.pruning import prune_rule
+from threadmark.saver.operations.removing import NOTHING, Removal, Rule, carry_out, removal_of
+from threadmark.saver.operations.reporting import MOST_THREADS, Reporter, in_batches, reporter_of
+from threadmark.saver.proving.completeness import prove_complete
+from threadmark.saver.proving.thread_rows import sound_row
+from threadmark.saver.thread_arguments import ThreadQuery, given_count, given_query
+from threadmark.store import now
+from threadmark.thread_store import ThreadCounts, ThreadOutline, ThreadPlace, is_sound_thread
+
+_BATCH = 256
+
+
+class RetentionRule(NamedTuple):
+    """What is to go. None leaves a part out; what has expired goes in any case."""
+
+    threads: ThreadQuery
+    prune: Rule | None
+    idle_for: int | None
+    """Microseconds."""
+    max_bytes: int | None
+
+    def queries(self, moment: int) -> Iterator[ThreadQuery]:
+        """Which threads to look at, in which order."""
+        scope = self.threads.scope
+        if self.max_bytes is not None:
+            yield self.threads._replace(scope=scope._replace(sort="updated", descending=True))
+        elif self.prune is not None:
+            yield self.threads
+        else:
+            yield self.threads._replace(scope=scope._replace(expired=moment))
+            if self.idle_for is not None:
+                yield self.threads._replace(scope=scope._replace(until=moment - self.idle_for, sort="updated"))
+
+
+Fate = Literal["gone", "busy", "expired", "idle", "for space", "kept"]
+"""What became of a thread. Somebody else has deleted it or changed what it was chosen by: then it is gone."""
+
+
+class _Outcome(NamedTuple):
+    fate: Fate
+    bytes: int
+    """Those that it took, or where it is kept, that it takes."""
+    removal: Removal | None = None
+
+
+def retention_rule(
+    *,
+    keep_last: int | None,
+    older_than: timedelta | None,
+    idle_for: timedelta | None,
+    max_bytes: int | None,
+    owner: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> RetentionRule:
+    """Check the arguments of `retention`."""
+    if idle_for is not None and (not isinstance(idle_for, timedelta) or idle_for <= timedelta(0)):
+        raise ConfigError(
+            f"idle_for must be a positive datetime.timedelta, such as timedelta(days=90), not {shown(idle_for)}"
+        )
+    pruning = prune_rule("keep_latest", keep_last, older_than)
+    return RetentionRule(
+        given_query(owner=owner, metadata=metadata, sort="id"),
+        None if keep_last is None and older_than is None else pruning,
+        None if idle_for is None else idle_for // timedelta(microseconds=1),
+        None if max_bytes is None else given_count(max_bytes, "max_bytes"),
+    )
+
+
+def retention(
+    context: SaverContext, rule: RetentionRule, *, dry_run: bool, progress: OnProgress | None
+) -> Operation[RetentionReport]:
+    """Go through all threads of the rule. Returns what was removed, or with `dry_run` what would be."""
+    check_flag(dry_run, "dry_run")
+    begun = time.monotonic()
+    course = _Course(context, rule, now(), dry_run=dry_run)
+    queries = list(rule.queries(course.moment))
+    reporter = yield from reporter_of(context, progress, *(query.scope for query in queries))
+    for number, query in enumerate(queries):
+        yield from course.go_through(query, reporter, expired_are_done=number > 0)
+    return course.report(time.monotonic() - begun)
+
+
+class _Course:
+    """One retention, as far as it has come."""
+
+    def __init__(self, context: SaverContext, rule: RetentionRule, moment: int, *, dry_run: bool) -> None:
+        self.moment = moment
+        self._context = context
+        self._rule = rule
+        self._dry_run = dry_run
+        self._used = 0
+        """Bytes of the threads that were looked at and not idle or expired: they are the last updated ones."""
+        self._fates: dict[Fate, int] = {}
+        self._bytes = 0
+        self._pruned = NOTHING
+        self._problems: list[Problem] = []
+
+    def go_through(self, query: ThreadQuery, reporter: Reporter, *, expired_are_done: bool) -> Operation[None]:
+        """Do what is to be done in the threads that a query finds."""
+        after: ThreadPlace | None = None
+        more = True
+        while more:
+            page, counts = yield from read(_page, self._context, query, after)
+            more, after = len(page) == MOST_THREADS, query.place(page[-1]) if page else None
+            done = [each for each in page if expired_are_done and _expired(each, self.moment)]
+            passed = {each.row.thread_id for each in (*done, *filter(self._passes, page))}
+            reporter.done(sorted(passed))
+            found = [each.row.thread_id for each in page if each.row.thread_id not in passed]
+            for names in in_batches(found, {each.thread_id: each.checkpoints for each in counts}):
+                yield from self._do(names)
+                reporter.done(names)
+
+    def _passes(self, outline: ThreadOutline) -> bool:
+        """Whether a thread that was listed is none of those that are meant. A damaged one is looked at again."""
+        return is_sound_thread(outline.row) and not _is_chosen(self._rule, outline)
+
+    def report(self, seconds: float) -> RetentionReport:
+        """The sums."""
+        fates = {fate: count for fate, count in self._fates.items() if fate != "gone"}
+        return RetentionReport(
+            sum(fates.values()) + len(self._problems),
+            fates.get("busy", 0),
+            fates.get("expired", 0),
+            fates.get("idle", 0),
+            fates.get("for space", 0),
+            self._bytes,
+            self._pruned,
+            self._problems,
+            seconds,
+            self._dry_run,
+        )
+
+    def _do(self, names: Sequence[str]) -> Operation[None]:
+        """Do a few threads in one transaction, or where one of them is damaged, each in its own."""
+        try:
+            outcomes = yield from self._transaction(names)
+        except CorruptDataError as error:
+            if len(names) == 1:
+                self._problems.append(damaged(error))
+                return
+            for name in names:
+                yield from self._do([name])
+            return
+        for outcome in outcomes:
+            self._count(outcome)
+
+    def _transaction(self, names: Sequence[str]) -> Operation[list[_Outcome]]:
+        writes = not self._dry_run
+        program = partial(_retain, self._context, self._rule, names, self.moment, self._used, dry_run=self._dry_run)
+        return ask(Transaction(program, writes=writes, reclaims_space=writes))
+
+    def _count(self, outcome: _Outcome) -> None:
+        fate, size, removal = outcome
+        self._fates[fate] = self._fates.get(fate, 0) + 1
+        if fate in ("busy", "for space", "kept"):
+            self._used += size
+        if fate in ("expired", "idle", "for space"):
+            self._bytes += size
+        if fate == "kept" and removal is not None:
+            self._pruned = self._pruned.plus(removal.pruned)
+
+
+def _page(
+    context: SaverContext, query: ThreadQuery, after: ThreadPlace | None
+) -> Program[tuple[list[ThreadOutline], list[ThreadCounts]]]:
+    page = yield from context.store.thread_page(query.scope, after, 0, MOST_THREADS)
+    counts = yield from context.store.thread_counts([outline.row.thread_id for outline in page])
+    return page, counts
+
+
+def _retain(
+    context: SaverContext, rule: RetentionRule, names: Sequence[str], moment: int, used: int, *, dry_run: bool
+) -> Program[list[_Outcome]]:
+    """Look at some threads again, and remove what is to go. `used` is what those before them take."""
+    if not dry_run:
+        for name in sorted(names):
+            yield from context.store.lock(name)
+    counts = {each.thread_id: each for each in (yield from context.store.thread_counts(names))}
+    outcomes: list[_Outcome] = []
+    for name in names:
+        outline = yield from context.store.thread(name)
+        if outline is None or name not in counts or not _is_chosen(rule, outline):
+            outcomes.append(_Outcome("gone", 0))
+            continue
+        outcome = yield from _outcome(context, rule, outline, counts[name], moment, used, dry_run=dry_run)
+        if outcome.fate in ("expired", "idle", "for space") and not dry_run:
+            yield from context.store.drop(name, now())
+        if outcome.fate in ("busy", "for space", "kept"):
+            used += outcome.bytes
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _outcome(
+    context: SaverContext,
+    rule: RetentionRule,
+    outline: ThreadOutline,
+    counts: ThreadCounts,
+    moment: int,
+    used: int,
+    *,
+    dry_run: bool,
+) -> Program[_Outcome]:
+    """Decide about one thread, and prune one that is kept. Whoever asks drops those that are not."""
+    size, name = counts.bytes, outline.row.thread_id
+    if counts.leased:
+        return _Outcome("busy", size)
+    if _expired(outline, moment):
+        return _Outcome("expired", size)
+    if rule.idle_for is not None and (yield from _is_idle(context, outline, moment - rule.idle_for)):
+        return _Outcome("idle", size)
+    if rule.max_bytes is not None and used > rule.max_bytes:  # with what comes before it: nothing is left for it
+        return _Outcome("for space", size)
+    if rule.prune is None:
+        removal, left = None, size
+    else:
+        removal = yield from removal_of(context, name, rule.prune)
+        if not dry_run:
+            yield from carry_out(context, name, removal)
+        left = 0 if rule.max_bytes is None else (yield from _left(context, name, removal, size, dry_run=dry_run))
+    if rule.max_bytes is not None and used + left > rule.max_bytes:
+        return _Outcome("for space", size)
+    return _Outcome("kept", left, removal)
+
+
+def _is_chosen(rule: RetentionRule, outline: ThreadOutline) -> bool:
+    row = sound_row(outline)
+    owner = rule.threads.scope.owner
+    known = from_json(row.metadata) if row.metadata and rule.threads.metadata else {}
+    return owner in (None, row.owner) and matches(known, rule.threads.metadata)
+
+
+def _expired(outline: ThreadOutline, moment: int) -> bool:
+    return outline.row.expires_at is not None and outline.row.expires_at <= moment
+
+
+def _is_idle(context: SaverContext, outline: ThreadOutline, since: int) -> Program[bool]:
+    """Whether nothing was stored in any namespace of a thread since then."""
+    if outline.updated_at >= since:
+        return False
+    name = outline.row.thread_id
+    yield from prove_complete(context, name, None)
+    outlines = yield from all_outlines(context, name)
+    return all(each.created_at < since for each in outlines)
+
+
+def _left(context: SaverContext, name: str, removal: Removal, size: int, *, dry_run: bool) -> Program[int]:
+    """The bytes of a pruned thread, or in a dry run of one that would be: it cannot know what sealing adds to a row."""
+    if not dry_run:
+        return sum(each.bytes for each in (yield from context.store.thread_counts([name])))
+    freed = removal.pruned.bytes + sum(len(row.value) for row in removal.writes)
+    doomed = sorted(removal.doomed)
+    for start in range(0, len(doomed), _BATCH):
+        rows = yield from context.store.rows(name, doomed[start : start + _BATCH])
+        freed += sum(len(row.header) + len(row.outline.metadata.encode("utf-8", "surrogatepass")) for row in rows)
+    return size - freed
