@@ -219,7 +219,7 @@ def _clear_away(
 
 
 def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> Operation[Added | None]:
-    """Apply a change. Returns None if the epoch it relied on is over, so that it must be prepared again."""
+    """Apply a change. Returns None if it must be prepared again: the epoch it relied on is over, or what it added."""
     added = yield from write(context.store.add, change)
     if added.exists:
         added = yield from write(context.store.replace, change)
@@ -237,8 +237,8 @@ def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> O
     deduplicator.remember(added.epoch)
     if added.renewal and change.token is not None:
         yield from write(context.store.renew_lease, change.thread_id, change.token, added.renewal)
-    if added.expires_at is not None and is_due(context, added.expires_at):
-        yield from extend_expiry(context, change.thread_id)
+    if is_due(context, added.expires_at) and not (yield from extend_expiry(context, change.thread_id)):
+        return None  # it went before it could be extended, and what was added with it
     return added
 
 
