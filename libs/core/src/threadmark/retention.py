@@ -4,6 +4,7 @@ import logging
 import random
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
@@ -207,7 +208,8 @@ class _Stopping:
 
     def set(self) -> None:
         self._set = True
-        self._sleep.release()
+        with suppress(RuntimeError):  # it was set before, by a `stop` that was interrupted
+            self._sleep.release()
 
     def is_set(self) -> bool:
         return self._set
