@@ -59,9 +59,8 @@ def _measure(name: str, open_saver: Callable[[], Saver], threads: int) -> None:
     with open_saver() as saver, open_saver() as other:
         begun = time.perf_counter()
         _fill(saver, threads)
-        print(
-            f"{name}: {threads:,} threads of {_CHECKPOINTS} checkpoints, stored in {time.perf_counter() - begun:.0f} s"
-        )
+        seconds = time.perf_counter() - begun
+        print(f"{name}: {threads:,} threads of {_CHECKPOINTS} checkpoints, stored in {seconds:.0f} s", flush=True)
         print("| round | seconds | threads/s | longest transaction |")
         print("|---|---:|---:|---:|")
         _round("expired and pruned to 2", saver, threads, keep_last=2)
@@ -78,7 +77,7 @@ def _measure(name: str, open_saver: Callable[[], Saver], threads: int) -> None:
 
 def _round(name: str, saver: Saver, threads: int, **rules: Any) -> None:
     longest = 0.0
-    driver: Any = saver._driver
+    driver: Any = saver._driver  # noqa: SLF001 - a transaction is timed where it is run
     run = driver.run
 
     def timed(transaction: Transaction[Any]) -> Any:

@@ -138,7 +138,7 @@ def test_stopping_waits_for_a_transaction_and_not_for_all_threads(tmp_path: Path
         service.start()
         assert counted.wait(PATIENCE)
         service.stop()
-        assert saver.count_threads() == 200 - 64
+        assert saver.count_threads() == 200 - 16
         assert (service.last_report, service.last_error) == (None, None)
 
 

@@ -287,7 +287,7 @@ class Saver(ThreadMethods):
         A thread whose `expires` has passed goes whole. `saver.retention(idle_for=timedelta(days=90), keep_last=10)`
         also removes whole threads in which nothing was stored for 90 days, and of the others what
         `prune(keep_last=10)` would. A thread that somebody holds a lease of is left alone. Damaged ones are left as
-        they are, and reported. Threads are done in transactions of up to 64, or 1,000 checkpoints, each of which looks
+        they are, and reported. Threads are done in transactions of up to 16, or 1,000 checkpoints, each of which looks
         again; several retentions may run at once, and one that was killed is simply run again.
 
         Args:

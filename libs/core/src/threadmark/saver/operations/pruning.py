@@ -13,7 +13,7 @@ from threadmark.saver.arguments import check_flag, check_keep_last, check_progre
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.listing import thread_ids as next_threads
 from threadmark.saver.operations.removing import NOTHING, Rule, carry_out, removal_of
-from threadmark.saver.operations.reporting import MOST_THREADS, Reporter, in_batches, reporter_of
+from threadmark.saver.operations.reporting import MOST_LOCKED, MOST_THREADS, Reporter, in_batches, reporter_of
 from threadmark.saver.pruning.survivors import Namespace
 from threadmark.store import Key, now
 from threadmark.thread_store import ThreadScope
@@ -129,7 +129,7 @@ def _prune_some(
     """Prune a few threads, in transactions of a bounded size."""
     counts = yield from read(context.store.thread_counts, names)
     total = NOTHING
-    for batch in in_batches(names, {each.thread_id: each.checkpoints for each in counts}):
+    for batch in in_batches(names, {each.thread_id: each.checkpoints for each in counts}, MOST_LOCKED):
         try:
             pruned = yield from _prune_batch(context, batch, rule, dry_run=dry_run)
         except CorruptDataError:

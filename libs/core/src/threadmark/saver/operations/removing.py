@@ -57,6 +57,11 @@ class Removal(NamedTuple):
     """Whether nothing is left."""
     pruned: Pruned
 
+    @property
+    def removes(self) -> bool:
+        """Whether anything goes."""
+        return self.whole or bool(self.doomed or self.late or self.segments)
+
 
 def delete_thread(context: SaverContext, thread_id: str) -> Operation[bool]:
     """Remove a thread whole. Returns whether there was one."""
@@ -116,7 +121,7 @@ def carry_out(context: SaverContext, thread_id: str, removal: Removal) -> Progra
     """Remove what was chosen, in the transaction that has locked the thread."""
     if removal.whole:
         yield from context.store.drop(thread_id, now())
-    elif removal.doomed or removal.late or removal.segments:
+    elif removal.removes:
         yield from context.store.remove(thread_id, sorted(removal.doomed | removal.late), removal.segments)
         yield from _forget_parents(context, thread_id, removal.outlines, removal.doomed)
 

@@ -1,8 +1,8 @@
 """Retention: what has expired, lain idle or takes too much space goes, and old checkpoints of the other threads.
 
-It goes through the threads a few at a time. What is found between two transactions only says which threads to look at;
-the transaction that removes locks them and looks again, because others may run at once: a writer, whoever takes a
-lease, another retention. So it may be killed anywhere, and run again.
+It goes through the threads a few at a time, and first looks at them without a lock, because mostly there is nothing to
+do. The transaction that removes locks those where there is, and looks again: others may run at once, such as a writer,
+whoever takes a lease, or another retention. So it may be killed anywhere, and run again.
 """
 
 import time
@@ -21,7 +21,7 @@ from threadmark.saver.operations.inspecting import damaged
 from threadmark.saver.operations.listing import all_outlines
 from threadmark.saver.operations.pruning import prune_rule
 from threadmark.saver.operations.removing import NOTHING, Removal, Rule, carry_out, removal_of
-from threadmark.saver.operations.reporting import MOST_THREADS, Reporter, in_batches, reporter_of
+from threadmark.saver.operations.reporting import MOST_LOCKED, MOST_THREADS, Reporter, in_batches, reporter_of
 from threadmark.saver.proving.completeness import prove_complete
 from threadmark.saver.proving.thread_rows import sound_row
 from threadmark.saver.thread_arguments import ThreadQuery, given_count, given_query
@@ -62,6 +62,18 @@ class _Outcome(NamedTuple):
     bytes: int
     """Those that it took, or where it is kept, that it takes."""
     removal: Removal | None = None
+
+    @property
+    def removes(self) -> bool:
+        """Whether anything goes."""
+        if self.fate == "kept":
+            return self.removal is not None and self.removal.removes
+        return self.fate not in ("gone", "busy")
+
+    @property
+    def taken(self) -> int:
+        """The bytes that are not there any more for those after it, whether they stay or go for want of space."""
+        return self.bytes if self.fate in ("busy", "for space", "kept") else 0
 
 
 def retention_rule(
@@ -127,9 +139,13 @@ class _Course:
             passed = {each.row.thread_id for each in (*done, *filter(self._passes, page))}
             reporter.done(sorted(passed))
             found = [each.row.thread_id for each in page if each.row.thread_id not in passed]
-            for names in in_batches(found, {each.thread_id: each.checkpoints for each in counts}):
-                yield from self._do(names)
-                reporter.done(names)
+            checkpoints = {each.thread_id: each.checkpoints for each in counts}
+            for names in in_batches(found, checkpoints, MOST_THREADS):
+                to_do = yield from self._look_at(names)
+                reporter.done([name for name in names if name not in to_do])
+                for some in in_batches(to_do, checkpoints, MOST_LOCKED):
+                    yield from self._do(some)
+                    reporter.done(some)
 
     def _passes(self, outline: ThreadOutline) -> bool:
         """Whether a thread that was listed is none of those that are meant. A damaged one is looked at again."""
@@ -151,30 +167,45 @@ class _Course:
             self._dry_run,
         )
 
+    def _look_at(self, names: Sequence[str]) -> Operation[Sequence[str]]:
+        """Find out, with no lock, in which of a few threads something is to be done. Returns those."""
+        if self._rule.max_bytes is not None and not self._dry_run:
+            return names  # what goes depends on what those before it have left
+        to_do: list[str] = []
+        for name, outcome in (yield from self._outcomes(names, self._used, dry_run=True)):
+            if self._dry_run or not outcome.removes:
+                self._count(outcome)
+            else:
+                to_do.append(name)
+        return to_do
+
     def _do(self, names: Sequence[str]) -> Operation[None]:
-        """Do a few threads in one transaction, or where one of them is damaged, each in its own."""
+        """Do what is to be done in a few threads."""
+        for _, outcome in (yield from self._outcomes(names, self._used, dry_run=False)):
+            self._count(outcome)
+
+    def _outcomes(self, names: Sequence[str], used: int, *, dry_run: bool) -> Operation[list[tuple[str, _Outcome]]]:
+        """Have one transaction, or where a thread is damaged, one for each thread. The damaged ones are left out."""
+        program = partial(_retain, self._context, self._rule, names, self.moment, used, dry_run=dry_run)
         try:
-            outcomes = yield from self._transaction(names)
+            outcomes = yield from ask(Transaction(program, writes=not dry_run, reclaims_space=not dry_run))
         except CorruptDataError as error:
             if len(names) == 1:
                 self._problems.append(damaged(error))
-                return
-            for name in names:
-                yield from self._do([name])
-            return
-        for outcome in outcomes:
-            self._count(outcome)
-
-    def _transaction(self, names: Sequence[str]) -> Operation[list[_Outcome]]:
-        writes = not self._dry_run
-        program = partial(_retain, self._context, self._rule, names, self.moment, self._used, dry_run=self._dry_run)
-        return ask(Transaction(program, writes=writes, reclaims_space=writes))
+                return []
+        else:
+            return list(zip(names, outcomes, strict=True))
+        found: list[tuple[str, _Outcome]] = []
+        for name in names:
+            one = yield from self._outcomes([name], used, dry_run=dry_run)
+            used += sum(outcome.taken for _, outcome in one)
+            found += one
+        return found
 
     def _count(self, outcome: _Outcome) -> None:
         fate, size, removal = outcome
         self._fates[fate] = self._fates.get(fate, 0) + 1
-        if fate in ("busy", "for space", "kept"):
-            self._used += size
+        self._used += outcome.taken
         if fate in ("expired", "idle", "for space"):
             self._bytes += size
         if fate == "kept" and removal is not None:
@@ -192,7 +223,7 @@ def _page(
 def _retain(
     context: SaverContext, rule: RetentionRule, names: Sequence[str], moment: int, used: int, *, dry_run: bool
 ) -> Program[list[_Outcome]]:
-    """Look at some threads again, and remove what is to go. `used` is what those before them take."""
+    """Look at some threads, and remove what is to go. `used` is what those before them take."""
     if not dry_run:
         for name in sorted(names):
             yield from context.store.lock(name)
@@ -206,8 +237,7 @@ def _retain(
         outcome = yield from _outcome(context, rule, outline, counts[name], moment, used, dry_run=dry_run)
         if outcome.fate in ("expired", "idle", "for space") and not dry_run:
             yield from context.store.drop(name, now())
-        if outcome.fate in ("busy", "for space", "kept"):
-            used += outcome.bytes
+        used += outcome.taken
         outcomes.append(outcome)
     return outcomes
 
