@@ -15,7 +15,7 @@ from threadmark.forks import begin_anew_after_fork
 from threadmark.logs import log
 from threadmark.model import Progress, RetentionReport
 from threadmark.saver import SaverProtocol
-from threadmark.saver.operations.retaining import retention_rule
+from threadmark.saver.operations.retention_rules import retention_rule
 
 if TYPE_CHECKING:
     import asyncio

@@ -34,6 +34,7 @@ from threadmark.saver.operations import (
     removing,
     resealing,
     retaining,
+    retention_rules,
     surveying,
     writing,
 )
@@ -301,7 +302,7 @@ class Saver(ThreadMethods):
             dry_run: Remove nothing. With `max_bytes`, what sealed threads would take after a pruning is an estimate.
             progress: As in `prune`.
         """
-        rule = retaining.retention_rule(
+        rule = retention_rules.retention_rule(
             keep_last=keep_last,
             older_than=older_than,
             idle_for=idle_for,
@@ -324,7 +325,7 @@ class Saver(ThreadMethods):
         progress: OnProgress | None = None,
     ) -> RetentionReport:
         """Like `retention`, for asyncio."""
-        rule = retaining.retention_rule(
+        rule = retention_rules.retention_rule(
             keep_last=keep_last,
             older_than=older_than,
             idle_for=idle_for,

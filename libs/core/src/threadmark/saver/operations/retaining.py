@@ -6,97 +6,21 @@ whoever takes a lease, or another retention. So it may be killed anywhere, and r
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
 
-from threadmark.errors import ConfigError, CorruptDataError, shown
-from threadmark.metadata import from_json, matches
+from threadmark.errors import CorruptDataError
 from threadmark.model import OnProgress, Problem, RetentionReport
 from threadmark.program import Operation, Program, Transaction, ask, read
 from threadmark.saver.arguments import check_flag
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.inspecting import damaged
-from threadmark.saver.operations.listing import all_outlines
-from threadmark.saver.operations.pruning import prune_rule
-from threadmark.saver.operations.removing import NOTHING, Removal, Rule, carry_out, removal_of
+from threadmark.saver.operations.removing import NOTHING
 from threadmark.saver.operations.reporting import MOST_LOCKED, MOST_THREADS, Reporter, in_batches, reporter_of
-from threadmark.saver.proving.completeness import prove_complete
-from threadmark.saver.proving.thread_rows import sound_row
-from threadmark.saver.thread_arguments import ThreadQuery, given_count, given_query
+from threadmark.saver.operations.retention_rules import Fate, Outcome, RetentionRule, has_expired, is_chosen, retain
+from threadmark.saver.thread_arguments import ThreadQuery
 from threadmark.store import now
 from threadmark.thread_store import ThreadCounts, ThreadOutline, ThreadPlace, is_sound_thread
-
-_BATCH = 256
-
-
-class RetentionRule(NamedTuple):
-    """What is to go. None leaves a part out; what has expired goes in any case."""
-
-    threads: ThreadQuery
-    prune: Rule | None
-    idle_for: int | None
-    """Microseconds."""
-    max_bytes: int | None
-
-    def queries(self, moment: int) -> Iterator[ThreadQuery]:
-        """Which threads to look at, in which order."""
-        scope = self.threads.scope
-        if self.max_bytes is not None:
-            yield self.threads._replace(scope=scope._replace(sort="updated", descending=True))
-        elif self.prune is not None:
-            yield self.threads
-        else:
-            yield self.threads._replace(scope=scope._replace(expired=moment))
-            if self.idle_for is not None:
-                yield self.threads._replace(scope=scope._replace(until=moment - self.idle_for, sort="updated"))
-
-
-Fate = Literal["gone", "busy", "expired", "idle", "for space", "kept"]
-"""What became of a thread. Somebody else has deleted it or changed what it was chosen by: then it is gone."""
-
-
-class _Outcome(NamedTuple):
-    fate: Fate
-    bytes: int
-    """Those that it took, or where it is kept, that it takes."""
-    removal: Removal | None = None
-
-    @property
-    def removes(self) -> bool:
-        """Whether anything goes."""
-        if self.fate == "kept":
-            return self.removal is not None and self.removal.removes
-        return self.fate not in ("gone", "busy")
-
-    @property
-    def taken(self) -> int:
-        """The bytes that are not there any more for those after it, whether they stay or go for want of space."""
-        return self.bytes if self.fate in ("busy", "for space", "kept") else 0
-
-
-def retention_rule(
-    *,
-    keep_last: int | None,
-    older_than: timedelta | None,
-    idle_for: timedelta | None,
-    max_bytes: int | None,
-    owner: str | None,
-    metadata: Mapping[str, Any] | None,
-) -> RetentionRule:
-    """Check the arguments of `retention`."""
-    if idle_for is not None and (not isinstance(idle_for, timedelta) or idle_for <= timedelta(0)):
-        raise ConfigError(
-            f"idle_for must be a positive datetime.timedelta, such as timedelta(days=90), not {shown(idle_for)}"
-        )
-    pruning = prune_rule("keep_latest", keep_last, older_than)
-    return RetentionRule(
-        given_query(owner=owner, metadata=metadata, sort="id"),
-        None if keep_last is None and older_than is None else pruning,
-        None if idle_for is None else idle_for // timedelta(microseconds=1),
-        None if max_bytes is None else given_count(max_bytes, "max_bytes"),
-    )
 
 
 def retention(
@@ -135,7 +59,7 @@ class _Course:
         while more:
             page, counts = yield from read(_page, self._context, query, after)
             more, after = len(page) == MOST_THREADS, query.place(page[-1]) if page else None
-            done = [each for each in page if expired_are_done and _expired(each, self.moment)]
+            done = [each for each in page if expired_are_done and has_expired(each, self.moment)]
             passed = {each.row.thread_id for each in (*done, *filter(self._passes, page))}
             reporter.done(sorted(passed))
             found = [each.row.thread_id for each in page if each.row.thread_id not in passed]
@@ -149,7 +73,7 @@ class _Course:
 
     def _passes(self, outline: ThreadOutline) -> bool:
         """Whether a thread that was listed is none of those that are meant. A damaged one is looked at again."""
-        return is_sound_thread(outline.row) and not _is_chosen(self._rule, outline)
+        return is_sound_thread(outline.row) and not is_chosen(self._rule, outline)
 
     def report(self, seconds: float) -> RetentionReport:
         """The sums."""
@@ -184,9 +108,9 @@ class _Course:
         for _, outcome in (yield from self._outcomes(names, self._used, dry_run=False)):
             self._count(outcome)
 
-    def _outcomes(self, names: Sequence[str], used: int, *, dry_run: bool) -> Operation[list[tuple[str, _Outcome]]]:
+    def _outcomes(self, names: Sequence[str], used: int, *, dry_run: bool) -> Operation[list[tuple[str, Outcome]]]:
         """Have one transaction, or where a thread is damaged, one for each thread. The damaged ones are left out."""
-        program = partial(_retain, self._context, self._rule, names, self.moment, used, dry_run=dry_run)
+        program = partial(retain, self._context, self._rule, names, self.moment, used, dry_run=dry_run)
         try:
             outcomes = yield from ask(Transaction(program, writes=not dry_run, reclaims_space=not dry_run))
         except CorruptDataError as error:
@@ -195,14 +119,14 @@ class _Course:
                 return []
         else:
             return list(zip(names, outcomes, strict=True))
-        found: list[tuple[str, _Outcome]] = []
+        found: list[tuple[str, Outcome]] = []
         for name in names:
             one = yield from self._outcomes([name], used, dry_run=dry_run)
             used += sum(outcome.taken for _, outcome in one)
             found += one
         return found
 
-    def _count(self, outcome: _Outcome) -> None:
+    def _count(self, outcome: Outcome) -> None:
         fate, size, removal = outcome
         self._fates[fate] = self._fates.get(fate, 0) + 1
         self._used += outcome.taken
@@ -218,90 +142,3 @@ def _page(
     page = yield from context.store.thread_page(query.scope, after, 0, MOST_THREADS)
     counts = yield from context.store.thread_counts([outline.row.thread_id for outline in page])
     return page, counts
-
-
-def _retain(
-    context: SaverContext, rule: RetentionRule, names: Sequence[str], moment: int, used: int, *, dry_run: bool
-) -> Program[list[_Outcome]]:
-    """Look at some threads, and remove what is to go. `used` is what those before them take."""
-    if not dry_run:
-        for name in sorted(names):
-            yield from context.store.lock(name)
-    counts = {each.thread_id: each for each in (yield from context.store.thread_counts(names))}
-    outcomes: list[_Outcome] = []
-    for name in names:
-        outline = yield from context.store.thread(name)
-        if outline is None or name not in counts or not _is_chosen(rule, outline):
-            outcomes.append(_Outcome("gone", 0))
-            continue
-        outcome = yield from _outcome(context, rule, outline, counts[name], moment, used, dry_run=dry_run)
-        if outcome.fate in ("expired", "idle", "for space") and not dry_run:
-            yield from context.store.drop(name, now())
-        used += outcome.taken
-        outcomes.append(outcome)
-    return outcomes
-
-
-def _outcome(
-    context: SaverContext,
-    rule: RetentionRule,
-    outline: ThreadOutline,
-    counts: ThreadCounts,
-    moment: int,
-    used: int,
-    *,
-    dry_run: bool,
-) -> Program[_Outcome]:
-    """Decide about one thread, and prune one that is kept. Whoever asks drops those that are not."""
-    size, name = counts.bytes, outline.row.thread_id
-    if counts.leased:
-        return _Outcome("busy", size)
-    if _expired(outline, moment):
-        return _Outcome("expired", size)
-    if rule.idle_for is not None and (yield from _is_idle(context, outline, moment - rule.idle_for)):
-        return _Outcome("idle", size)
-    if rule.max_bytes is not None and used > rule.max_bytes:  # with what comes before it: nothing is left for it
-        return _Outcome("for space", size)
-    if rule.prune is None:
-        removal, left = None, size
-    else:
-        removal = yield from removal_of(context, name, rule.prune)
-        if not dry_run:
-            yield from carry_out(context, name, removal)
-        left = 0 if rule.max_bytes is None else (yield from _left(context, name, removal, size, dry_run=dry_run))
-    if rule.max_bytes is not None and used + left > rule.max_bytes:
-        return _Outcome("for space", size)
-    return _Outcome("kept", left, removal)
-
-
-def _is_chosen(rule: RetentionRule, outline: ThreadOutline) -> bool:
-    row = sound_row(outline)
-    owner = rule.threads.scope.owner
-    known = from_json(row.metadata) if row.metadata and rule.threads.metadata else {}
-    return owner in (None, row.owner) and matches(known, rule.threads.metadata)
-
-
-def _expired(outline: ThreadOutline, moment: int) -> bool:
-    return outline.row.expires_at is not None and outline.row.expires_at <= moment
-
-
-def _is_idle(context: SaverContext, outline: ThreadOutline, since: int) -> Program[bool]:
-    """Whether nothing was stored in any namespace of a thread since then."""
-    if outline.updated_at >= since:
-        return False
-    name = outline.row.thread_id
-    yield from prove_complete(context, name, None)
-    outlines = yield from all_outlines(context, name)
-    return all(each.created_at < since for each in outlines)
-
-
-def _left(context: SaverContext, name: str, removal: Removal, size: int, *, dry_run: bool) -> Program[int]:
-    """The bytes of a pruned thread, or in a dry run of one that would be: it cannot know what sealing adds to a row."""
-    if not dry_run:
-        return sum(each.bytes for each in (yield from context.store.thread_counts([name])))
-    freed = removal.pruned.bytes + sum(len(row.value) for row in removal.writes)
-    doomed = sorted(removal.doomed)
-    for start in range(0, len(doomed), _BATCH):
-        rows = yield from context.store.rows(name, doomed[start : start + _BATCH])
-        freed += sum(len(row.header) + len(row.outline.metadata.encode("utf-8", "surrogatepass")) for row in rows)
-    return size - freed

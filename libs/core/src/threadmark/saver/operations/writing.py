@@ -219,7 +219,10 @@ def _clear_away(
 
 
 def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> Operation[Added | None]:
-    """Apply a change. Returns None if it must be prepared again: the epoch it relied on is over, or what it added."""
+    """Apply a change. Returns None if it must be prepared again.
+
+    Either the epoch it relied on is over, or what was added has gone at once with a thread that had expired.
+    """
     added = yield from write(context.store.add, change)
     if added.exists:
         added = yield from write(context.store.replace, change)
@@ -237,8 +240,9 @@ def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> O
     deduplicator.remember(added.epoch)
     if added.renewal and change.token is not None:
         yield from write(context.store.renew_lease, change.thread_id, change.token, added.renewal)
-    if is_due(context, added.expires_at) and not (yield from extend_expiry(context, change.thread_id)):
-        return None  # it went before it could be extended, and what was added with it
+    if added.expires_at is not None and is_due(context, added.expires_at):
+        is_there = yield from extend_expiry(context, change.thread_id)
+        return added if is_there else None
     return added
 
 
