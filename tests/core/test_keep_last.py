@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from threadmark import MemorySaver, new_id
+from threadmark import Checkpoint, MemorySaver, new_id
 from threadmark.program import Transaction
 
 _LONG = "so much that it is a segment of its own. " * 30
@@ -33,8 +33,15 @@ def _put(saver: MemorySaver, config: dict[str, Any], number: int) -> dict[str, A
     if number == 0:
         new["same"] = 0
     versions = {"a": number, "same": 0, "b": number - number % 2}
-    made: Any = {"v": 4, "id": new_id(), "ts": "", "channel_values": values, "channel_versions": versions}
-    return saver.put(config, {**made, "versions_seen": {}}, {}, new)
+    made: Checkpoint = {
+        "v": 4,
+        "id": new_id(),
+        "ts": "",
+        "channel_values": values,
+        "channel_versions": versions,
+        "versions_seen": {},
+    }
+    return saver.put(config, made, {}, new)
 
 
 @pytest.mark.parametrize(("kept", "puts", "most"), [(None, 40, 40), (1, 40, 80), (8, 40, 60), (40, 200, 240)])

@@ -119,7 +119,9 @@ def test_stopping_ends_a_sleep_at_once() -> None:
     assert not stopper.is_alive()
 
 
-def test_stopping_waits_for_a_transaction_and_not_for_all_threads(tmp_path: Path) -> None:
+def test_stopping_waits_for_a_transaction_and_not_for_all_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with SqliteSaver(tmp_path / "threads.db", durability="normal") as saver:
         _expired(saver, 200)
         service = Retention(saver, jitter=0)
@@ -128,13 +130,14 @@ def test_stopping_waits_for_a_transaction_and_not_for_all_threads(tmp_path: Path
 
         def slow(*, progress: Any, **rules: Any) -> RetentionReport:
             def told(done: Any) -> None:
-                service._stop() if not counted.is_set() and service._stop else None
+                if not counted.is_set() and service._stop is not None:
+                    service._stop()
                 counted.set()
                 progress(done)
 
             return retention(progress=told, **rules)
 
-        saver.retention = slow  # type: ignore[method-assign]  # to stop at a certain transaction
+        monkeypatch.setattr(saver, "retention", slow)  # to stop at a certain transaction
         service.start()
         assert counted.wait(PATIENCE)
         service.stop()
