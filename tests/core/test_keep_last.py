@@ -6,6 +6,7 @@ import pytest
 
 from threadmark import Checkpoint, MemorySaver, new_id
 from threadmark.program import Transaction
+from threadmark.versions import Version
 
 _LONG = "so much that it is a segment of its own. " * 30
 
@@ -29,10 +30,10 @@ class Counting(MemorySaver):
 def _put(saver: MemorySaver, config: dict[str, Any], number: int) -> dict[str, Any]:
     """Put one more checkpoint: one channel changes every time, one never, one every other time."""
     values = {"a": f"{number} {_LONG}", "same": _LONG * 2, "b": f"{number // 2} {_LONG}"}
-    new = {"a": number, "b": number} if number % 2 == 0 else {"a": number}
+    new: dict[str, Version] = {"a": number, "b": number} if number % 2 == 0 else {"a": number}
     if number == 0:
         new["same"] = 0
-    versions = {"a": number, "same": 0, "b": number - number % 2}
+    versions: dict[str, Version] = {"a": number, "same": 0, "b": number - number % 2}
     made: Checkpoint = {
         "v": 4,
         "id": new_id(),
