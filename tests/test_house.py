@@ -43,6 +43,7 @@ LAYERS = (
     "sealed",
     "owned",
     "saver",
+    "retention",
     "memory",
     "urls",
 )

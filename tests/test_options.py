@@ -2,18 +2,21 @@
 
 import inspect
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from threadmark import ConfigError, MemorySaver, PruneStrategy, Saver
-from threadmark.saver import SaverOptions, StorageOptions
+from threadmark.saver import SaverOptions, StorageOptions, ThreadOptions
 from threadmark_langgraph import (
     AsyncPostgresSaver,
+    AsyncShallowPostgresSaver,
     AsyncSqliteSaver,
     Checkpointer,
     InMemorySaver,
     PostgresSaver,
+    ShallowPostgresSaver,
     SqliteSaver,
     options,
 )
@@ -39,7 +42,7 @@ TYPED: list[tuple[Callable[..., Any], type]] = [
     ),
     *(
         (each, options.PostgresOptions)
-        for name in (PostgresSaver, AsyncPostgresSaver)
+        for name in (PostgresSaver, AsyncPostgresSaver, ShallowPostgresSaver, AsyncShallowPostgresSaver)
         for each in (name, name.from_conn_string)
     ),
 ]
@@ -62,7 +65,8 @@ def test_no_option_is_taken_without_its_type(taker: Callable[..., Any], typed: t
 def test_all_savers_have_the_same_options_beside_their_own() -> None:
     assert SqliteOptions.__annotations__ == FileOptions.__annotations__ | SaverOptions.__annotations__
     assert PostgresOptions.__annotations__ == ConnectionOptions.__annotations__ | SaverOptions.__annotations__
-    assert SaverOptions.__annotations__.keys() - StorageOptions.__annotations__.keys() == {"serde"}
+    parts = StorageOptions.__annotations__ | ThreadOptions.__annotations__
+    assert SaverOptions.__annotations__.keys() - parts.keys() == {"serde"}
     # LangGraph's constructors have an argument for the serializer.
     assert options.SqliteOptions.__annotations__.keys() == SqliteOptions.__annotations__.keys() - {"serde"}
     assert options.PostgresOptions.__annotations__.keys() == PostgresOptions.__annotations__.keys() - {"serde"}
@@ -105,7 +109,16 @@ def test_prune_under_langgraphs_names_takes_what_a_savers_takes() -> None:
         assert inspect.signature(prune).parameters["rule"].annotation == "Unpack[PruneRule]"
 
 
-MEMORY: list[dict[str, Any]] = [{"pause_gc": "no"}, {"seal_metadata": "no"}, {"cache_bytes": "64MB"}]
+MEMORY: list[dict[str, Any]] = [
+    {"pause_gc": "no"},
+    {"seal_metadata": "no"},
+    {"cache_bytes": "64MB"},
+    *({"ttl": each} for each in (3600, timedelta(0))),
+    {"refresh_on_read": "no", "ttl": timedelta(1)},
+    *({"keep_last": each} for each in (0, True, "1")),
+    {"owner_key": ""},
+    {"expect_newest": "no"},
+]
 ON_SQLITE: list[dict[str, Any]] = [
     *MEMORY,
     *({"timeout": each} for each in ("30", None, True, -1, float("inf"), float("nan"))),

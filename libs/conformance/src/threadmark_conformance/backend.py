@@ -52,6 +52,13 @@ class World:
             self._cold = self.another(cache_bytes=0)
         return self._cold
 
+    def with_rules(self, **rules: Any) -> Saver:
+        """Open another saver that treats threads by these rules (`threadmark.saver.context.ThreadRules`)."""
+        saver = self._own(None)
+        context = saver._context  # noqa: SLF001 - an opener takes no options but the one, whatever backend it is of
+        saver._context = context._replace(threads=context.threads._replace(**rules))  # noqa: SLF001 - see above
+        return self._api(saver)
+
     def in_memory(self) -> Saver:
         """Open an empty saver in memory, whose answers the others must give, too."""
         saver = MemorySaver()

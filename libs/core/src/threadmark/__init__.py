@@ -33,16 +33,19 @@ from threadmark.model import (
     CheckpointTuple,
     DeltaChannelHistory,
     OnBusy,
+    OnProgress,
     Problem,
     ProblemKind,
     Progress,
     Pruned,
     PruneStrategy,
+    RetentionReport,
     Stats,
     ThreadInfo,
     ThreadPage,
     Verified,
 )
+from threadmark.retention import Retention
 from threadmark.saver import Lease, Saver, SaverProtocol
 from threadmark.sealing import Keyring
 from threadmark.serde import Serde, Serializer
@@ -68,11 +71,14 @@ __all__ = [
     "MemorySaver",
     "MissingDependencyError",
     "OnBusy",
+    "OnProgress",
     "Problem",
     "ProblemKind",
     "Progress",
     "PruneStrategy",
     "Pruned",
+    "Retention",
+    "RetentionReport",
     "Saver",
     "SaverProtocol",
     "SchemaError",

@@ -49,6 +49,14 @@ def uuid6_text(ticks: int, entropy: int) -> str:
     return f"{high:08x}-{middle:04x}-6{low:03x}-{tail >> 48:04x}-{tail & 0xFFFFFFFFFFFF:012x}"
 
 
+def time_of_id(checkpoint_id: str) -> int | None:
+    """Return when an id was made, in microseconds since 1970, or None for one that is no UUIDv6."""
+    if packed_uuid(checkpoint_id) is None or checkpoint_id[14] != "6":
+        return None
+    ticks = int(checkpoint_id[:8] + checkpoint_id[9:13] + checkpoint_id[15:18], 16)
+    return (ticks - _GREGORIAN_OFFSET) // 10
+
+
 def packed_uuid(text: str) -> bytes | None:
     """Return the 16 bytes of a UUID in its canonical spelling, or None for any other text."""
     if len(text) != _UUID_LENGTH or text[8] != "-":

@@ -1,6 +1,6 @@
 """The shapes that a saver's callers see. Those of checkpoints are LangGraph's: either can stand for the other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
@@ -179,6 +179,47 @@ class Progress(NamedTuple):
     """How many there are, None where that is not known."""
     thread_id: str
     """The last one that was done."""
+
+
+OnProgress = Callable[[Progress], object]
+"""Is called between two transactions. What it raises ends the operation there, and is passed on."""
+
+
+class RetentionReport(NamedTuple):
+    """What `retention` removed, or with `dry_run` would remove."""
+
+    threads: int
+    """How many threads were looked at. Where nothing is pruned, those are the expired and the idle ones only."""
+    busy: int
+    """How many of them were left alone, because somebody held a lease."""
+    expired: int
+    """How many were removed whole, because they had expired."""
+    idle: int
+    """How many, because nothing had been stored in them for so long."""
+    for_space: int
+    """How many, because of `max_bytes`."""
+    bytes: int
+    """The stored bytes of the threads that were removed whole, counted as in `ThreadInfo.bytes`."""
+    pruned: Pruned
+    """What was removed from the others."""
+    problems: list[Problem]
+    """The threads that are damaged. They were left as they are."""
+    seconds: float
+    dry_run: bool
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        would = "would remove" if self.dry_run else "removed"
+        whole = f"{self.expired} expired, {self.idle} idle, {self.for_space} for space, {self.bytes:,} bytes"
+        of_others = f"{self.pruned.checkpoints:,} checkpoints and {self.pruned.bytes:,} bytes of {self.pruned.threads}"
+        left = f"{self.busy} busy and {len(self.problems)} damaged ones left alone"
+        removed = f"{would} {self.expired + self.idle + self.for_space} ({whole}), and {of_others} others"
+        return f"looked at {self.threads} threads: {removed}; {left}; {self.seconds:.2f} s"
+
+    def __repr__(self) -> str:
+        """Show the figures, and the beginning of a long list of problems."""
+        figures = [f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True) if name != "problems"]
+        return f"RetentionReport({', '.join(figures)}, problems=[{_beginning(list(map(repr, self.problems)))}])"
 
 
 class ChannelStats(NamedTuple):

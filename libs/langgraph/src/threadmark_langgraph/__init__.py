@@ -4,7 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
-from threadmark_langgraph.postgres import AsyncPostgresSaver, PostgresSaver
+from threadmark_langgraph.postgres import (
+    AsyncPostgresSaver,
+    AsyncShallowPostgresSaver,
+    PostgresSaver,
+    ShallowPostgresSaver,
+)
 from threadmark_langgraph.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
 from threadmark_langgraph.unmoved import UnmovedThreadsWarning
 from threadmark_langgraph.values import register_values
@@ -14,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncPostgresSaver",
+    "AsyncShallowPostgresSaver",
     "AsyncSqliteSaver",
     "Changed",
     "Checkpointer",
@@ -22,6 +28,7 @@ __all__ = [
     "Moved",
     "NotMoved",
     "PostgresSaver",
+    "ShallowPostgresSaver",
     "SqliteSaver",
     "UnmovedThreadsWarning",
     "export",

@@ -222,18 +222,18 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         await self._saver.acopy_thread(source_thread_id, target_thread_id)
 
     def prune(  # type: ignore[override]  # LangGraph's returns nothing
-        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", **rule: "Unpack[PruneRule]"
+        self, thread_ids: Sequence[str] | None, *, strategy: str = "keep_latest", **rule: "Unpack[PruneRule]"
     ) -> Pruned:
         """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run=True` what would be.
 
-        `keep_last` and `older_than` keep more than the newest checkpoint of each namespace, as they do in
-        `threadmark.Saver.prune`.
+        `keep_last` and `older_than` keep more than the newest checkpoint of each namespace, and None stands for all
+        threads, as in `threadmark.Saver.prune`.
         """
         # LangGraph has text for the strategy; the saver checks it.
         return self._saver.prune(thread_ids, strategy=cast("PruneStrategy", strategy), **rule)
 
     async def aprune(  # type: ignore[override]  # as `prune`
-        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", **rule: "Unpack[PruneRule]"
+        self, thread_ids: Sequence[str] | None, *, strategy: str = "keep_latest", **rule: "Unpack[PruneRule]"
     ) -> Pruned:
         """Like `prune`, for asyncio."""
         return await self._saver.aprune(thread_ids, strategy=cast("PruneStrategy", strategy), **rule)

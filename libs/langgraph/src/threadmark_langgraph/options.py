@@ -7,16 +7,17 @@ option here, because LangGraph's constructors have an argument for it.
 from datetime import timedelta
 from typing import TypedDict
 
-from threadmark.saver import StorageOptions
+from threadmark import OnProgress
+from threadmark.saver import StorageOptions, ThreadOptions
 from threadmark_postgres.options import ConnectionOptions
 from threadmark_sqlite.options import FileOptions
 
 
-class SqliteOptions(FileOptions, StorageOptions, total=False):
+class SqliteOptions(FileOptions, StorageOptions, ThreadOptions, total=False):
     """The options of `SqliteSaver` and `AsyncSqliteSaver`."""
 
 
-class PostgresOptions(ConnectionOptions, StorageOptions, total=False):
+class PostgresOptions(ConnectionOptions, StorageOptions, ThreadOptions, total=False):
     """The options of `PostgresSaver` and `AsyncPostgresSaver`."""
 
 
@@ -26,3 +27,5 @@ class PruneRule(TypedDict, total=False):
     keep_last: int | None
     older_than: timedelta | None
     dry_run: bool
+    missing_ok: bool
+    progress: OnProgress | None

@@ -78,3 +78,36 @@ class AsyncPostgresSaver(_Postgres):
     async def setup(self) -> None:  # type: ignore[override]  # LangGraph's name for it, which is awaited here
         """Like `asetup`."""
         await self.asetup()
+
+
+class ShallowPostgresSaver(PostgresSaver):
+    """A `PostgresSaver` that keeps the newest checkpoint of each namespace, as the one of this name in LangGraph does.
+
+    It is a `PostgresSaver` with `keep_last=1`; another number keeps so many. What a kept checkpoint is read from stays
+    (delta channels), and so do the calls of subgraphs that are under way. A checkpoint that is gone is not found by its
+    id, where LangGraph's answers with another one.
+    """
+
+    def __init__(
+        self,
+        conn: Any,
+        pipe: object = None,
+        serde: "SerializerProtocol | None" = None,
+        **options: "Unpack[PostgresOptions]",
+    ) -> None:
+        options.setdefault("keep_last", 1)
+        super().__init__(conn, pipe, serde, **options)
+
+
+class AsyncShallowPostgresSaver(AsyncPostgresSaver):
+    """`ShallowPostgresSaver` under LangGraph's asyncio name; `conn` may be an asyncio connection or pool."""
+
+    def __init__(
+        self,
+        conn: Any,
+        pipe: object = None,
+        serde: "SerializerProtocol | None" = None,
+        **options: "Unpack[PostgresOptions]",
+    ) -> None:
+        options.setdefault("keep_last", 1)
+        super().__init__(conn, pipe, serde, **options)

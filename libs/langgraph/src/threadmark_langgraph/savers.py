@@ -81,7 +81,7 @@ class InMemorySaver(Checkpointer):
         self.copy_thread(source_thread_id, target_thread_id)
 
     async def aprune(  # type: ignore[override]  # as `Checkpointer.prune`
-        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", **rule: "Unpack[PruneRule]"
+        self, thread_ids: Sequence[str] | None, *, strategy: str = "keep_latest", **rule: "Unpack[PruneRule]"
     ) -> Pruned:
         """Like `prune`, for asyncio."""
         return self.prune(thread_ids, strategy=strategy, **rule)

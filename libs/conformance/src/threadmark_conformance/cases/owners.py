@@ -35,6 +35,7 @@ async def _two_owners(world: World) -> tuple[Run, Saver]:
 
 Attack = Callable[[Saver, dict[str, Any]], Awaitable[Any]]
 _NEW = checkpoint({"a": "planted"})
+_MOMENT = timedelta(microseconds=1)
 
 ATTACKS: Mapping[str, Attack] = {
     "get": lambda eve, config: eve.aget(config),
@@ -46,7 +47,8 @@ ATTACKS: Mapping[str, Attack] = {
     "delete_for_runs": lambda eve, _: eve.adelete_for_runs(["adas run"]),
     "copy_thread": lambda eve, _: eve.acopy_thread("adas", "stolen"),
     "rename_thread": lambda eve, _: eve.arename_thread("adas", "stolen"),
-    "prune": lambda eve, _: eve.aprune(["adas"], strategy="delete"),
+    "prune": lambda eve, config: eve.aprune(None if "checkpoint_id" in config["configurable"] else ["adas"]),
+    "retention": lambda eve, _: eve.aretention(idle_for=_MOMENT, keep_last=1, max_bytes=0, owner="ada"),
     "get_delta_channel_history": lambda eve, config: eve.aget_delta_channel_history(config=config, channels=["a"]),
     "verify": lambda eve, _: eve.averify("adas", decode=True),
     "stats": lambda eve, _: eve.astats("adas"),

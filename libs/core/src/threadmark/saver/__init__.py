@@ -1,8 +1,8 @@
 """The semantics of a saver, written once for every backend, and its sync and async API."""
 
-from threadmark.saver.context import SaverOptions, StorageOptions
+from threadmark.saver.context import SaverOptions, StorageOptions, ThreadOptions
 from threadmark.saver.lease import Lease
 from threadmark.saver.protocol import SaverProtocol, expect_saver
 from threadmark.saver.saver import Saver
 
-__all__ = ["Lease", "Saver", "SaverOptions", "SaverProtocol", "StorageOptions", "expect_saver"]
+__all__ = ["Lease", "Saver", "SaverOptions", "SaverProtocol", "StorageOptions", "ThreadOptions", "expect_saver"]

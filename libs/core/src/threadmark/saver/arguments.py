@@ -119,6 +119,12 @@ def check_keep_last(keep_last: object) -> None:
         )
 
 
+def check_progress(progress: object) -> None:
+    """ConfigError where it is neither None nor a function."""
+    if progress is not None and not callable(progress):
+        raise ConfigError(f"progress must be a function that takes a threadmark.Progress, not {shown(progress)}")
+
+
 def check_seconds(seconds: object, what: str) -> None:
     """ConfigError where it is no number of seconds that pass at some time."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not (isfinite(seconds) and seconds >= 0):

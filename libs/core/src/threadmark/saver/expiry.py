@@ -28,14 +28,15 @@ def refresh_expiry(context: SaverContext, thread_id: str) -> Operation[None]:
         yield from extend_expiry(context, thread_id)
 
 
-def extend_expiry(context: SaverContext, thread_id: str) -> Operation[None]:
-    """Let a thread live on."""
-    yield from write(_extend, context, thread_id)
+def extend_expiry(context: SaverContext, thread_id: str) -> Operation[bool]:
+    """Let a thread live on. Returns whether it is there: it may have expired, and have been removed meanwhile."""
+    return (yield from write(_extend, context, thread_id))
 
 
-def _extend(context: SaverContext, thread_id: str) -> Program[None]:
+def _extend(context: SaverContext, thread_id: str) -> Program[bool]:
     yield from context.store.lock(thread_id)
     outline = yield from context.store.thread(thread_id)
     # A damaged row is left to whoever reads it; a new check would hide it.
     if outline is not None and is_due(context, outline.row.expires_at) and is_sound_thread(outline.row):
         yield from context.store.set_thread(thread_row(outline.row._replace(expires_at=first_expiry(context))))
+    return outline is not None

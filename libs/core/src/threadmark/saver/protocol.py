@@ -13,9 +13,11 @@ from threadmark.model import (
     CheckpointTuple,
     Config,
     DeltaChannelHistory,
+    OnProgress,
     PlainRows,
     Pruned,
     PruneStrategy,
+    RetentionReport,
     Stats,
     Verified,
 )
@@ -130,25 +132,57 @@ class SaverProtocol(ThreadProtocol, Protocol):
 
     def prune(
         self,
-        thread_ids: Sequence[str],
+        thread_ids: Sequence[str] | None,
         *,
         strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
         older_than: timedelta | None = None,
         dry_run: bool = False,
+        missing_ok: bool = True,
+        progress: OnProgress | None = None,
     ) -> Pruned:
         """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run` what would be."""
 
     async def aprune(
         self,
-        thread_ids: Sequence[str],
+        thread_ids: Sequence[str] | None,
         *,
         strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
         older_than: timedelta | None = None,
         dry_run: bool = False,
+        missing_ok: bool = True,
+        progress: OnProgress | None = None,
     ) -> Pruned:
         """Like `prune`, for asyncio."""
+
+    def retention(
+        self,
+        *,
+        keep_last: int | None = None,
+        older_than: timedelta | None = None,
+        idle_for: timedelta | None = None,
+        max_bytes: int | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        progress: OnProgress | None = None,
+    ) -> RetentionReport:
+        """Remove what has expired, and what the arguments say, from all threads. Returns what was removed."""
+
+    async def aretention(
+        self,
+        *,
+        keep_last: int | None = None,
+        older_than: timedelta | None = None,
+        idle_for: timedelta | None = None,
+        max_bytes: int | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        progress: OnProgress | None = None,
+    ) -> RetentionReport:
+        """Like `retention`, for asyncio."""
 
     def get_delta_channel_history(
         self, *, config: Config, channels: Sequence[str]
@@ -160,16 +194,20 @@ class SaverProtocol(ThreadProtocol, Protocol):
     ) -> Mapping[str, DeltaChannelHistory]:
         """Like `get_delta_channel_history`, for asyncio."""
 
-    def verify(self, thread_id: str | None = None, *, decode: bool = False) -> Verified:
+    def verify(
+        self, thread_id: str | None = None, *, decode: bool = False, progress: OnProgress | None = None
+    ) -> Verified:
         """Read everything stored, or everything of one thread, and report what is damaged or orphaned."""
 
-    async def averify(self, thread_id: str | None = None, *, decode: bool = False) -> Verified:
+    async def averify(
+        self, thread_id: str | None = None, *, decode: bool = False, progress: OnProgress | None = None
+    ) -> Verified:
         """Like `verify`, for asyncio."""
 
-    def stats(self, thread_id: str | None = None) -> Stats:
+    def stats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Return how much is stored, and how much it would be if every value were stored whole."""
 
-    async def astats(self, thread_id: str | None = None) -> Stats:
+    async def astats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Like `stats`, for asyncio."""
 
     def has_tables(self) -> bool:
@@ -196,10 +234,14 @@ class SaverProtocol(ThreadProtocol, Protocol):
     async def aorphan_writes(self) -> Sequence[CheckpointRef]:
         """Like `orphan_writes`, for asyncio."""
 
-    def reencrypt(self, thread_id: str | None = None, *, plain: PlainRows = "refuse") -> int:
+    def reencrypt(
+        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+    ) -> int:
         """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again."""
 
-    async def areencrypt(self, thread_id: str | None = None, *, plain: PlainRows = "refuse") -> int:
+    async def areencrypt(
+        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+    ) -> int:
         """Like `reencrypt`, for asyncio."""
 
     def get_next_version(self, current: Version | None, channel: None = None) -> Version:

@@ -13,9 +13,11 @@ from threadmark.model import (
     CheckpointTuple,
     Config,
     DeltaChannelHistory,
+    OnProgress,
     PlainRows,
     Pruned,
     PruneStrategy,
+    RetentionReport,
     Stats,
     Verified,
 )
@@ -27,9 +29,12 @@ from threadmark.saver.operations import (
     delta,
     inspecting,
     listing,
+    pruning,
     reading,
     removing,
     resealing,
+    retaining,
+    retention_rules,
     surveying,
     writing,
 )
@@ -217,12 +222,14 @@ class Saver(ThreadMethods):
 
     def prune(
         self,
-        thread_ids: Sequence[str],
+        thread_ids: Sequence[str] | None,
         *,
         strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
         older_than: timedelta | None = None,
         dry_run: bool = False,
+        missing_ok: bool = True,
+        progress: OnProgress | None = None,
     ) -> Pruned:
         """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run` what would be.
 
@@ -232,27 +239,101 @@ class Saver(ThreadMethods):
         among the newest ten of its namespace nor from the last 30 days.
 
         Args:
-            thread_ids: The threads. One that does not exist is no error.
+            thread_ids: The threads; None for all. Several are done in one transaction, up to 1,000 checkpoints.
             strategy: With "delete", everything of the threads is removed.
             keep_last: How many of the newest checkpoints of a namespace to keep, instead of one.
             older_than: Remove only checkpoints that are older than this.
             dry_run: Remove nothing.
+            missing_ok: With False, a thread that does not exist is a ThreadNotFoundError, and nothing is removed.
+            progress: Is called with a `threadmark.Progress` between two transactions. What it raises ends the pruning.
         """
-        rule = removing.prune_rule(strategy, keep_last, older_than)
-        return run(self._driver, removing.prune(self._context, thread_ids, rule, dry_run=dry_run))
+        rule = pruning.prune_rule(strategy, keep_last, older_than)
+        prune = pruning.prune(
+            self._context, thread_ids, rule, dry_run=dry_run, missing_ok=missing_ok, progress=progress
+        )
+        return run(self._driver, prune)
 
     async def aprune(
         self,
-        thread_ids: Sequence[str],
+        thread_ids: Sequence[str] | None,
         *,
         strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
         older_than: timedelta | None = None,
         dry_run: bool = False,
+        missing_ok: bool = True,
+        progress: OnProgress | None = None,
     ) -> Pruned:
         """Like `prune`, for asyncio."""
-        rule = removing.prune_rule(strategy, keep_last, older_than)
-        return await arun(self._driver, removing.prune(self._context, thread_ids, rule, dry_run=dry_run))
+        rule = pruning.prune_rule(strategy, keep_last, older_than)
+        prune = pruning.prune(
+            self._context, thread_ids, rule, dry_run=dry_run, missing_ok=missing_ok, progress=progress
+        )
+        return await arun(self._driver, prune)
+
+    def retention(
+        self,
+        *,
+        keep_last: int | None = None,
+        older_than: timedelta | None = None,
+        idle_for: timedelta | None = None,
+        max_bytes: int | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        progress: OnProgress | None = None,
+    ) -> RetentionReport:
+        """Remove what has expired, and what the arguments say, from all threads. Returns what was removed.
+
+        A thread whose `expires` has passed goes whole. `saver.retention(idle_for=timedelta(days=90), keep_last=10)`
+        also removes whole threads in which nothing was stored for 90 days, and of the others what
+        `prune(keep_last=10)` would. A thread that somebody holds a lease of is left alone. Damaged ones are left as
+        they are, and reported. Threads are done in transactions of up to 16, or 1,000 checkpoints, each of which looks
+        again; several retentions may run at once, and one that was killed is simply run again.
+
+        Args:
+            keep_last: As in `prune`.
+            older_than: As in `prune`. Without this and `keep_last`, nothing is pruned.
+            idle_for: Remove threads in which nothing was stored for so long, in any namespace.
+            max_bytes: Then remove whole threads, those first that were not updated for the longest time, until the
+                others take no more than this. Busy ones count, and stay.
+            owner: Only look at this owner's threads.
+            metadata: Only look at threads whose metadata has these keys, with equal JSON values.
+            dry_run: Remove nothing. With `max_bytes`, what sealed threads would take after a pruning is an estimate.
+            progress: As in `prune`.
+        """
+        rule = retention_rules.retention_rule(
+            keep_last=keep_last,
+            older_than=older_than,
+            idle_for=idle_for,
+            max_bytes=max_bytes,
+            owner=owner,
+            metadata=metadata,
+        )
+        return run(self._driver, retaining.retention(self._context, rule, dry_run=dry_run, progress=progress))
+
+    async def aretention(
+        self,
+        *,
+        keep_last: int | None = None,
+        older_than: timedelta | None = None,
+        idle_for: timedelta | None = None,
+        max_bytes: int | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        progress: OnProgress | None = None,
+    ) -> RetentionReport:
+        """Like `retention`, for asyncio."""
+        rule = retention_rules.retention_rule(
+            keep_last=keep_last,
+            older_than=older_than,
+            idle_for=idle_for,
+            max_bytes=max_bytes,
+            owner=owner,
+            metadata=metadata,
+        )
+        return await arun(self._driver, retaining.retention(self._context, rule, dry_run=dry_run, progress=progress))
 
     def get_delta_channel_history(
         self, *, config: Config, channels: Sequence[str]
@@ -266,7 +347,9 @@ class Saver(ThreadMethods):
         """Like `get_delta_channel_history`, for asyncio."""
         return await arun(self._driver, delta.get_delta_channel_history(self._context, config, channels))
 
-    def verify(self, thread_id: str | None = None, *, decode: bool = False) -> Verified:
+    def verify(
+        self, thread_id: str | None = None, *, decode: bool = False, progress: OnProgress | None = None
+    ) -> Verified:
         """Read everything stored, or everything of one thread, and report what is damaged or orphaned.
 
         It compares bytes with what was written and needs none of the application's classes. With `decode=True` it also
@@ -274,23 +357,25 @@ class Saver(ThreadMethods):
         `Verified.threads` is 0 if there is no thread of this id. It costs a get of every checkpoint, from a cold cache:
         each row is read twice and each value is joined and hashed, in transactions of 16 checkpoints that block nobody.
         """
-        return run(self._driver, inspecting.verify(self._context, thread_id, decode=decode))
+        return run(self._driver, inspecting.verify(self._context, thread_id, decode=decode, progress=progress))
 
-    async def averify(self, thread_id: str | None = None, *, decode: bool = False) -> Verified:
+    async def averify(
+        self, thread_id: str | None = None, *, decode: bool = False, progress: OnProgress | None = None
+    ) -> Verified:
         """Like `verify`, for asyncio."""
-        return await arun(self._driver, inspecting.verify(self._context, thread_id, decode=decode))
+        return await arun(self._driver, inspecting.verify(self._context, thread_id, decode=decode, progress=progress))
 
-    def stats(self, thread_id: str | None = None) -> Stats:
+    def stats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Return how much is stored, and how much it would be if every value were stored whole.
 
         With `thread_id`, of that thread only; `Stats.threads` is 0 if there is none. Damaged data is reported beside
         the figures of everything else.
         """
-        return run(self._driver, counting.stats(self._context, thread_id))
+        return run(self._driver, counting.stats(self._context, thread_id, progress))
 
-    async def astats(self, thread_id: str | None = None) -> Stats:
+    async def astats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Like `stats`, for asyncio."""
-        return await arun(self._driver, counting.stats(self._context, thread_id))
+        return await arun(self._driver, counting.stats(self._context, thread_id, progress))
 
     def has_tables(self) -> bool:
         """Return whether the database has its tables. Unlike every other method, this does not create them."""
@@ -327,16 +412,20 @@ class Saver(ThreadMethods):
         """Like `orphan_writes`, for asyncio."""
         return await arun(self._driver, surveying.orphan_writes(self._context))
 
-    def reencrypt(self, thread_id: str | None = None, *, plain: PlainRows = "refuse") -> int:
+    def reencrypt(
+        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+    ) -> int:
         """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again.
 
         With `plain="seal"`, rows that were stored without a keyring are encrypted as well; otherwise they are refused.
         """
-        return run(self._driver, resealing.reencrypt(self._context, thread_id, plain))
+        return run(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
 
-    async def areencrypt(self, thread_id: str | None = None, *, plain: PlainRows = "refuse") -> int:
+    async def areencrypt(
+        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+    ) -> int:
         """Like `reencrypt`, for asyncio."""
-        return await arun(self._driver, resealing.reencrypt(self._context, thread_id, plain))
+        return await arun(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
 
     def get_next_version(self, current: Version | None, channel: None = None) -> Version:  # noqa: ARG002 - the contract's
         """Return the version after `current`, of the same type. A new channel starts with the integer 1."""

@@ -127,6 +127,29 @@ class EncodingCache:
         self._set(("waste", thread_id), waste, len(thread_id))
         return waste
 
+    def outlive(self, thread_id: str, ns: str, checkpoint_id: str, epoch: int) -> None:
+        """Remember a checkpoint and its values as of another epoch, which a removal began that spared all of them."""
+        known = self.checkpoint(thread_id, ns, checkpoint_id)
+        if known is None:
+            return
+        for stored in known.header.values.values():
+            source = self.source(thread_id, stored.digest, known.epoch) if stored.digest else None
+            if source is not None and source.packed == stored.packed:  # the slices of another writer may be gone
+                self.see_value(thread_id, epoch, stored, source)
+        self.see_checkpoint(thread_id, ns, checkpoint_id, known._replace(epoch=epoch))
+
+    def put_before_removal(self, thread_id: str, ns: str) -> bool:
+        """Count one put. Returns whether it comes before the next removal, as far as is known."""
+        left = self._get(("puts left", thread_id, ns))
+        if not isinstance(left, int) or left < 1:
+            return False
+        self.set_puts_left(thread_id, ns, left - 1)
+        return True
+
+    def set_puts_left(self, thread_id: str, ns: str, puts: int) -> None:
+        """Remember how many puts to a namespace come before the next removal."""
+        self._set(("puts left", thread_id, ns), puts, len(thread_id) + len(ns))
+
     def begin_anew(self) -> None:
         """In the child of a fork, where another thread may have been at work in here: forget everything."""
         self._lock = threading.Lock()

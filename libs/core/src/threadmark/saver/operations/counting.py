@@ -4,14 +4,21 @@ from collections.abc import Iterable
 from operator import add
 
 from threadmark.errors import CorruptDataError
-from threadmark.model import ChannelStats, Problem, Stats
+from threadmark.model import ChannelStats, OnProgress, Problem, Stats
 from threadmark.program import Operation, Program, read
 from threadmark.rope import layout
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.loader import CheckpointLoader, missing_headers, opened_write
-from threadmark.saver.operations.inspecting import Contents, batches, contents_of, damaged, some_threads
+from threadmark.saver.operations.inspecting import (
+    Contents,
+    batches,
+    contents_of,
+    damaged,
+    reporter_of_threads,
+    some_threads,
+)
 from threadmark.saver.operations.listing import good, loaders, open_headers
 from threadmark.saver.proving.batches import is_record, without_records
 from threadmark.saver.proving.checks import prove_write
@@ -19,15 +26,17 @@ from threadmark.store import CheckpointRow, WriteRow
 from threadmark.stored import Stored
 
 
-def stats(context: SaverContext, thread_id: str | None) -> Operation[Stats]:
+def stats(context: SaverContext, thread_id: str | None, progress: OnProgress | None) -> Operation[Stats]:
     """Count rows and bytes, thread by thread."""
     context = context._replace(encoding_cache=EncodingCache(0))
     total = _Total()
+    reporter = yield from reporter_of_threads(context, thread_id, progress)
     after: str | None = ""
     while after is not None:
         names, after = yield from some_threads(context, thread_id, after)
         for name in names:
             total.add((yield from read(_count, context, name)))
+            reporter.done([name])
     return total.stats()
 
 

@@ -6,14 +6,15 @@ from typing import NamedTuple
 from threadmark.config import as_thread_id
 from threadmark.errors import CorruptDataError, LocatedError, TransientStoreError
 from threadmark.header import plain_fields
-from threadmark.model import Problem, Verified
+from threadmark.model import OnProgress, Problem, Verified
 from threadmark.program import Operation, Program, read
-from threadmark.saver.arguments import check_flag
+from threadmark.saver.arguments import check_flag, check_progress
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decode_metadata, decode_write, decoded
 from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, Write, proven_writes
 from threadmark.saver.operations.listing import load_many, thread_ids, whole
+from threadmark.saver.operations.reporting import Reporter, reporter_of
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving.batches import without_records
 from threadmark.saver.proving.checks import header_location, task_location
@@ -21,6 +22,7 @@ from threadmark.saver.proving.completeness import missing
 from threadmark.saver.proving.thread_rows import sound_row
 from threadmark.store import Key, Outline, Scope, WriteRow
 from threadmark.stored import Allowance, Stored
+from threadmark.thread_store import ThreadScope
 
 _PAGE = 4096
 _BATCH = 16
@@ -46,17 +48,21 @@ class _OrphanWrites(NamedTuple):
     segments: dict[bytes, bytes]
 
 
-def verify(context: SaverContext, thread_id: str | None, *, decode: bool) -> Operation[Verified]:
+def verify(
+    context: SaverContext, thread_id: str | None, *, decode: bool, progress: OnProgress | None
+) -> Operation[Verified]:
     """Read every row, value by value, past the memory of recent encodings."""
     check_flag(decode, "decode")
     context = context._replace(encoding_cache=EncodingCache(0))
     total = Verified(0, 0, 0, [], [])
+    reporter = yield from reporter_of_threads(context, thread_id, progress)
     after: str | None = ""
     while after is not None:
         names, after = yield from some_threads(context, thread_id, after)
         for name in names:
             one = yield from _verify_thread(context, name, decode=decode)
             total = Verified(*(mine + theirs for mine, theirs in zip(total, one, strict=True)))  # type: ignore[operator]  # numbers and lists both add up
+            reporter.done([name])
     if thread_id is None:
         lost = yield from read(context.store.damage)
         total.problems.extend(Problem("damaged", *one) for one in lost)
@@ -69,6 +75,16 @@ def some_threads(context: SaverContext, thread_id: str | None, after: str) -> Op
         return [as_thread_id(thread_id)], None
     names = yield from read(thread_ids, context, after, _PAGE)
     return names, names[-1] if len(names) == _PAGE else None
+
+
+def reporter_of_threads(
+    context: SaverContext, thread_id: str | None, progress: OnProgress | None
+) -> Operation[Reporter]:
+    """Return what reports on an operation that goes through one thread, or for None through all."""
+    if thread_id is None:
+        return (yield from reporter_of(context, progress, ThreadScope()))
+    check_progress(progress)
+    return Reporter(progress, 1)
 
 
 class _Findings:

@@ -3,20 +3,23 @@
 from typing import get_args
 
 from threadmark.errors import ConfigError, located, shown
-from threadmark.model import PlainRows
+from threadmark.model import OnProgress, PlainRows
 from threadmark.program import Operation, write
 from threadmark.saver.context import SaverContext
-from threadmark.saver.operations.inspecting import some_threads
+from threadmark.saver.operations.inspecting import reporter_of_threads, some_threads
 from threadmark.sealed import SealedStore
 
 
-def reencrypt(context: SaverContext, thread_id: str | None, plain: PlainRows) -> Operation[int]:
+def reencrypt(
+    context: SaverContext, thread_id: str | None, plain: PlainRows, progress: OnProgress | None
+) -> Operation[int]:
     """Encrypt rows again with the newest key, one transaction for each thread. Returns how many rows changed."""
     if not isinstance(plain, str) or plain not in get_args(PlainRows):
         raise ConfigError(f"plain must be 'refuse' or 'seal', not {shown(plain)}")
     store = context.store
     if not isinstance(store, SealedStore):
         raise ConfigError("this saver has no keyring: give it one that has the keys of the stored rows")
+    reporter = yield from reporter_of_threads(context, thread_id, progress)
     count = 0
     after: str | None = ""
     while after is not None:
@@ -24,4 +27,5 @@ def reencrypt(context: SaverContext, thread_id: str | None, plain: PlainRows) ->
         for name in names:
             with located(f"thread {name!r}"):
                 count += yield from write(store.reseal, name, plain=plain == "seal")
+            reporter.done([name])
     return count

@@ -26,9 +26,10 @@ from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import extend_expiry, first_expiry, is_due
 from threadmark.saver.operations.beginning import check_keyring
+from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.refusals import refusal_error
-from threadmark.saver.operations.removing import keep_last, sweep
+from threadmark.saver.operations.removing import sweep
 from threadmark.saver.proving.batches import batch_record
 from threadmark.saver.proving.checks import checkpoint_row, write_row
 from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
@@ -106,7 +107,7 @@ def put(
             if added.replaced:
                 yield from sweep(context, where.thread_id)
             if rules.keep_last is not None:
-                yield from keep_last(context, where.thread_id)
+                yield from keep_last(context, where, rules.keep_last)
             return where.config()
     raise _kept_changing(where)
 
@@ -219,7 +220,10 @@ def _clear_away(
 
 
 def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> Operation[Added | None]:
-    """Apply a change. Returns None if the epoch it relied on is over, so that it must be prepared again."""
+    """Apply a change. Returns None if it must be prepared again.
+
+    Either the epoch it relied on is over, or what was added has gone at once with a thread that had expired.
+    """
     added = yield from write(context.store.add, change)
     if added.exists:
         added = yield from write(context.store.replace, change)
@@ -238,7 +242,8 @@ def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> O
     if added.renewal and change.token is not None:
         yield from write(context.store.renew_lease, change.thread_id, change.token, added.renewal)
     if added.expires_at is not None and is_due(context, added.expires_at):
-        yield from extend_expiry(context, change.thread_id)
+        is_there = yield from extend_expiry(context, change.thread_id)
+        return added if is_there else None
     return added
 
 

@@ -41,7 +41,7 @@ class Calls:
         """Whether these checkpoints, newest first, are of a call that no run can come back to."""
         newest = namespace[0]
         parents = decode_metadata(newest).get("parents") if _TASK in newest.ns else None
-        for ns in _enclosing(newest.ns):
+        for ns in enclosing_namespaces(newest.ns):
             caller = parents.get(ns) if isinstance(parents, Mapping) else None
             if not isinstance(caller, str):
                 return False
@@ -54,7 +54,7 @@ class Calls:
         return False
 
 
-def _enclosing(ns: str) -> Iterator[str]:
+def enclosing_namespaces(ns: str) -> Iterator[str]:
     """The namespace that a call was made from, then the one that this was called from, and on to the thread's own."""
     parts = _parts(ns)
     for number in range(len(parts) - 1, -1, -1):

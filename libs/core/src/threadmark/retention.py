@@ -1,0 +1,240 @@
+"""`Retention`: a service that repeats `saver.retention`, in a thread of its own or as a task of an event loop."""
+
+import logging
+import random
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+
+from threadmark.errors import ClosedError, ConfigError, shown
+from threadmark.exits import close_at_exit, was_closed
+from threadmark.forks import begin_anew_after_fork
+from threadmark.logs import log
+from threadmark.model import Progress, RetentionReport
+from threadmark.saver import SaverProtocol
+from threadmark.saver.operations.retention_rules import retention_rule
+
+if TYPE_CHECKING:
+    import asyncio
+
+_FIRST_PAUSE = 1.0
+"""Seconds after the first failure. Each pause after another failure is twice as long, up to what `every` says."""
+
+
+class RetentionRules(TypedDict, total=False):
+    """What `Saver.retention` is told to remove."""
+
+    keep_last: int | None
+    older_than: timedelta | None
+    idle_for: timedelta | None
+    max_bytes: int | None
+    owner: str | None
+    metadata: Mapping[str, Any] | None
+
+
+class Retention:
+    """Calls `saver.retention` with the same rules, again and again, from `start` to `stop`.
+
+    `start` runs it in a daemon thread, `astart` as a task of the running event loop; as a context manager, blocking or
+    asyncio, it is started and stopped. An error is logged, and after a growing pause the retention is tried again. Only
+    a saver that was closed ends it. Several may serve one database.
+
+    `every` is from the end of one retention to the beginning of the next, longer by a random part of up to `jitter` of
+    it, so that processes that are started together do not all begin at once; the first comes after such a part alone.
+    """
+
+    def __init__(
+        self,
+        saver: SaverProtocol,
+        *,
+        every: timedelta = timedelta(hours=1),
+        jitter: float = 0.1,
+        **rules: Unpack[RetentionRules],
+    ) -> None:
+        if not isinstance(every, timedelta) or every <= timedelta(0):
+            raise ConfigError(f"every must be a positive datetime.timedelta, not {shown(every)}")
+        if isinstance(jitter, bool) or not isinstance(jitter, (int, float)) or not 0 <= jitter <= 1:
+            raise ConfigError(f"jitter must be a number from 0 to 1, a part of `every`, not {shown(jitter)}")
+        unknown = sorted(rules.keys() - RetentionRules.__annotations__.keys())
+        if unknown:
+            raise ConfigError(
+                f"unknown rule {unknown[0]!r}: Retention takes {', '.join(RetentionRules.__annotations__)}"
+            )
+        retention_rule(**{name: rules.get(name) for name in RetentionRules.__annotations__})  # type: ignore[arg-type]  # checked there
+        self._saver = saver
+        self._every = every.total_seconds()
+        self._jitter = jitter
+        self._rules = rules
+        self._failures = 0
+        self._stop: Callable[[], None] | None = None
+        self._thread: threading.Thread | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.last_report: RetentionReport | None = None
+        """What the last retention that came to its end has removed."""
+        self.last_error: Exception | None = None
+        """Why the last one failed; None if it did not."""
+        begin_anew_after_fork(self)
+
+    def start(self) -> None:
+        """Begin, in a daemon thread. What it still does when the interpreter ends is ended between two transactions."""
+        self._expect_not_started()
+        stopping = _Stopping()
+        self._stop = stopping.set
+        self._thread = threading.Thread(target=self._run, args=(stopping,), name="threadmark-retention", daemon=True)
+        self._thread.start()
+        close_at_exit(self)
+
+    def stop(self) -> None:
+        """End it, at once if it sleeps, otherwise after the running transaction. It may be started again."""
+        thread = self._thread
+        if self._stop is not None and thread is not None:
+            self._stop()
+            if thread is not threading.current_thread():
+                thread.join()
+            self._thread = self._stop = None
+            was_closed(self)
+
+    def close(self) -> None:
+        """Like `stop`."""
+        self.stop()
+
+    async def astart(self) -> None:
+        """Like `start`, as a task of the running event loop."""
+        import asyncio
+
+        self._expect_not_started()
+        stopping = asyncio.Event()
+        self._stop = stopping.set
+        self._task = asyncio.get_running_loop().create_task(self._arun(stopping), name="threadmark-retention")
+
+    async def astop(self) -> None:
+        """Like `stop`, for what `astart` began. Call it in the same event loop."""
+        import asyncio
+
+        task = self._task
+        if self._stop is not None and task is not None:
+            self._stop()
+            await asyncio.wait([task])
+            self._task = self._stop = None
+
+    def begin_anew(self) -> None:
+        """In the child of a fork, which has neither the thread nor the event loop."""
+        self._thread = self._task = self._stop = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        await self.astart()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.astop()
+
+    def _expect_not_started(self) -> None:
+        running = (self._thread is not None and self._thread.is_alive()) or (
+            self._task is not None and not self._task.done()
+        )
+        if running:
+            raise ConfigError("this Retention is started already: stop it first, or make another one")
+
+    def _run(self, stopping: "_Stopping") -> None:
+        pause: float | None = self._part()
+        while pause is not None and not stopping.wait(pause):
+            try:
+                report = self._saver.retention(**self._rules, progress=_ends_when(stopping.is_set))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next one may succeed
+                pause = self._failed(error)
+            else:
+                pause = self._succeeded(report)
+
+    async def _arun(self, stopping: "asyncio.Event") -> None:
+        pause: float | None = self._part()
+        while pause is not None and not await _waited(stopping.wait, pause):
+            try:
+                report = await self._saver.aretention(**self._rules, progress=_ends_when(stopping.is_set))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next one may succeed
+                pause = self._failed(error)
+            else:
+                pause = self._succeeded(report)
+
+    def _succeeded(self, report: RetentionReport) -> float:
+        self._failures = 0
+        self.last_report, self.last_error = report, None
+        level = logging.WARNING if report.problems else logging.DEBUG
+        log.write(level, "retention: %s", str(report))
+        return self._every + self._part()
+
+    def _failed(self, error: Exception) -> float | None:
+        """Note an error. Returns the pause before the next attempt, None if there is none."""
+        if isinstance(error, _StopError):
+            return None
+        self.last_error = error
+        if isinstance(error, ClosedError):
+            log.write(logging.INFO, "retention: it ends, because its saver was closed")
+            return None
+        pause = min(self._every, _FIRST_PAUSE * 2.0 ** min(self._failures, 32))
+        self._failures += 1
+        what = f"{type(error).__name__}: {error}"
+        log.write(logging.ERROR, "retention failed, and is tried again in %.0f s: %s", pause, what)
+        return pause + self._jitter * pause * random.random()  # noqa: S311 - no secret
+
+    def _part(self) -> float:
+        return self._every * self._jitter * random.random()  # noqa: S311 - no secret
+
+
+class _StopError(Exception):
+    """Ends a retention between two transactions."""
+
+
+class _Stopping:
+    """Wakes the thread that sleeps. An interrupt in the thread that sets it leaves no lock held, as an Event would."""
+
+    def __init__(self) -> None:
+        self._set = False
+        self._sleep = threading.Lock()
+        self._sleep.acquire()
+
+    def set(self) -> None:
+        self._set = True
+        with suppress(RuntimeError):  # it was set before, by a `stop` that was interrupted
+            self._sleep.release()
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep, but only until it is set. Returns whether it is."""
+        if not self._set:
+            self._sleep.acquire(timeout=min(seconds, threading.TIMEOUT_MAX))
+        return self._set
+
+
+def _ends_when(is_set: Callable[[], bool]) -> Callable[[Progress], None]:
+    def progress(_: Progress) -> None:
+        if is_set():
+            raise _StopError
+
+    return progress
+
+
+async def _waited(wait: Callable[[], Awaitable[object]], seconds: float) -> bool:
+    """Wait for something for so long. Returns whether it came."""
+    import asyncio
+
+    try:
+        await asyncio.wait_for(wait(), seconds)
+    except TimeoutError:
+        return False
+    return True

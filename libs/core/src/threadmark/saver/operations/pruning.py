@@ -1,0 +1,188 @@
+"""Pruning: old checkpoints of the threads that are given, or of all, or of one that was just put to."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import NamedTuple, get_args
+
+from threadmark.config import ParsedConfig, as_thread_id
+from threadmark.errors import ConfigError, CorruptDataError, ThreadNotFoundError, shown
+from threadmark.model import OnProgress, Pruned, PruneStrategy
+from threadmark.program import Operation, Program, Transaction, ask, read
+from threadmark.saver.arguments import check_flag, check_keep_last, check_progress, given_names
+from threadmark.saver.context import SaverContext
+from threadmark.saver.operations.listing import thread_ids as next_threads
+from threadmark.saver.operations.removing import NOTHING, Rule, carry_out, removal_of
+from threadmark.saver.operations.reporting import MOST_LOCKED, MOST_THREADS, Reporter, in_batches, reporter_of
+from threadmark.saver.pruning.survivors import Namespace
+from threadmark.store import Key, now
+from threadmark.thread_store import ThreadScope
+
+_NAMED = 5
+"""How many unknown threads an error names."""
+
+
+def prune(
+    context: SaverContext,
+    thread_ids: Sequence[str] | None,
+    rule: Rule,
+    *,
+    dry_run: bool,
+    missing_ok: bool,
+    progress: OnProgress | None,
+) -> Operation[Pruned]:
+    """Remove what the rule lets go from these threads, or for None from all."""
+    check_flag(dry_run, "dry_run")
+    check_flag(missing_ok, "missing_ok")
+    check_progress(progress)
+    if thread_ids is None:
+        return (yield from _prune_all(context, rule, progress, dry_run=dry_run))
+    names = given_names(thread_ids, "thread_ids", as_thread_id)
+    if not missing_ok:
+        yield from read(_expect_all, context, names)
+    total, reporter = NOTHING, Reporter(progress, len(names))
+    for start in range(0, len(names), MOST_THREADS):
+        pruned = yield from _prune_some(context, names[start : start + MOST_THREADS], rule, reporter, dry_run=dry_run)
+        total = total.plus(pruned)
+    return total
+
+
+def prune_rule(strategy: PruneStrategy, keep_last: int | None, older_than: timedelta | None) -> Rule:
+    """Check the arguments of `prune`."""
+    if not isinstance(strategy, str) or strategy not in get_args(PruneStrategy):
+        raise ConfigError(f"unknown prune strategy {shown(strategy)}: give 'keep_latest' or 'delete'")
+    if strategy == "delete":
+        if keep_last is not None or older_than is not None:
+            raise ConfigError("prune with strategy='delete' removes everything: leave out keep_last and older_than")
+        return Rule(everything=True, choose=_everything)
+    check_keep_last(keep_last)
+    if older_than is not None and not isinstance(older_than, timedelta):
+        raise ConfigError(
+            f"older_than must be a datetime.timedelta, such as timedelta(days=30), not {shown(older_than)}"
+        )
+    kept = keep_last if keep_last is not None else 1
+    age = older_than if older_than is not None else timedelta(0)
+    return Rule(everything=False, choose=partial(_outlived, kept=kept, age=age), late_writes=True)
+
+
+def keep_last(context: SaverContext, where: ParsedConfig, kept: int) -> Operation[None]:
+    """Prune a thread that was put to, as the option `keep_last` says.
+
+    A removal reads what the thread holds, so it comes when a namespace has an eighth more checkpoints than it is to
+    have, or than the last removal had to leave. How many puts that takes is remembered, and found out anew where it has
+    been forgotten. What was put is stored by now: damage that is found on the way is left to whoever reads it.
+    """
+    thread_id, ns, checkpoint_id, *_ = where
+    cache = context.encoding_cache
+    if checkpoint_id is None or cache.put_before_removal(thread_id, ns):
+        return
+    program = partial(_keep_last, context, thread_id, (ns, checkpoint_id), kept)
+    try:
+        done = yield from ask(Transaction(program, writes=True, reclaims_space=True))
+    except CorruptDataError:
+        cache.set_puts_left(thread_id, ns, max(kept, 8))
+        return
+    cache.set_puts_left(thread_id, ns, max(kept + kept // 8 - done.left, done.left // 8))
+    if done.epoch is not None and done.epoch == cache.epoch(thread_id):
+        cache.outlive(thread_id, ns, checkpoint_id, done.next_epoch or done.epoch)
+
+
+class _Kept(NamedTuple):
+    """What a removal after a put has left."""
+
+    left: int
+    """Checkpoints of the namespace."""
+    epoch: int | None
+    """The one before it."""
+    next_epoch: int | None
+
+
+def _keep_last(context: SaverContext, thread_id: str, put: Key, kept: int) -> Program[_Kept]:
+    epoch = yield from context.store.lock(thread_id)
+    heads = yield from context.store.heads(thread_id, put[0])
+    count = sum(head.checkpoints for head in heads)
+    if epoch is None or count <= kept + kept // 8:
+        return _Kept(count, epoch, epoch)
+    choose = partial(_outlived, kept=kept, age=timedelta(0), spared=put)
+    removal = yield from removal_of(context, thread_id, Rule(everything=False, choose=choose, late_writes=True))
+    yield from carry_out(context, thread_id, removal)
+    return _Kept(
+        count - sum(ns == put[0] for ns, _ in removal.doomed), epoch, (yield from context.store.epoch(thread_id))
+    )
+
+
+def _prune_all(context: SaverContext, rule: Rule, progress: OnProgress | None, *, dry_run: bool) -> Operation[Pruned]:
+    reporter = yield from reporter_of(context, progress, ThreadScope())
+    total, after = NOTHING, ""
+    more = True
+    while more:
+        names = yield from read(next_threads, context, after, MOST_THREADS)
+        pruned = yield from _prune_some(context, names, rule, reporter, dry_run=dry_run)
+        total = total.plus(pruned)
+        more, after = len(names) == MOST_THREADS, names[-1] if names else ""
+    return total
+
+
+def _prune_some(
+    context: SaverContext, names: Sequence[str], rule: Rule, reporter: Reporter, *, dry_run: bool
+) -> Operation[Pruned]:
+    """Prune a few threads, in transactions of a bounded size."""
+    counts = yield from read(context.store.thread_counts, names)
+    total = NOTHING
+    for batch in in_batches(names, {each.thread_id: each.checkpoints for each in counts}, MOST_LOCKED):
+        try:
+            pruned = yield from _prune_batch(context, batch, rule, dry_run=dry_run)
+        except CorruptDataError:
+            pruned = yield from _prune_one_by_one(context, batch, rule, dry_run=dry_run)
+        total = total.plus(pruned)
+        reporter.done(batch)
+    return total
+
+
+def _prune_one_by_one(context: SaverContext, names: Iterable[str], rule: Rule, *, dry_run: bool) -> Operation[Pruned]:
+    """Prune those that come before a damaged one, which raises CorruptDataError."""
+    total = NOTHING
+    for name in names:
+        total = total.plus((yield from _prune_batch(context, [name], rule, dry_run=dry_run)))
+    return total
+
+
+def _prune_batch(context: SaverContext, names: Sequence[str], rule: Rule, *, dry_run: bool) -> Operation[Pruned]:
+    program = partial(_prune, context, names, rule, dry_run=dry_run)
+    return ask(Transaction(program, writes=not dry_run, reclaims_space=not dry_run))
+
+
+def _prune(context: SaverContext, names: Sequence[str], rule: Rule, *, dry_run: bool) -> Program[Pruned]:
+    total = NOTHING
+    for name in sorted(names):
+        epoch = yield from (context.store.epoch(name) if dry_run else context.store.lock(name))
+        if epoch is not None:
+            removal = yield from removal_of(context, name, rule)
+            total = total.plus(removal.pruned)
+            if not dry_run:
+                yield from carry_out(context, name, removal)
+    return total
+
+
+def _expect_all(context: SaverContext, names: Iterable[str]) -> Program[None]:
+    epochs: dict[str, int | None] = {}
+    for name in names:
+        epochs[name] = yield from context.store.epoch(name)
+    unknown = [name for name, epoch in epochs.items() if epoch is None]
+    if unknown:
+        more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+        raise ThreadNotFoundError(
+            f"there is no thread {', '.join(map(repr, unknown[:_NAMED]))}{more}, so nothing was removed: "
+            "leave out missing_ok=False where that is no mistake"
+        )
+
+
+def _everything(namespace: Namespace) -> set[Key]:
+    return {outline.key for outline in namespace.outlines}
+
+
+def _outlived(namespace: Namespace, kept: int, age: timedelta, spared: Key | None = None) -> set[Key]:
+    """All but the newest `kept`, or all where it is of a call that is over, of those that are old enough."""
+    before = now() - round(age.total_seconds() * 1e6)
+    rest = namespace.outlines[0 if namespace.is_over else kept :]
+    return {outline.key for outline in rest if outline.created_at <= before and outline.key != spared}

@@ -1,0 +1,58 @@
+"""Telling the caller of a long operation how far it has come, and going through many threads a few at a time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from threadmark.model import OnProgress, Progress
+from threadmark.program import Operation, read
+from threadmark.saver.arguments import check_progress
+from threadmark.saver.context import SaverContext
+from threadmark.thread_store import ThreadScope
+
+MOST_THREADS = 64
+"""How many threads one transaction may look at."""
+
+MOST_LOCKED = 16
+"""How many it may lock: on SQLite nobody else writes meanwhile."""
+
+MOST_CHECKPOINTS = 1000
+"""How many checkpoints of theirs it may look at in either case. A larger thread has a transaction of its own."""
+
+
+class Reporter:
+    """Calls the function that was given as `progress`, if one was."""
+
+    def __init__(self, progress: OnProgress | None, of: int | None) -> None:
+        self._progress = progress
+        self._of = of
+        self._threads = 0
+
+    def done(self, thread_ids: Sequence[str]) -> None:
+        """Some more threads are done. Call it between two transactions."""
+        self._threads += len(thread_ids)
+        if self._progress is not None and thread_ids:
+            self._progress(Progress(self._threads, self._of, thread_ids[-1]))
+
+
+def reporter_of(context: SaverContext, progress: OnProgress | None, *scopes: ThreadScope) -> Operation[Reporter]:
+    """Return what reports on an operation that goes through the threads of some scopes."""
+    check_progress(progress)
+    of = 0
+    if progress is not None:
+        for scope in scopes:
+            of += yield from read(context.store.count_threads, scope)
+    return Reporter(progress, of)
+
+
+def in_batches(thread_ids: Sequence[str], checkpoints: Mapping[str, int], most: int) -> Iterator[Sequence[str]]:
+    """Divide threads into groups for a transaction each, by how many checkpoints they have."""
+    batch: list[str] = []
+    looked_at = 0
+    for thread_id in thread_ids:
+        size = checkpoints.get(thread_id, 0)
+        if batch and (len(batch) == most or looked_at + size > MOST_CHECKPOINTS):
+            yield batch
+            batch, looked_at = [], 0
+        batch.append(thread_id)
+        looked_at += size
+    if batch:
+        yield batch
