@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -93,6 +93,16 @@ def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
             "strategy": "keep_latest",
             "keep_last": 1,
             "older_than": None,
+            "missing_ok": True,
+            "dry_run": False,
+        },
+        "retention": {
+            "keep_last": 1,
+            "older_than": timedelta(0),
+            "idle_for": timedelta(days=1),
+            "max_bytes": 1_000_000,
+            "owner": None,
+            "metadata": None,
             "dry_run": False,
         },
         "verify": {"thread_id": thread, "decode": False},

@@ -5,12 +5,12 @@ else as well; and a database answers exactly as the saver in memory does.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from threadmark.errors import ThreadmarkError, shown
-from threadmark.model import Pruned, Stats, ThreadInfo, ThreadPage, Verified
+from threadmark.model import Pruned, RetentionReport, Stats, ThreadInfo, ThreadPage, Verified
 from threadmark.saver import Saver
 from threadmark.serde import Serde
 from threadmark_conformance.engine import at, checkpoint, early_id, listed
@@ -181,17 +181,9 @@ async def _made(saver: Saver, method: str, arguments: dict[str, Any]) -> Any:
 
 def _shown(method: str, returned: Any) -> object:
     """What was returned, as far as all backends have to agree on it."""
-    if isinstance(returned, (Pruned, Stats)):
-        return returned.checkpoints, returned.writes
-    if isinstance(returned, Verified):
-        return returned[:3]
-    if isinstance(returned, ThreadInfo):
-        return _without_times(returned)
-    if isinstance(returned, ThreadPage):
-        return [_without_times(info) for info in returned.threads], returned.cursor is None
     if method == "get_next_version":
         return returned.partition(".")[0] if isinstance(returned, str) else returned
-    return _exact(returned)
+    return _AGREED.get(type(returned), _exact)(returned)
 
 
 def _without_times(info: ThreadInfo) -> object:
@@ -206,6 +198,16 @@ def _exact(value: Any) -> object:
 
 
 _SERDE = Serde()
+
+_AGREED: Mapping[type, Callable[[Any], object]] = {
+    Pruned: lambda pruned: (pruned.checkpoints, pruned.writes),
+    Stats: lambda stats: (stats.checkpoints, stats.writes),
+    Verified: lambda verified: verified[:3],
+    RetentionReport: lambda report: (report[:5], report.pruned.checkpoints),
+    ThreadInfo: _without_times,
+    ThreadPage: lambda page: ([_without_times(info) for info in page.threads], page.cursor is None),
+}
+"""What all backends have to agree on of what a method returns; of everything else it is the whole."""
 
 
 def _fields(made: Mapping[str, Any]) -> list[object]:
