@@ -283,7 +283,7 @@ def test_a_removal_takes_the_thread_before_it_reads_and_nothing_before_that(
         waiting = scene.waits(partial(remove, saver))
         assert all(scene.is_free(table) for table in ("segment", "checkpoint", "write"))
         assert scene.is_free("head", "thread_id <> 'b'")  # whoever adds has that of b
-        assert scene.is_free("thread", "thread_id <> 'b'")
+        assert scene.is_free("thread", "thread_id > 'b'")  # threads that share a transaction are taken in their order
         adder.commit()
         waiting.result()
     rows = tables.execute("SELECT count(*) FROM threadmark_checkpoint WHERE thread_id = 'b'")

@@ -239,7 +239,8 @@ class Saver(ThreadMethods):
         among the newest ten of its namespace nor from the last 30 days.
 
         Args:
-            thread_ids: The threads; None for all. Several are done in one transaction, up to 1,000 checkpoints.
+            thread_ids: The threads; None for all, which "delete" refuses. Several are done in one transaction, up to
+                1,000 checkpoints.
             strategy: With "delete", everything of the threads is removed.
             keep_last: How many of the newest checkpoints of a namespace to keep, instead of one.
             older_than: Remove only checkpoints that are older than this.

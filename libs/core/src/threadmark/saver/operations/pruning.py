@@ -36,6 +36,8 @@ def prune(
     check_flag(missing_ok, "missing_ok")
     check_progress(progress)
     if thread_ids is None:
+        if rule.everything:  # a name that was not found is None as well
+            raise ConfigError("prune(None, strategy='delete') would delete every thread: name those that are to go")
         return (yield from _prune_all(context, rule, progress, dry_run=dry_run))
     names = given_names(thread_ids, "thread_ids", as_thread_id)
     if not missing_ok:
@@ -127,7 +129,7 @@ def _prune_some(
     context: SaverContext, names: Sequence[str], rule: Rule, reporter: Reporter, *, dry_run: bool
 ) -> Operation[Pruned]:
     """Prune a few threads, in transactions of a bounded size."""
-    counts = yield from read(context.store.thread_counts, names)
+    counts = (yield from read(context.store.thread_counts, names)) if len(names) > 1 else []
     total = NOTHING
     for batch in in_batches(names, {each.thread_id: each.checkpoints for each in counts}, MOST_LOCKED):
         try:
