@@ -264,7 +264,7 @@ def test_tables_are_taken_in_order(scene: Scene, add_all: Callable[[], Query], r
 
 
 def prune(saver: PostgresSaver) -> None:
-    saver.prune(["c", "b", "a"])
+    saver.prune(["b"])
 
 
 def delete(saver: PostgresSaver) -> None:
@@ -283,7 +283,7 @@ def test_a_removal_takes_the_thread_before_it_reads_and_nothing_before_that(
         waiting = scene.waits(partial(remove, saver))
         assert all(scene.is_free(table) for table in ("segment", "checkpoint", "write"))
         assert scene.is_free("head", "thread_id <> 'b'")  # whoever adds has that of b
-        assert scene.is_free("thread", "thread_id > 'b'")  # threads that share a transaction are taken in their order
+        assert scene.is_free("thread", "thread_id <> 'b'")
         adder.commit()
         waiting.result()
     rows = tables.execute("SELECT count(*) FROM threadmark_checkpoint WHERE thread_id = 'b'")

@@ -234,8 +234,9 @@ async def prune_takes_all_threads_for_none(world: World) -> None:
     assert (would.threads, would.checkpoints) == (67, 66)
     assert (seen[-1].threads, seen[-1].of) == (67, 67)
     assert await world.saver.aprune(None) == would
-    assert (await world.saver.aprune(None, strategy="delete")).threads == 67
-    assert await world.saver.aprune(None) == Pruned(0, 0, 0, 0, 0)
+    with pytest.raises(ConfigError, match="every thread"):
+        await world.saver.aprune(None, strategy="delete")
+    assert await world.saver.aprune(None) == Pruned(67, 0, 0, 0, 0)
 
 
 async def unknown_threads_are_named_before_anything_is_removed(world: World) -> None:
