@@ -219,14 +219,15 @@ async def a_number_may_be_larger_than_any_database_has(world: World) -> None:
     await Run(world.saver).step({"a": 1})
     huge = 2**70
     assert (await world.saver.aretention(idle_for=timedelta.max)).idle == 0
-    for options in ({}, {"text": "thread"}):
+    by_text: dict[str, Any] = {"text": "thread"}
+    for options in ({}, by_text):
         assert len((await world.saver.athreads(limit=huge, **options)).threads) == 1
         assert (await world.saver.athreads(limit=huge, offset=huge, **options)).threads == []
     for value, length in ((huge, 1), (-huge, 0)):
         assert len((await world.saver.athreads(cursor=_made_up_cursor(value))).threads) == length
-    for value in (float("inf"), float("nan"), None, "x"):
+    for odd in (float("inf"), float("nan"), None, "x"):
         with pytest.raises(ConfigError, match="is no cursor"):
-            await world.saver.athreads(cursor=_made_up_cursor(value))
+            await world.saver.athreads(cursor=_made_up_cursor(odd))
     for expires in (timedelta.max, timedelta.min):
         with pytest.raises(ConfigError, match="expires must be a time"):
             await world.saver.aupdate_thread("thread", expires=expires)
