@@ -10,6 +10,7 @@ from threadmark.model import UNSET, ThreadInfo, ThreadPage, ThreadStatus
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, read, write
 from threadmark.saver.context import SaverContext
+from threadmark.saver.expiry import first_expiry
 from threadmark.saver.proving.thread_rows import sound_row
 from threadmark.saver.thread_arguments import ThreadQuery, ThreadUpdate, cursor_of, place_of, time_of
 from threadmark.store import Change, now
@@ -18,6 +19,7 @@ from threadmark.thread_store import (
     ThreadOutline,
     ThreadPlace,
     ThreadRow,
+    beginning,
     is_sound_thread,
     thread_row,
 )
@@ -141,7 +143,8 @@ def _create(context: SaverContext, thread_id: str, update: ThreadUpdate, tried: 
     """
     epoch = yield from context.store.lock(thread_id)
     if epoch is None:
-        added = yield from context.store.add(Change(thread_id, None, now(), {}, (), (), None))
+        begins = beginning(thread_id, None, first_expiry(context))
+        added = yield from context.store.add(Change(thread_id, None, now(), {}, (), (), None, beginning=begins))
         if added.refused == "owner":
             raise ConflictError(f"the thread_id {thread_id!r} is taken: choose another one")
         if added.refused:
