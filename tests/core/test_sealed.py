@@ -238,6 +238,30 @@ def test_a_damaged_row_is_still_damaged_after_it_was_sealed(tmp_path: Path) -> N
         assert [each.problem for each in saver.verify().problems] == ["the checkpoint's row is not what was written"]
 
 
+def test_whoever_has_no_key_gives_nobody_a_thread(tmp_path: Path) -> None:
+    path = tmp_path / "sealed.db"
+    with SqliteSaver(path, keyring=ring("old")) as saver:
+        fill(saver.for_owner("ada"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("UPDATE threadmark_thread SET owner = 'eve'")
+        database.execute("UPDATE threadmark_head SET owner = 'eve'")
+    with SqliteSaver(path, keyring=ring("old")) as saver:
+        eve = saver.for_owner("eve")
+        attempts: list[Callable[[], object]] = [
+            lambda: eve.get(THREAD),
+            lambda: list(eve.list(THREAD)),
+            lambda: eve.thread("thread"),
+            lambda: eve.copy_thread("thread", "stolen"),
+            lambda: fill(eve),
+            lambda: eve.delete_thread("thread"),
+        ]
+        for attempt in attempts:
+            with pytest.raises(CorruptDataError, match="owner, title, metadata or expiry is not what was written"):
+                attempt()
+        assert saver.for_owner("ada").get(THREAD) is None
+        assert len(list(saver.list(THREAD))) == 5
+
+
 @pytest.mark.parametrize("plain", ["", "sealed", None, True])
 def test_what_becomes_of_plain_rows_is_one_of_two_words(plain: Any) -> None:
     with MemorySaver(keyring=ring("old")) as saver, pytest.raises(ConfigError, match="'refuse' or 'seal'"):

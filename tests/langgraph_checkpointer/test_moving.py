@@ -7,6 +7,7 @@ from collections import UserDict
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypedDict
@@ -29,8 +30,8 @@ from langgraph_parity.apis import Blocking
 from langgraph_parity.records import one, record
 from langgraph_parity.scenarios import conversations, deltas, failures, interrupts, subgraphs, travel
 from langgraph_parity.states import Position
-from threadmark import MemorySaver, Serde, new_id
-from threadmark_langgraph import InMemorySaver, PostgresSaver, SqliteSaver, export, migrate
+from threadmark import Keyring, MemorySaver, Serde, new_id
+from threadmark_langgraph import InMemorySaver, PostgresSaver, SqliteSaver, export, migrate, wrap
 from threadmark_langgraph.moving import __main__ as command
 from threadmark_langgraph.moving.sources import config_of
 
@@ -116,6 +117,37 @@ def _states(saver: BaseCheckpointSaver[Any]) -> Any:
     """Where two of the threads have arrived, an open question and a delta channel."""
     graphs = ((subgraphs.nested(saver, memory=None), THREAD), (deltas.delta_graph(deltas.Rare, saver), RARE))
     return [one(graph.get_state(thread)) for graph, thread in graphs]
+
+
+@pytest.mark.parametrize("keyring", [False, True])
+def test_what_is_set_of_a_thread_moves_with_it(keyring: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    keys = Keyring({"a": b"k" * 32}, "a", digest_secret=b"d" * 32) if keyring else None
+    with MemorySaver() as source, MemorySaver(keyring=keys, ttl=timedelta(days=1)) as target:
+        for name in ("set", "kept", "plain"):
+            store(wrap(source), location(name), checkpoint({"a": 1}))
+        expires = datetime(2096, 1, 1, tzinfo=UTC)
+        source.update_thread("set", owner="ada", title="a title", metadata={"k": 1}, expires=expires)
+        source.update_thread("kept", owner="ada", title="of the source")
+        target.create_thread("kept", title="of the target")
+        assert not migrate(source, target, dry_run=True).problems
+        assert target.thread("set") is None
+        for _ in range(2):
+            assert not migrate(source, target).problems
+            found = {thread.id: thread for thread in target.threads().threads}
+            assert found["set"][1:4] == ("ada", "a title", {"k": 1})
+            assert found["set"].expires == expires
+            assert found["kept"][1:4] == (None, "of the target", {})
+            assert found["plain"][1:4] == (None, None, {})
+
+
+def test_branches_move_to_a_saver_that_expects_the_newest() -> None:
+    with MemorySaver() as source, MemorySaver(expect_newest=True) as target:
+        saver = wrap(source)
+        first = store(saver, location("1"), checkpoint({"a": 1}))
+        for value in (2, 3):
+            store(saver, first, checkpoint({"a": value}))
+        assert migrate(source, target).problems == []
+        assert len(list(target.list({"configurable": {"thread_id": "1"}}))) == 3
 
 
 @pytest.mark.parametrize("theirs", THEIRS)

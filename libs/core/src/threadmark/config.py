@@ -6,7 +6,7 @@ from uuid import UUID
 
 from threadmark.errors import ConfigError, shown
 from threadmark.model import MAPPING, Config
-from threadmark.names import as_text
+from threadmark.names import THREAD_ID_BYTES, as_text, check_length
 
 # Keys of `configurable` and `metadata` that say where a run is, not what it is about.
 _NOT_METADATA = {
@@ -138,7 +138,9 @@ def owner_in(config: Config, metadata: Mapping[str, Any], key: str) -> str | Non
     for part in (config.get("configurable"), config.get("metadata"), metadata):
         value = part.get(key) if isinstance(part, MAPPING) else None
         if isinstance(value, (str, UUID)) or (isinstance(value, int) and not isinstance(value, bool)):
-            return as_thread_id(value) or None
+            owner = as_thread_id(value)
+            check_length(owner, THREAD_ID_BYTES, key)
+            return owner or None
     return None
 
 

@@ -15,9 +15,12 @@ async def a_thread_that_begins_gets_an_expiry(world: World) -> None:
     before = datetime.now(UTC)
     await Run(saver, "put").step({"a": 1})
     await saver.aput_writes(at("written", "", early_id(1)), [("a", 1)], "task")
+    await saver.acreate_thread("created", title="a title")
+    await saver.acreate_thread("never", expires=None)
     after = datetime.now(UTC)
-    for name in ("put", "written"):
+    for name in ("put", "written", "created"):
         assert before + _HOUR <= await _expires(world, name) <= after + 1.25 * _HOUR
+    assert (await saver.athread("never")).expires is None  # type: ignore[union-attr]  # it was just created
     await Run(world.saver, "no ttl").step({"a": 1})
     assert (await world.saver.athread("no ttl")).expires is None  # type: ignore[union-attr]  # it was just put
 

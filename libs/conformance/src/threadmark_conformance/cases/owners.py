@@ -171,6 +171,13 @@ async def the_configuration_names_the_owner_of_a_new_thread(world: World) -> Non
     assert found == {"one": "ada", "two": "bob", "three": "7", "four": None, "moved": "ada"}
 
 
+async def an_owner_that_is_too_long_begins_no_thread(world: World) -> None:
+    config = {"configurable": {"thread_id": "thread", "user_id": "x" * 513}}
+    with pytest.raises(ConfigError, match="at most 512"):
+        await world.saver.aput(config, checkpoint({"a": 1}), {}, {"a": 1})
+    assert await world.saver.athread("thread") is None
+
+
 async def a_deleted_thread_may_begin_again_with_another_owner(world: World) -> None:
     ada, eve = world.saver.for_owner("ada"), world.another().for_owner("eve")
     await Run(ada).step({"a": 1})
@@ -185,5 +192,7 @@ async def a_view_is_left_for_no_other(world: World) -> None:
     _, eve = await _two_owners(world)
     with pytest.raises(ConfigError, match="only the threads of 'eve'"):
         eve.for_owner("ada")
+    with pytest.raises(ConfigError, match="only the threads of 'eve'"):
+        await eve.areencrypt()
     assert await values(eve.for_owner("eve").with_serde(eve.serde), at("eves")) == {"a": "own"}
     assert await eve.with_serde(eve.serde).athread("adas") is None

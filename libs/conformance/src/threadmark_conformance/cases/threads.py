@@ -1,6 +1,8 @@
 """Threads themselves: listed, counted, created, described, renamed. A listing is derived from what is there."""
 
-from datetime import UTC, datetime
+from base64 import urlsafe_b64encode
+from datetime import UTC, datetime, timedelta
+from json import dumps
 from typing import Any
 
 import pytest
@@ -213,6 +215,24 @@ async def the_last_bad_argument_is_named(world: World) -> None:
         await saver.athreads(sort="-id", cursor=cursor)
 
 
+async def a_number_may_be_larger_than_any_database_has(world: World) -> None:
+    await Run(world.saver).step({"a": 1})
+    huge = 2**70
+    assert (await world.saver.aretention(idle_for=timedelta.max)).idle == 0
+    by_text: dict[str, Any] = {"text": "thread"}
+    for options in ({}, by_text):
+        assert len((await world.saver.athreads(limit=huge, **options)).threads) == 1
+        assert (await world.saver.athreads(limit=huge, offset=huge, **options)).threads == []
+    for value, length in ((huge, 1), (-huge, 0)):
+        assert len((await world.saver.athreads(cursor=_made_up_cursor(value))).threads) == length
+    for odd in (float("inf"), float("nan"), None, "x"):
+        with pytest.raises(ConfigError, match="is no cursor"):
+            await world.saver.athreads(cursor=_made_up_cursor(odd))
+    for expires in (timedelta.max, timedelta.min):
+        with pytest.raises(ConfigError, match="expires must be a time"):
+            await world.saver.aupdate_thread("thread", expires=expires)
+
+
 async def _for_owner(saver: Any, owner: str) -> None:
     saver.for_owner(owner)
 
@@ -220,3 +240,7 @@ async def _for_owner(saver: Any, owner: str) -> None:
 async def _cursor(world: World) -> str | None:
     await _begin(world, ["second"])
     return (await world.saver.athreads(sort="id", limit=1)).cursor
+
+
+def _made_up_cursor(value: object) -> str:
+    return urlsafe_b64encode(dumps(["-updated", value, "thread"]).encode()).decode()

@@ -22,6 +22,10 @@ CACHE_BYTES = 64 * 1024 * 1024
 """The default capacity of the encoding cache."""
 
 
+_LONGEST_TTL = 2**61
+"""Microseconds. A longer one is the same; a time so far ahead is one that every database has room for."""
+
+
 class StorageOptions(TypedDict, total=False):
     """The options of a saver but its serializer, whatever its backend."""
 
@@ -105,7 +109,8 @@ class SaverContext(NamedTuple):
             raise ConfigError(
                 f"only the threads of {self.threads.owner!r} are here: ask the saver that this is a view of"
             )
-        return self._replace(store=OwnedStore(self.store, owner), threads=self.threads._replace(owner=owner))
+        store = OwnedStore(self.store, owner, proves_owners=isinstance(self.store, SealedStore))
+        return self._replace(store=store, threads=self.threads._replace(owner=owner))
 
     def segment_cache(self, segments: Mapping[bytes, bytes] | None = None) -> SegmentCache:
         """A cache for the segments that one transaction reads."""
@@ -124,7 +129,7 @@ def _thread_rules(options: SaverOptions) -> ThreadRules:
     if refresh and ttl is None:
         raise ConfigError("refresh_on_read needs a ttl, which says for how long a thread that was read lives on")
     check_keep_last(keep_last)
-    microseconds = 0 if ttl is None else ttl // timedelta(microseconds=1)
+    microseconds = 0 if ttl is None else min(ttl // timedelta(microseconds=1), _LONGEST_TTL)
     return ThreadRules(None, owner_key, microseconds, refresh, keep_last, expect_newest)
 
 

@@ -25,6 +25,10 @@ _SHORTEST_LEASE, _LONGEST_LEASE = 0.01, 30 * 86400
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
+_MOST = 2**62
+"""Larger numbers mean no more than this one, which every database has room for."""
+
+
 class ThreadUpdate(NamedTuple):
     """What is to be set of a thread. Metadata is patched key by key; None removes a key."""
 
@@ -83,10 +87,10 @@ def given_query(
 
 
 def given_count(number: object, what: str) -> int:
-    """Check a limit or an offset."""
+    """Check a limit, an offset or a size."""
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
         raise ConfigError(f"{what} must be a number from 0 on, not {shown(number)}")
-    return number
+    return min(number, _MOST)
 
 
 def cursor_of(query: ThreadQuery, last: ThreadOutline) -> str:
@@ -101,8 +105,8 @@ def place_of(query: ThreadQuery, cursor: str | None) -> ThreadPlace | None:
         return None
     try:
         sort, value, thread_id = loads(urlsafe_b64decode(as_text(cursor, "cursor")))
-        place = ThreadPlace(int(value), as_text(thread_id, "cursor"))
-    except (ValueError, TypeError, RecursionError) as error:
+        place = ThreadPlace(max(-_MOST, min(int(value), _MOST)), as_text(thread_id, "cursor"))
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ConfigError(f"{shown(cursor)} is no cursor: give the one of the page before") from error
     if sort != _sort_of(query):
         raise ConfigError(f"the cursor is of a listing sorted by {shown(sort)}: give the same sort, or no cursor")
@@ -123,7 +127,12 @@ def given_update(
     if owner is not None and owner is not UNSET:
         owner = given_owner(owner)
     if isinstance(expires, timedelta):
-        expires = datetime.now(UTC) + expires
+        try:
+            expires = datetime.now(UTC) + expires
+        except OverflowError as error:
+            raise ConfigError(
+                f"expires must be a time until the year 9999, not {shown(expires)} from now: None is never"
+            ) from error
     moment = expires if expires is None or expires is UNSET else microseconds_of(expires, "expires")
     return ThreadUpdate(title, metadata, owner, moment)
 
@@ -156,6 +165,11 @@ def given_lease(
     who = f"{gethostname()}, process {getpid()}" if holder is None else as_text(holder, "holder")
     check_length(who, ID_BYTES, "holder")
     return LeaseRequest(name, on_busy, round(seconds * 1e6), who)
+
+
+def microseconds_in(time: timedelta) -> int:
+    """How long something is to last, as it is stored."""
+    return min(time // _MICROSECOND, _MOST)
 
 
 def time_of(microseconds: int) -> datetime:

@@ -157,11 +157,11 @@ class ThreadMethods:
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
-        expires: datetime | timedelta | None = None,
+        expires: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
         """Create a thread before its first checkpoint. Raises ConflictError if it is there already.
 
-        Nobody has to: whatever is put first begins a thread.
+        Nobody has to: whatever is put first begins a thread. Where `expires` is left out, the option `ttl` decides.
         """
         update = given_update(title, metadata, owner, expires)
         return run(self._driver, threads.create_thread(self._context, thread_id, update))
@@ -173,7 +173,7 @@ class ThreadMethods:
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
-        expires: datetime | timedelta | None = None,
+        expires: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
         """Like `create_thread`, for asyncio."""
         update = given_update(title, metadata, owner, expires)

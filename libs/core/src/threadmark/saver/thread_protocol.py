@@ -83,7 +83,7 @@ class ThreadProtocol(Protocol):
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
-        expires: datetime | timedelta | None = None,
+        expires: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
         """Create a thread before its first checkpoint. Raises ConflictError if it is there already."""
 
@@ -94,7 +94,7 @@ class ThreadProtocol(Protocol):
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
-        expires: datetime | timedelta | None = None,
+        expires: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
         """Like `create_thread`, for asyncio."""
 

@@ -31,6 +31,7 @@ from threadmark_langgraph.moving.comparing import (
 )
 from threadmark_langgraph.moving.conflicts import conflicts, parents_first
 from threadmark_langgraph.moving.databases import Database, opened_for_export, opened_source, opened_target
+from threadmark_langgraph.moving.describing import describe
 from threadmark_langgraph.moving.differences import Difference
 from threadmark_langgraph.moving.report import Changed, Moved, NotMoved, Progress
 from threadmark_langgraph.moving.sources import Source, config_of, read, source_of
@@ -117,9 +118,13 @@ class _Move:
         self._conflicts = conflicts(refs, there)
         thread_id = None
         for done, ref in enumerate(parents_first(refs), 1):
-            if ref.thread_id != thread_id:
+            is_first = ref.thread_id != thread_id
+            if is_first:
                 thread_id, self._names = ref.thread_id, Renaming()
             try:
+                if is_first and not self._dry_run:
+                    with _refused("its thread cannot be created"):
+                        describe(self._from, self._to, ref.thread_id)
                 self._move(source, ref)
             except _CannotMove as problem:
                 self._names.forget(ref)
@@ -233,7 +238,10 @@ def _put_whole(
     saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Content, new: ChannelVersions, paths: dict[str, str]
 ) -> None:
     """Store a checkpoint with its writes. It comes last: where it is, everything is."""
-    put = partial(saver.put, config_of(ref, ref.parent), content.checkpoint, content.metadata, new)
+    config = config_of(ref, ref.parent)
+    if isinstance(saver, Checkpointer):
+        config["configurable"]["expect_newest"] = False  # it is a branch wherever it was one
+    put = partial(saver.put, config, content.checkpoint, content.metadata, new)
     try:
         _put_writes(saver, ref, content, paths)
     except ThreadDeletedError:  # only a first checkpoint brings a deleted thread back

@@ -38,13 +38,18 @@ def rename_thread(context: SaverContext, thread_id: str, new_thread_id: str) -> 
     check_length(target, THREAD_ID_BYTES, "new_thread_id")
     if source == target:
         return (yield from read(context.store.epoch, source)) is not None
-    return (yield from ask(Transaction(partial(_rename, context, source, target), writes=True, reclaims_space=True)))
+    program = partial(_rename, context, source, target, [])
+    return (yield from ask(Transaction(program, writes=True, reclaims_space=True)))
 
 
-def _rename(context: SaverContext, source: str, target: str) -> Program[bool]:
+def _rename(context: SaverContext, source: str, target: str, tried: list[int | None]) -> Program[bool]:
+    """Move a thread in one transaction. `tried` has the target's epochs after earlier attempts.
+
+    A driver tries again where a connection was lost, also where the commit was carried out.
+    """
     epochs = yield from _locked(context, source, target)
     if epochs[source] is None:
-        return False
+        return epochs[target] is not None and epochs[target] in tried
     if epochs[target] is not None:
         raise ConflictError(f"thread {target!r} is there already: choose another id, or delete it first")
     lease = yield from context.store.lease(source)
@@ -52,6 +57,7 @@ def _rename(context: SaverContext, source: str, target: str) -> Program[bool]:
         raise busy_error(source, lease)
     yield from _copy(context, source, target)
     yield from context.store.drop(source, now())
+    tried.append((yield from context.store.epoch(target)))
     return True
 
 

@@ -50,7 +50,7 @@ def acquire(context: SaverContext, wanted: LeaseRequest) -> Operation[Taken | Le
         if held is not None and held.left:
             return _held(wanted, held)
     empty = _empty_state(context, wanted.thread_id) if wanted.on_busy == "rollback" else None
-    taken = yield from write(_take, context, wanted, empty)
+    taken = yield from write(_take, context, wanted, empty, [])
     return _held(wanted, taken) if isinstance(taken, LeaseRow) else taken
 
 
@@ -61,7 +61,7 @@ def renew(context: SaverContext, thread_id: str, token: int, ttl: int) -> Operat
 
 def release(context: SaverContext, thread_id: str, token: int) -> Operation[bool]:
     """End a lease, and its token with it. Returns whether it was still the last one of its thread."""
-    return (yield from write(_release, context, thread_id, token))
+    return (yield from write(_release, context, thread_id, token, []))
 
 
 def _held(wanted: LeaseRequest, held: LeaseRow) -> LeaseRow:
@@ -70,16 +70,24 @@ def _held(wanted: LeaseRequest, held: LeaseRow) -> LeaseRow:
     return held
 
 
-def _take(context: SaverContext, wanted: LeaseRequest, empty: "_Empty | None") -> Program[Taken | LeaseRow]:
+def _take(
+    context: SaverContext, wanted: LeaseRequest, empty: "_Empty | None", tried: list[int]
+) -> Program[Taken | LeaseRow]:
+    """Take a lease that is free, or that may be taken over. Returns the last one if neither is so.
+
+    `tried` has the tokens of earlier attempts. A driver tries again where a connection was lost, also where the commit
+    was carried out: the lease that is in the way is then this one's own, and is taken anew.
+    """
     thread_id, on_busy, ttl, holder = wanted
     last = yield from context.store.lock_lease(thread_id)
-    if last.left and on_busy in ("wait", "reject"):
+    if last.left and on_busy in ("wait", "reject") and last.token not in tried:
         return last
     found = yield from context.store.page(Scope(thread_id, ns=""), None, 1)
     newest = found[0] if found else None
     if not last.left or empty is None:
-        lease = LeaseRow(0, ttl, holder, newest.id if newest else None)
-        return Taken((yield from context.store.set_lease(thread_id, lease)).token, None)
+        lease = yield from context.store.set_lease(thread_id, LeaseRow(0, ttl, holder, newest.id if newest else None))
+        tried.append(lease.token)
+        return Taken(lease.token, None)
     if last.began is not None:
         # The new run begins where the other one did: if it is rolled back in its turn, it ends there as well.
         if not (yield from context.store.rows(thread_id, [("", last.began)])):
@@ -95,11 +103,14 @@ def _take(context: SaverContext, wanted: LeaseRequest, empty: "_Empty | None") -
     return Taken(lease.token, None)
 
 
-def _release(context: SaverContext, thread_id: str, token: int) -> Program[bool]:
+def _release(context: SaverContext, thread_id: str, token: int, tried: list[int]) -> Program[bool]:
+    """End a lease. `tried` has the tokens that earlier attempts ended it with: one may have been committed."""
     last = yield from context.store.lock_lease(thread_id)
+    if last.token in tried:
+        return True
     if last.token != token:
         return False
-    yield from context.store.set_lease(thread_id, LeaseRow(0))
+    tried.append((yield from context.store.set_lease(thread_id, LeaseRow(0))).token)
     return True
 
 

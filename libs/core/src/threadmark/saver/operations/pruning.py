@@ -129,6 +129,7 @@ def _prune_some(
     context: SaverContext, names: Sequence[str], rule: Rule, reporter: Reporter, *, dry_run: bool
 ) -> Operation[Pruned]:
     """Prune a few threads, in transactions of a bounded size."""
+    # One alone is a batch of its own, however large it is.
     counts = (yield from read(context.store.thread_counts, names)) if len(names) > 1 else []
     total = NOTHING
     for batch in in_batches(names, {each.thread_id: each.checkpoints for each in counts}, MOST_LOCKED):

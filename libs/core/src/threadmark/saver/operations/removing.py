@@ -65,7 +65,7 @@ class Removal(NamedTuple):
 
 def delete_thread(context: SaverContext, thread_id: str) -> Operation[bool]:
     """Remove a thread whole. Returns whether there was one."""
-    program = partial(_delete, context, as_thread_id(thread_id))
+    program = partial(_delete, context, as_thread_id(thread_id), [])
     return (yield from ask(Transaction(program, writes=True, reclaims_space=True)))
 
 
@@ -126,10 +126,13 @@ def carry_out(context: SaverContext, thread_id: str, removal: Removal) -> Progra
         yield from _forget_parents(context, thread_id, removal.outlines, removal.doomed)
 
 
-def _delete(context: SaverContext, thread_id: str) -> Program[bool]:
+def _delete(context: SaverContext, thread_id: str, tried: list[int]) -> Program[bool]:
+    """Remove a thread. `tried` has its epochs before earlier attempts, one of which may have been committed."""
     epoch = yield from context.store.lock(thread_id)
     yield from context.store.drop(thread_id, now())
-    return epoch is not None
+    if epoch is not None:
+        tried.append(epoch)
+    return bool(tried)
 
 
 def _removal(context: SaverContext, thread_id: str, rule: Rule) -> Operation[Pruned]:

@@ -13,7 +13,7 @@ from threadmark.saver.operations.pruning import prune_rule
 from threadmark.saver.operations.removing import Removal, Rule, carry_out, removal_of
 from threadmark.saver.proving.completeness import prove_complete
 from threadmark.saver.proving.thread_rows import sound_row
-from threadmark.saver.thread_arguments import ThreadQuery, given_count, given_query
+from threadmark.saver.thread_arguments import ThreadQuery, given_count, given_query, microseconds_in
 from threadmark.store import now
 from threadmark.thread_store import ThreadCounts, ThreadOutline
 
@@ -85,7 +85,7 @@ def retention_rule(
     return RetentionRule(
         given_query(owner=owner, metadata=metadata, sort="id"),
         None if keep_last is None and older_than is None else pruning,
-        None if idle_for is None else idle_for // timedelta(microseconds=1),
+        None if idle_for is None else microseconds_in(idle_for),
         None if max_bytes is None else given_count(max_bytes, "max_bytes"),
     )
 

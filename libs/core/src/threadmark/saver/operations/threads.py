@@ -10,6 +10,7 @@ from threadmark.model import UNSET, ThreadInfo, ThreadPage, ThreadStatus
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, read, write
 from threadmark.saver.context import SaverContext
+from threadmark.saver.expiry import first_expiry
 from threadmark.saver.proving.thread_rows import sound_row
 from threadmark.saver.thread_arguments import ThreadQuery, ThreadUpdate, cursor_of, place_of, time_of
 from threadmark.store import Change, now
@@ -18,6 +19,7 @@ from threadmark.thread_store import (
     ThreadOutline,
     ThreadPlace,
     ThreadRow,
+    beginning,
     is_sound_thread,
     thread_row,
 )
@@ -57,7 +59,7 @@ def create_thread(context: SaverContext, thread_id: str, update: ThreadUpdate) -
     check_length(thread_id, THREAD_ID_BYTES, "thread_id")
     if update.owner is UNSET:
         update = update._replace(owner=context.threads.owner)
-    return (yield from write(_create, context, thread_id, update))
+    return (yield from write(_create, context, thread_id, update, []))
 
 
 def update_thread(context: SaverContext, thread_id: str, update: ThreadUpdate) -> Operation[ThreadInfo]:
@@ -134,14 +136,22 @@ def _info(outline: ThreadOutline, counts: ThreadCounts) -> ThreadInfo:
     )
 
 
-def _create(context: SaverContext, thread_id: str, update: ThreadUpdate) -> Program[ThreadInfo]:
-    if (yield from context.store.lock(thread_id)) is not None:
+def _create(context: SaverContext, thread_id: str, update: ThreadUpdate, tried: list[int]) -> Program[ThreadInfo]:
+    """Create a thread. `tried` has its epochs after earlier attempts, one of which may have been committed.
+
+    A driver tries again where a connection was lost, also where the commit was carried out.
+    """
+    epoch = yield from context.store.lock(thread_id)
+    if epoch is None:
+        begins = beginning(thread_id, None, first_expiry(context))
+        added = yield from context.store.add(Change(thread_id, None, now(), {}, (), (), None, beginning=begins))
+        if added.refused == "owner":
+            raise ConflictError(f"the thread_id {thread_id!r} is taken: choose another one")
+        if added.refused:
+            raise ConflictError(f"somebody holds a lease of {thread_id!r}, and so will begin it")
+        tried.append(added.epoch)
+    elif epoch not in tried:
         raise ConflictError(f"thread {thread_id!r} is there already: `update_thread` changes what is set of it")
-    added = yield from context.store.add(Change(thread_id, None, now(), {}, (), (), None))
-    if added.refused == "owner":
-        raise ConflictError(f"the thread_id {thread_id!r} is taken: choose another one")
-    if added.refused:
-        raise ConflictError(f"somebody holds a lease of {thread_id!r}, and so will begin it")
     return (yield from _update(context, thread_id, update))
 
 

@@ -1,0 +1,66 @@
+"""A transaction that was committed and is run again, because its answer was lost, means the same and says the same."""
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from threadmark.errors import ConflictError, ThreadBusyError
+from threadmark.program import Transaction
+from threadmark.saver import Saver
+from threadmark_conformance.backend import World
+from threadmark_conformance.driver_wrapper import DriverWrapper
+from threadmark_conformance.engine import Run, at, values
+from threadmark_conformance.leasing import LONG, microseconds_left, put, taken, under
+
+
+class _Twice(DriverWrapper):
+    """A driver that loses the first answer of each transaction that writes, and then runs it again."""
+
+    def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:
+        if transaction.writes:
+            yield transaction
+        return (yield transaction)
+
+
+def _twice(world: World) -> Saver:
+    return world.behind(_Twice)
+
+
+async def a_lease_is_taken_and_released_once(world: World) -> None:
+    for on_busy in ("wait", "reject", "interrupt", "rollback"):
+        told: list[object] = []
+        lease = _twice(world).lease("thread", on_busy=on_busy, ttl=LONG, on_lost=told.append)
+        async with lease:
+            await put(world.saver, under(lease), a=on_busy)
+        assert (lease.lost.is_set(), told) == (False, [])
+        assert await microseconds_left(world) == 0
+        assert (await values(world.saver, at("thread")))["a"] == on_busy
+
+
+async def a_lease_of_somebody_else_is_still_waited_for(world: World) -> None:
+    held = await taken(world.saver)
+    with pytest.raises(ThreadBusyError):
+        await _twice(world).lease("thread", on_busy="reject").__aenter__()
+    await put(world.saver, under(held), a=1)
+
+
+async def a_thread_is_created_renamed_and_deleted_once(world: World) -> None:
+    saver = _twice(world)
+    assert (await saver.acreate_thread("thread", title="a title")).title == "a title"
+    with pytest.raises(ConflictError):
+        await saver.acreate_thread("thread")
+    await Run(world.saver).step({"a": 1})
+    assert await saver.arename_thread("thread", "renamed") is True
+    assert await saver.arename_thread("thread", "renamed") is False
+    assert await saver.adelete_thread("renamed") is True
+    assert await saver.adelete_thread("renamed") is False
+
+
+async def a_put_that_expects_the_newest_is_done_once(world: World) -> None:
+    run = Run(_twice(world))
+    await run.step({"a": 1})
+    run.config["configurable"]["expect_newest"] = True
+    await run.step({"a": 2})
+    with pytest.raises(ConflictError):
+        await put(run.saver, {"configurable": {"thread_id": "thread", "expect_newest": True}}, a=3)

@@ -1,0 +1,28 @@
+"""What is set of a thread (its owner, title, metadata and expiry), which moves between two Threadmark savers, too."""
+
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from threadmark import UNSET
+from threadmark_langgraph.checkpointer import Checkpointer
+
+
+def describe(source: BaseCheckpointSaver[Any], target: BaseCheckpointSaver[Any], thread_id: str) -> None:
+    """Create a thread in the target as the source describes it, where the target does not have it yet.
+
+    It comes before the first checkpoint, so that a move that is stopped leaves no thread without its owner.
+    """
+    if not isinstance(source, Checkpointer) or not isinstance(target, Checkpointer):
+        return
+    found = source.saver.thread(thread_id)
+    if found is None or not (found.owner or found.title is not None or found.metadata or found.expires):
+        return
+    if target.saver.thread(thread_id) is None:
+        target.saver.create_thread(
+            thread_id,
+            title=found.title,
+            metadata=found.metadata,
+            owner=found.owner or UNSET,
+            expires=found.expires or UNSET,
+        )
