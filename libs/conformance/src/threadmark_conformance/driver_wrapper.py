@@ -42,3 +42,12 @@ class DriverWrapper(ABC):
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
         await self._driver.aclose()
+
+
+class Resent(DriverWrapper):
+    """Runs each writing transaction twice, as a driver does whose connection breaks between the commit and its answer."""
+
+    def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:
+        if transaction.writes:
+            yield transaction
+        return (yield transaction)

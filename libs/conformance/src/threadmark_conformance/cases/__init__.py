@@ -27,6 +27,7 @@ from threadmark_conformance.cases import (
     pruning,
     reading,
     removing,
+    resending,
     retention,
     sharing,
     surviving,
@@ -88,6 +89,7 @@ _TOPICS = (
     concurrency,
     leases,
     tokens,
+    resending,
 )
 
 CASES = tuple(case for module in _TOPICS for case in _cases_of(module))

@@ -8,6 +8,7 @@ from threadmark.metadata import run_id_in
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, Transaction, ask, read, write
 from threadmark.saver.context import SaverContext
+from threadmark.saver.operations.attempts import Earlier
 from threadmark.saver.operations.refusals import busy_error, refusal_error
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving.batches import proven_batches
@@ -38,13 +39,14 @@ def rename_thread(context: SaverContext, thread_id: str, new_thread_id: str) -> 
     check_length(target, THREAD_ID_BYTES, "new_thread_id")
     if source == target:
         return (yield from read(context.store.epoch, source)) is not None
-    return (yield from ask(Transaction(partial(_rename, context, source, target), writes=True, reclaims_space=True)))
+    program = partial(_rename, context, source, target, Earlier())
+    return (yield from ask(Transaction(program, writes=True, reclaims_space=True)))
 
 
-def _rename(context: SaverContext, source: str, target: str) -> Program[bool]:
+def _rename(context: SaverContext, source: str, target: str, earlier: Earlier[bool]) -> Program[bool]:
     epochs = yield from _locked(context, source, target)
     if epochs[source] is None:
-        return False
+        return earlier.result is not None and epochs[target] is not None
     if epochs[target] is not None:
         raise ConflictError(f"thread {target!r} is there already: choose another id, or delete it first")
     lease = yield from context.store.lease(source)
@@ -52,6 +54,7 @@ def _rename(context: SaverContext, source: str, target: str) -> Program[bool]:
         raise busy_error(source, lease)
     yield from _copy(context, source, target)
     yield from context.store.drop(source, now())
+    earlier.result = True
     return True
 
 

@@ -12,6 +12,7 @@ from threadmark.model import Checkpoint, OnBusy
 from threadmark.program import Operation, Program, read, write
 from threadmark.saver.arguments import given_checkpoint
 from threadmark.saver.context import SaverContext
+from threadmark.saver.operations.attempts import Earlier
 from threadmark.saver.operations.beginning import check_keyring
 from threadmark.saver.operations.refusals import busy_error
 from threadmark.saver.proving.checks import checkpoint_row
@@ -50,7 +51,7 @@ def acquire(context: SaverContext, wanted: LeaseRequest) -> Operation[Taken | Le
         if held is not None and held.left:
             return _held(wanted, held)
     empty = _empty_state(context, wanted.thread_id) if wanted.on_busy == "rollback" else None
-    taken = yield from write(_take, context, wanted, empty)
+    taken = yield from write(_take, context, wanted, empty, Earlier())
     return _held(wanted, taken) if isinstance(taken, LeaseRow) else taken
 
 
@@ -61,7 +62,7 @@ def renew(context: SaverContext, thread_id: str, token: int, ttl: int) -> Operat
 
 def release(context: SaverContext, thread_id: str, token: int) -> Operation[bool]:
     """End a lease, and its token with it. Returns whether it was still the last one of its thread."""
-    return (yield from write(_release, context, thread_id, token))
+    return (yield from write(_release, context, thread_id, token, Earlier()))
 
 
 def _held(wanted: LeaseRequest, held: LeaseRow) -> LeaseRow:
@@ -70,11 +71,29 @@ def _held(wanted: LeaseRequest, held: LeaseRow) -> LeaseRow:
     return held
 
 
-def _take(context: SaverContext, wanted: LeaseRequest, empty: "_Empty | None") -> Program[Taken | LeaseRow]:
-    thread_id, on_busy, ttl, holder = wanted
-    last = yield from context.store.lock_lease(thread_id)
-    if last.left and on_busy in ("wait", "reject"):
+def _take(
+    context: SaverContext, wanted: LeaseRequest, empty: "_Empty | None", earlier: Earlier[Taken]
+) -> Program[Taken | LeaseRow]:
+    last = yield from context.store.lock_lease(wanted.thread_id)
+    mine = earlier.result
+    if mine is not None and (last.token, last.holder) == (mine.token, wanted.holder):
+        # It is taken anew, not just kept: where that attempt was undone, somebody else may have its token.
+        lease = LeaseRow(0, wanted.ttl, wanted.holder, last.began)
+        token = (yield from context.store.set_lease(wanted.thread_id, lease)).token
+        taken = mine._replace(token=token)
+    elif last.left and wanted.on_busy in ("wait", "reject"):
         return last
+    else:
+        taken = yield from _taken(context, wanted, empty, last)
+    earlier.result = taken
+    return taken
+
+
+def _taken(
+    context: SaverContext, wanted: LeaseRequest, empty: "_Empty | None", last: LeaseRow
+) -> Program[Taken]:
+    """Take the lease of a locked thread, whether `last` lives or not."""
+    thread_id, _, ttl, holder = wanted
     found = yield from context.store.page(Scope(thread_id, ns=""), None, 1)
     newest = found[0] if found else None
     if not last.left or empty is None:
@@ -95,11 +114,13 @@ def _take(context: SaverContext, wanted: LeaseRequest, empty: "_Empty | None") -
     return Taken(lease.token, None)
 
 
-def _release(context: SaverContext, thread_id: str, token: int) -> Program[bool]:
+def _release(context: SaverContext, thread_id: str, token: int, earlier: Earlier[int]) -> Program[bool]:
     last = yield from context.store.lock_lease(thread_id)
+    if last.token == earlier.result and not last.left:
+        return True
     if last.token != token:
         return False
-    yield from context.store.set_lease(thread_id, LeaseRow(0))
+    earlier.result = (yield from context.store.set_lease(thread_id, LeaseRow(0))).token
     return True
 
 

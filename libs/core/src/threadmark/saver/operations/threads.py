@@ -10,6 +10,7 @@ from threadmark.model import UNSET, ThreadInfo, ThreadPage, ThreadStatus
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, read, write
 from threadmark.saver.context import SaverContext
+from threadmark.saver.operations.attempts import Earlier
 from threadmark.saver.proving.thread_rows import sound_row
 from threadmark.saver.thread_arguments import ThreadQuery, ThreadUpdate, cursor_of, place_of, time_of
 from threadmark.store import Change, now
@@ -57,7 +58,7 @@ def create_thread(context: SaverContext, thread_id: str, update: ThreadUpdate) -
     check_length(thread_id, THREAD_ID_BYTES, "thread_id")
     if update.owner is UNSET:
         update = update._replace(owner=context.threads.owner)
-    return (yield from write(_create, context, thread_id, update))
+    return (yield from write(_create, context, thread_id, update, now(), Earlier()))
 
 
 def update_thread(context: SaverContext, thread_id: str, update: ThreadUpdate) -> Operation[ThreadInfo]:
@@ -134,15 +135,24 @@ def _info(outline: ThreadOutline, counts: ThreadCounts) -> ThreadInfo:
     )
 
 
-def _create(context: SaverContext, thread_id: str, update: ThreadUpdate) -> Program[ThreadInfo]:
-    if (yield from context.store.lock(thread_id)) is not None:
+def _create(
+    context: SaverContext, thread_id: str, update: ThreadUpdate, moment: int, earlier: Earlier[ThreadInfo]
+) -> Program[ThreadInfo]:
+    if (yield from context.store.lock(thread_id)) is None:
+        added = yield from context.store.add(Change(thread_id, None, moment, {}, (), (), None))
+        if added.refused == "owner":
+            raise ConflictError(f"the thread_id {thread_id!r} is taken: choose another one")
+        if added.refused:
+            raise ConflictError(f"somebody holds a lease of {thread_id!r}, and so will begin it")
+    elif earlier.result is None or (yield from _created(context, thread_id)) != moment:
         raise ConflictError(f"thread {thread_id!r} is there already: `update_thread` changes what is set of it")
-    added = yield from context.store.add(Change(thread_id, None, now(), {}, (), (), None))
-    if added.refused == "owner":
-        raise ConflictError(f"the thread_id {thread_id!r} is taken: choose another one")
-    if added.refused:
-        raise ConflictError(f"somebody holds a lease of {thread_id!r}, and so will begin it")
-    return (yield from _update(context, thread_id, update))
+    earlier.result = yield from _update(context, thread_id, update)
+    return earlier.result
+
+
+def _created(context: SaverContext, thread_id: str) -> Program[int | None]:
+    outline = yield from context.store.thread(thread_id)
+    return outline and outline.row.created_at
 
 
 def _update(context: SaverContext, thread_id: str, update: ThreadUpdate) -> Program[ThreadInfo]:
