@@ -45,7 +45,7 @@ class DriverWrapper(ABC):
 
 
 class Resent(DriverWrapper):
-    """Runs each writing transaction twice, as a driver does whose connection breaks between the commit and its answer."""
+    """Runs each writing transaction twice, as a driver does whose connection breaks before the commit is answered."""
 
     def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:
         if transaction.writes:

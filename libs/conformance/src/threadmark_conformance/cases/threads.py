@@ -1,12 +1,16 @@
 """Threads themselves: listed, counted, created, described, renamed. A listing is derived from what is there."""
 
-from datetime import UTC, datetime
+import sys
+from base64 import urlsafe_b64encode
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from threadmark.errors import ConfigError, SerializationError, ThreadNotFoundError
 from threadmark.model import ThreadInfo
+from threadmark.saver.arguments import microseconds_in
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, id_of
 
@@ -176,6 +180,23 @@ async def threads_are_found_by_when_they_were_updated(world: World) -> None:
     assert await _names(world, since=until) == ["thread 06", "thread 05"]
 
 
+async def what_is_more_than_anything_is_no_limit(world: World) -> None:
+    await _begin(world)
+    everything = [thread.id for thread in (await world.saver.athreads()).threads]
+    for most in (sys.maxsize, 1 << 63, 1 << 70):
+        for text in (None, ""):
+            page = await world.saver.athreads(limit=most, text=text)
+            assert [thread.id for thread in page.threads] == everything
+            assert await world.saver.athreads(limit=most, offset=most, text=text) == ([], None)
+    for duration in (timedelta.max, timedelta.min):
+        updated = await world.saver.aupdate_thread(everything[0], expires=duration)
+        assert updated == await _there(world, everything[0])
+        await world.saver.aupdate_thread(everything[0], expires=None)
+    assert (await world.saver.aretention(idle_for=timedelta.max, max_bytes=1 << 70)).for_space == 0
+    await world.with_rules(ttl=microseconds_in(timedelta.max)).aput(at("new"), checkpoint({"a": 1}), {}, {"a": 1})
+    assert (await _there(world, "new")).expires == datetime.max.replace(tzinfo=UTC)
+
+
 async def the_last_bad_argument_is_named(world: World) -> None:
     saver = world.saver
     await _begin(world, ["thread"])
@@ -187,6 +208,7 @@ async def the_last_bad_argument_is_named(world: World) -> None:
         (lambda: other.athreads(offset=True), "offset"),
         (lambda: other.athreads(cursor="nonsense"), "cursor"),
         (lambda: other.athreads(cursor=7), "cursor"),
+        *((partial(other.athreads, cursor=_made_up(place)), "cursor") for place in _PLACES),
         (lambda: other.athreads(owner=""), "owner"),
         (lambda: other.athreads(owner=7), "owner"),
         (lambda: other.athreads(metadata=[1]), "filter"),
@@ -195,6 +217,8 @@ async def the_last_bad_argument_is_named(world: World) -> None:
         (lambda: other.aupdate_thread("thread", title=7), "title"),
         (lambda: other.aupdate_thread("thread", owner="x" * 600), "owner"),
         (lambda: other.acreate_thread("x" * 600), "thread_id"),
+        (lambda: other.aput(_owned("x" * 600), checkpoint(), {}, {}), "owner"),
+        (lambda: other.aput_writes(_owned("x" * 600), [("a", 1)], "task"), "owner"),
         (lambda: other.aput(at("thread"), checkpoint(), {}, {}, expect_newest="no"), "expect_newest"),
         (lambda: _for_owner(saver, ""), "owner"),
     ):
@@ -206,11 +230,23 @@ async def the_last_bad_argument_is_named(world: World) -> None:
         await saver.aupdate_thread("nobody", title="x")
     page = await saver.athreads(sort="id", limit=0)
     assert page.threads == []
+    assert await saver.athread("new") is None
     found = await _there(world, "thread")
     assert (found.title, found.metadata, found.owner) == (None, {}, None)
     cursor = await _cursor(world)
     with pytest.raises(ConfigError, match="sorted by"):
         await saver.athreads(sort="-id", cursor=cursor)
+
+
+_PLACES = ('Infinity, "x"', 'NaN, "x"', f'{1 << 63}, "x"', '"7", "x"', 'true, "x"', '[7], "x"', "7, 7", "7")
+
+
+def _made_up(place: str) -> str:
+    return urlsafe_b64encode(f'["-updated", {place}]'.encode()).decode()
+
+
+def _owned(owner: str) -> dict[str, Any]:
+    return {"configurable": {**at("new", "", early_id(1))["configurable"], "user_id": owner}}
 
 
 async def _for_owner(saver: Any, owner: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypedDict
 from threadmark.digests import segment_key
 from threadmark.errors import ConfigError, shown
 from threadmark.owned import OwnedStore
-from threadmark.saver.arguments import check_flag, check_keep_last
+from threadmark.saver.arguments import check_flag, check_keep_last, microseconds_in
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.caches.segment_cache import SegmentCache
 from threadmark.sealed import SealedStore
@@ -124,7 +124,7 @@ def _thread_rules(options: SaverOptions) -> ThreadRules:
     if refresh and ttl is None:
         raise ConfigError("refresh_on_read needs a ttl, which says for how long a thread that was read lives on")
     check_keep_last(keep_last)
-    microseconds = 0 if ttl is None else ttl // timedelta(microseconds=1)
+    microseconds = 0 if ttl is None else microseconds_in(ttl)
     return ThreadRules(None, owner_key, microseconds, refresh, keep_last, expect_newest)
 
 

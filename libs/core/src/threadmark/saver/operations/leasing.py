@@ -89,9 +89,7 @@ def _take(
     return taken
 
 
-def _taken(
-    context: SaverContext, wanted: LeaseRequest, empty: "_Empty | None", last: LeaseRow
-) -> Program[Taken]:
+def _taken(context: SaverContext, wanted: LeaseRequest, empty: "_Empty | None", last: LeaseRow) -> Program[Taken]:
     """Take the lease of a locked thread, whether `last` lives or not."""
     thread_id, _, ttl, holder = wanted
     found = yield from context.store.page(Scope(thread_id, ns=""), None, 1)

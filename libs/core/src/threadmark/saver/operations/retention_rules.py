@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 from threadmark.errors import ConfigError, shown
 from threadmark.metadata import from_json, matches
 from threadmark.program import Program
+from threadmark.saver.arguments import microseconds_in
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.listing import all_outlines
 from threadmark.saver.operations.pruning import prune_rule
@@ -85,7 +86,7 @@ def retention_rule(
     return RetentionRule(
         given_query(owner=owner, metadata=metadata, sort="id"),
         None if keep_last is None and older_than is None else pruning,
-        None if idle_for is None else idle_for // timedelta(microseconds=1),
+        None if idle_for is None else microseconds_in(idle_for),
         None if max_bytes is None else given_count(max_bytes, "max_bytes"),
     )
 

@@ -13,6 +13,7 @@ from threadmark.config import ParsedConfig, owner_in, parse_config
 from threadmark.errors import ConfigError, ThreadDeletedError, TransientStoreError
 from threadmark.metadata import merged, run_id_of, to_json
 from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
+from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, read, write
 from threadmark.rope import Source, layout
 from threadmark.saver.arguments import (
@@ -256,6 +257,7 @@ def _beginning(
     owner, key = context.threads.owner, context.threads.owner_key
     if owner is None and key is not None:
         owner = owner_in(config, metadata, key)
+        check_length(owner or "", THREAD_ID_BYTES, f"owner, which {key!r} names,")
     return beginning(thread_id, owner, first_expiry(context))
 
 
