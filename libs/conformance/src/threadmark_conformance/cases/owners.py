@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from threadmark.errors import ConfigError, ConflictError, ThreadmarkError, ThreadNotFoundError
+from threadmark.errors import ConfigError, ConflictError, LeaseLostError, ThreadmarkError, ThreadNotFoundError
 from threadmark.saver import Saver
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, got, listed, values
+from threadmark_conformance.leasing import LONG, put, under
 
 _SECRET = "the secret of somebody else, long enough for a segment of its own. " * 8
 
@@ -179,6 +180,22 @@ async def a_deleted_thread_may_begin_again_with_another_owner(world: World) -> N
     assert await ada.aget(at("thread")) is None
     assert await values(eve, at("thread")) == {"a": 2}
     assert [thread.id for thread in (await world.saver.athreads(owner="eve")).threads] == ["thread"]
+
+
+async def a_lease_is_lost_with_the_thread_that_gets_another_owner(world: World) -> None:
+    ada = world.another().for_owner("ada")
+    async with ada.lease("thread", ttl=LONG) as lease:
+        await lease.arenew()
+        config = await put(ada, under(lease), a=1)
+        await lease.arenew()
+        await world.saver.aupdate_thread("thread", owner="eve")
+        with pytest.raises(LeaseLostError):
+            await lease.arenew()
+        assert lease.lost.is_set()
+        with pytest.raises(ThreadNotFoundError):
+            await put(ada, config, a=2)
+    async with world.another().for_owner("eve").lease("thread", on_busy="interrupt") as taken:
+        await put(world.saver, under(taken), a=3)
 
 
 async def a_view_is_left_for_no_other(world: World) -> None:
