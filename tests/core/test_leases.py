@@ -237,8 +237,6 @@ def test_both_apis_serve_one_lease(saver: Saver) -> None:
     assert not _threads()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_lease_ends_in_another_event_loop_than_it_was_taken_in(saver: Saver) -> None:
     async def entered() -> Lease:
         return await saver.lease("thread", ttl=LONG).__aenter__()
@@ -253,6 +251,8 @@ def test_a_lease_ends_in_another_event_loop_than_it_was_taken_in(saver: Saver) -
         pass
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_the_child_of_a_fork_leaves_its_parents_lease_alone(tmp_path: Any) -> None:
     from threadmark_sqlite import SqliteSaver
 
