@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -78,10 +79,11 @@ async def no_method_reaches_the_thread_of_another_owner(world: World) -> None:
     about = await world.saver.athread("adas")
     outcomes: dict[str, Any] = {}
     for name, attack in ATTACKS.items():
-        for config in (at("adas"), run.config):
+        # The second view shares with Ada's saver what it remembers of her thread.
+        for view, config in product((eve, world.saver.for_owner("eve")), (at("adas"), run.config)):
             outcomes[name] = None
             with suppress(ThreadmarkError):
-                outcomes[name] = await attack(eve, config)
+                outcomes[name] = await attack(view, config)
             assert _SECRET not in str(outcomes[name]), name
             assert "adas run" not in str(outcomes[name]), name
     assert await listed(world.cold, at("adas")) == before
