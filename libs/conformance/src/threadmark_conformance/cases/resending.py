@@ -15,7 +15,7 @@ async def nobody_waits_for_a_lease_of_his_own(world: World) -> None:
     resending = world.behind(Resent)
     for on_busy in ("reject", "wait", "interrupt", "rollback"):
         lost: list[object] = []
-        async with resending.lease("thread", on_busy=on_busy, ttl=LONG, on_lost=lost.append) as lease:  # type: ignore[arg-type]  # one of those
+        async with resending.lease("thread", on_busy=on_busy, ttl=LONG, on_lost=lost.append) as lease:
             await put(resending, under(lease), a=on_busy)
             await lease.arenew()
             assert await microseconds_left(world) > LONG * 1_000_000 / 2

@@ -3,7 +3,6 @@
 import sys
 from base64 import urlsafe_b64encode
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
 import pytest
@@ -208,7 +207,6 @@ async def the_last_bad_argument_is_named(world: World) -> None:
         (lambda: other.athreads(offset=True), "offset"),
         (lambda: other.athreads(cursor="nonsense"), "cursor"),
         (lambda: other.athreads(cursor=7), "cursor"),
-        *((partial(other.athreads, cursor=_made_up(place)), "cursor") for place in _PLACES),
         (lambda: other.athreads(owner=""), "owner"),
         (lambda: other.athreads(owner=7), "owner"),
         (lambda: other.athreads(metadata=[1]), "filter"),
@@ -238,15 +236,16 @@ async def the_last_bad_argument_is_named(world: World) -> None:
         await saver.athreads(sort="-id", cursor=cursor)
 
 
-_PLACES = ('Infinity, "x"', 'NaN, "x"', f'{1 << 63}, "x"', '"7", "x"', 'true, "x"', '[7], "x"', "7, 7", "7")
-
-
-def _made_up(place: str) -> str:
-    return urlsafe_b64encode(f'["-updated", {place}]'.encode()).decode()
-
-
 def _owned(owner: str) -> dict[str, Any]:
     return {"configurable": {**at("new", "", early_id(1))["configurable"], "user_id": owner}}
+
+
+async def a_cursor_that_was_made_up_is_refused(world: World) -> None:
+    await _begin(world)
+    for place in ('Infinity, "x"', 'NaN, "x"', f'{1 << 63}, "x"', '"7", "x"', 'true, "x"', '[7], "x"', "7, 7", "7"):
+        cursor = urlsafe_b64encode(f'["-updated", {place}]'.encode()).decode()
+        with pytest.raises(ConfigError, match="is no cursor"):
+            await world.saver.athreads(cursor=cursor)
 
 
 async def _for_owner(saver: Any, owner: str) -> None:
