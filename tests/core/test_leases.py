@@ -237,6 +237,20 @@ def test_both_apis_serve_one_lease(saver: Saver) -> None:
     assert not _threads()
 
 
+def test_a_lease_ends_in_another_event_loop_than_it_was_taken_in(saver: Saver) -> None:
+    async def entered() -> Lease:
+        return await saver.lease("thread", ttl=LONG).__aenter__()
+
+    async def exited(lease: Lease) -> None:
+        await lease.__aexit__(None, None, None)
+
+    lease = asyncio.run(entered())
+    asyncio.run(exited(lease))
+    assert not lease.lost.is_set()
+    with saver.lease("thread", on_busy="reject"):
+        pass
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_the_child_of_a_fork_leaves_its_parents_lease_alone(tmp_path: Any) -> None:

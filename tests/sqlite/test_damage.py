@@ -120,6 +120,21 @@ def test_a_thread_that_no_listing_finds_is_named(database: sqlite3.Connection, s
     assert problem.problem == "1 threads are in no listing: their rows are missing here"
 
 
+def test_what_an_earlier_release_left_of_a_deleted_thread_is_gone_when_it_begins_again(
+    database: sqlite3.Connection, saver: Saver
+) -> None:
+    saver.create_thread("deleted")
+    saver.delete_thread("deleted")
+    database.execute(
+        "UPDATE threadmark_thread SET owner = 'ada', title = 'x', folded_title = 'x', metadata = '{\"a\": 1}', "
+        "checksum = x'00' WHERE thread_id = 'deleted'"
+    )
+    saver.create_thread("deleted")
+    found = saver.thread("deleted")
+    assert found is not None
+    assert (found.owner, found.title, found.metadata) == (None, None, {})
+
+
 def test_the_harness_would_notice_a_wrong_value() -> None:
     """A saver that answers with something else must not pass: the check is tried on one that does."""
     other = MemorySaver()

@@ -139,7 +139,7 @@ def owner_in(config: Config, metadata: Mapping[str, Any], key: str) -> str | Non
         value = part.get(key) if isinstance(part, MAPPING) else None
         if isinstance(value, (str, UUID)) or (isinstance(value, int) and not isinstance(value, bool)):
             owner = as_thread_id(value)
-            check_length(owner, THREAD_ID_BYTES, key)
+            check_length(owner, THREAD_ID_BYTES, f"owner, which {key!r} names,")
             return owner or None
     return None
 

@@ -157,7 +157,10 @@ class OwnedStore(Store):
         return self._store.set_lease(thread_id, lease)  # of a thread that `lock_lease` has locked
 
     def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
-        return self._store.renew_lease(thread_id, token, left)  # whoever knows the token may
+        """Renew it, too, where there is no thread yet; where it has another owner by now, the lease is lost."""
+        if (yield from self._store.thread(thread_id)) is not None and not (yield from self._is_own(thread_id)):
+            return False
+        return (yield from self._store.renew_lease(thread_id, token, left))
 
     def lease(self, thread_id: str) -> Program[LeaseRow | None]:
         return self._if_own(thread_id, lambda: self._store.lease(thread_id), None)

@@ -77,10 +77,18 @@ _LEASE_REFUSAL = f"""
 NO_CHECKPOINT = "{head}.rank = '' AND {head}.checkpoints = 0"
 
 # Nothing is revived where somebody else did it, or took a lease, after the change was judged; then it is judged anew.
+# A process of an earlier release that deletes a thread leaves its title and metadata.
 REVIVE_THREAD = f"""
 WITH revived AS (
     UPDATE tm.thread AS t
-    SET live = true, created_at = $3::bigint, owner = $4::text, expires_at = $5::bigint, checksum = $6::bytea
+    SET live = true,
+        created_at = $3::bigint,
+        owner = $4::text,
+        title = NULL,
+        folded_title = NULL,
+        metadata = NULL,
+        expires_at = $5::bigint,
+        checksum = $6::bytea
     WHERE thread_id = $1::text AND NOT live AND {_LEASE_REFUSAL.format(given="$2::bigint", row="t")} IS NULL
     RETURNING thread_id, created_at, owner
 )

@@ -81,6 +81,7 @@ WHERE thread_id = ?
 """
 
 # A new thread, or one of which only the memory of a deleted one or a lease is there.
+# A process of an earlier release that deletes a thread leaves its title and metadata.
 BEGIN_THREAD = """
 INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, owner, expires_at, checksum)
 VALUES (?, ?, 1, ?, ?, ?, ?)
@@ -88,6 +89,9 @@ ON CONFLICT (thread_id) DO UPDATE
 SET live = 1,
     created_at = excluded.created_at,
     owner = excluded.owner,
+    title = NULL,
+    folded_title = NULL,
+    metadata = NULL,
     expires_at = excluded.expires_at,
     checksum = excluded.checksum
 """

@@ -4,14 +4,16 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
 
-from threadmark.errors import ConfigError, ConflictError, ThreadmarkError, ThreadNotFoundError
+from threadmark.errors import ConfigError, ConflictError, LeaseLostError, ThreadmarkError, ThreadNotFoundError
 from threadmark.saver import Saver
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, got, listed, values
+from threadmark_conformance.leasing import LONG, put, under
 
 _SECRET = "the secret of somebody else, long enough for a segment of its own. " * 8
 
@@ -77,10 +79,11 @@ async def no_method_reaches_the_thread_of_another_owner(world: World) -> None:
     about = await world.saver.athread("adas")
     outcomes: dict[str, Any] = {}
     for name, attack in ATTACKS.items():
-        for config in (at("adas"), run.config):
+        # The second view shares with Ada's saver what it remembers of her thread.
+        for view, config in product((eve, world.saver.for_owner("eve")), (at("adas"), run.config)):
             outcomes[name] = None
             with suppress(ThreadmarkError):
-                outcomes[name] = await attack(eve, config)
+                outcomes[name] = await attack(view, config)
             assert _SECRET not in str(outcomes[name]), name
             assert "adas run" not in str(outcomes[name]), name
     assert await listed(world.cold, at("adas")) == before
@@ -186,6 +189,22 @@ async def a_deleted_thread_may_begin_again_with_another_owner(world: World) -> N
     assert await ada.aget(at("thread")) is None
     assert await values(eve, at("thread")) == {"a": 2}
     assert [thread.id for thread in (await world.saver.athreads(owner="eve")).threads] == ["thread"]
+
+
+async def a_lease_is_lost_with_the_thread_that_gets_another_owner(world: World) -> None:
+    ada = world.another().for_owner("ada")
+    async with ada.lease("thread", ttl=LONG) as lease:
+        await lease.arenew()
+        config = await put(ada, under(lease), a=1)
+        await lease.arenew()
+        await world.saver.aupdate_thread("thread", owner="eve")
+        with pytest.raises(LeaseLostError):
+            await lease.arenew()
+        assert lease.lost.is_set()
+        with pytest.raises(ThreadNotFoundError):
+            await put(ada, config, a=2)
+    async with world.another().for_owner("eve").lease("thread", on_busy="interrupt") as taken:
+        await put(world.saver, under(taken), a=3)
 
 
 async def a_view_is_left_for_no_other(world: World) -> None:

@@ -1,25 +1,42 @@
 """Retention: what has expired, lain idle or takes too much space goes, and nothing else does."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from threadmark.errors import ConfigError, ThreadNotFoundError
+from threadmark.ids import new_id
 from threadmark.model import Progress, Pruned
-from threadmark.program import Program
+from threadmark.program import Driver, Program, Transaction
 from threadmark.saver import Saver
 from threadmark.saver.proving.checks import checkpoint_row, rebound_write
 from threadmark.store import Change, Scope, Store, now
 from threadmark.thread_store import LeaseRow
 from threadmark_conformance.backend import World
+from threadmark_conformance.driver_wrapper import DriverWrapper
 from threadmark_conformance.engine import Run, at, got, listed, values
 
 _DAY = timedelta(days=1)
 _LONG = "so much that it is a segment of its own. " * 30
 _EVERYTHING = {"idle_for": 60 * _DAY, "keep_last": 2}
+
+
+class _UpdatesFirst(DriverWrapper):
+    """Has a thread updated when a retention has listed the threads, and is about to remove some."""
+
+    def __init__(self, driver: Driver, store: Store, name: str) -> None:
+        super().__init__(driver)
+        self._update: Transaction[None] | None = Transaction(partial(_update, store, name), writes=True)
+
+    def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:
+        if transaction.writes and self._update is not None:
+            update, self._update = self._update, None
+            yield update
+        return (yield transaction)
 
 
 async def what_has_expired_goes_whole_and_nothing_else(world: World) -> None:
@@ -73,6 +90,16 @@ async def the_least_recently_updated_make_room(world: World) -> None:
     assert (await world.saver.aretention(max_bytes=sizes["c"])).for_space == 1
     assert (await world.saver.aretention(max_bytes=0)).for_space == 1
     assert await _left(world) == []
+
+
+async def a_thread_that_is_updated_meanwhile_need_not_make_room(world: World) -> None:
+    for number, name in enumerate("abcd"):
+        await _old_thread(world, name, (10 - number) * _DAY)
+    sizes = {name: await _bytes(world, name) for name in "abcd"}
+    retaining = world.behind(partial(_UpdatesFirst, store=world.saver._context.store, name="a"))  # noqa: SLF001 - a program of the store's
+    report = await retaining.aretention(max_bytes=sizes["c"] + sizes["d"])
+    assert (report.for_space, report.bytes) == (1, sizes["b"])
+    assert await _left(world) == ["a", "c", "d"]
 
 
 async def what_pruning_frees_need_not_go_whole(world: World) -> None:
@@ -357,6 +384,14 @@ def _lease(store: Store, name: str) -> Program[LeaseRow]:
 def _end_lease(store: Store, name: str, lease: LeaseRow) -> Program[None]:
     yield from store.lock_lease(name)
     yield from store.set_lease(name, lease._replace(left=0))
+
+
+def _update(store: Store, name: str) -> Program[None]:
+    (newest,) = yield from store.page(Scope(name, ns=""), None, 1)
+    next_id = new_id()
+    outline = newest._replace(id=next_id, rank=next_id, parent=newest.id, created_at=now())
+    (row,) = yield from store.rows(name, [newest.key])
+    yield from store.add(Change(name, None, now(), {}, [checkpoint_row(outline, row.header, None)], (), None))
 
 
 def _damage_checkpoint(store: Store) -> Program[None]:

@@ -1,14 +1,15 @@
 """Threads themselves: listed, counted, created, described, renamed. A listing is derived from what is there."""
 
+import sys
 from base64 import urlsafe_b64encode
 from datetime import UTC, datetime, timedelta
-from json import dumps
 from typing import Any
 
 import pytest
 
 from threadmark.errors import ConfigError, SerializationError, ThreadNotFoundError
 from threadmark.model import ThreadInfo
+from threadmark.saver.arguments import microseconds_in
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, id_of
 
@@ -178,6 +179,23 @@ async def threads_are_found_by_when_they_were_updated(world: World) -> None:
     assert await _names(world, since=until) == ["thread 06", "thread 05"]
 
 
+async def what_is_more_than_anything_is_no_limit(world: World) -> None:
+    await _begin(world)
+    everything = [thread.id for thread in (await world.saver.athreads()).threads]
+    for most in (sys.maxsize, 1 << 63, 1 << 70):
+        for text in (None, ""):
+            page = await world.saver.athreads(limit=most, text=text)
+            assert [thread.id for thread in page.threads] == everything
+            assert await world.saver.athreads(limit=most, offset=most, text=text) == ([], None)
+    for duration in (timedelta.max, timedelta.min):
+        updated = await world.saver.aupdate_thread(everything[0], expires=duration)
+        assert updated == await _there(world, everything[0])
+        await world.saver.aupdate_thread(everything[0], expires=None)
+    assert (await world.saver.aretention(idle_for=timedelta.max, max_bytes=1 << 70)).for_space == 0
+    await world.with_rules(ttl=microseconds_in(timedelta.max)).aput(at("new"), checkpoint({"a": 1}), {}, {"a": 1})
+    assert (await _there(world, "new")).expires == datetime.max.replace(tzinfo=UTC)
+
+
 async def the_last_bad_argument_is_named(world: World) -> None:
     saver = world.saver
     await _begin(world, ["thread"])
@@ -197,6 +215,8 @@ async def the_last_bad_argument_is_named(world: World) -> None:
         (lambda: other.aupdate_thread("thread", title=7), "title"),
         (lambda: other.aupdate_thread("thread", owner="x" * 600), "owner"),
         (lambda: other.acreate_thread("x" * 600), "thread_id"),
+        (lambda: other.aput(_owned("x" * 600), checkpoint(), {}, {}), "owner"),
+        (lambda: other.aput_writes(_owned("x" * 600), [("a", 1)], "task"), "owner"),
         (lambda: other.aput(at("thread"), checkpoint(), {}, {}, expect_newest="no"), "expect_newest"),
         (lambda: _for_owner(saver, ""), "owner"),
     ):
@@ -208,6 +228,7 @@ async def the_last_bad_argument_is_named(world: World) -> None:
         await saver.aupdate_thread("nobody", title="x")
     page = await saver.athreads(sort="id", limit=0)
     assert page.threads == []
+    assert await saver.athread("new") is None
     found = await _there(world, "thread")
     assert (found.title, found.metadata, found.owner) == (None, {}, None)
     cursor = await _cursor(world)
@@ -215,22 +236,16 @@ async def the_last_bad_argument_is_named(world: World) -> None:
         await saver.athreads(sort="-id", cursor=cursor)
 
 
-async def a_number_may_be_larger_than_any_database_has(world: World) -> None:
-    await Run(world.saver).step({"a": 1})
-    huge = 2**70
-    assert (await world.saver.aretention(idle_for=timedelta.max)).idle == 0
-    by_text: dict[str, Any] = {"text": "thread"}
-    for options in ({}, by_text):
-        assert len((await world.saver.athreads(limit=huge, **options)).threads) == 1
-        assert (await world.saver.athreads(limit=huge, offset=huge, **options)).threads == []
-    for value, length in ((huge, 1), (-huge, 0)):
-        assert len((await world.saver.athreads(cursor=_made_up_cursor(value))).threads) == length
-    for odd in (float("inf"), float("nan"), None, "x"):
+def _owned(owner: str) -> dict[str, Any]:
+    return {"configurable": {**at("new", "", early_id(1))["configurable"], "user_id": owner}}
+
+
+async def a_cursor_that_was_made_up_is_refused(world: World) -> None:
+    await _begin(world)
+    for place in ('Infinity, "x"', 'NaN, "x"', f'{1 << 63}, "x"', '"7", "x"', 'true, "x"', '[7], "x"', "7, 7", "7"):
+        cursor = urlsafe_b64encode(f'["-updated", {place}]'.encode()).decode()
         with pytest.raises(ConfigError, match="is no cursor"):
-            await world.saver.athreads(cursor=_made_up_cursor(odd))
-    for expires in (timedelta.max, timedelta.min):
-        with pytest.raises(ConfigError, match="expires must be a time"):
-            await world.saver.aupdate_thread("thread", expires=expires)
+            await world.saver.athreads(cursor=cursor)
 
 
 async def _for_owner(saver: Any, owner: str) -> None:
@@ -240,7 +255,3 @@ async def _for_owner(saver: Any, owner: str) -> None:
 async def _cursor(world: World) -> str | None:
     await _begin(world, ["second"])
     return (await world.saver.athreads(sort="id", limit=1)).cursor
-
-
-def _made_up_cursor(value: object) -> str:
-    return urlsafe_b64encode(dumps(["-updated", value, "thread"]).encode()).decode()

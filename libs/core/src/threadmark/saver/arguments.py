@@ -5,6 +5,7 @@ is a ConfigError that names the argument. These checks stand in the way of every
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
 from math import isfinite, isnan
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
@@ -20,6 +21,10 @@ T = TypeVar("T")
 _SHORT = min(THREAD_ID_BYTES, NAMESPACE_BYTES, ID_BYTES) // MOST_BYTES
 """Letters of a name that is short enough for any of them, as those of engines are."""
 
+MOST = 1 << 60
+"""More than any database holds of anything; times that are so far apart still make a number of 64 bits."""
+
+_MICROSECOND = timedelta(microseconds=1)
 _PAIR = 2
 _TEXTS = (str, bytes, bytearray, memoryview)
 _LISTS = frozenset({list, tuple})
@@ -123,6 +128,11 @@ def check_progress(progress: object) -> None:
     """ConfigError where it is neither None nor a function."""
     if progress is not None and not callable(progress):
         raise ConfigError(f"progress must be a function that takes a threadmark.Progress, not {shown(progress)}")
+
+
+def microseconds_in(duration: timedelta) -> int:
+    """A duration as times are stored. One that nobody lives to see is as good as any longer one."""
+    return min(max(duration // _MICROSECOND, -MOST), MOST)
 
 
 def check_seconds(seconds: object, what: str) -> None:

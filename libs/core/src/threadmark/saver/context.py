@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypedDict
 from threadmark.digests import segment_key
 from threadmark.errors import ConfigError, shown
 from threadmark.owned import OwnedStore
-from threadmark.saver.arguments import check_flag, check_keep_last
+from threadmark.saver.arguments import check_flag, check_keep_last, microseconds_in
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.caches.segment_cache import SegmentCache
 from threadmark.sealed import SealedStore
@@ -20,10 +20,6 @@ from threadmark.stored import EXPANSION_BYTES
 
 CACHE_BYTES = 64 * 1024 * 1024
 """The default capacity of the encoding cache."""
-
-
-_LONGEST_TTL = 2**61
-"""Microseconds. A longer one is the same; a time so far ahead is one that every database has room for."""
 
 
 class StorageOptions(TypedDict, total=False):
@@ -129,7 +125,7 @@ def _thread_rules(options: SaverOptions) -> ThreadRules:
     if refresh and ttl is None:
         raise ConfigError("refresh_on_read needs a ttl, which says for how long a thread that was read lives on")
     check_keep_last(keep_last)
-    microseconds = 0 if ttl is None else min(ttl // timedelta(microseconds=1), _LONGEST_TTL)
+    microseconds = 0 if ttl is None else microseconds_in(ttl)
     return ThreadRules(None, owner_key, microseconds, refresh, keep_last, expect_newest)
 
 

@@ -29,7 +29,10 @@ class RenewalTask:
             self._loop.call_soon_threadsafe(self._cancel)
 
     async def astop(self) -> None:
-        """Like `stop`, and wait until nothing of it is left."""
+        """Like `stop`, and wait until nothing of it is left, which only the event loop of `start` can."""
+        if asyncio.get_running_loop() is not self._loop:
+            self.stop()
+            return
         self._cancel()
         await asyncio.gather(*self._others(), return_exceptions=True)
 

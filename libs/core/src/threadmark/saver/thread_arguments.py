@@ -13,8 +13,9 @@ from threadmark.errors import ConfigError, shown
 from threadmark.metadata import certain_fragments, checked_filter, to_json
 from threadmark.model import UNSET, OnBusy, ThreadSort, ThreadStatus, Unset
 from threadmark.names import ID_BYTES, THREAD_ID_BYTES, as_text, check_length
-from threadmark.saver.arguments import check_seconds
+from threadmark.saver.arguments import MOST, check_seconds, microseconds_in
 from threadmark.saver.operations.leasing import LeaseRequest
+from threadmark.store import now
 from threadmark.thread_store import SortKey, ThreadOutline, ThreadPlace, ThreadScope
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -22,11 +23,10 @@ _MICROSECOND = timedelta(microseconds=1)
 _SHORTEST_LEASE, _LONGEST_LEASE = 0.01, 30 * 86400
 """Seconds. One that lives for a month has been forgotten by whoever took it."""
 
+_BITS = 63
+"""Of a number in a database, without its sign."""
+
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-
-
-_MOST = 2**62
-"""Larger numbers mean no more than this one, which every database has room for."""
 
 
 class ThreadUpdate(NamedTuple):
@@ -87,10 +87,10 @@ def given_query(
 
 
 def given_count(number: object, what: str) -> int:
-    """Check a limit, an offset or a size."""
+    """Check a limit, an offset or a size. One that is greater than what any database holds is no other than that."""
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
         raise ConfigError(f"{what} must be a number from 0 on, not {shown(number)}")
-    return min(number, _MOST)
+    return min(number, MOST)
 
 
 def cursor_of(query: ThreadQuery, last: ThreadOutline) -> str:
@@ -105,9 +105,11 @@ def place_of(query: ThreadQuery, cursor: str | None) -> ThreadPlace | None:
         return None
     try:
         sort, value, thread_id = loads(urlsafe_b64decode(as_text(cursor, "cursor")))
-        place = ThreadPlace(max(-_MOST, min(int(value), _MOST)), as_text(thread_id, "cursor"))
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        place = ThreadPlace(value, as_text(thread_id, "cursor"))
+    except (ValueError, TypeError, RecursionError) as error:
         raise ConfigError(f"{shown(cursor)} is no cursor: give the one of the page before") from error
+    if type(value) is not int or value.bit_length() > _BITS:
+        raise ConfigError(f"{shown(cursor)} is no cursor: give the one of the page before")
     if sort != _sort_of(query):
         raise ConfigError(f"the cursor is of a listing sorted by {shown(sort)}: give the same sort, or no cursor")
     return place
@@ -126,14 +128,9 @@ def given_update(
         to_json(checked_filter(metadata))
     if owner is not None and owner is not UNSET:
         owner = given_owner(owner)
-    if isinstance(expires, timedelta):
-        try:
-            expires = datetime.now(UTC) + expires
-        except OverflowError as error:
-            raise ConfigError(
-                f"expires must be a time until the year 9999, not {shown(expires)} from now: None is never"
-            ) from error
-    moment = expires if expires is None or expires is UNSET else microseconds_of(expires, "expires")
+    if expires is None or expires is UNSET:
+        return ThreadUpdate(title, metadata, owner, expires)
+    moment = now() + microseconds_in(expires) if isinstance(expires, timedelta) else microseconds_of(expires, "expires")
     return ThreadUpdate(title, metadata, owner, moment)
 
 
@@ -165,11 +162,6 @@ def given_lease(
     who = f"{gethostname()}, process {getpid()}" if holder is None else as_text(holder, "holder")
     check_length(who, ID_BYTES, "holder")
     return LeaseRequest(name, on_busy, round(seconds * 1e6), who)
-
-
-def microseconds_in(time: timedelta) -> int:
-    """How long something is to last, as it is stored."""
-    return min(time // _MICROSECOND, _MOST)
 
 
 def time_of(microseconds: int) -> datetime:

@@ -47,6 +47,8 @@ class _Course:
         self._dry_run = dry_run
         self._used = 0
         """Bytes of the threads that were looked at and not idle or expired: they are the last updated ones."""
+        self._listed: dict[str, int] = {}
+        """When the threads of a page were last updated, as it says."""
         self._fates: dict[Fate, int] = {}
         self._bytes = 0
         self._pruned = NOTHING
@@ -58,6 +60,7 @@ class _Course:
         more = True
         while more:
             page, counts = yield from read(_page, self._context, query, after)
+            self._listed = {each.row.thread_id: each.updated_at for each in page}
             more, after = len(page) == MOST_THREADS, query.place(page[-1]) if page else None
             done = [each for each in page if expired_are_done and has_expired(each, self.moment)]
             passed = {each.row.thread_id for each in (*done, *filter(self._passes, page))}
@@ -110,7 +113,8 @@ class _Course:
 
     def _outcomes(self, names: Sequence[str], used: int, *, dry_run: bool) -> Operation[list[tuple[str, Outcome]]]:
         """Have one transaction, or where a thread is damaged, one for each thread. The damaged ones are left out."""
-        program = partial(retain, self._context, self._rule, names, self.moment, used, dry_run=dry_run)
+        listed = {name: self._listed[name] for name in names}
+        program = partial(retain, self._context, self._rule, listed, self.moment, used, dry_run=dry_run)
         try:
             outcomes = yield from ask(Transaction(program, writes=not dry_run, reclaims_space=not dry_run))
         except CorruptDataError as error:

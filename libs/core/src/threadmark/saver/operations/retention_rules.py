@@ -1,19 +1,20 @@
 """What a retention does with one thread: the rules, and the program that looks at a few threads and applies them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
 from threadmark.errors import ConfigError, shown
 from threadmark.metadata import from_json, matches
 from threadmark.program import Program
+from threadmark.saver.arguments import microseconds_in
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.listing import all_outlines
 from threadmark.saver.operations.pruning import prune_rule
 from threadmark.saver.operations.removing import Removal, Rule, carry_out, removal_of
 from threadmark.saver.proving.completeness import prove_complete
 from threadmark.saver.proving.thread_rows import sound_row
-from threadmark.saver.thread_arguments import ThreadQuery, given_count, given_query, microseconds_in
+from threadmark.saver.thread_arguments import ThreadQuery, given_count, given_query
 from threadmark.store import now
 from threadmark.thread_store import ThreadCounts, ThreadOutline
 
@@ -91,9 +92,14 @@ def retention_rule(
 
 
 def retain(
-    context: SaverContext, rule: RetentionRule, names: Sequence[str], moment: int, used: int, *, dry_run: bool
+    context: SaverContext, rule: RetentionRule, listed: Mapping[str, int], moment: int, used: int, *, dry_run: bool
 ) -> Program[list[Outcome]]:
-    """Look at some threads, and remove what is to go. `used` is what those before them take."""
+    """Look at some threads, and remove what is to go. `used` is what those before them take.
+
+    `listed` says when each was last updated as their order was found out. One that was updated since is not the next
+    one any more that has to make room.
+    """
+    names = list(listed)
     if not dry_run:
         for name in sorted(names):
             yield from context.store.lock(name)
@@ -104,7 +110,8 @@ def retain(
         if outline is None or name not in counts or not is_chosen(rule, outline):
             outcomes.append(Outcome("gone", 0))
             continue
-        outcome = yield from _outcome(context, rule, outline, counts[name], moment, used, dry_run=dry_run)
+        limit = rule.max_bytes if outline.updated_at <= listed[name] else None
+        outcome = yield from _outcome(context, rule, outline, counts[name], moment, used, limit, dry_run=dry_run)
         if outcome.fate in ("expired", "idle", "for space") and not dry_run:
             yield from context.store.drop(name, now())
         used += outcome.taken
@@ -119,10 +126,14 @@ def _outcome(
     counts: ThreadCounts,
     moment: int,
     used: int,
+    limit: int | None,
     *,
     dry_run: bool,
 ) -> Program[Outcome]:
-    """Decide about one thread, and prune one that is kept. Whoever asks drops those that are not."""
+    """Decide about one thread, and prune one that is kept. Whoever asks drops those that are not.
+
+    `limit` is how many bytes it and those before it may take.
+    """
     size, name = counts.bytes, outline.row.thread_id
     if counts.leased:
         return Outcome("busy", size)
@@ -130,7 +141,7 @@ def _outcome(
         return Outcome("expired", size)
     if rule.idle_for is not None and (yield from _is_idle(context, outline, moment - rule.idle_for)):
         return Outcome("idle", size)
-    if rule.max_bytes is not None and used > rule.max_bytes:  # with what comes before it: nothing is left for it
+    if limit is not None and used > limit:  # with what comes before it: nothing is left for it
         return Outcome("for space", size)
     if rule.prune is None:
         removal, left = None, size
@@ -139,7 +150,7 @@ def _outcome(
         if not dry_run:
             yield from carry_out(context, name, removal)
         left = 0 if rule.max_bytes is None else (yield from _left(context, name, removal, size, dry_run=dry_run))
-    if rule.max_bytes is not None and used + left > rule.max_bytes:
+    if limit is not None and used + left > limit:
         return Outcome("for space", size)
     return Outcome("kept", left, removal)
 
