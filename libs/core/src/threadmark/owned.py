@@ -146,11 +146,14 @@ class OwnedStore(Store):
         return (yield from self._store.thread_counts(list(own)))
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
-        """Lock it, too, where there is no thread of this id at all: whoever takes a lease first may begin it."""
+        """Lock it, too, where there is no thread of this id: whoever takes a lease first may begin it.
+
+        Who holds one of those now is nobody's business.
+        """
         lease = yield from self._store.lock_lease(thread_id)
-        there = yield from self._store.thread(thread_id)
-        if there is not None:
-            yield from self._expect_own(thread_id)
+        if (yield from self._store.thread(thread_id)) is None:
+            return lease._replace(holder="")
+        yield from self._expect_own(thread_id)
         return lease
 
     def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:

@@ -231,6 +231,11 @@ async def nobody_leases_the_thread_of_another_owner(world: World) -> None:
     async with bob.lease("other") as own:
         await run_under(bob, own).step({"a": 1})
         assert await bob.acount_threads() == 1
+    async with ada.lease("not begun", ttl=LONG, holder="a machine of Ada's"):
+        with pytest.raises(ThreadBusyError) as refused:
+            async with bob.lease("not begun", on_busy="reject"):
+                raise AssertionError
+    assert "Ada" not in str(refused.value)
 
 
 async def a_lease_is_entered_once(world: World) -> None:
