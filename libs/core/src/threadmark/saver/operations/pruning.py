@@ -13,7 +13,7 @@ from threadmark.saver.arguments import check_flag, check_keep_last, check_progre
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.listing import thread_ids as next_threads
 from threadmark.saver.operations.removing import NOTHING, Rule, carry_out, removal_of
-from threadmark.saver.operations.reporting import MOST_LOCKED, MOST_THREADS, Reporter, in_batches, reporter_of
+from threadmark.saver.operations.reporting import PAGE, Reporter, in_batches, reporter_of
 from threadmark.saver.pruning.survivors import Namespace
 from threadmark.store import Key, now
 from threadmark.thread_store import ThreadScope
@@ -43,8 +43,8 @@ def prune(
     if not missing_ok:
         yield from read(_expect_all, context, names)
     total, reporter = NOTHING, Reporter(progress, len(names))
-    for start in range(0, len(names), MOST_THREADS):
-        pruned = yield from _prune_some(context, names[start : start + MOST_THREADS], rule, reporter, dry_run=dry_run)
+    for start in range(0, len(names), PAGE):
+        pruned = yield from _prune_some(context, names[start : start + PAGE], rule, reporter, dry_run=dry_run)
         total = total.plus(pruned)
     return total
 
@@ -118,10 +118,10 @@ def _prune_all(context: SaverContext, rule: Rule, progress: OnProgress | None, *
     total, after = NOTHING, ""
     more = True
     while more:
-        names = yield from read(next_threads, context, after, MOST_THREADS)
+        names = yield from read(next_threads, context, after, PAGE)
         pruned = yield from _prune_some(context, names, rule, reporter, dry_run=dry_run)
         total = total.plus(pruned)
-        more, after = len(names) == MOST_THREADS, names[-1] if names else ""
+        more, after = len(names) == PAGE, names[-1] if names else ""
     return total
 
 
@@ -132,7 +132,7 @@ def _prune_some(
     # One alone is a batch of its own, however large it is.
     counts = (yield from read(context.store.thread_counts, names)) if len(names) > 1 else []
     total = NOTHING
-    for batch in in_batches(names, {each.thread_id: each.checkpoints for each in counts}, MOST_LOCKED):
+    for batch in in_batches(names, {each.thread_id: each.checkpoints for each in counts}):
         try:
             pruned = yield from _prune_batch(context, batch, rule, dry_run=dry_run)
         except CorruptDataError:

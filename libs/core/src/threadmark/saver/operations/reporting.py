@@ -8,14 +8,15 @@ from threadmark.saver.arguments import check_progress
 from threadmark.saver.context import SaverContext
 from threadmark.thread_store import ThreadScope
 
-MOST_THREADS = 64
-"""How many threads one transaction may look at."""
+PAGE = 64
+"""How many threads are listed at once."""
 
-MOST_LOCKED = 16
-"""How many it may lock: on SQLite nobody else writes meanwhile."""
+MOST_THREADS = 16
+"""How many one transaction looks at, or removes something from: on SQLite nobody else writes meanwhile, and on a server
+each thread takes a few round trips."""
 
 MOST_CHECKPOINTS = 1000
-"""How many checkpoints of theirs it may look at in either case. A larger thread has a transaction of its own."""
+"""How many checkpoints of theirs it may look at. A larger thread has a transaction of its own."""
 
 
 class Reporter:
@@ -43,13 +44,13 @@ def reporter_of(context: SaverContext, progress: OnProgress | None, *scopes: Thr
     return Reporter(progress, of)
 
 
-def in_batches(thread_ids: Sequence[str], checkpoints: Mapping[str, int], most: int) -> Iterator[Sequence[str]]:
+def in_batches(thread_ids: Sequence[str], checkpoints: Mapping[str, int]) -> Iterator[Sequence[str]]:
     """Divide threads into groups for a transaction each, by how many checkpoints they have."""
     batch: list[str] = []
     looked_at = 0
     for thread_id in thread_ids:
         size = checkpoints.get(thread_id, 0)
-        if batch and (len(batch) == most or looked_at + size > MOST_CHECKPOINTS):
+        if batch and (len(batch) == MOST_THREADS or looked_at + size > MOST_CHECKPOINTS):
             yield batch
             batch, looked_at = [], 0
         batch.append(thread_id)

@@ -16,7 +16,7 @@ from threadmark.saver.arguments import check_flag
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.inspecting import damaged
 from threadmark.saver.operations.removing import NOTHING
-from threadmark.saver.operations.reporting import MOST_LOCKED, MOST_THREADS, Reporter, in_batches, reporter_of
+from threadmark.saver.operations.reporting import PAGE, Reporter, in_batches, reporter_of
 from threadmark.saver.operations.retention_rules import Fate, Outcome, RetentionRule, has_expired, is_chosen, retain
 from threadmark.saver.thread_arguments import ThreadQuery
 from threadmark.store import now
@@ -61,18 +61,18 @@ class _Course:
         while more:
             page, counts = yield from read(_page, self._context, query, after)
             self._listed = {each.row.thread_id: each.updated_at for each in page}
-            more, after = len(page) == MOST_THREADS, query.place(page[-1]) if page else None
+            more, after = len(page) == PAGE, query.place(page[-1]) if page else None
             done = [each for each in page if expired_are_done and has_expired(each, self.moment)]
             passed = {each.row.thread_id for each in (*done, *filter(self._passes, page))}
             reporter.done(sorted(passed))
             found = [each.row.thread_id for each in page if each.row.thread_id not in passed]
             checkpoints = {each.thread_id: each.checkpoints for each in counts}
-            for names in in_batches(found, checkpoints, MOST_THREADS):
+            for names in in_batches(found, checkpoints):
                 to_do = yield from self._look_at(names)
                 reporter.done([name for name in names if name not in to_do])
-                for some in in_batches(to_do, checkpoints, MOST_LOCKED):
-                    yield from self._do(some)
-                    reporter.done(some)
+                if to_do:
+                    yield from self._do(to_do)
+                    reporter.done(to_do)
 
     def _passes(self, outline: ThreadOutline) -> bool:
         """Whether a thread that was listed is none of those that are meant. A damaged one is looked at again."""
@@ -143,6 +143,6 @@ class _Course:
 def _page(
     context: SaverContext, query: ThreadQuery, after: ThreadPlace | None
 ) -> Program[tuple[list[ThreadOutline], list[ThreadCounts]]]:
-    page = yield from context.store.thread_page(query.scope, after, 0, MOST_THREADS)
+    page = yield from context.store.thread_page(query.scope, after, 0, PAGE)
     counts = yield from context.store.thread_counts([outline.row.thread_id for outline in page])
     return page, counts
