@@ -111,9 +111,11 @@ def from_connection(_: Path) -> Iterator[Opener]:
             connections.append(psycopg.connect(shared().url))
             return PostgresSaver(connections[-1], schema=schema, **options)
 
-        yield open_saver
-        for connection in connections:
-            connection.close()
+        try:
+            yield open_saver
+        finally:
+            for connection in connections:
+                connection.close()
 
 
 class _OnAwait(psycopg_pool.AsyncConnectionPool[Any]):
