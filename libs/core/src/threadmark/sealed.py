@@ -15,15 +15,12 @@ from threadmark.digests import CHECK_SIZE, segment_key
 from threadmark.errors import CorruptDataError
 from threadmark.metadata import run_id_in
 from threadmark.program import Program
-from threadmark.sealed_threads import SealedThreadStore
+from threadmark.sealed_threads import NOT_OPENED, SealedThreadStore
 from threadmark.sealing import HOW_TO_SEAL, Keyring
 from threadmark.store import ANYONE, Added, Change, CheckpointRow, Found, Head, Key, Outline, Scope, Store, WriteRow
 from threadmark.stored import announced_size, expand
 
 T = TypeVar("T")
-
-NOT_OPENED = b"not opened"
-"""Stands for the check of a row that does not open."""
 
 NOT_SEALED = b"not sealed"
 """Stands for the check of a row that was stored without a keyring."""

@@ -23,8 +23,8 @@ from threadmark.thread_store import (
     ThreadStore,
 )
 
-NOT_SOUND = b"not opened"
-"""Stands for the check of a row that does not open, or that was never sealed."""
+NOT_OPENED = b"not opened"
+"""Stands for the check of a row that does not open."""
 
 
 class SealedThreadStore(ThreadStore):
@@ -102,7 +102,7 @@ class SealedThreadStore(ThreadStore):
         try:
             return outline._replace(row=self._opened(row))
         except CorruptDataError:  # the reader's error names the row
-            return outline._replace(row=row._replace(check=NOT_SOUND))
+            return outline._replace(row=row._replace(check=NOT_OPENED))
 
     def _opened(self, row: ThreadRow) -> ThreadRow:
         opened = self._keyring.open(row.check, _where(row.thread_id))

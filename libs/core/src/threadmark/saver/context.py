@@ -101,12 +101,15 @@ class SaverContext(NamedTuple):
         """The same, where only the threads of one owner are there. Raises ConfigError if only another one's are."""
         if self.threads.owner == owner:
             return self
-        if self.threads.owner is not None:
-            raise ConfigError(
-                f"only the threads of {self.threads.owner!r} are here: ask the saver that this is a view of"
-            )
+        self.expect_no_view()
         store = OwnedStore(self.store, owner, proves_owners=isinstance(self.store, SealedStore))
         return self._replace(store=store, threads=self.threads._replace(owner=owner))
+
+    def expect_no_view(self) -> None:
+        """Raise ConfigError if only one owner's threads are there."""
+        owner = self.threads.owner
+        if owner is not None:
+            raise ConfigError(f"only the threads of {owner!r} are here: ask the saver that this is a view of")
 
     def segment_cache(self, segments: Mapping[bytes, bytes] | None = None) -> SegmentCache:
         """A cache for the segments that one transaction reads."""

@@ -12,7 +12,7 @@ from threadmark.program import Operation, Program, Transaction, ask, read
 from threadmark.saver.arguments import check_flag, check_keep_last, check_progress, given_names
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.listing import thread_ids as next_threads
-from threadmark.saver.operations.removing import NOTHING, Rule, carry_out, removal_of
+from threadmark.saver.operations.removing import NOTHING, Rule, carry_out, removal_of, remove
 from threadmark.saver.operations.reporting import PAGE, Reporter, in_batches, reporter_of
 from threadmark.saver.pruning.survivors import Namespace
 from threadmark.store import Key, now
@@ -158,12 +158,7 @@ def _prune_batch(context: SaverContext, names: Sequence[str], rule: Rule, *, dry
 def _prune(context: SaverContext, names: Sequence[str], rule: Rule, *, dry_run: bool) -> Program[Pruned]:
     total = NOTHING
     for name in sorted(names):
-        epoch = yield from (context.store.epoch(name) if dry_run else context.store.lock(name))
-        if epoch is not None:
-            removal = yield from removal_of(context, name, rule)
-            total = total.plus(removal.pruned)
-            if not dry_run:
-                yield from carry_out(context, name, removal)
+        total = total.plus((yield from remove(context, name, rule, dry_run=dry_run)))
     return total
 
 

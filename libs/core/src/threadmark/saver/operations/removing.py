@@ -117,6 +117,17 @@ def removal_of(context: SaverContext, thread_id: str, rule: Rule) -> Program[Rem
     return Removal(outlines, doomed, late, gone, swept, whole, pruned)
 
 
+def remove(context: SaverContext, thread_id: str, rule: Rule, *, dry_run: bool = False) -> Program[Pruned]:
+    """Remove from one thread what the rule lets go. Returns what that was, or with `dry_run` would be."""
+    epoch = yield from (context.store.epoch(thread_id) if dry_run else context.store.lock(thread_id))
+    if epoch is None:
+        return NOTHING
+    removal = yield from removal_of(context, thread_id, rule)
+    if not dry_run:
+        yield from carry_out(context, thread_id, removal)
+    return removal.pruned
+
+
 def carry_out(context: SaverContext, thread_id: str, removal: Removal) -> Program[None]:
     """Remove what was chosen, in the transaction that has locked the thread."""
     if removal.whole:
@@ -126,6 +137,10 @@ def carry_out(context: SaverContext, thread_id: str, removal: Removal) -> Progra
         yield from _forget_parents(context, thread_id, removal.outlines, removal.doomed)
 
 
+def _removal(context: SaverContext, thread_id: str, rule: Rule) -> Operation[Pruned]:
+    return ask(Transaction(partial(remove, context, thread_id, rule), writes=True, reclaims_space=True))
+
+
 def _delete(context: SaverContext, thread_id: str, tried: list[int]) -> Program[bool]:
     """Remove a thread. `tried` has its epochs before earlier attempts, one of which may have been committed."""
     epoch = yield from context.store.lock(thread_id)
@@ -133,19 +148,6 @@ def _delete(context: SaverContext, thread_id: str, tried: list[int]) -> Program[
     if epoch is not None:
         tried.append(epoch)
     return bool(tried)
-
-
-def _removal(context: SaverContext, thread_id: str, rule: Rule) -> Operation[Pruned]:
-    return ask(Transaction(partial(_remove, context, thread_id, rule), writes=True, reclaims_space=True))
-
-
-def _remove(context: SaverContext, thread_id: str, rule: Rule) -> Program[Pruned]:
-    """Remove the chosen checkpoints of one thread with their writes, and the segments that nothing needs then."""
-    if (yield from context.store.lock(thread_id)) is None:
-        return NOTHING
-    removal = yield from removal_of(context, thread_id, rule)
-    yield from carry_out(context, thread_id, removal)
-    return removal.pruned
 
 
 def _forget_parents(

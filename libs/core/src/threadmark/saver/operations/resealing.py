@@ -16,10 +16,7 @@ def reencrypt(
     """Encrypt rows again with the newest key, one transaction for each thread. Returns how many rows changed."""
     if not isinstance(plain, str) or plain not in get_args(PlainRows):
         raise ConfigError(f"plain must be 'refuse' or 'seal', not {shown(plain)}")
-    if context.threads.owner is not None:
-        raise ConfigError(
-            f"only the threads of {context.threads.owner!r} are here: ask the saver that this is a view of"
-        )
+    context.expect_no_view()
     store = context.store
     if not isinstance(store, SealedStore):
         raise ConfigError("this saver has no keyring: give it one that has the keys of the stored rows")

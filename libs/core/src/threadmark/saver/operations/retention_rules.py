@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
 from threadmark.errors import ConfigError, shown
-from threadmark.metadata import from_json, matches
+from threadmark.metadata import matches
 from threadmark.program import Program
 from threadmark.saver.arguments import microseconds_in
 from threadmark.saver.context import SaverContext
@@ -13,7 +13,7 @@ from threadmark.saver.operations.listing import all_outlines
 from threadmark.saver.operations.pruning import prune_rule
 from threadmark.saver.operations.removing import Removal, Rule, carry_out, removal_of
 from threadmark.saver.proving.completeness import prove_complete
-from threadmark.saver.proving.thread_rows import sound_row
+from threadmark.saver.proving.thread_rows import metadata_of, sound_row
 from threadmark.saver.thread_arguments import ThreadQuery, given_count, given_query
 from threadmark.store import now
 from threadmark.thread_store import ThreadCounts, ThreadOutline
@@ -159,8 +159,8 @@ def is_chosen(rule: RetentionRule, outline: ThreadOutline) -> bool:
     """Whether a thread is one of those that the rule is for. Raises CorruptDataError if its row is damaged."""
     row = sound_row(outline)
     owner = rule.threads.scope.owner
-    known = from_json(row.metadata) if row.metadata and rule.threads.metadata else {}
-    return owner in (None, row.owner) and matches(known, rule.threads.metadata)
+    wanted = rule.threads.metadata
+    return owner in (None, row.owner) and (not wanted or matches(metadata_of(row), wanted))
 
 
 def has_expired(outline: ThreadOutline, moment: int) -> bool:

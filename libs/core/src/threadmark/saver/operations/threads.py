@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from threadmark.config import as_thread_id
 from threadmark.errors import ConflictError, ThreadNotFoundError
-from threadmark.metadata import from_json, matches, to_json
+from threadmark.metadata import matches, to_json
 from threadmark.model import UNSET, ThreadInfo, ThreadPage, ThreadStatus
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, read, write
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import first_expiry
-from threadmark.saver.proving.thread_rows import sound_row
+from threadmark.saver.proving.thread_rows import metadata_of, sound_row
 from threadmark.saver.thread_arguments import ThreadQuery, ThreadUpdate, cursor_of, place_of, time_of
 from threadmark.store import Change, now
 from threadmark.thread_store import (
@@ -78,7 +78,7 @@ def _matches(query: ThreadQuery, outline: ThreadOutline) -> bool:
     row = sound_row(outline)
     text = query.scope.text
     in_text = text is None or text in row.thread_id or (row.title and text.casefold() in row.title.casefold())
-    return bool(in_text) and matches(from_json(row.metadata) if row.metadata else {}, query.metadata)
+    return bool(in_text) and matches(metadata_of(row), query.metadata)
 
 
 def _row_to_update(outline: ThreadOutline, update: ThreadUpdate) -> ThreadRow:
@@ -124,7 +124,7 @@ def _info(outline: ThreadOutline, counts: ThreadCounts) -> ThreadInfo:
         row.thread_id,
         row.owner,
         row.title,
-        from_json(row.metadata) if row.metadata else {},
+        metadata_of(row),
         time_of(row.created_at),
         time_of(outline.updated_at),
         status_of(counts),
@@ -168,8 +168,7 @@ def _update(context: SaverContext, thread_id: str, update: ThreadUpdate) -> Prog
     if update.expires is not UNSET:
         row = row._replace(expires_at=update.expires)
     if update.metadata:
-        known = from_json(row.metadata) if row.metadata else {}
-        patched = {key: value for key, value in {**known, **update.metadata}.items() if value is not None}
+        patched = {key: value for key, value in {**metadata_of(row), **update.metadata}.items() if value is not None}
         row = row._replace(metadata=to_json(patched) if patched else None)
     yield from context.store.set_thread(thread_row(row))
     found = yield from _thread(context, thread_id)

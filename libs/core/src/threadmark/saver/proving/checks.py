@@ -2,7 +2,8 @@
 
 from threadmark.digests import row_check
 from threadmark.errors import CorruptDataError
-from threadmark.sealed import NOT_OPENED, NOT_SEALED
+from threadmark.sealed import NOT_SEALED
+from threadmark.sealed_threads import NOT_OPENED
 from threadmark.sealing import HOW_TO_SEAL
 from threadmark.store import CheckpointRow, Outline, WriteRow
 

@@ -1,6 +1,8 @@
-"""Whether the row of a thread is what was written."""
+"""Whether the row of a thread is what was written, and the metadata in it."""
 
 from threadmark.errors import CorruptDataError
+from threadmark.metadata import from_json
+from threadmark.model import Metadata
 from threadmark.thread_store import ThreadOutline, ThreadRow, is_sound_thread
 
 
@@ -13,3 +15,8 @@ def sound_row(outline: ThreadOutline) -> ThreadRow:
             f"thread {outline.row.thread_id!r}",
         )
     return outline.row
+
+
+def metadata_of(row: ThreadRow) -> Metadata:
+    """Return what was set as a thread's metadata, an empty dictionary if nothing was."""
+    return from_json(row.metadata) if row.metadata else {}
