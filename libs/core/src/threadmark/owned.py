@@ -43,8 +43,7 @@ class OwnedStore(Store):
         found = yield from self._store.find(thread_id, ns, checkpoint_id)
         if found is None or found.owner != self._owner:
             return None
-        if self._proves_owners:
-            yield from self._is_own(thread_id)
+        yield from self._prove_owner(thread_id)
         return found
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
@@ -70,13 +69,11 @@ class OwnedStore(Store):
         return epoch if (yield from self._is_own(thread_id)) else None
 
     def add(self, change: Change) -> Program[Added]:
-        if self._proves_owners:
-            yield from self._is_own(change.thread_id)
+        yield from self._prove_owner(change.thread_id)
         return (yield from self._store.add(self._as_owner(change)))
 
     def replace(self, change: Change) -> Program[Added]:
-        if self._proves_owners:
-            yield from self._is_own(change.thread_id)
+        yield from self._prove_owner(change.thread_id)
         return (yield from self._store.replace(self._as_owner(change)))
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
@@ -151,9 +148,11 @@ class OwnedStore(Store):
         Who holds one of those now is nobody's business.
         """
         lease = yield from self._store.lock_lease(thread_id)
-        if (yield from self._store.thread(thread_id)) is None:
+        found = yield from self._store.thread(thread_id)
+        if found is None:
             return lease._replace(holder="")
-        yield from self._expect_own(thread_id)
+        if not self._belongs(found):
+            raise self._not_found(thread_id)
         return lease
 
     def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:
@@ -161,7 +160,8 @@ class OwnedStore(Store):
 
     def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
         """Renew it, too, where there is no thread yet; where it has another owner by now, the lease is lost."""
-        if (yield from self._store.thread(thread_id)) is not None and not (yield from self._is_own(thread_id)):
+        found = yield from self._store.thread(thread_id)
+        if found is not None and not self._belongs(found):
             return False
         return (yield from self._store.renew_lease(thread_id, token, left))
 
@@ -172,22 +172,34 @@ class OwnedStore(Store):
         begins = beginning(change.thread_id, self._owner, change.beginning.expires_at)
         return change._replace(only_owner=True, beginning=begins)
 
-    def _is_own(self, thread_id: str) -> Program[bool]:
-        """Whether a thread is there and the owner's. Raises CorruptDataError where its row is not what was written."""
-        found = yield from self._store.thread(thread_id)
-        if found is None or found.row.owner != self._owner:
+    def _belongs(self, outline: ThreadOutline) -> bool:
+        """Whether a thread is the owner's. Raises CorruptDataError where its row is not what was written."""
+        if outline.row.owner != self._owner:
             return False
-        if not is_sound_thread(found.row):
+        if not is_sound_thread(outline.row):
             raise CorruptDataError(
                 "its owner, title, metadata or expiry is not what was written: `update_thread` with all four of them, "
                 "of the saver that this is a view of, writes them anew",
-                f"thread {thread_id!r}",
+                f"thread {outline.row.thread_id!r}",
             )
         return True
 
+    def _prove_owner(self, thread_id: str) -> Program[None]:
+        """Raise CorruptDataError where somebody without the key may have made the thread the owner's."""
+        if self._proves_owners:
+            yield from self._is_own(thread_id)
+
+    def _is_own(self, thread_id: str) -> Program[bool]:
+        """Whether a thread is there and the owner's. Raises CorruptDataError where its row is not what was written."""
+        found = yield from self._store.thread(thread_id)
+        return found is not None and self._belongs(found)
+
+    def _not_found(self, thread_id: str) -> ThreadNotFoundError:
+        return ThreadNotFoundError(f"there is no thread {thread_id!r} of {self._owner!r}")
+
     def _expect_own(self, thread_id: str) -> Program[None]:
         if not (yield from self._is_own(thread_id)):
-            raise ThreadNotFoundError(f"there is no thread {thread_id!r} of {self._owner!r}")
+            raise self._not_found(thread_id)
 
     def _if_own(self, thread_id: str, ask: Callable[[], Program[T]], otherwise: T) -> Program[T]:
         if (yield from self._is_own(thread_id)):
