@@ -44,6 +44,8 @@ LAYERS = (
     "owned",
     "saver",
     "retention",
+    "interfaces",
+    "persistent",
     "memory",
     "urls",
 )

@@ -4,32 +4,44 @@ import asyncio
 import copy
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
+from threadmark.interfaces import Interface
 from threadmark.model import CheckpointTuple
 from threadmark.saver import Lease, Saver
 
-
-def _asyncio(saver: Saver) -> Saver:
-    return saver
+T = TypeVar("T", bound=Saver | Interface)
 
 
-def _blocking(saver: Saver) -> Saver:
-    """The same saver, with `a` methods that call the blocking ones, each call on some thread of a pool."""
-    other = copy.copy(saver)
-    other.__class__ = blocking_class(type(saver))
+class Api(Protocol):
+    """Gives a saver, or an interface over one, the `a` methods of one API."""
+
+    def __call__(self, given: T) -> T:
+        """The same object, or a copy of it that shares everything."""
+
+
+def _asyncio(given: T) -> T:
+    return given
+
+
+def _blocking(given: T) -> T:
+    """The same, with `a` methods that call the blocking ones, each call on some thread of a pool."""
+    other = copy.copy(given)
+    other.__class__ = blocking_class(type(given))
     return other
 
 
-def blocking_class(kind: type[Saver]) -> type[Saver]:
-    """A subclass, so that what the saver's own class overrides is what is called."""
+def blocking_class(kind: type[Any]) -> type[Any]:
+    """A subclass, so that what the object's own class overrides is what is called."""
     names = [name for name, _ in inspect.getmembers(kind, inspect.isfunction) if hasattr(kind, f"a{name}")]
     methods = {f"a{name}": _awaitable(name) for name in names}
-    return type(f"Blocking{kind.__name__}", (kind,), methods | {"alist": _alist, "lease": _lease})
+    if issubclass(kind, Saver):
+        methods |= {"alist": _alist, "lease": _lease}
+    return type(f"Blocking{kind.__name__}", (kind,), methods)
 
 
 def _awaitable(name: str) -> Callable[..., Any]:
-    async def method(self: Saver, *arguments: Any, **options: Any) -> Any:
+    async def method(self: object, *arguments: Any, **options: Any) -> Any:
         return await asyncio.to_thread(getattr(self, name), *arguments, **options)
 
     return method
@@ -68,5 +80,5 @@ class _BlockingLease:
         return await asyncio.to_thread(self._lease.release)
 
 
-APIS: Mapping[str, Callable[[Saver], Saver]] = {"asyncio": _asyncio, "blocking": _blocking}
+APIS: Mapping[str, Api] = {"asyncio": _asyncio, "blocking": _blocking}
 """The APIs by name."""

@@ -7,14 +7,17 @@ from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from threadmark.errors import ClosedError
+from threadmark.interfaces import Interface
 from threadmark.memory import MemorySaver
 from threadmark.program import Driver, Program, Transaction
 from threadmark.saver import Saver
 from threadmark.store import Store
 from threadmark_conformance.apis import APIS
+
+Simple = TypeVar("Simple", bound=Interface)
 
 
 class Opener(Protocol):
@@ -58,6 +61,10 @@ class World:
         context = saver._context  # noqa: SLF001 - an opener takes no options but the one, whatever backend it is of
         saver._context = context._replace(threads=context.threads._replace(**rules))  # noqa: SLF001 - see above
         return self._api(saver)
+
+    def interface(self, kind: Callable[..., Simple], saver: Saver | None = None, **options: Any) -> Simple:
+        """Make an interface over a saver, by default over the first one, with the API of this world."""
+        return self._api(kind(self.saver if saver is None else saver, **options))
 
     def in_memory(self) -> Saver:
         """Open an empty saver in memory, whose answers the others must give, too."""

@@ -1,0 +1,9 @@
+"""Simple interfaces over any saver, for those who do not run a graph engine. None has a storage of its own.
+
+A session is a thread, a saved state is a checkpoint, and bytes are shared as everywhere. What the methods do is written
+once, as operations; each class has them in both APIs.
+"""
+
+from threadmark.interfaces.interface import Interface
+
+__all__ = ["Interface"]

@@ -1,0 +1,1 @@
+"""A dictionary that is kept in a file."""
