@@ -6,6 +6,7 @@ from threadmark.errors import CorruptDataError, LocatedError
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.kinds_api import Reader, reference_to
 from threadmark.serde.locations import where_unreadable
+from threadmark.serde.marks import Marks
 from threadmark.serde.wire import MARK_CODE, NeedsSlowWayError, unpack, unpack_fast
 
 
@@ -16,11 +17,14 @@ def decode_plain(encoded: bytes, dispatch: Dispatch) -> Any:
     except NeedsSlowWayError:
         return decode(encoded, dispatch)
     except (MemoryError, RecursionError, OverflowError) as error:
-        raise _unreadable(error) from error
+        raise unreadable(error) from error
 
 
-def decode(encoded: bytes, dispatch: Dispatch) -> Any:
-    """Decode a value. Raises an error if any part of it cannot be read."""
+def decode(encoded: bytes, dispatch: Dispatch, marks_of_whole: Marks | None = None) -> Any:
+    """Decode a value. Raises an error if any part of it cannot be read.
+
+    Of a part of a value, `marks_of_whole` are the marks that its references may stand for.
+    """
     known: dict[bytes, Reader] = {}
     marks = 0
 
@@ -31,6 +35,9 @@ def decode(encoded: bytes, dispatch: Dispatch) -> Any:
         marks += 1
         reader = known.get(payload)
         if reader is None:
+            if marks_of_whole is not None:
+                reader = known[payload] = dispatch.reader(marks_of_whole.full(payload))
+                return reader
             reader = known[payload] = dispatch.reader(payload)
             known.setdefault(reference_to(payload), reader)
         return reader
@@ -46,14 +53,15 @@ def decode(encoded: bytes, dispatch: Dispatch) -> Any:
     try:
         value = unpack(encoded, read_array, read_mark)
     except LocatedError as error:
-        location = where_unreadable(encoded, dispatch)
+        location = "" if marks_of_whole else where_unreadable(encoded, dispatch)
         raise (error.at(location) if location else error) from error.__cause__
     except Exception as error:
-        raise _unreadable(error, where_unreadable(encoded, dispatch)) from error
+        raise unreadable(error, "" if marks_of_whole else where_unreadable(encoded, dispatch)) from error
     if marks:
         raise CorruptDataError("a mark stands where no typed array begins")
     return value
 
 
-def _unreadable(error: Exception, location: str = "") -> CorruptDataError:
+def unreadable(error: Exception, location: str = "") -> CorruptDataError:
+    """Return the error of bytes that cannot be read."""
     return CorruptDataError(f"the stored bytes cannot be read: {type(error).__name__}: {error}", location)

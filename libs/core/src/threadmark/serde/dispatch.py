@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError, SerializationError
+from threadmark.serde.attributes import checked_names
 from threadmark.serde.classes import Classes, canonical_name
 from threadmark.serde.families import Families, split_code
 from threadmark.serde.kinds import (
@@ -33,6 +34,9 @@ DEEPEST_ENCODES = 64
 
 _REGISTERED = "="
 """The code of classes that were registered with functions."""
+
+_BY_FIELD = frozenset(family.code for family in (records.NAMED_TUPLES, *records.FAMILIES, *models.FAMILIES))
+"""The codes of families whose items are the values of fields."""
 
 _MOST_KEPT = 32 * 1024 * 1024
 """How many bytes the remembered readers may take, roughly."""
@@ -139,6 +143,22 @@ class Dispatch:
         kept = self._new_reader(payload)
         self._keep(payload, kept)
         return kept.reader
+
+    def stored_fields(self, payload: bytes) -> list[str] | None:
+        """Return the names of an object's fields, whose values are the first items behind its mark.
+
+        None for kinds whose items are something else, and for classes whose `upgrade` may give fields another meaning.
+        """
+        if len(payload) == 1:
+            return None
+        head, details = _parts(payload)
+        code, name = split_code(head)
+        registered = self._registry.of_name(name)
+        if code not in _BY_FIELD or (registered is not None and registered.upgrade is not None):
+            return None
+        if code == records.NAMED_TUPLES.code and len(details) > 1:  # attributes of its own come before the items
+            return None
+        return checked_names(details[0]) if details else None
 
     def _keep(self, payload: bytes, kept: _Kept) -> None:
         cost = _READER_COST + _BYTE_COST * len(payload)

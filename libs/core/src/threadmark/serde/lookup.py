@@ -5,6 +5,7 @@ where names become classes (`Classes`), for values that are stored and for value
 """
 
 import sys
+from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from threadmark.errors import ForbiddenTypeError
@@ -21,6 +22,12 @@ def ancestry(cls: type) -> tuple[type, ...]:
     """Return the class and its bases, in the order in which attributes are looked up."""
     order: tuple[type, ...] = _ORDER.__get__(cls)
     return order
+
+
+def namespace(cls: type) -> Mapping[str, Any]:
+    """Return what the class itself defines, without its bases."""
+    own: Mapping[str, Any] = _NAMESPACE.__get__(cls)
+    return own
 
 
 def derives(cls: type, base: object) -> bool:

@@ -1,6 +1,6 @@
 """The serializer that savers use: from a value to a tag and bytes, and back to an equal value of the same types."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from threadmark.errors import CorruptDataError, LocatedError, SerializationError
@@ -9,7 +9,9 @@ from threadmark.serde.decoder import decode, decode_plain
 from threadmark.serde.dispatch import Dispatch, is_inside_encode
 from threadmark.serde.encoder import encode
 from threadmark.serde.locations import where_unstorable
+from threadmark.serde.parts import Items, Source, items, part
 from threadmark.serde.registry import DEFAULT, Registry
+from threadmark.serde.steps import Step, taken
 
 NONE, PLAIN, TYPED = "n", "m", "t"
 
@@ -98,4 +100,29 @@ class Serde:
             return decode(encoded, self._dispatch)
         if tag == NONE and not encoded:
             return None
-        raise CorruptDataError(f"the tag {tag!r} is not one that this serializer writes")
+        raise _unknown_tag(tag)
+
+    def loads_part(self, data: tuple[str, bytes], steps: Sequence[Step], /) -> Any:
+        """Return the part of a value that some steps lead to, without decoding the rest.
+
+        Returns `NOTHING` where there is none.
+        """
+        source = self._source(data)
+        return taken(None, steps) if source is None else part(source, steps)
+
+    def loads_items(self, data: tuple[str, bytes], /) -> Items | None:
+        """Find the items of a list or a tuple, to decode some of them. Returns None for any other value."""
+        source = self._source(data)
+        return None if source is None else items(source)
+
+    def _source(self, data: tuple[str, bytes]) -> Source | None:
+        tag, encoded = data
+        if tag == NONE and not encoded:
+            return None
+        if tag not in (PLAIN, TYPED):
+            raise _unknown_tag(tag)
+        return Source(encoded, tag == TYPED, self._dispatch)
+
+
+def _unknown_tag(tag: str) -> CorruptDataError:
+    return CorruptDataError(f"the tag {tag!r} is not one that this serializer writes")

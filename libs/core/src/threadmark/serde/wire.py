@@ -60,6 +60,18 @@ def new_pack(write: Callable[[Any], Any], *, surrogates: bool = False) -> Pack:
     return pack
 
 
+def pack_text(text: str) -> bytes:
+    """Return the encoding of a text, lone surrogates included."""
+    packed: bytes = msgpack.packb(text, unicode_errors="surrogatepass")
+    return packed
+
+
+def pack_array_header(length: int) -> bytes:
+    """Return what the encoding of an array of so many items begins with."""
+    header: bytes = msgpack.Packer().pack_array_header(length)
+    return header
+
+
 def unpack(encoded: bytes, read_array: Callable[[list[Any]], Any], read_extension: Callable[[int, bytes], Any]) -> Any:
     """Return the value. The functions are called for every array and every extension as soon as it is complete."""
     check_complete(encoded)
