@@ -146,6 +146,7 @@ class _Walk:
         thread_id = self._chance.choice(THREADS)
         self._chance.choice(self._operations)(thread_id)
         self._pair.same(lambda side: _about(side, thread_id))
+        self._pair.same(_together)
 
     def compare_everything(self) -> None:
         """Every listing in every order, and every thread."""
@@ -308,11 +309,31 @@ def _about(side: Side, thread_id: str) -> Any:
     )
 
 
+def _together(side: Side) -> Any:
+    """What is asked of all threads at once is what is asked of each."""
+    outlines = side.run(lambda store: store.thread_outlines([*THREADS, "not there"]), writes=False)
+    each = [side.run(partial(lambda store, name: store.thread(name), name=name), writes=False) for name in THREADS]
+    assert sorted(outlines) == sorted(filter(None, each))
+    for ns in dict.fromkeys(NAMESPACES):
+        newest = side.run(partial(lambda store, ns: store.newest([*THREADS, "not there"], ns), ns=ns), writes=False)
+        assert not any(found.writes or found.segments for found in newest.values())
+        told = {name: _told(found) for name, found in newest.items()}
+        alone = {name: _found(side, name, ns) for name in THREADS}
+        assert told == {name: (*found[:2], [], *found[3:]) for name, found in alone.items() if found is not None}
+    sizes = {name: side.run(partial(lambda store, name: store.segment_sizes(name), name=name)) for name in THREADS}
+    wanted = {name: [*held, b"not there..."] for name, held in sizes.items()}
+    segments = side.run(lambda store: store.segments_of(wanted), writes=False)
+    assert {name: {key: len(data) for key, data in some.items()} for name, some in segments.items()} == sizes
+    return segments
+
+
 def _found(side: Side, thread_id: str, ns: str) -> Any:
     """The newest checkpoint of a namespace, and what is told of its thread."""
     found: Found | None = side.run(lambda store: store.find(thread_id, ns, None), writes=False)
-    if found is None:
-        return None
+    return None if found is None else _told(found)
+
+
+def _told(found: Found) -> Any:
     assert found.row is not None
     writes = sorted(found.writes)
     return found.row.outline, found.row.header, writes, found.newest, found.owner, found.expires_at

@@ -14,6 +14,7 @@ ELSEWHERE = {
 }
 BUT = {
     ("get_next_version", "channel"): "it is ignored",
+    ("extract", "default"): "it is returned",
     **{(name, "progress"): "what it raises is passed on" for name in ("prune", "retention", "verify", "stats")},
 }
 

@@ -16,6 +16,7 @@ class Proxy:
         self._silent = False
         self._unanswered: list[socket.socket] = []
         self.round_trips = 0
+        self.bytes_answered = 0
         self.connections = 0
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -69,6 +70,7 @@ class Proxy:
         with client, server:
             while data := _received(server):
                 spoken.set()
+                self.bytes_answered += len(data)
                 _send(client, data)
             _shut(client)  # to close it would do nothing, as long as the other thread waits for it
 

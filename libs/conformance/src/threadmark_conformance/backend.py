@@ -16,6 +16,7 @@ from threadmark.program import Driver, Program, Transaction
 from threadmark.saver import Saver
 from threadmark.store import Store
 from threadmark_conformance.apis import APIS
+from threadmark_conformance.counting import Reads, counted
 
 Simple = TypeVar("Simple", bound=Interface)
 
@@ -77,6 +78,13 @@ class World:
         saver = copy.copy(self._own(None))
         saver._driver = wrap(saver._driver)  # noqa: SLF001 - a fault is put between a saver and its database
         return self._api(saver)
+
+    def counting(self) -> tuple[Saver, Reads]:
+        """Open another saver that remembers nothing, and count what it reads."""
+        saver, reads = copy.copy(self._own(0)), Reads()
+        store = counted(saver._context.store, reads)  # noqa: SLF001 - a counter is put between a saver and its rows
+        saver._context = saver._context._replace(store=store)  # noqa: SLF001 - see above
+        return self._api(saver), reads
 
     async def in_store(self, program: Callable[[Store], Program[Any]]) -> Any:
         """Run a program on the store itself, as a fault may do what no saver does. Returns its result."""

@@ -84,6 +84,8 @@ def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
         "get": {"config": config},
         "get_tuple": {"config": config},
         "list": {"config": at(thread), "filter": {"step": 1}, "before": config, "limit": 3},
+        "extract": {"thread": config, "path": "a[0]"},
+        "messages": {"thread": at(thread), "limit": 3, "before": 1, "channel": "m"},
         "get_delta_channel_history": {"config": config, "channels": ["a"]},
         "delete_thread": {"thread_id": thread},
         "delete_for_runs": {"run_ids": ["r"]},
@@ -123,7 +125,14 @@ def _usual_of_threads(thread: str) -> dict[str, dict[str, Any]]:
         "until": None,
     }
     return {
-        "threads": {**scope, "sort": "-updated", "limit": 3, "cursor": None, "offset": 0},
+        "threads": {
+            **scope,
+            "sort": "-updated",
+            "limit": 3,
+            "cursor": None,
+            "offset": 0,
+            "extract": {"last": "a[1:]"},
+        },
         "count_threads": scope,
         "thread": {"thread_id": thread},
         "create_thread": {"thread_id": "created", **about},

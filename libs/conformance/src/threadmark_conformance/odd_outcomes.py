@@ -24,6 +24,8 @@ _READS = {
     "get_tuple",
     "list",
     "get_delta_channel_history",
+    "extract",
+    "messages",
     "verify",
     "stats",
     "get_next_version",
@@ -188,8 +190,8 @@ def _shown(method: str, returned: Any) -> object:
 
 def _without_times(info: ThreadInfo) -> object:
     """A thread without what depends on when something was done, which differs from one saver to the next."""
-    exact = info._replace(created=info.created.min, updated=info.updated.min, bytes=0)
-    return _exact(exact[:-1]), exact.expires is None
+    exact = info._replace(created=info.created.min, updated=info.updated.min, bytes=0, expires=None)
+    return _exact(tuple(exact)), info.expires is None
 
 
 def _exact(value: Any) -> object:

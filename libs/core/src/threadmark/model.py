@@ -148,6 +148,10 @@ class ThreadInfo(NamedTuple):
     """The id of the graph's newest checkpoint."""
     expires: datetime | None
     """When `retention` may remove it."""
+    extracted: Mapping[str, Any]
+    """The parts of its newest state that `threads(extract=...)` asked for, by their names; None where there is none."""
+    problems: Sequence["Problem"]
+    """Why a part that was asked for could not be read. It is left out of `extracted` then."""
 
 
 class ThreadPage(NamedTuple):
@@ -155,6 +159,16 @@ class ThreadPage(NamedTuple):
 
     threads: list[ThreadInfo]
     cursor: str | None
+
+
+class MessagePage(NamedTuple):
+    """Some messages of a thread, oldest first."""
+
+    messages: list[Any]
+    before: int | None
+    """What to give `messages` as `before` for the page of older ones; None where there are no older ones."""
+    total: int
+    """How many there are altogether."""
 
 
 class Unset(Enum):

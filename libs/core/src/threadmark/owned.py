@@ -8,7 +8,7 @@ Of sealed rows it is asked for there as well, and proven: whoever can change the
 a thread. That is one more statement for each `add` and `find`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from threadmark.errors import CorruptDataError, ThreadNotFoundError
@@ -48,6 +48,18 @@ class OwnedStore(Store):
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         return self._if_own(thread_id, lambda: self._store.segments(thread_id, keys), {})
+
+    def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
+        found = yield from self._store.newest(thread_ids, ns)
+        own = {thread_id: each for thread_id, each in found.items() if each.owner == self._owner}
+        if not self._proves_owners:
+            return own
+        proven = yield from self._own(own)
+        return {thread_id: own[thread_id] for thread_id in proven}
+
+    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+        own = yield from self._own(wanted)
+        return (yield from self._store.segments_of({thread_id: wanted[thread_id] for thread_id in own}))
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         return self._store.page(scope._replace(owner=self._owner), after, limit)
@@ -120,6 +132,10 @@ class OwnedStore(Store):
         found = yield from self._store.thread(thread_id)
         return found if found is not None and found.row.owner == self._owner else None
 
+    def thread_outlines(self, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
+        found = yield from self._store.thread_outlines(thread_ids)
+        return [outline for outline in found if outline.row.owner == self._owner]
+
     def set_thread(self, row: ThreadRow) -> Program[None]:
         yield from self._expect_own(row.thread_id)
         if row.owner != self._owner:
@@ -140,7 +156,7 @@ class OwnedStore(Store):
 
     def thread_counts(self, thread_ids: Sequence[str]) -> Program[list[ThreadCounts]]:
         own = yield from self._own(thread_ids)
-        return (yield from self._store.thread_counts(list(own)))
+        return (yield from self._store.thread_counts(own))
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
         """Lock it, too, where there is no thread of this id: whoever takes a lease first may begin it.
@@ -225,9 +241,7 @@ class OwnedStore(Store):
             page = yield from self.threads(page[-1], _PAGE)
         return own
 
-    def _own(self, thread_ids: Iterable[str]) -> Program[dict[str, None]]:
-        own: dict[str, None] = {}
-        for thread_id in thread_ids:
-            if (yield from self._is_own(thread_id)):
-                own[thread_id] = None
-        return own
+    def _own(self, thread_ids: Iterable[str]) -> Program[list[str]]:
+        """Return those of the threads that are the owner's. Raises CorruptDataError as `_is_own` does."""
+        found = yield from self._store.thread_outlines(list(thread_ids))
+        return [outline.row.thread_id for outline in found if self._belongs(outline)]

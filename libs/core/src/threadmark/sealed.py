@@ -6,7 +6,7 @@ sealed body is bound to its table and key, so a row that was moved or swapped do
 """
 
 from base64 import b85decode, b85encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgpack
@@ -39,17 +39,19 @@ class SealedStore(SealedThreadStore, Store):
 
     def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
         found = yield from self._store.find(thread_id, ns, checkpoint_id)
-        if found is None:
-            return None
-        return found._replace(
-            row=self._open_row(found.row) if found.row else None,
-            writes=[self._open_write(thread_id, row) for row in found.writes],
-            segments=self._open_segments(thread_id, found.segments),
-        )
+        return self._open_found(thread_id, found) if found else None
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         sealed = yield from self._store.segments(thread_id, keys)
         return self._open_segments(thread_id, sealed)
+
+    def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
+        found = yield from self._store.newest(thread_ids, ns)
+        return {thread_id: self._open_found(thread_id, each) for thread_id, each in found.items()}
+
+    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+        sealed = yield from self._store.segments_of(wanted)
+        return {thread_id: self._open_segments(thread_id, segments) for thread_id, segments in sealed.items()}
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         if self._seal_metadata:
@@ -219,6 +221,13 @@ class SealedStore(SealedThreadStore, Store):
             )
             outline = outline._replace(metadata=b85encode(sealed).decode())
         return CheckpointRow(outline, header, b"", None if self._seal_metadata else row.run_id)
+
+    def _open_found(self, thread_id: str, found: Found) -> Found:
+        return found._replace(
+            row=self._open_row(found.row) if found.row else None,
+            writes=[self._open_write(thread_id, row) for row in found.writes],
+            segments=self._open_segments(thread_id, found.segments),
+        )
 
     def _open_row(self, row: CheckpointRow) -> CheckpointRow:
         check, body = self._open_checked(row.check, row.header, _where("checkpoint", *row.outline[:3]))

@@ -38,6 +38,10 @@ class SealedThreadStore(ThreadStore):
         found = yield from self._store.thread(thread_id)
         return found and self._open_thread(found)
 
+    def thread_outlines(self, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
+        found = yield from self._store.thread_outlines(thread_ids)
+        return [self._open_thread(outline) for outline in found]
+
     def set_thread(self, row: ThreadRow) -> Program[None]:
         return self._store.set_thread(self._seal_thread(row))
 

@@ -7,7 +7,7 @@ any error, so that no operation has to tidy up.
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from threadmark.program import Program
@@ -202,6 +202,15 @@ class Store(ThreadStore, Protocol):
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         """Return the stored bytes of these segments. Missing ones are left out."""
+
+    def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
+        """Return what `find` would of the newest checkpoint in each of these threads, without its writes.
+
+        No segments may come along but those of the headers.
+        """
+
+    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+        """Return what `segments` would for each of these threads."""
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         """The next checkpoints of the scope, by descending (rank, thread_id, ns)."""

@@ -138,6 +138,9 @@ class ThreadStore(Protocol):
     def thread(self, thread_id: str) -> Program[ThreadOutline | None]:
         """Return a live thread."""
 
+    def thread_outlines(self, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
+        """Return those of these threads that are live, in any order."""
+
     def set_thread(self, row: ThreadRow) -> Program[None]:
         """Write everything of a live, locked thread but `created_at`. Listings by owner follow."""
 

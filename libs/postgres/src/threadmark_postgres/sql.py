@@ -208,10 +208,59 @@ FIND = _FIND.format(
     """
 )
 
+# The newest checkpoints of several threads with the segments of their headers, and what their heads tell.
+NEWEST_OF_THREADS = f"""
+WITH chosen AS (
+    SELECT t.thread_id, t.epoch, t.owner, t.expires_at, c.*
+    FROM tm.thread AS t
+    CROSS JOIN LATERAL (
+        SELECT {_ALL}
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = t.thread_id AND c.ns = $2::text
+        ORDER BY c.rank DESC
+        LIMIT 1
+    ) AS c
+    WHERE t.thread_id = ANY ($1::text[]) AND t.live
+), needed AS (
+    SELECT c.thread_id, substring(c.header FROM 2 + 12 * place FOR 12) AS key
+    FROM chosen AS c,
+        generate_series(0, CASE WHEN length(c.header) > 0 THEN get_byte(c.header, 0) ELSE 0 END - 1) AS place
+)
+SELECT
+    0 AS kind, thread_id, epoch, created_at, rank, coalesce(id, rank), parent, metadata, header, checksum,
+    NULL::bytea, owner, expires_at
+FROM chosen
+UNION ALL
+SELECT 2, n.thread_id, NULL, NULL, NULL, NULL, NULL, NULL, s.data, NULL, n.key, NULL, NULL
+FROM needed AS n
+CROSS JOIN LATERAL (
+    SELECT data
+    FROM tm.segment AS s
+    WHERE s.thread_id = n.thread_id AND s.key = n.key
+    OFFSET 0
+) AS s
+UNION ALL
+SELECT 3, h.thread_id, NULL, NULL, h.rank, NULL, NULL, NULL, NULL, NULL, NULL, t.owner, NULL
+FROM tm.head AS h
+LEFT JOIN tm.thread AS t ON t.thread_id = h.thread_id AND t.live
+WHERE h.thread_id = ANY ($1::text[]) AND h.ns = $2::text AND NOT ({NO_CHECKPOINT.format(head="h")})
+"""
+
 SEGMENTS = """
 SELECT key, data
 FROM tm.segment
 WHERE thread_id = $1::text AND key = ANY ($2::bytea[])
+"""
+
+SEGMENTS_OF_THREADS = """
+SELECT asked.thread_id, s.key, s.data
+FROM unnest($1::text[], $2::bytea[]) AS asked (thread_id, key)
+CROSS JOIN LATERAL (
+    SELECT key, data
+    FROM tm.segment AS s
+    WHERE s.thread_id = asked.thread_id AND s.key = asked.key
+    OFFSET 0
+) AS s
 """
 
 SEGMENT_SIZES = """

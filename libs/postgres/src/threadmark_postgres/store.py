@@ -1,6 +1,6 @@
 """The store operations in SQL: one statement wherever that can be, because each is a round trip."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from threadmark.program import Program
@@ -66,6 +66,42 @@ class PostgresStore(AddingStore):
         """One statement, whatever their number."""
         rows = yield from self._execute(sql.SEGMENTS, to_column(thread_id), list(keys))
         return dict(rows)
+
+    def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
+        """One statement, with the segments of the headers."""
+        names, namespace = [to_column(thread_id) for thread_id in thread_ids], to_column(ns)
+        rows = yield from self._execute(sql.NEWEST_OF_THREADS, names, namespace)
+        found: dict[str, Found] = {}
+        heads: dict[str, tuple[str, str | None]] = {}
+        segments: dict[str, dict[bytes, bytes]] = {}
+        for kind, name, epoch, created_at, rank, own_id, parent, metadata, body, check, key, owner, expires_at in rows:
+            thread_id = from_column(name)
+            if kind == _SEGMENT:
+                segments.setdefault(thread_id, {})[key] = body
+            elif kind == _HEAD:
+                heads[thread_id] = from_column(rank), from_optional(owner)
+            else:
+                columns = (namespace, own_id, rank, parent, created_at, metadata, body, check)
+                row = checkpoint_row(thread_id, columns)
+                found[thread_id] = Found(epoch, row, (), {}, None, from_optional(owner), expires_at)
+        lost = {thread_id: Found(0, None, (), {}, None, owner) for thread_id, (_, owner) in heads.items()}
+        return {
+            thread_id: each._replace(
+                segments=segments.get(thread_id, {}), newest=heads[thread_id][0] if thread_id in heads else None
+            )
+            for thread_id, each in {**lost, **found}.items()
+        }
+
+    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+        """One statement, whatever their number."""
+        pairs = [(to_column(thread_id), key) for thread_id, keys in wanted.items() for key in keys]
+        found: dict[str, dict[bytes, bytes]] = {thread_id: {} for thread_id in wanted}
+        rows = yield from self._execute(
+            sql.SEGMENTS_OF_THREADS, [name for name, _ in pairs], [key for _, key in pairs], likely_last=True
+        )
+        for name, key, data in rows:
+            found[from_column(name)][key] = data
+        return found
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         """One statement, made of the clauses that the scope asks for."""

@@ -12,6 +12,12 @@ FROM tm.thread AS t
 LEFT JOIN tm.head AS h ON h.thread_id = t.thread_id AND h.thread_id = $1::text AND h.ns = ''
 WHERE t.thread_id = $1::text AND t.live
 """
+THREADS_OF_IDS = f"""
+SELECT {_THREAD}, coalesce(h.updated_at, t.created_at)
+FROM tm.thread AS t
+LEFT JOIN tm.head AS h ON h.thread_id = t.thread_id AND h.ns = ''
+WHERE t.thread_id = ANY ($1::text[]) AND t.live
+"""
 
 SET_THREAD = """
 WITH head AS (

@@ -37,6 +37,11 @@ class PostgresThreadStore(ThreadStore):
         rows = yield from self._execute(thread_sql.THREAD, to_column(thread_id), likely_last=True)
         return _outline(rows[0]) if rows else None
 
+    def thread_outlines(self, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
+        names = [to_column(thread_id) for thread_id in thread_ids]
+        rows = yield from self._execute(thread_sql.THREADS_OF_IDS, names)
+        return [_outline(columns) for columns in rows]
+
     def set_thread(self, row: ThreadRow) -> Program[None]:
         yield from self._execute(
             thread_sql.SET_THREAD,

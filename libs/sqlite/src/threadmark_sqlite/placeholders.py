@@ -16,6 +16,11 @@ def chunks(keys: Sequence[T]) -> Iterator[Sequence[T]]:
         yield some + some[-1:] * (size - len(some))
 
 
+def with_pairs(statement: str, pairs: Sequence[tuple[object, object]]) -> str:
+    """Return the statement with two parameters for each pair."""
+    return statement.format(placeholders=", ".join(["(?, ?)"] * len(pairs)))
+
+
 def with_placeholders(statement: str, keys: Sequence[object]) -> str:
     """Return the statement with a parameter for each key."""
     return statement.format(placeholders=", ".join("?" * len(keys)))

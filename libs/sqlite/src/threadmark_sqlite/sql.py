@@ -180,13 +180,13 @@ WHERE t.thread_id = ?
 _WITH_ID = "((c.rank = ? AND c.id IS NULL) OR c.id = ?)"
 
 FIND = f"""
-SELECT NULL, t.epoch, t.owner, t.expires_at, {_ROW}
+SELECT NULL, t.epoch, t.owner, t.expires_at, {_ROW}, t.thread_id
 {_OF_THREAD} AND c.ns = ? AND {_WITH_ID}
 """
 
 # The head stands by itself: where the thread or its checkpoints are not found, it tells that they should be.
-FIND_NEWEST = f"""
-SELECT h.newest, t.epoch, t.owner, t.expires_at, {_ROW}
+_NEWEST = f"""
+SELECT h.newest, t.epoch, t.owner, t.expires_at, {_ROW}, h.thread_id
 FROM threadmark_head AS h
 LEFT JOIN threadmark_thread AS t ON t.thread_id = h.thread_id
 LEFT JOIN threadmark_checkpoint AS c ON c.number = (
@@ -196,11 +196,13 @@ LEFT JOIN threadmark_checkpoint AS c ON c.number = (
     ORDER BY n.rank DESC
     LIMIT 1
 )
-WHERE h.thread_id = ? AND h.ns = ? AND h.checkpoints <> 0
+WHERE h.ns = ? AND h.checkpoints <> 0
 """
+FIND_NEWEST = f"{_NEWEST} AND h.thread_id = ?"
+NEWEST_OF_THREADS = f"{_NEWEST} AND h.thread_id IN ({{placeholders}})"
 
 FIND_NEWEST_WITHOUT_HEAD = f"""
-SELECT '', t.epoch, t.owner, t.expires_at, {_ROW}
+SELECT '', t.epoch, t.owner, t.expires_at, {_ROW}, t.thread_id
 {_OF_THREAD} AND c.ns = ?
 ORDER BY c.rank DESC
 LIMIT 1
@@ -451,6 +453,14 @@ SELECT s.key, s.data
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_segment AS s ON s.thread = t.number
 WHERE t.thread_id = ? AND s.key IN ({placeholders})
+"""
+
+SEGMENTS_OF_THREADS = """
+WITH asked (thread_id, key) AS (VALUES {placeholders})
+SELECT t.thread_id, s.key, s.data
+FROM asked
+CROSS JOIN threadmark_thread AS t ON t.thread_id = asked.thread_id
+CROSS JOIN threadmark_segment AS s ON s.thread = t.number AND s.key = asked.key
 """
 
 SEGMENT_SIZES = """

@@ -1,6 +1,7 @@
 """The store operations in SQL. A thread has a small number here, so that its long name stands in one row only."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from threadmark.program import Program
@@ -31,7 +32,7 @@ from threadmark_sqlite.columns import (
     rewriting_columns,
     write_row,
 )
-from threadmark_sqlite.placeholders import chunks, with_placeholders
+from threadmark_sqlite.placeholders import chunks, with_pairs, with_placeholders
 from threadmark_sqlite.steps import execute, executemany
 from threadmark_sqlite.thread_store import SqliteThreadStore
 
@@ -42,26 +43,47 @@ class SqliteStore(SqliteThreadStore, Store):
     def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
         thread, namespace = to_column(thread_id), to_column(ns)
         if checkpoint_id is None:
-            rows = yield from execute(sql.FIND_NEWEST, (thread, namespace))
+            rows = yield from execute(sql.FIND_NEWEST, (namespace, thread))
             if not rows:
                 rows = yield from execute(sql.FIND_NEWEST_WITHOUT_HEAD, (thread, namespace))
         else:
             rows = yield from execute(sql.FIND, (thread, namespace, *twice(checkpoint_id)))
         if not rows:
             return None
-        head, epoch, owner, expires_at, *columns = rows[0]
-        newest, owner = from_text_or_null(head), from_text_or_null(owner)
-        if columns[0] is None:  # there is a head, and nothing else
-            return Found(0, None, (), {}, newest, owner, expires_at)
-        row = checkpoint_row(thread_id, columns)
-        writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (thread, namespace, id_column(row.outline.id)))
-        return Found(epoch, row, [write_row(write) for write in writes], {}, newest, owner, expires_at)
+        found = _found(thread_id, rows[0])
+        if found.row is None:
+            return found
+        writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (thread, namespace, id_column(found.row.outline.id)))
+        return found._replace(writes=[write_row(write) for write in writes])
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         found: dict[bytes, bytes] = {}
         for some in chunks(keys):
             rows = yield from execute(with_placeholders(sql.SEGMENTS, some), (to_column(thread_id), *some))
             found.update((key, from_blob_column(data)) for key, data in rows)
+        return found
+
+    def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
+        columns = {to_column(thread_id): thread_id for thread_id in thread_ids}
+        namespace = to_column(ns)
+        found: dict[str, Found] = {}
+        for some in chunks(list(columns)):
+            rows = yield from execute(with_placeholders(sql.NEWEST_OF_THREADS, some), (namespace, *some))
+            found.update((columns[row[-1]], _found(columns[row[-1]], row)) for row in rows)
+        for column, thread_id in columns.items():
+            if thread_id not in found:
+                rows = yield from execute(sql.FIND_NEWEST_WITHOUT_HEAD, (column, namespace))
+                found.update((thread_id, _found(thread_id, row)) for row in rows)
+        return found
+
+    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+        found: dict[str, dict[bytes, bytes]] = {thread_id: {} for thread_id in wanted}
+        columns = {to_column(thread_id): thread_id for thread_id in wanted}
+        pairs = [(column, key) for column, thread_id in columns.items() for key in wanted[thread_id]]
+        for some in chunks(pairs):
+            rows = yield from execute(with_pairs(sql.SEGMENTS_OF_THREADS, some), tuple(chain.from_iterable(some)))
+            for column, key, data in rows:
+                found[columns[column]][key] = from_blob_column(data)
         return found
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
@@ -212,6 +234,14 @@ class SqliteStore(SqliteThreadStore, Store):
         return [
             Head(from_text_column(name), from_text_column(ns), from_text_column(rank), n) for name, ns, rank, n in rows
         ]
+
+
+def _found(thread_id: str, columns: Sequence[Any]) -> Found:
+    head, epoch, owner, expires_at, *of_checkpoint, _ = columns
+    newest, owner = from_text_or_null(head), from_text_or_null(owner)
+    if of_checkpoint[0] is None:  # there is a head, and nothing else
+        return Found(0, None, (), {}, newest, owner, expires_at)
+    return Found(epoch, checkpoint_row(thread_id, of_checkpoint), (), {}, newest, owner, expires_at)
 
 
 def _by_namespace(keys: Sequence[Key]) -> Iterable[tuple[str, list[str]]]:

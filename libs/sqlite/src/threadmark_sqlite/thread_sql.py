@@ -9,13 +9,15 @@ from threadmark_sqlite.sql import CLOCK
 
 _OUTLINE = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum, h.updated_at"
 
-THREAD = """
+_THREADS_THERE = """
 SELECT t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum,
     coalesce(h.updated_at, t.created_at)
 FROM threadmark_thread AS t
 LEFT JOIN threadmark_head AS h ON h.thread_id = t.thread_id AND h.ns = ''
-WHERE t.thread_id = ? AND t.live = 1
+WHERE t.live = 1
 """
+THREAD = f"{_THREADS_THERE} AND t.thread_id = ?"
+THREADS_OF_IDS = f"{_THREADS_THERE} AND t.thread_id IN ({{placeholders}})"
 
 SET_THREAD = """
 UPDATE threadmark_thread

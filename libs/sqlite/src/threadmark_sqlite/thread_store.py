@@ -41,6 +41,13 @@ class SqliteThreadStore(ThreadStore):
         rows = yield from execute(sql.THREAD, (to_column(thread_id),))
         return thread_outline(rows[0]) if rows else None
 
+    def thread_outlines(self, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
+        found: dict[str, ThreadOutline] = {}
+        for some in chunks([to_column(thread_id) for thread_id in thread_ids]):
+            rows = yield from execute(with_placeholders(sql.THREADS_OF_IDS, some), some)
+            found.update((row[0], thread_outline(row)) for row in rows)
+        return list(found.values())
+
     def set_thread(self, row: ThreadRow) -> Program[None]:
         owner, *others = thread_columns(row)
         thread_id = to_column(row.thread_id)

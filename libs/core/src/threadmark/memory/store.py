@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from threadmark.memory.tables import Tables, Thread, clock, with_tables
-from threadmark.memory.thread_store import MemoryThreadStore, newest, next_lease
+from threadmark.memory.thread_store import MemoryThreadStore, found_of, newest, next_lease
 from threadmark.program import Program
 from threadmark.store import (
     ANYONE,
@@ -36,9 +36,7 @@ class MemoryStore(MemoryThreadStore, Store):
             if row is None:
                 return None
             key = (ns, row.outline.id)
-            writes = [write for write in thread.writes.values() if write[:2] == key]
-            about = thread.row
-            return Found(thread.epoch, row, writes, {}, row.outline.rank, about.owner, about.expires_at)
+            return found_of(thread, row, [write for write in thread.writes.values() if write[:2] == key])
 
         return with_tables(call)
 

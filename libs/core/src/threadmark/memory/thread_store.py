@@ -1,11 +1,11 @@
 """The operations on threads themselves, on dictionaries."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from threadmark.memory.tables import Lease, Tables, Thread, clock, with_tables
 from threadmark.model import SPECIAL_WRITES, ThreadStatus
 from threadmark.program import Program
-from threadmark.store import CheckpointRow, now
+from threadmark.store import CheckpointRow, Found, WriteRow, now
 from threadmark.thread_store import (
     LeaseRow,
     ThreadCounts,
@@ -18,12 +18,34 @@ from threadmark.thread_store import (
 
 
 class MemoryThreadStore(ThreadStore):
-    """The operations on threads themselves."""
+    """The operations on threads themselves, and those on the rows of several threads at once."""
 
     def thread(self, thread_id: str) -> Program[ThreadOutline | None]:
         def call(tables: Tables) -> ThreadOutline | None:
             thread = tables.threads.get(thread_id)
             return _outline(thread) if thread and thread.live else None
+
+        return with_tables(call)
+
+    def thread_outlines(self, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
+        def call(tables: Tables) -> list[ThreadOutline]:
+            found = [tables.threads[thread_id] for thread_id in thread_ids if thread_id in tables.threads]
+            return [_outline(thread) for thread in found if thread.live]
+
+        return with_tables(call)
+
+    def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
+        def call(tables: Tables) -> dict[str, Found]:
+            threads = {each: tables.threads[each] for each in thread_ids if each in tables.threads}
+            rows = {each: newest(thread, ns) for each, thread in threads.items()}
+            return {each: found_of(threads[each], row, ()) for each, row in rows.items() if row is not None}
+
+        return with_tables(call)
+
+    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+        def call(tables: Tables) -> dict[str, dict[bytes, bytes]]:
+            held = {each: tables.threads[each].segments if each in tables.threads else {} for each in wanted}
+            return {each: {key: held[each][key] for key in keys if key in held[each]} for each, keys in wanted.items()}
 
         return with_tables(call)
 
@@ -89,6 +111,11 @@ class MemoryThreadStore(ThreadStore):
             return _left(thread) if thread else None
 
         return with_tables(call)
+
+
+def found_of(thread: Thread, row: CheckpointRow, writes: Sequence[WriteRow]) -> Found:
+    """What a search for a checkpoint finds."""
+    return Found(thread.epoch, row, writes, {}, row.outline.rank, thread.row.owner, thread.row.expires_at)
 
 
 def newest(thread: Thread, ns: str) -> CheckpointRow | None:

@@ -21,12 +21,13 @@ from threadmark.model import (
     Stats,
     Verified,
 )
+from threadmark.saver.part_protocol import PartProtocol
 from threadmark.saver.thread_protocol import ThreadProtocol
 from threadmark.serde import Serializer
 from threadmark.versions import Version
 
 
-class SaverProtocol(ThreadProtocol, Protocol):
+class SaverProtocol(ThreadProtocol, PartProtocol, Protocol):
     """The public interface of `Saver`, which documents each method.
 
     `threadmark.open`, `threadmark_langgraph.wrap` and the tools accept any object that has it: a `Saver`, one behind a

@@ -38,13 +38,14 @@ from threadmark.saver.operations import (
     surveying,
     writing,
 )
+from threadmark.saver.part_methods import PartMethods
 from threadmark.saver.thread_methods import ThreadMethods
 from threadmark.serde import Serializer
 from threadmark.store import Store
 from threadmark.versions import Version, next_version
 
 
-class Saver(ThreadMethods):
+class Saver(ThreadMethods, PartMethods):
     """Saves the state of a graph after every step.
 
     A backend is a `Store` (its rows) and a `Driver` (its transactions); everything else is here, once. Every method

@@ -11,6 +11,7 @@ from threadmark.program import Driver, arun, run
 from threadmark.saver.context import SaverContext
 from threadmark.saver.lease import Lease
 from threadmark.saver.operations import copying, threads
+from threadmark.saver.paths import parse_paths
 from threadmark.saver.thread_arguments import given_count, given_lease, given_owner, given_query, given_update
 
 
@@ -43,11 +44,12 @@ class ThreadMethods:
         limit: int = 20,
         cursor: str | None = None,
         offset: int = 0,
+        extract: Mapping[str, str] | None = None,
     ) -> ThreadPage:
         """Return a page of threads, and the cursor of the next one.
 
-        No value is read. A page goes along an index, however many threads there are; where few threads match
-        `metadata`, `text` or `status`, many are looked at.
+        A page goes along an index, however many threads there are; where few threads match `metadata`, `text` or
+        `status`, many are looked at. No value is read, unless `extract` asks for parts.
 
         Args:
             owner: Only this owner's.
@@ -60,6 +62,9 @@ class ThreadMethods:
             limit: The most threads to return.
             cursor: The one of the page before. Threads that come or go meanwhile do not shift the next page.
             offset: How many to skip, which costs as much as to list them: prefer the cursor.
+            extract: Parts of each thread's newest state, as `{"last": "messages[-1].content"}`: the paths are those of
+                `Saver.extract`, and what they lead to is in `ThreadInfo.extracted`. A part that cannot be read is left
+                out there, and reported in `ThreadInfo.problems`; the other threads are listed all the same.
         """
         return run(
             self._driver,
@@ -77,6 +82,7 @@ class ThreadMethods:
                 given_count(limit, "limit"),
                 cursor,
                 given_count(offset, "offset"),
+                parse_paths(extract),
             ),
         )
 
@@ -93,6 +99,7 @@ class ThreadMethods:
         limit: int = 20,
         cursor: str | None = None,
         offset: int = 0,
+        extract: Mapping[str, str] | None = None,
     ) -> ThreadPage:
         """Like `threads`, for asyncio."""
         return await arun(
@@ -111,6 +118,7 @@ class ThreadMethods:
                 given_count(limit, "limit"),
                 cursor,
                 given_count(offset, "offset"),
+                parse_paths(extract),
             ),
         )
 

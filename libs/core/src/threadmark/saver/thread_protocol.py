@@ -27,6 +27,7 @@ class ThreadProtocol(Protocol):
         limit: int = 20,
         cursor: str | None = None,
         offset: int = 0,
+        extract: Mapping[str, str] | None = None,
     ) -> ThreadPage:
         """Return a page of threads, and the cursor of the next one."""
 
@@ -43,6 +44,7 @@ class ThreadProtocol(Protocol):
         limit: int = 20,
         cursor: str | None = None,
         offset: int = 0,
+        extract: Mapping[str, str] | None = None,
     ) -> ThreadPage:
         """Like `threads`, for asyncio."""
 

@@ -5,7 +5,7 @@ class is needed. Where it comes to anything else, that is decoded, and the rest 
 """
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
@@ -70,6 +70,24 @@ class Items:
         body = self._source.encoded[self._starts[start] : self._starts[stop]]
         found: list[Any] = _guarded(lambda: self._source.decoded(pack_array_header(stop - start) + body, self._marks))
         return found
+
+
+class DecodedItems:
+    """The items of a sequence that was decoded whole, because there was no other way."""
+
+    def __init__(self, sequence: Iterable[Any]) -> None:
+        self._items = [*sequence]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def part(self, index: int, steps: Sequence[Step]) -> Any:
+        """Return a part of one item. Returns `NOTHING` where there is none."""
+        return taken(self._items[index], steps)
+
+    def between(self, start: int, stop: int) -> list[Any]:
+        """Return the items of a run."""
+        return self._items[start:stop]
 
 
 def items(source: Source) -> Items | None:

@@ -1,7 +1,8 @@
 """From stored bytes to what a saver's user sees. Every call decodes anew, so that nothing handed out is shared."""
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, TypeGuard, cast
 
 from threadmark.config import ParsedConfig
 from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
@@ -11,8 +12,11 @@ from threadmark.model import Checkpoint, CheckpointTuple, Metadata
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.gc_pause import with_gc_paused
 from threadmark.saver.loading.loader import LoadedCheckpoint, Write
+from threadmark.saver.paths import Path
 from threadmark.saver.proving.checks import channel_location, checkpoint_location, header_location, write_location
-from threadmark.serde import Serializer
+from threadmark.serde import Serde, Serializer
+from threadmark.serde.parts import DecodedItems, Items
+from threadmark.serde.steps import taken
 from threadmark.store import Outline
 from threadmark.stored import Encoded, Stored
 
@@ -44,9 +48,46 @@ def decode_channel(
 ) -> Any:
     """Decode a channel's value. Errors name the channel."""
     try:
-        return _loads(context, value, data)
+        return _decoded(context, context.serde.loads_typed, value, data)
     except LocatedError as error:
         raise error.at(channel_location(outline, channel)) from error.origin
+
+
+def decode_part(context: SaverContext, outline: Outline, path: Path, value: Stored, data: Mapping[bytes, bytes]) -> Any:
+    """Decode the part of a channel's value that a path leads to. Returns `NOTHING` where there is none."""
+    serde = context.serde
+
+    def loads(encoded: Encoded) -> Any:
+        return (
+            serde.loads_part(encoded, path.steps)
+            if finds_parts(serde)
+            else taken(serde.loads_typed(encoded), path.steps)
+        )
+
+    try:
+        return _decoded(context, loads, value, data)
+    except LocatedError as error:
+        raise error.at(channel_location(outline, path.channel)) from error.origin
+
+
+def decode_items(
+    context: SaverContext, outline: Outline, channel: str, value: Stored, data: Mapping[bytes, bytes]
+) -> Items | DecodedItems | None:
+    """Find the items of a channel's value, each of which is decoded when it is asked for. None where it has none."""
+    serde = context.serde
+    try:
+        found = _decoded(context, serde.loads_items, value, data) if finds_parts(serde) else None
+        if found is None:
+            whole = _decoded(context, serde.loads_typed, value, data)
+            found = DecodedItems(whole) if isinstance(whole, (list, tuple, deque)) else None
+    except LocatedError as error:
+        raise error.at(channel_location(outline, channel)) from error.origin
+    return cast("Items | DecodedItems | None", found)  # what is decoded is Any
+
+
+def finds_parts(serde: Serializer) -> TypeGuard[Serde]:
+    """Whether a serializer knows how to find a part of what it wrote."""
+    return isinstance(serde, Serde) and type(serde).loads_typed is Serde.loads_typed
 
 
 def decode_write(
@@ -55,7 +96,7 @@ def decode_write(
     """Decode a pending write. Errors name its task and channel."""
     row = write.row
     try:
-        return row.task_id, row.channel, _loads(context, write.value, data)
+        return row.task_id, row.channel, _decoded(context, context.serde.loads_typed, write.value, data)
     except LocatedError as error:
         raise error.at(write_location(thread_id, row)) from error.origin
 
@@ -80,12 +121,12 @@ def decode_metadata(outline: Outline) -> Metadata:
         raise error.at(checkpoint_location(outline)) from error
 
 
-def _loads(context: SaverContext, value: Stored, data: Mapping[bytes, bytes]) -> Any:
+def _decoded(context: SaverContext, loads: Callable[[Encoded], Any], value: Stored, data: Mapping[bytes, bytes]) -> Any:
     encoded = Encoded(value.tag, data[value.digest] if value.digest else value.packed)
     try:
         if context.pause_gc and len(encoded.data) >= _LARGE:
-            return with_gc_paused(context.serde.loads_typed, encoded)
-        return context.serde.loads_typed(encoded)
+            return with_gc_paused(loads, encoded)
+        return loads(encoded)
     except ThreadmarkError:
         raise
     except Exception as error:

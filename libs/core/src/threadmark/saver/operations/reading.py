@@ -17,9 +17,8 @@ def get_tuple(context: SaverContext, config: Config) -> Operation[CheckpointTupl
     """The checkpoint that `config` names, or the newest of its namespace."""
     where = parse_config(config)
     loaded = yield from read(load, context, where)
-    if loaded is None and context.segment_names is None and not context.keyring_check.done:
-        yield from expect_plain(context)
-        context.keyring_check.done = True
+    if loaded is None:
+        yield from expect_plain_once(context)
     if loaded is not None and context.threads.refresh_on_read:
         yield from refresh_expiry(context, where.thread_id)
     return decoded(context, loaded) if loaded else None
@@ -46,6 +45,13 @@ def load(
     if loader.is_news(found.epoch):
         remember(context.encoding_cache, loaded)
     return loaded
+
+
+def expect_plain_once(context: SaverContext) -> Operation[None]:
+    """Where nothing was found without a keyring, see to it once that this is not because there should be one."""
+    if context.segment_names is None and not context.keyring_check.done:
+        yield from expect_plain(context)
+        context.keyring_check.done = True
 
 
 def expect_plain(context: SaverContext) -> Operation[None]:

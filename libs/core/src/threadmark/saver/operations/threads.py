@@ -1,7 +1,7 @@
 """Threads themselves: found, listed, counted, created and described. No value is read or decoded for it."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from threadmark.config import as_thread_id
 from threadmark.errors import ConflictError, ThreadNotFoundError
@@ -11,6 +11,8 @@ from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, read, write
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import first_expiry
+from threadmark.saver.operations.parts import parts_of
+from threadmark.saver.paths import Path
 from threadmark.saver.proving.thread_rows import metadata_of, sound_row
 from threadmark.saver.thread_arguments import ThreadQuery, ThreadUpdate, cursor_of, place_of, time_of
 from threadmark.store import Change, now
@@ -34,15 +36,22 @@ def thread(context: SaverContext, thread_id: str) -> Operation[ThreadInfo | None
 
 
 def threads(
-    context: SaverContext, query: ThreadQuery, limit: int, cursor: str | None, offset: int
+    context: SaverContext,
+    query: ThreadQuery,
+    limit: int,
+    cursor: str | None,
+    offset: int,
+    paths: Mapping[str, Path],
 ) -> Operation[ThreadPage]:
-    """Return a page of threads."""
+    """Return a page of threads, with the parts of their states that the paths lead to."""
     after = place_of(query, cursor)
     if query.filters_here:
         found = (yield from _filtered(context, query, after, offset + limit + 1))[offset:]
     else:
         found = yield from read(context.store.thread_page, query.scope, after, offset, limit + 1)
     infos = yield from read(_infos, context, found[:limit])
+    if paths:
+        infos = yield from _with_parts(context, infos, paths)
     return ThreadPage(infos, cursor_of(query, found[limit - 1]) if len(found) > limit > 0 else None)
 
 
@@ -102,6 +111,14 @@ def _filtered(
     return found
 
 
+def _with_parts(
+    context: SaverContext, infos: Sequence[ThreadInfo], paths: Mapping[str, Path]
+) -> Operation[list[ThreadInfo]]:
+    parts = yield from parts_of(context, [info.id for info in infos if info.newest is not None], paths)
+    found = [(info, *parts.get(info.id, (dict.fromkeys(paths), []))) for info in infos]
+    return [info._replace(extracted=extracted, problems=problems) for info, extracted, problems in found]
+
+
 def _thread(context: SaverContext, thread_id: str) -> Program[ThreadInfo | None]:
     outline = yield from context.store.thread(thread_id)
     infos = yield from _infos(context, [outline] if outline else [])
@@ -133,6 +150,8 @@ def _info(outline: ThreadOutline, counts: ThreadCounts) -> ThreadInfo:
         counts.bytes,
         counts.newest,
         None if row.expires_at is None else time_of(row.expires_at),
+        extracted={},
+        problems=[],
     )
 
 

@@ -1,0 +1,65 @@
+"""A store around another store that counts what is read through it: questions, rows and bytes."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from threadmark.program import Program
+from threadmark.store import Found, Store
+
+
+class Reads:
+    """What was read so far."""
+
+    def __init__(self) -> None:
+        self.questions: list[str] = []
+        self.writes = 0
+        self.segments = 0
+        self.bytes = 0
+        """Those of segments."""
+
+    def begin_anew(self) -> None:
+        """Forget what was read."""
+        self.__init__()  # type: ignore[misc]  # its own class's, of no other
+
+    def see(self, question: str, answer: Any) -> None:
+        """Count an answer."""
+        self.questions.append(question)
+        if isinstance(answer, Found):
+            self.writes += len(answer.writes)
+            self._see_segments(answer.segments)
+        elif question in ("writes", "chain", "rows"):
+            self.writes += len(answer) if question == "writes" else 0
+        elif question == "newest":
+            for found in answer.values():
+                self.writes += len(found.writes)
+                self._see_segments(found.segments)
+        elif question == "segments":
+            self._see_segments(answer)
+        elif question == "segments_of":
+            for segments in answer.values():
+                self._see_segments(segments)
+
+    def _see_segments(self, segments: Any) -> None:
+        self.segments += len(segments)
+        self.bytes += sum(map(len, segments.values()))
+
+
+def counted(store: Store, reads: Reads) -> Store:
+    """Return a store that answers like another one, and counts what it answers."""
+    return cast("Store", _CountedStore(store, reads))  # it has whatever the other one has
+
+
+class _CountedStore:
+    def __init__(self, store: Store, reads: Reads) -> None:
+        self._store = store
+        self._reads = reads
+
+    def __getattr__(self, name: str) -> Any:
+        method: Callable[..., Program[Any]] = getattr(self._store, name)
+
+        def ask(*arguments: Any, **options: Any) -> Program[Any]:
+            answer = yield from method(*arguments, **options)
+            self._reads.see(name, answer)
+            return answer
+
+        return ask

@@ -1,0 +1,194 @@
+"""Reading a part of a thread's state: one value, a page of a list of messages, or a part of each of several threads."""
+
+import logging
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from threadmark.config import ParsedConfig, as_thread_id, parse_config
+from threadmark.errors import ConfigError, CorruptDataError, LocatedError, ThreadmarkError, located, shown
+from threadmark.logs import log
+from threadmark.model import MAPPING, Config, MessagePage, Problem
+from threadmark.names import as_text
+from threadmark.program import Operation, Program, read
+from threadmark.saver.arguments import MOST
+from threadmark.saver.context import SaverContext
+from threadmark.saver.expiry import refresh_expiry
+from threadmark.saver.loading.channels import load_channel, load_channels
+from threadmark.saver.loading.decoding import decode_items, decode_part
+from threadmark.saver.loading.loader import LoadedCheckpoint
+from threadmark.saver.operations.delta import counted_channels, is_snapshot, may_be_delta
+from threadmark.saver.operations.reading import expect_plain_once
+from threadmark.saver.paths import Path, parse_path
+from threadmark.saver.proving.checks import channel_location, checkpoint_location
+from threadmark.serde.parts import DecodedItems, Items
+from threadmark.serde.steps import NOTHING, Name
+from threadmark.stored import Encoded, Stored
+
+_ANCESTORS = 64
+"""How many of them are asked whether a channel without a value is a delta channel."""
+
+
+class Parts(NamedTuple):
+    """What was extracted of one thread."""
+
+    extracted: dict[str, Any]
+    problems: list[Problem]
+
+
+def extract(context: SaverContext, thread: Config | str, path: str, default: Any) -> Operation[Any]:
+    """Return the part of a thread's state that a path leads to, `default` where there is none."""
+    where, wanted = given_place(thread), parse_path(path)
+    loaded = yield from _load(context, where, wanted.channel)
+    if loaded is None or (value := loaded.header.values.get(wanted.channel)) is None:
+        return default
+    part = decode_part(context, loaded.outline, wanted, value, loaded.data)
+    return default if part is NOTHING else part
+
+
+def messages(
+    context: SaverContext, thread: Config | str, limit: int, before: str | int | None, channel: str
+) -> Operation[MessagePage]:
+    """Return a page of a channel's messages."""
+    where, channel = given_place(thread), as_text(channel, "channel")
+    loaded = yield from _load(context, where, channel)
+    if loaded is None or (value := loaded.header.values.get(channel)) is None:
+        if isinstance(before, str):
+            raise _unknown_message(where, channel, before)
+        return MessagePage([], None, 0)
+    items = decode_items(context, loaded.outline, channel, value, loaded.data)
+    location = channel_location(loaded.outline, channel)
+    if items is None:
+        raise ConfigError(f"{location} is no list of messages: `extract` reads a part of any value")
+    with located(location):
+        stop = _place(items, before)
+        if stop is None:
+            raise _unknown_message(where, channel, before)
+        start = max(0, stop - limit)
+        return MessagePage(items.between(start, stop), start or None, len(items))
+
+
+def parts_of(
+    context: SaverContext, thread_ids: Sequence[str], paths: Mapping[str, Path]
+) -> Operation[dict[str, Parts]]:
+    """Return the parts of the newest states of some threads: three questions for as many as there is room for."""
+    channels = {path.channel for path in paths.values()}
+    parts: dict[str, Parts] = {}
+    left, at_once = deque(thread_ids), len(thread_ids)
+    while left:
+        some = [left[place] for place in range(min(at_once, len(left)))]
+        loaded = yield from read(load_channels, context, some, channels)
+        for thread_id, one in loaded.items():
+            parts[left.popleft()] = _parts(context, thread_id, one, paths)
+        at_once = 2 * len(loaded)
+    return parts
+
+
+def given_place(thread: object) -> ParsedConfig:
+    """The checkpoint that a caller names: by a configuration, or by a thread's id."""
+    return parse_config(thread) if isinstance(thread, MAPPING) else ParsedConfig(as_thread_id(thread), "", None)
+
+
+def given_before(before: object) -> str | int | None:
+    """Check the message before which a page ends."""
+    if before is None or isinstance(before, str):
+        return before
+    if isinstance(before, bool) or not isinstance(before, int) or before < 0:
+        raise ConfigError(f"before must be the id of a message, or an index from 0 on, not {shown(before)}")
+    return min(before, MOST)
+
+
+def _load(context: SaverContext, where: ParsedConfig, channel: str) -> Operation[LoadedCheckpoint | None]:
+    loaded = yield from read(_load_value, context, where, channel)
+    if loaded is None:
+        yield from expect_plain_once(context)
+    elif context.threads.refresh_on_read:
+        yield from refresh_expiry(context, where.thread_id)
+    return loaded
+
+
+def _load_value(context: SaverContext, where: ParsedConfig, channel: str) -> Program[LoadedCheckpoint | None]:
+    """Load a channel. Raises ConfigError where only the graph can make its value."""
+    loaded = yield from load_channel(context, where, channel)
+    if loaded is None:
+        return None
+    _expect_no_delta(context, loaded, channel)
+    if channel not in loaded.header.values and channel in loaded.header.versions and may_be_delta(channel):
+        # A state that was changed by hand counts nothing in some releases of LangGraph; its ancestors do.
+        rows = yield from context.store.chain(where.thread_id, where.ns, loaded.outline.id, _ANCESTORS)
+        if channel in counted_channels(row.outline for row in rows):
+            raise _delta_channel(loaded, channel)
+    return loaded
+
+
+def _expect_no_delta(context: SaverContext, loaded: LoadedCheckpoint, channel: str) -> None:
+    """Raise ConfigError for what is known to be a delta channel, also where it happens to have a snapshot."""
+    value = loaded.header.values.get(channel)
+    if value is None:
+        is_delta = channel in counted_channels([loaded.outline])
+    else:
+        is_delta = is_snapshot(context.serde, _encoded(value, loaded))
+    if is_delta:
+        raise _delta_channel(loaded, channel)
+
+
+def _encoded(value: Stored, loaded: LoadedCheckpoint) -> Encoded:
+    return Encoded(value.tag, loaded.data[value.digest] if value.digest else value.packed)
+
+
+def _parts(
+    context: SaverContext, thread_id: str, loaded: LoadedCheckpoint | ThreadmarkError | None, paths: Mapping[str, Path]
+) -> Parts:
+    parts = Parts({}, [])
+    for name, path in paths.items():
+        try:
+            parts.extracted[name] = _part(context, loaded, path)
+        except ThreadmarkError as error:
+            problem = _problem(thread_id, error)
+            if problem not in parts.problems:
+                parts.problems.append(problem)
+                log.write(logging.WARNING, "a listing leaves out %r: %s", name, error)
+    return parts
+
+
+def _part(context: SaverContext, loaded: LoadedCheckpoint | ThreadmarkError | None, path: Path) -> Any:
+    if isinstance(loaded, ThreadmarkError):
+        raise loaded
+    if loaded is None:
+        return None
+    _expect_no_delta(context, loaded, path.channel)
+    value = loaded.header.values.get(path.channel)
+    part = NOTHING if value is None else decode_part(context, loaded.outline, path, value, loaded.data)
+    return None if part is NOTHING else part
+
+
+def _problem(thread_id: str, error: ThreadmarkError) -> Problem:
+    location, problem = f"thread {thread_id!r}", str(error)
+    if isinstance(error, LocatedError):
+        location, problem = error.location or location, error.problem
+    return Problem("damaged" if isinstance(error, CorruptDataError) else "unreadable", location, problem)
+
+
+def _place(items: Items | DecodedItems, before: str | int | None) -> int | None:
+    """The index of a message; the number of all where none is named, and None where none has the id."""
+    if not isinstance(before, str):
+        return len(items) if before is None else min(before, len(items))
+    for place in reversed(range(len(items))):
+        found = items.part(place, (Name("id"),))
+        if isinstance(found, str) and found == before:
+            return place
+    return None
+
+
+def _unknown_message(where: ParsedConfig, channel: str, before: object) -> ConfigError:
+    return ConfigError(
+        f"no message of {where}, channel {channel!r} has the id {shown(before)}: it may have been removed; "
+        "begin again without `before`"
+    )
+
+
+def _delta_channel(loaded: LoadedCheckpoint, channel: str) -> ConfigError:
+    return ConfigError(
+        f"channel {channel!r} of {checkpoint_location(loaded.outline)} is a delta channel, which is stored as changes: "
+        "only the graph can make its value, with `graph.get_state(config).values`"
+    )
