@@ -1,6 +1,7 @@
 """How often a saver asks its server: counted on the wire, not assumed."""
 
 import asyncio
+import random
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
@@ -9,7 +10,7 @@ import pytest
 from postgres.cluster import PostgresServer
 from postgres.proxy import Proxy
 from postgres.steps import APIS, aplay, play, step, thread
-from threadmark import Saver
+from threadmark import Checkpoint, Saver
 from threadmark.program import Transaction
 from threadmark.thread_store import SortKey, ThreadScope
 from threadmark_postgres import PostgresSaver
@@ -178,6 +179,59 @@ def test_a_page_of_threads_and_what_is_counted_of_them_take_one_round_trip_each(
         assert sorted(each.checkpoints for each in counts) == [1] * 25
         assert driver.run(Transaction(lambda: store.count_threads(scope), writes=False)) == 25
         assert proxy.round_trips - before == 3
+
+
+def chat(number: int) -> tuple[Checkpoint, dict[str, Any], dict[str, int]]:
+    """A step with twenty messages, and beside them what no compression makes shorter."""
+    checkpoint, metadata, versions = step(number, 20)
+    checkpoint["channel_values"]["blob"] = random.Random(number).randbytes(300_000)
+    checkpoint["channel_versions"]["blob"] = versions["blob"] = number + 1
+    return checkpoint, metadata, versions
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_part_takes_three_round_trips_and_no_bytes_of_other_channels(
+    proxy: Proxy, url: str, api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        with PostgresSaver(url) as other:
+            config = other.put(thread("one"), *chat(12))
+            other.put_writes(config, [("blob", random.Random(1).randbytes(100_000))], "task")
+        async with through(proxy, url, prepare=False, cache_bytes=0) as saver:
+            calls = api(saver)
+            await calls.aget_tuple(thread("unknown"))
+            for name, most in (("one", 3), (config, 4)):  # the newest comes with the segments of its header
+                trips, answered = proxy.round_trips, proxy.bytes_answered
+                assert await calls.aextract(name, "messages[-1]") == "message 239 of this thread"
+                assert proxy.round_trips - trips <= most
+                assert proxy.bytes_answered - answered < 20_000
+                page = await calls.amessages(name, limit=2)
+                assert (len(page.messages), page.before, page.total) == (2, 238, 240)
+                assert proxy.bytes_answered - answered < 40_000
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_page_of_threads_with_their_last_messages_takes_five_round_trips_however_many_there_are(
+    proxy: Proxy, url: str, api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        with PostgresSaver(url) as other:
+            for number in range(12):
+                other.put(thread(f"thread {number:02}"), *chat(number + 1))
+        async with through(proxy, url, prepare=False) as saver:
+            calls = api(saver)
+            await calls.aget_tuple(thread("unknown"))
+            for limit in (1, 12):
+                before, answered = proxy.round_trips, proxy.bytes_answered
+                page = await calls.athreads(sort="-id", limit=limit, extract={"last": "messages[-1]"})
+                assert proxy.round_trips - before <= 5
+                assert proxy.bytes_answered - answered < limit * 6_000 + 4_000
+                expected = [f"message {20 * number - 1} of this thread" for number in range(12, 12 - limit, -1)]
+                assert [info.extracted["last"] for info in page.threads] == expected
+
+    asyncio.run(body())
 
 
 def test_a_thread_that_lost_its_newest_checkpoint_is_still_read(url: str) -> None:

@@ -122,3 +122,13 @@ def test_what_many_threads_have_is_searched_for_along_the_index(connection: psyc
 def test_what_is_counted_of_a_few_threads_is_looked_up(connection: psycopg.Connection[Any]) -> None:
     found = plan(connection, PostgresStore(None).thread_counts([f"thread {number}" for number in (1, 2, 3)]))
     assert "Seq Scan" not in found, found
+
+
+def test_what_is_read_of_several_threads_is_looked_up_in_indexes(connection: psycopg.Connection[Any]) -> None:
+    store, names = PostgresStore(None), [f"thread {number}" for number in range(40, 60)]
+    wanted = {name: [b"key number 1", b"key number 2"] for name in names}
+    for program in (store.newest(names, ""), store.segments_of(wanted), store.thread_outlines(names)):
+        found = plan(connection, program)
+        for table in ("checkpoint", "segment", "thread", "head"):
+            assert f"Seq Scan on threadmark_{table}" not in found, found
+        assert "JIT" not in found, found  # it takes longer than the whole answer

@@ -259,3 +259,17 @@ def test_a_thread_without_root_checkpoints_has_a_root_head() -> None:
         saver.put(at("t", ""), checkpoint({"a": 2}), {}, {"a": 1})
         assert saver.verify().problems == []
     connection.close()
+
+
+def test_what_is_read_of_several_threads_is_looked_up_in_indexes(database: sqlite3.Connection) -> None:
+    names = [f"t{number}" for number in range(40, 60)]
+    for program in (
+        STORE.newest(names, ""),
+        STORE.segments_of({name: [b"key number 1", b"key number 2"] for name in names}),
+        STORE.thread_outlines(names),
+    ):
+        steps = _plan(database, program)
+        walks = [
+            step for step in steps if step.startswith("SCAN") and step not in ("SCAN asked", "SCAN 2-ROW VALUES CLAUSE")
+        ]
+        assert [step for step in walks if "VALUES" not in step] == [], steps

@@ -208,11 +208,18 @@ FIND = _FIND.format(
     """
 )
 
-# The newest checkpoints of several threads with the segments of their headers, and what their heads tell.
+# The newest checkpoints of several threads with the segments of their headers, and what their heads tell. As in `ROWS`,
+# OFFSET 0 makes it look-ups in indexes, one thread after the other.
 NEWEST_OF_THREADS = f"""
 WITH chosen AS (
     SELECT t.thread_id, t.epoch, t.owner, t.expires_at, c.*
-    FROM tm.thread AS t
+    FROM unnest($1::text[]) AS asked (thread_id)
+    CROSS JOIN LATERAL (
+        SELECT t.thread_id, t.epoch, t.owner, t.expires_at
+        FROM tm.thread AS t
+        WHERE t.thread_id = asked.thread_id AND t.live
+        OFFSET 0
+    ) AS t
     CROSS JOIN LATERAL (
         SELECT {_ALL}
         FROM tm.checkpoint AS c
@@ -220,30 +227,33 @@ WITH chosen AS (
         ORDER BY c.rank DESC
         LIMIT 1
     ) AS c
-    WHERE t.thread_id = ANY ($1::text[]) AND t.live
-), needed AS (
-    SELECT c.thread_id, substring(c.header FROM 2 + 12 * place FOR 12) AS key
-    FROM chosen AS c,
-        generate_series(0, CASE WHEN length(c.header) > 0 THEN get_byte(c.header, 0) ELSE 0 END - 1) AS place
 )
 SELECT
     0 AS kind, thread_id, epoch, created_at, rank, coalesce(id, rank), parent, metadata, header, checksum,
     NULL::bytea, owner, expires_at
 FROM chosen
 UNION ALL
-SELECT 2, n.thread_id, NULL, NULL, NULL, NULL, NULL, NULL, s.data, NULL, n.key, NULL, NULL
-FROM needed AS n
+SELECT 2, c.thread_id, NULL, NULL, NULL, NULL, NULL, NULL, s.data, NULL, s.key, NULL, NULL
+FROM chosen AS c
 CROSS JOIN LATERAL (
-    SELECT data
+    SELECT s.key, s.data
     FROM tm.segment AS s
-    WHERE s.thread_id = n.thread_id AND s.key = n.key
+    WHERE s.thread_id = c.thread_id AND s.key = ANY (ARRAY(
+        {_KEYS_OF.format(body="one.header", table="(SELECT c.header) AS one")}
+    ))
     OFFSET 0
 ) AS s
 UNION ALL
-SELECT 3, h.thread_id, NULL, NULL, h.rank, NULL, NULL, NULL, NULL, NULL, NULL, t.owner, NULL
-FROM tm.head AS h
-LEFT JOIN tm.thread AS t ON t.thread_id = h.thread_id AND t.live
-WHERE h.thread_id = ANY ($1::text[]) AND h.ns = $2::text AND NOT ({NO_CHECKPOINT.format(head="h")})
+SELECT 3, asked.thread_id, NULL, NULL, h.rank, NULL, NULL, NULL, NULL, NULL, NULL, h.owner, NULL
+FROM unnest($1::text[]) AS asked (thread_id)
+CROSS JOIN LATERAL (
+    SELECT
+        h.rank,
+        (SELECT t.owner FROM tm.thread AS t WHERE t.thread_id = asked.thread_id AND t.live) AS owner
+    FROM tm.head AS h
+    WHERE h.thread_id = asked.thread_id AND h.ns = $2::text AND NOT ({NO_CHECKPOINT.format(head="h")})
+    OFFSET 0
+) AS h
 """
 
 SEGMENTS = """

@@ -69,7 +69,7 @@ class PostgresStore(AddingStore):
 
     def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
         """One statement, with the segments of the headers."""
-        names, namespace = [to_column(thread_id) for thread_id in thread_ids], to_column(ns)
+        names, namespace = sorted(map(to_column, {*thread_ids})), to_column(ns)
         rows = yield from self._execute(sql.NEWEST_OF_THREADS, names, namespace)
         found: dict[str, Found] = {}
         heads: dict[str, tuple[str, str | None]] = {}
@@ -96,9 +96,7 @@ class PostgresStore(AddingStore):
         """One statement, whatever their number."""
         pairs = [(to_column(thread_id), key) for thread_id, keys in wanted.items() for key in keys]
         found: dict[str, dict[bytes, bytes]] = {thread_id: {} for thread_id in wanted}
-        rows = yield from self._execute(
-            sql.SEGMENTS_OF_THREADS, [name for name, _ in pairs], [key for _, key in pairs], likely_last=True
-        )
+        rows = yield from self._execute(sql.SEGMENTS_OF_THREADS, [name for name, _ in pairs], [key for _, key in pairs])
         for name, key, data in rows:
             found[from_column(name)][key] = data
         return found

@@ -38,7 +38,7 @@ class PostgresThreadStore(ThreadStore):
         return _outline(rows[0]) if rows else None
 
     def thread_outlines(self, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
-        names = [to_column(thread_id) for thread_id in thread_ids]
+        names = sorted(map(to_column, {*thread_ids}))
         rows = yield from self._execute(thread_sql.THREADS_OF_IDS, names)
         return [_outline(columns) for columns in rows]
 
