@@ -180,13 +180,12 @@ WHERE t.thread_id = ?
 _WITH_ID = "((c.rank = ? AND c.id IS NULL) OR c.id = ?)"
 
 FIND = f"""
-SELECT NULL, t.epoch, t.owner, t.expires_at, {_ROW}, t.thread_id
+SELECT NULL, t.epoch, t.owner, t.expires_at, {_ROW}
 {_OF_THREAD} AND c.ns = ? AND {_WITH_ID}
 """
 
 # The head stands by itself: where the thread or its checkpoints are not found, it tells that they should be.
-_NEWEST = f"""
-SELECT h.newest, t.epoch, t.owner, t.expires_at, {_ROW}, h.thread_id
+_NEWEST_OF_HEADS = """
 FROM threadmark_head AS h
 LEFT JOIN threadmark_thread AS t ON t.thread_id = h.thread_id
 LEFT JOIN threadmark_checkpoint AS c ON c.number = (
@@ -196,13 +195,20 @@ LEFT JOIN threadmark_checkpoint AS c ON c.number = (
     ORDER BY n.rank DESC
     LIMIT 1
 )
-WHERE h.ns = ? AND h.checkpoints <> 0
 """
-FIND_NEWEST = f"{_NEWEST} AND h.thread_id = ?"
-NEWEST_OF_THREADS = f"{_NEWEST} AND h.thread_id IN ({{placeholders}})"
+FIND_NEWEST = f"""
+SELECT h.newest, t.epoch, t.owner, t.expires_at, {_ROW}
+{_NEWEST_OF_HEADS}
+WHERE h.thread_id = ? AND h.ns = ? AND h.checkpoints <> 0
+"""
+NEWEST_OF_THREADS = f"""
+SELECT h.thread_id, h.newest, t.epoch, t.owner, t.expires_at, {_ROW}
+{_NEWEST_OF_HEADS}
+WHERE h.ns = ? AND h.checkpoints <> 0 AND h.thread_id IN ({{placeholders}})
+"""
 
 FIND_NEWEST_WITHOUT_HEAD = f"""
-SELECT '', t.epoch, t.owner, t.expires_at, {_ROW}, t.thread_id
+SELECT '', t.epoch, t.owner, t.expires_at, {_ROW}
 {_OF_THREAD} AND c.ns = ?
 ORDER BY c.rank DESC
 LIMIT 1

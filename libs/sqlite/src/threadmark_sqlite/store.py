@@ -43,7 +43,7 @@ class SqliteStore(SqliteThreadStore, Store):
     def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
         thread, namespace = to_column(thread_id), to_column(ns)
         if checkpoint_id is None:
-            rows = yield from execute(sql.FIND_NEWEST, (namespace, thread))
+            rows = yield from execute(sql.FIND_NEWEST, (thread, namespace))
             if not rows:
                 rows = yield from execute(sql.FIND_NEWEST_WITHOUT_HEAD, (thread, namespace))
         else:
@@ -69,7 +69,7 @@ class SqliteStore(SqliteThreadStore, Store):
         found: dict[str, Found] = {}
         for some in chunks(list(columns)):
             rows = yield from execute(with_placeholders(sql.NEWEST_OF_THREADS, some), (namespace, *some))
-            found.update((columns[row[-1]], _found(columns[row[-1]], row)) for row in rows)
+            found.update((columns[column], _found(columns[column], row)) for column, *row in rows)
         for column, thread_id in columns.items():
             if thread_id not in found:
                 rows = yield from execute(sql.FIND_NEWEST_WITHOUT_HEAD, (column, namespace))
@@ -237,7 +237,7 @@ class SqliteStore(SqliteThreadStore, Store):
 
 
 def _found(thread_id: str, columns: Sequence[Any]) -> Found:
-    head, epoch, owner, expires_at, *of_checkpoint, _ = columns
+    head, epoch, owner, expires_at, *of_checkpoint = columns
     newest, owner = from_text_or_null(head), from_text_or_null(owner)
     if of_checkpoint[0] is None:  # there is a head, and nothing else
         return Found(0, None, (), {}, newest, owner, expires_at)
