@@ -89,7 +89,8 @@ def test_every_kind_of_value_is_entered_as_python_does() -> None:
         pair = SERDE.dumps_typed([{"before": value}, {"x": value, "same": value}])
         whole = SERDE.loads_typed(pair)
         for step in STEPS:
-            for steps in ([Index(1), Key("x"), step], [Slice(1, None), Index(0), Name("x"), step]):
+            ways: list[list[Step]] = [[Index(1), Key("x"), step], [Slice(1, None), Index(0), Name("x"), step]]
+            for steps in ways:
                 part, expected = SERDE.loads_part(pair, steps), taken(whole, steps)
                 assert same(part, expected) or part is expected is NOTHING, (name, steps)
 

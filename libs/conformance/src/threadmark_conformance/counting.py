@@ -1,6 +1,6 @@
 """A store around another store that counts what is read through it: questions, rows and bytes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from threadmark.program import Program
@@ -11,35 +11,37 @@ class Reads:
     """What was read so far."""
 
     def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget what was read."""
         self.questions: list[str] = []
         self.writes = 0
         self.segments = 0
         self.bytes = 0
         """Those of segments."""
 
-    def begin_anew(self) -> None:
-        """Forget what was read."""
-        self.__init__()  # type: ignore[misc]  # its own class's, of no other
-
     def see(self, question: str, answer: Any) -> None:
         """Count an answer."""
         self.questions.append(question)
-        if isinstance(answer, Found):
-            self.writes += len(answer.writes)
-            self._see_segments(answer.segments)
-        elif question in ("writes", "chain", "rows"):
-            self.writes += len(answer) if question == "writes" else 0
+        if question == "find" and answer is not None:
+            self._see_found([answer])
         elif question == "newest":
-            for found in answer.values():
-                self.writes += len(found.writes)
-                self._see_segments(found.segments)
+            self._see_found(answer.values())
+        elif question == "writes":
+            self.writes += len(answer)
         elif question == "segments":
             self._see_segments(answer)
         elif question == "segments_of":
             for segments in answer.values():
                 self._see_segments(segments)
 
-    def _see_segments(self, segments: Any) -> None:
+    def _see_found(self, every: Iterable[Found]) -> None:
+        for found in every:
+            self.writes += len(found.writes)
+            self._see_segments(found.segments)
+
+    def _see_segments(self, segments: Mapping[bytes, bytes]) -> None:
         self.segments += len(segments)
         self.bytes += sum(map(len, segments.values()))
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from threadmark.config import ParsedConfig
-from threadmark.errors import ThreadmarkError
+from threadmark.errors import LocatedError
 from threadmark.program import Program
 from threadmark.saver.caches.segment_cache import SegmentCache, fill
 from threadmark.saver.context import SaverContext
@@ -40,7 +40,7 @@ def load_channel(context: SaverContext, where: ParsedConfig, channel: str) -> Pr
 
 def load_channels(
     context: SaverContext, thread_ids: Sequence[str], channels: Collection[str]
-) -> Program[dict[str, LoadedCheckpoint | ThreadmarkError | None]]:
+) -> Program[dict[str, LoadedCheckpoint | LocatedError | None]]:
     """Return the newest checkpoints of some threads with these channels' values, in a fixed number of questions.
 
     Where the values are large, they are those of the first threads only, one at least. None stands for a thread
@@ -63,7 +63,7 @@ class _Reading:
         self._found = found
         self._loaders: dict[str, CheckpointLoader] = {}
         self._caches: dict[str, SegmentCache] = {}
-        self._errors: dict[str, ThreadmarkError] = {}
+        self._errors: dict[str, LocatedError] = {}
 
     def begin(self, thread_ids: Iterable[str]) -> None:
         """Prove the rows."""
@@ -105,7 +105,7 @@ class _Reading:
         for thread_id, some in segments.items():
             self._caches[thread_id].add(some)
 
-    def loaded(self, thread_id: str) -> LoadedCheckpoint | ThreadmarkError | None:
+    def loaded(self, thread_id: str) -> LoadedCheckpoint | LocatedError | None:
         """Return what has become of a thread."""
         loaded = self._unless_damaged(thread_id, lambda each: self._loaders[each].loaded(), None)
         return self._errors.get(thread_id, loaded)
@@ -125,7 +125,7 @@ class _Reading:
             return otherwise
         try:
             return read(thread_id)
-        except ThreadmarkError as error:
+        except LocatedError as error:
             self._errors[thread_id] = error
             return otherwise
 

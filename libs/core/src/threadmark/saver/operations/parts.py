@@ -1,7 +1,6 @@
 """Reading a part of a thread's state: one value, a page of a list of messages, or a part of each of several threads."""
 
 import logging
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -71,15 +70,17 @@ def messages(
 def parts_of(
     context: SaverContext, thread_ids: Sequence[str], paths: Mapping[str, Path]
 ) -> Operation[dict[str, Parts]]:
-    """Return the parts of the newest states of some threads: three questions for as many as there is room for."""
+    """Return the parts of the newest states of some threads, no two of which are the same.
+
+    That takes three questions for as many of them as there is room for.
+    """
     channels = {path.channel for path in paths.values()}
     parts: dict[str, Parts] = {}
-    left, at_once = deque(thread_ids), len(thread_ids)
-    while left:
-        some = [left[place] for place in range(min(at_once, len(left)))]
+    at_once = len(thread_ids)
+    while len(parts) < len(thread_ids):
+        some = thread_ids[len(parts) : len(parts) + at_once]
         loaded = yield from read(load_channels, context, some, channels)
-        for thread_id, one in loaded.items():
-            parts[left.popleft()] = _parts(context, thread_id, one, paths)
+        parts.update({thread_id: _parts(context, thread_id, one, paths) for thread_id, one in loaded.items()})
         at_once = 2 * len(loaded)
     return parts
 
@@ -137,13 +138,13 @@ def _encoded(value: Stored, loaded: LoadedCheckpoint) -> Encoded:
 
 
 def _parts(
-    context: SaverContext, thread_id: str, loaded: LoadedCheckpoint | ThreadmarkError | None, paths: Mapping[str, Path]
+    context: SaverContext, thread_id: str, loaded: LoadedCheckpoint | LocatedError | None, paths: Mapping[str, Path]
 ) -> Parts:
     parts = Parts({}, [])
     for name, path in paths.items():
         try:
             parts.extracted[name] = _part(context, loaded, path)
-        except ThreadmarkError as error:
+        except (LocatedError, ConfigError) as error:  # whatever else there is concerns all threads
             problem = _problem(thread_id, error)
             if problem not in parts.problems:
                 parts.problems.append(problem)
@@ -151,8 +152,8 @@ def _parts(
     return parts
 
 
-def _part(context: SaverContext, loaded: LoadedCheckpoint | ThreadmarkError | None, path: Path) -> Any:
-    if isinstance(loaded, ThreadmarkError):
+def _part(context: SaverContext, loaded: LoadedCheckpoint | LocatedError | None, path: Path) -> Any:
+    if isinstance(loaded, LocatedError):
         raise loaded
     if loaded is None:
         return None
