@@ -79,9 +79,9 @@ class World:
         saver._driver = wrap(saver._driver)  # noqa: SLF001 - a fault is put between a saver and its database
         return self._api(saver)
 
-    def counting(self) -> tuple[Saver, Reads]:
-        """Open another saver that remembers nothing, and count what it reads."""
-        saver, reads = copy.copy(self._own(0)), Reads()
+    def counting(self, *, cache_bytes: int = 0) -> tuple[Saver, Reads]:
+        """Open another saver, which remembers nothing unless it is given room for it, and count what it reads."""
+        saver, reads = copy.copy(self._own(cache_bytes)), Reads()
         store = counted(saver._context.store, reads)  # noqa: SLF001 - a counter is put between a saver and its rows
         saver._context = saver._context._replace(store=store)  # noqa: SLF001 - see above
         return self._api(saver), reads

@@ -149,12 +149,17 @@ async def only_the_channel_of_the_path_is_read(world: World) -> None:
 
 async def a_part_that_was_read_before_is_not_fetched_again(world: World) -> None:
     await _begin(world)
-    saver = world.another()
-    before = await saver.aextract("thread", "messages[-1].id")
+    saver, reads = world.counting(cache_bytes=10_000_000)
+    before = await saver.aextract("thread", 'files["a.py"].size')
+    assert reads.bytes > len(_LARGE)
+    reads.begin_anew()
+    assert await saver.aextract("thread", 'files["a.py"].size') == before == 3
+    assert len((await saver.amessages("thread")).messages) == 20
+    assert reads.bytes < 20_000
     run = Run(saver)
     run.config = at("thread")
     await run.step({"messages": [*_chat(30), "next"]})
-    assert (before, await saver.aextract("thread", "messages[-1]")) == ("m29", "next")
+    assert await saver.aextract("thread", "messages[-1]") == "next"
     await saver.adelete_thread("thread")
     assert await saver.aextract("thread", "messages[-1]") is None
 
@@ -218,6 +223,13 @@ async def a_delta_channel_is_not_mistaken_for_an_empty_one(world: World) -> None
     (info,) = (await world.saver.athreads(extract={"last": "d[-1]", "a": "a"})).threads
     assert info.extracted == {"a": 1}
     assert [(each.kind, "get_state" in each.problem) for each in info.problems] == [("unreadable", True)]
+
+
+async def what_a_message_says_makes_no_delta_channel_of_it(world: World) -> None:
+    said = "_DeltaSnapshot " * 9
+    for value in ([_Said(said, "m0")], _Said(said, "m0"), {"_DeltaSnapshot": _Said(said, said)}, said):
+        await Run(world.saver).step({"a": value})
+        assert await world.cold.aextract("thread", "a") == value
 
 
 async def a_path_that_cannot_be_read_is_refused_with_its_place(world: World) -> None:

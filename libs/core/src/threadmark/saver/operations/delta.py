@@ -22,8 +22,8 @@ _FIRST_REACH = 64
 
 _COUNTERS = "counters_since_delta_snapshot"
 _SNAPSHOT = "_DeltaSnapshot"
-_BEGINNING = 128
-"""The serializer names the class of a value within this many bytes."""
+_MARK_LENGTHS = {b"\xc7": 1, b"\xc8": 2}
+"""What begins a mark that names a class, after the first byte of a value; and in how many bytes its length follows."""
 
 _TRIGGERS = "branch:to:"
 _EMPTIED = frozenset({"__start__", "__pregel_tasks"})
@@ -158,8 +158,17 @@ def is_snapshot(serde: Serializer, value: Encoded) -> bool:
     A value that cannot be read here may be one.
     """
     if isinstance(serde, Serde) and value.tag in (NONE, PLAIN, TYPED):
-        return value.tag == TYPED and _SNAPSHOT.encode() in value.data[:_BEGINNING]
+        return value.tag == TYPED and _SNAPSHOT.encode() in _mark_of_whole(value.data)
     try:
         return type(serde.loads_typed(value)).__name__ == _SNAPSHOT
     except Exception:  # noqa: BLE001 - a serializer of the user's may raise anything
         return True
+
+
+def _mark_of_whole(data: bytes) -> bytes:
+    """Return the mark that names the class of a whole value, b"" where none does. Text in the value is no mark."""
+    width = _MARK_LENGTHS.get(data[1:2])
+    if width is None:
+        return b""
+    start = 2 + width + 1  # the code of the extension comes last
+    return data[start : start + int.from_bytes(data[2 : 2 + width], "big")]
