@@ -1,59 +1,24 @@
 """Parts of a state: one value, a page of messages, a part of each thread of a listing; and no more is read for it."""
 
-import random
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.errors import ConfigError
 from threadmark.model import MessagePage
-from threadmark.program import Program
-from threadmark.serde import Serde
-from threadmark.store import Store
 from threadmark_conformance.backend import World
+from threadmark_conformance.chats import LARGE, Pair, Said, chat
 from threadmark_conformance.engine import Run, at, early_id
-
-_LARGE = random.Random(0).randbytes(200_000)
-"""What no compression makes shorter."""
 
 _DELTA = {"counters_since_delta_snapshot": {"d": [1, 1]}}
 
 
-@dataclass
-class _Said:
-    """A message as an application may have it."""
-
-    content: Any
-    id: str
-    extra: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def shouted(self) -> str:
-        raise AssertionError("a property runs code")
-
-
-class _Pair(NamedTuple):
-    left: Any
-    right: Any
-
-
-def _chat(count: int) -> list[Any]:
-    """Messages of each sort that there is, none like another."""
-    return [
-        _Said(f"text {number} " * 9, f"m{number}", {"n": number})
-        if number % 2
-        else {"content": f"text {number} " * 9, "id": f"m{number}"}
-        for number in range(count)
-    ]
-
-
 async def _begin(world: World, thread: str = "thread", count: int = 30) -> Run:
     run = Run(world.saver, thread)
-    await run.step({"files": {"a.py": {"size": 3, "blob": _LARGE}}, "other": _LARGE[::-1]})
+    await run.step({"files": {"a.py": {"size": 3, "blob": LARGE}}, "other": LARGE[::-1]})
     for some in (count // 2, count):
-        await run.step({"messages": _chat(some), "pair": _Pair(1, [2, _Pair(3, 4)])})
-        await run.write(("files", _LARGE[:1000]), ("messages", _chat(1)))
+        await run.step({"messages": chat(some), "pair": Pair(1, [2, Pair(3, 4)])})
+        await run.write(("files", LARGE[:1000]), ("messages", chat(1)))
     return run
 
 
@@ -64,13 +29,13 @@ async def a_path_leads_to_a_part_of_the_newest_state(world: World) -> None:
         "messages[28].content[:6]": "text 2",
         'messages[0]["id"]': "m0",
         "messages[3].extra.n": 3,
-        "messages[-2:]": _chat(30)[-2:],
+        "messages[-2:]": chat(30)[-2:],
         "messages[1:4][1].id": "m2",
-        "messages": _chat(30),
+        "messages": chat(30),
         'files["a.py"].size': 3,
         '["pair"].right[1].left': 3,
         "pair[0]": 1,
-        "other[-3:]": _LARGE[::-1][-3:],
+        "other[-3:]": LARGE[::-1][-3:],
     }
     for saver in (world.saver, world.another(), world.cold):
         for path, part in parts.items():
@@ -106,9 +71,9 @@ async def where_there_is_no_part_the_default_is_returned(world: World) -> None:
 
 async def a_part_of_an_older_checkpoint_or_another_namespace_can_be_read(world: World) -> None:
     run = Run(world.saver)
-    first = await run.step({"messages": _chat(2)})
-    await run.step({"messages": _chat(9)})
-    await Run(world.saver, "thread", "child").step({"messages": _chat(4)})
+    first = await run.step({"messages": chat(2)})
+    await run.step({"messages": chat(9)})
+    await Run(world.saver, "thread", "child").step({"messages": chat(4)})
     for saver in (world.saver, world.cold):
         assert await saver.aextract(first, "messages[-1].id") == "m1"
         assert await saver.aextract("thread", "messages[-1].id") == "m8"
@@ -120,10 +85,10 @@ async def a_part_is_the_callers_own(world: World) -> None:
     await _begin(world)
     for _ in range(2):
         message = await world.saver.aextract("thread", "messages[-1]")
-        assert message == _chat(30)[-1]
+        assert message == chat(30)[-1]
         message.extra["n"] = "changed"
         page = await world.saver.amessages("thread", limit=2)
-        assert page.messages == _chat(30)[-2:]
+        assert page.messages == chat(30)[-2:]
         page.messages[1].extra.clear()
 
 
@@ -151,14 +116,14 @@ async def a_part_that_was_read_before_is_not_fetched_again(world: World) -> None
     await _begin(world)
     saver, reads = world.counting(cache_bytes=10_000_000)
     before = await saver.aextract("thread", 'files["a.py"].size')
-    assert reads.bytes > len(_LARGE)
+    assert reads.bytes > len(LARGE)
     reads.begin_anew()
     assert await saver.aextract("thread", 'files["a.py"].size') == before == 3
     assert len((await saver.amessages("thread")).messages) == 20
     assert reads.bytes < 20_000
     run = Run(saver)
     run.config = at("thread")
-    await run.step({"messages": [*_chat(30), "next"]})
+    await run.step({"messages": [*chat(30), "next"]})
     assert await saver.aextract("thread", "messages[-1]") == "next"
     await saver.adelete_thread("thread")
     assert await saver.aextract("thread", "messages[-1]") is None
@@ -166,7 +131,7 @@ async def a_part_that_was_read_before_is_not_fetched_again(world: World) -> None
 
 async def pages_join_to_the_whole_chat(world: World) -> None:
     await _begin(world)
-    chat = _chat(30)
+    whole = chat(30)
     for limit in (1, 7, 30, 100):
         read: list[Any] = []
         before: int | None = None
@@ -177,20 +142,20 @@ async def pages_join_to_the_whole_chat(world: World) -> None:
             before = page.before
             if before is None:
                 break
-        assert (read, before) == (chat, None)
-    assert await world.saver.amessages("thread") == MessagePage(chat[10:], 10, 30)
+        assert (read, before) == (whole, None)
+    assert await world.saver.amessages("thread") == MessagePage(whole[10:], 10, 30)
     assert await world.saver.amessages("thread", limit=0, before=4) == MessagePage([], 4, 30)
     assert await world.saver.amessages("thread", before=0) == MessagePage([], None, 30)
-    assert await world.saver.amessages("thread", limit=2, before=99) == MessagePage(chat[28:], 28, 30)
+    assert await world.saver.amessages("thread", limit=2, before=99) == MessagePage(whole[28:], 28, 30)
     assert await world.saver.amessages("thread", limit=1, before=5, channel="pair[0]") == MessagePage([], None, 0)
 
 
 async def a_page_ends_before_the_message_of_an_id(world: World) -> None:
     await _begin(world)
-    chat = _chat(30)
+    whole = chat(30)
     for number in (0, 1, 2, 15, 29):
         page = await world.cold.amessages("thread", limit=2, before=f"m{number}")
-        assert page.messages == chat[max(0, number - 2) : number]
+        assert page.messages == whole[max(0, number - 2) : number]
     with pytest.raises(ConfigError, match=r"has the id 'gone'.*begin again"):
         await world.saver.amessages("thread", before="gone")
     with pytest.raises(ConfigError, match="has the id 'gone'"):
@@ -227,7 +192,7 @@ async def a_delta_channel_is_not_mistaken_for_an_empty_one(world: World) -> None
 
 async def what_a_message_says_makes_no_delta_channel_of_it(world: World) -> None:
     said = "_DeltaSnapshot " * 9
-    for value in ([_Said(said, "m0")], _Said(said, "m0"), {"_DeltaSnapshot": _Said(said, said)}, said):
+    for value in ([Said(said, "m0")], Said(said, "m0"), {"_DeltaSnapshot": Said(said, said)}, said):
         await Run(world.saver).step({"a": value})
         assert await world.cold.aextract("thread", "a") == value
 
@@ -264,86 +229,6 @@ async def a_path_that_cannot_be_read_is_refused_with_its_place(world: World) -> 
             await world.saver.amessages("nobody", before=before)  # type: ignore[arg-type]  # that is the point
 
 
-async def a_listing_has_a_part_of_each_thread(world: World) -> None:
-    names = [f"thread {number:02}" for number in range(12)]
-    for number, name in enumerate(names):
-        run = Run(world.saver, name)
-        await run.step({"other": _LARGE[number:]})
-        await run.step({"messages": _chat(number + 1), **({"title": name} if number % 2 else {})})
-    await world.saver.acreate_thread("without checkpoints")
-    await Run(world.saver, "without a root", "child").step({"title": "of the child"})
-    extract = {"last": "messages[-1].id", "title": "title", "whole": "messages[0]"}
-    page = await world.cold.athreads(sort="id", limit=100, extract=extract)
-    found = {info.id: info.extracted for info in page.threads}
-    for number, name in enumerate(names):
-        title = name if number % 2 else None
-        assert found[name] == {"last": f"m{number}", "title": title, "whole": _chat(1)[0]}
-    assert found["without checkpoints"] == found["without a root"] == dict.fromkeys(extract)
-    assert all(list(info.problems) == [] for info in page.threads)
-    some = await world.another().athreads(sort="id", limit=2, cursor=None, extract={"last": "messages[-1].id"})
-    assert [info.extracted for info in some.threads] == [{"last": "m0"}, {"last": "m1"}]
-    plain = await world.saver.athreads(sort="id", limit=100)
-    assert [info.extracted for info in plain.threads] == [{}] * 14
-    assert [info._replace(extracted={}) for info in page.threads] == plain.threads
-
-
-async def a_listing_asks_as_often_for_many_threads_as_for_one(world: World) -> None:
-    for number in range(40):
-        run = Run(world.saver, f"thread {number:02}")
-        await run.step({"other": _LARGE[: 20_000 + number]})
-        await run.step({"messages": _chat(8)})
-    saver, reads = world.counting()
-    questions = []
-    for limit in (1, 40):
-        reads.begin_anew()
-        page = await saver.athreads(limit=limit, extract={"last": "messages[-1].id"})
-        assert [info.extracted for info in page.threads] == [{"last": "m7"}] * limit
-        questions.append(reads.questions)
-        assert reads.writes == 0
-        assert reads.bytes < limit * 4_000
-    assert questions[0] == questions[1]
-    assert len(questions[0]) <= 5
-
-
-async def large_values_are_read_a_few_threads_at_once(world: World) -> None:
-    large = _LARGE * 30
-    for number in range(5):
-        await Run(world.saver, f"thread {number}").step({"a": [large, number], "b": number})
-    saver, reads = world.counting()
-    page = await saver.athreads(sort="id", extract={"number": "a[1]", "b": "b"})
-    assert [info.extracted for info in page.threads] == [{"number": n, "b": n} for n in range(5)]
-    assert 3 <= reads.questions.count("newest") <= 4
-
-
-async def a_damaged_thread_of_a_listing_is_reported_and_the_others_are_listed(world: World) -> None:
-    for name in ("good", "lost", "sound"):
-        await Run(world.saver, name).step({"messages": [name, _LARGE[:500]], "title": name})
-
-    def lose_segments(store: Store) -> Program[None]:
-        sizes = yield from store.segment_sizes("lost")
-        yield from store.remove("lost", (), sorted(sizes))
-
-    await world.in_store(lose_segments)
-    page = await world.cold.athreads(sort="id", extract={"last": "messages[0]", "title": "title"})
-    good, lost, sound = page.threads
-    assert good.extracted == {"last": "good", "title": "good"}
-    assert sound.extracted == {"last": "sound", "title": "sound"}
-    assert lost.extracted == {}
-    assert [(problem.kind, "'lost'" in problem.location) for problem in lost.problems] == [("damaged", True)]
-    for call in (world.cold.aextract("lost", "messages[0]"), world.cold.amessages("lost")):
-        with pytest.raises(CorruptDataError, match="'lost'"):
-            await call
-    await world.saver.adelete_thread("lost")
-
-
-async def a_part_that_this_program_may_not_load_is_reported(world: World) -> None:
-    await Run(world.saver).step({"said": _Said("x", "m0"), "plain": 1})
-    strict = world.another().with_serde(Serde(allow=[]))
-    (info,) = (await strict.athreads(extract={"said": "said", "id": "said.id", "plain": "plain"})).threads
-    assert info.extracted == {"id": "m0", "plain": 1}
-    assert [(problem.kind, "'said'" in problem.location) for problem in info.problems] == [("unreadable", True)]
-
-
 class _Foreign:
     """A serializer of somebody else's, which knows nothing of parts."""
 
@@ -357,11 +242,11 @@ class _Foreign:
 
 async def any_serializer_will_do(world: World) -> None:
     foreign = world.saver.with_serde(_Foreign())
-    chat = [{"id": f"m{number}", "content": _LARGE.hex()[:300]} for number in range(9)]
-    await Run(foreign).step({"messages": chat, "odd": {1, 2}})
+    said = [{"id": f"m{number}", "content": LARGE.hex()[:300]} for number in range(9)]
+    await Run(foreign).step({"messages": said, "odd": {1, 2}})
     assert await foreign.aextract("thread", "messages[-1].id") == "m8"
     assert await foreign.aextract("thread", "odd[0]", "none") == "none"
-    assert (await foreign.amessages("thread", limit=2, before="m3")).messages == chat[1:3]
+    assert (await foreign.amessages("thread", limit=2, before="m3")).messages == said[1:3]
     (info,) = (await foreign.athreads(extract={"last": "messages[-1].id"})).threads
     assert info.extracted == {"last": "m8"}
     await world.saver.adelete_thread("thread")
@@ -370,7 +255,7 @@ async def any_serializer_will_do(world: World) -> None:
 async def in_an_owners_view_only_its_own_parts_are_there(world: World) -> None:
     ada, eve = world.saver.for_owner("ada"), world.another().for_owner("eve")
     for number in range(3):
-        await Run(ada, f"ada {number}").step({"a": [number, _LARGE[:300]]})
+        await Run(ada, f"ada {number}").step({"a": [number, LARGE[:300]]})
     await Run(eve, "eve 0").step({"a": ["own"]})
     for saver, expected in ((ada, [0, 1, 2]), (eve, ["own"]), (world.another().for_owner("nobody"), [])):
         page = await saver.athreads(sort="id", extract={"first": "a[0]"})

@@ -1,0 +1,39 @@
+"""What cases about parts of a state are stored with: a chat, and something large beside it."""
+
+import random
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+LARGE = random.Random(0).randbytes(200_000)
+"""What no compression makes shorter."""
+
+
+@dataclass
+class Said:
+    """A message as an application may have it."""
+
+    content: Any
+    id: str
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def shouted(self) -> str:
+        """Fail: nothing of a class is to run."""
+        raise AssertionError("a property runs code")
+
+
+class Pair(NamedTuple):
+    """Two values."""
+
+    left: Any
+    right: Any
+
+
+def chat(count: int) -> list[Any]:
+    """Messages of each sort that there is, none like another."""
+    return [
+        Said(f"text {number} " * 9, f"m{number}", {"n": number})
+        if number % 2
+        else {"content": f"text {number} " * 9, "id": f"m{number}"}
+        for number in range(count)
+    ]
