@@ -54,7 +54,8 @@ class SqliteStore(SqliteThreadStore, Store):
         if found.row is None:
             return found
         writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (thread, namespace, id_column(found.row.outline.id)))
-        return Found(*found[:2], [write_row(write) for write in writes], *found[3:])
+        epoch, row, _, segments, newest, owner, expires_at = found
+        return Found(epoch, row, [write_row(write) for write in writes], segments, newest, owner, expires_at)
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         found: dict[bytes, bytes] = {}
