@@ -45,6 +45,7 @@ from threadmark.model import (
     ThreadPage,
     Verified,
 )
+from threadmark.persistent import PersistentDict
 from threadmark.retention import Retention
 from threadmark.saver import Lease, Saver, SaverProtocol
 from threadmark.sealing import Keyring
@@ -72,6 +73,7 @@ __all__ = [
     "MissingDependencyError",
     "OnBusy",
     "OnProgress",
+    "PersistentDict",
     "Problem",
     "ProblemKind",
     "Progress",
