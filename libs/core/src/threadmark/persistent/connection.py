@@ -6,6 +6,7 @@ A connection lives for one transaction: between two syncs nothing of SQLite is h
 import os
 import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -14,6 +15,8 @@ from threadmark.persistent import sql
 from threadmark.persistent.forking import turn
 
 T = TypeVar("T")
+
+_WRITING = (sql.DURABLE, sql.OVERWRITE_DELETED)
 
 _TIMEOUT = 30.0
 """Seconds to wait for somebody who is reading, or storing, at this moment."""
@@ -41,13 +44,15 @@ def transact(path: str, mode: Mode, work: Callable[[sqlite3.Connection], T], *, 
 
     Whatever it raises, and an interrupt, leaves the file as it was: closing a connection rolls back.
     """
-    begin = sql.BEGIN_WRITE if writes else sql.BEGIN_READ
+    statements = (*_WRITING, sql.BEGIN_WRITE) if writes else (sql.BEGIN_READ,)
     try:
         with turn.lock:
             connection = connect(path, mode)
             try:
-                connection.execute(sql.DURABLE)
-                connection.execute(begin)
+                if writes and Path(path).stat().st_size == 0:
+                    connection.execute(sql.SHRINK)
+                for statement in statements:
+                    connection.execute(statement)
                 result = work(connection)
                 connection.execute(sql.COMMIT)
                 return result

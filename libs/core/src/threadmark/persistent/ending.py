@@ -30,7 +30,11 @@ class AtExit:
             try:
                 owner.close()
             except Exception as error:
-                log.write(logging.ERROR, "%s: not stored when the program ended: %s", repr(self._path), str(error))
+                # Its message may have a key in it, which belongs in no log.
+                name = type(error).__name__
+                log.write(
+                    logging.ERROR, "%s: the program has ended, and what changed last is lost: %s", self._path, name
+                )
                 raise
 
     def forget(self) -> None:

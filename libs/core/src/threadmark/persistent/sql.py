@@ -7,6 +7,10 @@ FORMAT = 1
 # a power cut could bring the journal back, and with it the contents before a sync that has returned.
 DURABLE = "PRAGMA synchronous = EXTRA"
 
+# What is deleted is overwritten, and the file gets smaller. The latter takes effect before the first table is made.
+OVERWRITE_DELETED = "PRAGMA secure_delete = ON"
+SHRINK = "PRAGMA auto_vacuum = FULL"
+
 # Run on the connection that holds the lock: nothing is ever stored by it.
 NO_JOURNAL_FILE = "PRAGMA journal_mode = MEMORY"
 

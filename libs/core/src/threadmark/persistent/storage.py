@@ -60,11 +60,11 @@ class Storage:
         if self._flag == "n":
             self._settled = Contents({}, found.digest, stale=True)
             return []
-        self._settled = contents_of({row.key: Place(row.position, row.digest) for row in found.rows})
         items: dict[Any, Any] = {}
         with located(repr(self.path)):
             for row in found.rows:
                 _add(items, *decoded(row, self._serde))
+            self._settled = contents_of({row.key: Place(row.position, row.digest) for row in found.rows})
             if self._settled.digest != found.digest:
                 raise CorruptDataError("entries are missing, or are not those that were stored last")
         return list(items.items())
