@@ -22,14 +22,12 @@ class MemorySaver(Saver):
     _kept: "KeptDriver | None" = None
 
     def __init__(self, *, file: str | os.PathLike[str] | None = None, **options: Unpack[SaverOptions]) -> None:
-        if file is None:
-            super().__init__(MemoryStore(), MemoryDriver(), **options)
-            return
-        # It needs sqlite3 and asyncio, which others need not wait for.
-        from threadmark.memory.kept import KeptDriver
+        super().__init__(MemoryStore(), MemoryDriver(), **options)
+        if file is not None:
+            # It needs sqlite3 and asyncio, which others need not wait for.
+            from threadmark.memory.kept import KeptDriver
 
-        self._kept = KeptDriver(file)
-        super().__init__(MemoryStore(), self._kept, **options)
+            self._driver = self._kept = KeptDriver(file)
 
     @classmethod
     def from_url(cls, url: str, *, file: str | os.PathLike[str] | None = None, **options: Unpack[SaverOptions]) -> Self:

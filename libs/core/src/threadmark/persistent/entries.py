@@ -5,10 +5,9 @@ after before; one that was deleted and added again comes last, in the dictionary
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
-
-import msgpack
 
 from threadmark.errors import CorruptDataError, LocatedError, SerializationError, located, shown
 from threadmark.serde import Serializer
@@ -68,23 +67,24 @@ def draft(before: Contents, items: Iterable[tuple[Any, Any]], serde: Serializer)
     rows = []
     last, free = 0, 1 + max((place.position for place in before.places.values()), default=0)
     for key, value in items:
-        with located(f"key {shown(key)}"):
+        try:
             encoded_key, encoded = _encoded(key, serde), _encoded(value, serde)
             if encoded_key in places:
                 raise SerializationError("it is stored like another key, so only one of them would come back")
             if len(encoded_key) + len(encoded) > LONGEST:
-                raise SerializationError(
-                    f"it takes more than the {LONGEST:,} bytes that a file has room for in one entry"
-                )
+                raise SerializationError(f"it takes more than the {LONGEST:,} bytes that one entry may have in a file")
+        except LocatedError as error:
+            raise error.at(f"key {shown(key)}") from error.origin
         place = before.places.get(encoded_key)
         if place is not None and place.position > last:
             last = place.position
         else:
             last, free = free, free + 1
-        row = Row(last, encoded_key, encoded, _digest(last, encoded_key, encoded))
-        places[encoded_key] = Place(last, row.digest)
-        if places[encoded_key] != place:
-            rows.append(row)
+        digest = _digest(last, encoded_key, encoded)
+        if place is None or place.position != last or place.digest != digest:
+            place = Place(last, digest)
+            rows.append(Row(last, encoded_key, encoded, digest))
+        places[encoded_key] = place
     used = {place.position for place in places.values()}
     gone = [place.position for place in before.places.values() if place.position not in used]
     return Draft(contents_of(places), rows, gone)
@@ -122,7 +122,8 @@ def _encoded(value: object, serde: Serializer) -> bytes:
     """The tag and the bytes of a value, as they are stored."""
     for attempt in range(_ATTEMPTS):
         try:
-            packed: bytes = msgpack.packb(serde.dumps_typed(value), unicode_errors="surrogatepass")
+            tag, data = serde.dumps_typed(value)
+            return _prefix(tag) + data
         except Exception as error:
             # A container that another thread changes while it is gone through may have come to rest by now.
             if isinstance(error.__cause__ or error, RuntimeError) and attempt < _ATTEMPTS - 1:
@@ -130,15 +131,21 @@ def _encoded(value: object, serde: Serializer) -> bytes:
             if isinstance(error, LocatedError):
                 raise
             raise SerializationError(f"it cannot be stored: {error}") from error
-        else:
-            return packed
     raise AssertionError("the last attempt returns or raises")
 
 
-def _decoded(packed: bytes, serde: Serializer) -> Any:
+@lru_cache(64)
+def _prefix(tag: str) -> bytes:
+    """What stands before the bytes of a value: the length of its tag, and the tag."""
+    encoded = tag.encode("utf-8", "surrogatepass")
+    return b"%d:%s" % (len(encoded), encoded)
+
+
+def _decoded(stored: bytes, serde: Serializer) -> Any:
     try:
-        tag, data = msgpack.unpackb(packed, unicode_errors="surrogatepass")
-        return serde.loads_typed((tag, data))
+        length, _, rest = stored.partition(b":")
+        tag, data = rest[: int(length)], rest[int(length) :]
+        return serde.loads_typed((tag.decode("utf-8", "surrogatepass"), data))
     except LocatedError:
         raise
     except Exception as error:
