@@ -38,10 +38,10 @@ def main() -> None:
         for name, mapping in kinds.items():
             _fill(mapping, asked.entries)
             _read_all(mapping)
-            print(
-                f"| {name} | {_access(_get, mapping, asked.rounds):,.0f} | {_access(_set, mapping, asked.rounds):,.0f} |"
-            )
-        print(f"\n| sync, {_CHANGED} of {asked.entries:,} entries have changed | ms | KB written |\n|---|---:|---:|")
+            got, put = (_access(function, mapping, asked.rounds) for function in (_get, _set))
+            print(f"| {name} | {got:,.0f} | {put:,.0f} |")
+        print(f"\n| sync, {_CHANGED} of {asked.entries:,} entries have changed | ms | KB written |")
+        print("|---|---:|---:|")
         for name, mapping, reads in (
             ("PersistentDict", kept, False),
             ("shelve, which has read nothing else since the last sync", shelf, False),

@@ -3,8 +3,9 @@
 import asyncio
 import gc
 import sqlite3
+import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from threadmark import (
     PersistentDict,
     Saver,
     SchemaError,
+    StoreError,
     TransientStoreError,
 )
 from threadmark.memory.kept import KeptDriver
@@ -154,6 +156,68 @@ def test_asyncio_closes_it_as_well(path: Path) -> None:
     asyncio.run(main())
     with MemorySaver(file=path) as saver:
         assert saver.count_threads() == 2
+
+
+def test_what_other_threads_have_put_when_it_is_closed_is_in_the_file(path: Path) -> None:
+    done: list[str] = []
+
+    def put_until_closed(name: int) -> None:
+        with suppress(ClosedError):
+            for number in range(100_000):
+                saver.put(at(f"{name} {number}"), checkpoint(), {}, {})
+                done.append(f"{name} {number}")
+
+    for _ in range(times(3, at_length=50)):
+        done.clear()
+        path.unlink(missing_ok=True)
+        saver = MemorySaver(file=path)
+        threads = [threading.Thread(target=put_until_closed, args=(name,)) for name in range(3)]
+        for each in threads:
+            each.start()
+        while len(done) < 20:
+            saver.sync()
+        saver.close()
+        for each in threads:
+            each.join()
+        with MemorySaver(file=path) as again:
+            assert again.count_threads() == len(done)
+
+
+def test_a_saver_that_cannot_be_stored_stays_open(path: Path) -> None:
+    with MemorySaver(file=path) as saver:
+        saver.put(at("thread"), checkpoint(), {}, {})
+        saver.sync()
+        saver.put(at("other"), checkpoint(), {}, {})
+        aside = path.rename(path.with_name("aside.mem"))
+        for call in (saver.sync, saver.close):
+            with pytest.raises(StoreError, match="is not the file that was opened"):
+                call()
+            assert saver.count_threads() == 2
+        aside.rename(path)
+    with MemorySaver(file=path) as again:
+        assert again.count_threads() == 2
+
+
+def test_the_child_of_a_fork_goes_on_with_a_copy_that_is_stored_nowhere(path: Path) -> None:
+    program = """
+import os, sys
+from threadmark import ClosedError, MemorySaver
+from threadmark_conformance.engine import at, checkpoint
+with MemorySaver(file=sys.argv[1]) as saver:
+    saver.put(at("thread"), checkpoint(), {}, {})
+    if os.fork() == 0:
+        saver.put(at("of the child"), checkpoint(), {}, {})
+        assert saver.count_threads() == 2
+        try:
+            saver.sync()
+        except ClosedError:
+            saver.close()
+            sys.exit()
+    assert os.wait()[1] == 0
+"""
+    finished(child(program, path))
+    with MemorySaver(file=path) as again:
+        assert [thread.id for thread in again.threads().threads] == ["thread"]
 
 
 def test_clones_and_views_of_a_saver_store_everything(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import threading
+from functools import partial
 
 from threadmark.errors import ClosedError
 from threadmark.memory.driver import MemoryDriver
@@ -19,6 +21,7 @@ class KeptDriver(MemoryDriver):
 
     def __init__(self, file: str | os.PathLike[str]) -> None:
         super().__init__()
+        self._closing = threading.RLock()
         self._storage = Storage(checked_path(file), "c", KIND, Serde(allow=()))
         try:
             self._tables = tables_of(self._storage.read())
@@ -36,11 +39,19 @@ class KeptDriver(MemoryDriver):
 
     def close(self) -> None:
         """Store everything, and let it go. If it cannot be stored, this raises and nothing is let go."""
-        if self._storage.is_open:
-            self.sync()
-        super().close()
-        self._storage.close()
-        self._at_exit.forget()
+        with self._closing:
+            tables = self._tables
+            try:
+                with self._lock:
+                    self._tables = None  # from now on nothing is put that would not be stored
+                if tables is not None and self._storage.is_open:
+                    tables.roll_back()
+                    self._storage.store(partial(entries, tables))
+            except BaseException:
+                self._tables = tables
+                raise
+            self._storage.close()
+            self._at_exit.forget()
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
@@ -52,6 +63,11 @@ class KeptDriver(MemoryDriver):
                 self.close()
             finally:
                 self._storage.close()
+
+    def begin_anew(self) -> None:
+        """In the child of a fork: it goes on with a copy, which is stored nowhere."""
+        super().begin_anew()
+        self._closing = threading.RLock()
 
     def _snapshot(self) -> list[ThreadEntry]:
         with self._lock:

@@ -76,6 +76,8 @@ class Storage:
         """
         with self._lock:
             self.expect_open()
+            if not Path(self.path).exists():
+                raise StoreError(f"{self.path!r} {_REPLACED}")
             self._settle()
             with located(repr(self.path)):
                 made = draft(self._settled, snapshot(), self._serde)
@@ -126,8 +128,6 @@ class Storage:
                 raise StoreError(f"{self.path!r} {_REPLACED}")
             work(connection)
 
-        if not Path(self.path).exists():
-            raise StoreError(f"{self.path!r} {_REPLACED}")
         transact(self.path, WRITE, checked, writes=True)
 
 
@@ -216,7 +216,8 @@ def _text(stored: object) -> str:
 
 
 def _digest_in(connection: sqlite3.Connection) -> object:
-    return connection.execute(sql.GET_CONTENTS).fetchone()[1]
+    found = connection.execute(sql.GET_CONTENTS).fetchone()
+    return found and found[1]
 
 
 def _write(connection: sqlite3.Connection, *, draft: Draft, stale: bool, kind: str) -> None:
