@@ -298,7 +298,7 @@ assert PersistentDict(sys.argv[1], "r") == kept
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork a process")
 def test_a_fork_while_another_thread_stores_does_no_harm(path: Path) -> None:
-    finished(child(_FORKS_DURING_SYNCS, path, times(30, at_length=500)))
+    finished(child(_FORKS_DURING_SYNCS, path, times(30, at_length=150)))
 
 
 def test_a_flipped_bit_anywhere_gives_an_error_or_what_was_stored(path: Path) -> None:

@@ -49,11 +49,12 @@ class Claim:
     def release(self) -> None:
         """Let others have it. It may be called again."""
         with turn.lock:
-            if self._connection is not None:
+            # First of all it is not ours any more: a file that is there after this one was removed is somebody else's.
+            connection, self._connection = self._connection, None
+            if connection is not None:
                 with suppress(OSError):  # some systems remove no file that is open: it stays, and does no harm
                     self._path.unlink()
-                self._connection.close()
-                self._connection = None
+                connection.close()
 
     def abandon(self) -> None:
         """In the child of a fork: the parent has it, and goes on with it."""

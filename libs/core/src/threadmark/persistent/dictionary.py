@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from threadmark.errors import ConfigError, shown
 from threadmark.persistent.ending import AtExit
 from threadmark.persistent.read_only import read_only
+from threadmark.saver.context import checked_serde
 from threadmark.serde import Serde, Serializer
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ class PersistentDict(dict[K, V]):
         from threadmark.persistent.storage import Storage
 
         super().__init__()
-        storage = Storage(checked_path(path), _checked_flag(flag), KIND, checked_serde(serde))
+        storage = Storage(
+            checked_path(path), _checked_flag(flag), KIND, Serde() if serde is None else checked_serde(serde)
+        )
         try:
             dict.update(self, storage.read())
         except BaseException:
@@ -119,15 +122,6 @@ def checked_path(path: str | os.PathLike[str]) -> str:
     if given == ":memory:":
         raise ConfigError("':memory:' is no file: what is not kept needs no file")
     return os.path.realpath(given)
-
-
-def checked_serde(serde: Serializer | None) -> Serializer:
-    """Return the serializer, or the default one. Raises ConfigError if it lacks a method."""
-    if serde is None:
-        return Serde()
-    if not isinstance(serde, Serializer):
-        raise ConfigError(f"a serializer has dumps_typed and loads_typed, and a {type(serde).__name__} has not both")
-    return serde
 
 
 def _checked_flag(flag: "Flag") -> "Flag":
