@@ -424,7 +424,7 @@ for line in sys.stdin:  # each is a round: a child that stores until it is kille
     for _ in range(chance.randrange(1, 6)):
         done = os.read(reading, 8)
     import select
-    select.select([], [], [], chance.uniform(0, 0.006))
+    select.select([], [], [], chance.uniform(0, chance.choice((0.004, 0.04))))
     os.kill(pid, 9)
     os.waitpid(pid, 0)
     while more := os.read(reading, 8):
@@ -444,7 +444,7 @@ def test_a_process_that_is_killed_leaves_the_contents_of_its_last_sync_or_of_the
     stored = 0
     assert process.stdin
     assert process.stdout
-    for number in range(times(40, at_length=1000)):
+    for number in range(times(40, at_length=300)):
         process.stdin.write(f"{stored}\n")
         process.stdin.flush()
         done = int(process.stdout.readline())
