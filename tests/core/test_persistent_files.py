@@ -50,10 +50,17 @@ def foreign(path: Path, *statements: str) -> None:
         connection.commit()
 
 
+def damaged(path: Path) -> None:
+    """Make one whose list of tables is damaged."""
+    foreign(path, "CREATE TABLE theirs (x)")
+    path.write_bytes(path.read_bytes()[:100] + b"\xff" * 50 + path.read_bytes()[150:])
+
+
 FOREIGN: dict[str, Callable[[Path], object]] = {
     "a text": lambda path: path.write_text("these are notes. " * 500),
     "a short text": lambda path: path.write_text("notes"),
     "a database": lambda path: foreign(path, "CREATE TABLE theirs (x)", "INSERT INTO theirs VALUES (1)"),
+    "a damaged database": damaged,
     "a database with our tables' names": lambda path: foreign(
         path, "CREATE TABLE entry (position, key, value, digest)"
     ),
@@ -67,7 +74,9 @@ def test_a_foreign_file_is_refused_and_never_written_to(kind: str, path: Path) -
     FOREIGN[kind](path)
     before = path.read_bytes()
     for flag in ("r", "w", "c", "n"):
-        with pytest.raises((SchemaError, CorruptDataError), match=r"cache\.db.* (application|never a dictionary)"):
+        with pytest.raises(
+            (SchemaError, CorruptDataError), match=r"cache\.db.* (application|never a dictionary|no dictionary in it)"
+        ):
             PersistentDict(path, flag)
         assert path.read_bytes() == before
         assert [each.name for each in path.parent.iterdir()] == ["cache.db"]

@@ -155,10 +155,10 @@ def _expect_ours(path: str) -> None:
     """Raise if the file belongs to another application, before anything is locked in it or made beside it."""
     if Path(path).exists() and Path(path).stat().st_size > 0:
         try:
-            is_ours = look(path, partial(_is_made, path))
+            is_foreign = not look(path, partial(_is_made, path)) and look(path, _tables) > 0
         except sqlite3.Error:
             return  # whether it is damaged, or was just being made, is seen where it is read under a lock
-        if not is_ours and look(path, _tables):
+        if is_foreign:
             raise SchemaError(f"{path!r} is a SQLite database of another application: choose another file")
 
 
