@@ -106,7 +106,8 @@ class LeaseLostError(ThreadmarkError):
 
 
 class ConflictError(ThreadmarkError):
-    """The checkpoint's parent is no longer the newest of its namespace. Nothing was stored; read again, or fork."""
+    """What was asked for is at odds with what is there: a parent is no longer the newest, an id is taken, a checkpoint
+    is needed. Nothing was stored or removed; read again."""
 
 
 class ClosedError(ThreadmarkError):
