@@ -107,7 +107,8 @@ class LeaseLostError(ThreadmarkError):
 
 class ConflictError(ThreadmarkError):
     """What was asked for is at odds with what is there: a parent is no longer the newest, an id is taken, a checkpoint
-    is needed. Nothing was stored or removed; read again."""
+    is needed. Nothing was stored or removed; read again.
+    """
 
 
 class ClosedError(ThreadmarkError):

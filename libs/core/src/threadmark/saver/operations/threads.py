@@ -39,7 +39,7 @@ def threads(
     """Return a page of threads."""
     after = place_of(query, cursor)
     if query.filters_here:
-        found = (yield from _filtered(context, query, after, offset + limit + 1))[offset:]
+        found = (yield from filtered(context, query, after, offset + limit + 1))[offset:]
     else:
         found = yield from read(context.store.thread_page, query.scope, after, offset, limit + 1)
     infos = yield from read(_infos, context, found[:limit])
@@ -49,7 +49,7 @@ def threads(
 def count_threads(context: SaverContext, query: ThreadQuery) -> Operation[int]:
     """Return how many threads a listing has."""
     if query.filters_here:
-        return len((yield from _filtered(context, query, None, sys.maxsize)))
+        return len((yield from filtered(context, query, None, sys.maxsize)))
     return (yield from read(context.store.count_threads, query.scope))
 
 
@@ -65,6 +65,20 @@ def create_thread(context: SaverContext, thread_id: str, update: ThreadUpdate) -
 def update_thread(context: SaverContext, thread_id: str, update: ThreadUpdate) -> Operation[ThreadInfo]:
     """Set something of a thread. Raises ThreadNotFoundError if it is not there."""
     return (yield from write(_update, context, as_thread_id(thread_id), update))
+
+
+def filtered(
+    context: SaverContext, query: ThreadQuery, after: ThreadPlace | None, enough: int
+) -> Operation[list[ThreadOutline]]:
+    """Read on until there are enough threads that match, or no more."""
+    found: list[ThreadOutline] = []
+    more = True
+    while more and len(found) < enough:
+        page = yield from read(context.store.thread_page, query.scope, after, 0, _FILTERED)
+        found += [outline for outline in page if _matches(query, outline)]
+        more = len(page) == _FILTERED
+        after = query.place(page[-1]) if page else None
+    return found
 
 
 def status_of(counts: ThreadCounts) -> ThreadStatus:
@@ -86,20 +100,6 @@ def _row_to_update(outline: ThreadOutline, update: ThreadUpdate) -> ThreadRow:
     if not is_sound_thread(outline.row) and update.metadata is not None and UNSET not in update:
         return ThreadRow(outline.row.thread_id, outline.row.created_at)
     return sound_row(outline)
-
-
-def _filtered(
-    context: SaverContext, query: ThreadQuery, after: ThreadPlace | None, enough: int
-) -> Operation[list[ThreadOutline]]:
-    """Read on until there are enough threads that match, or no more."""
-    found: list[ThreadOutline] = []
-    more = True
-    while more and len(found) < enough:
-        page = yield from read(context.store.thread_page, query.scope, after, 0, _FILTERED)
-        found += [outline for outline in page if _matches(query, outline)]
-        more = len(page) == _FILTERED
-        after = query.place(page[-1]) if page else None
-    return found
 
 
 def _thread(context: SaverContext, thread_id: str) -> Program[ThreadInfo | None]:
