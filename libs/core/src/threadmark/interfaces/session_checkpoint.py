@@ -70,9 +70,10 @@ class SessionCheckpoint:
         fields = _parts(given, "a session's checkpoint", {"metadata", "state"})
         about = _parts(fields["metadata"], "its metadata", _FIELDS)
         time = about["timestamp"]
-        moment = None if time is None else _time(as_text(time, "timestamp"))
-        if time is not None and moment is None:
-            raise ConfigError(f"timestamp must be a time in ISO 8601 with its zone, not {shown(time)}")
+        try:
+            moment = None if time is None else datetime.fromisoformat(as_text(time, "timestamp"))
+        except ValueError as error:  # a ConfigError is one, too
+            raise ConfigError(f"timestamp must be a time in ISO 8601 with its zone, not {shown(time)}") from error
         try:
             state = json_ready(fields["state"], "state")
         except SerializationError as error:
