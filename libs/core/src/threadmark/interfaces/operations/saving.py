@@ -37,9 +37,15 @@ def config_of(thread_id: str, checkpoint_id: str | None = None, lease_token: int
 
 
 def save(
-    context: SaverContext, config: Mapping[str, Any], draft: StateDraft, metadata: Mapping[str, Any], mark: Mark
+    context: SaverContext,
+    config: Mapping[str, Any],
+    draft: StateDraft,
+    metadata: Mapping[str, Any],
+    mark: Mark,
+    *,
+    replaces: bool = False,
 ) -> Operation[dict[str, Any]]:
-    """Store a draft as the newest of its thread. Returns its configuration.
+    """Store a draft as the newest of its thread, or with `replaces` in the place of one of its id. Returns its config.
 
     Of several who save at once, each has the one before as its parent; where others are always faster, the last attempt
     is stored beside theirs.
@@ -48,7 +54,7 @@ def save(
     check_config(where)
     check_length(draft.id, ID_BYTES, "checkpoint_id")
     for attempt in range(1, _ATTEMPTS + 1):
-        place = yield from read(_place, context, where.thread_id, draft.id)
+        place = yield from read(_place, context, where.thread_id, draft.id if replaces else None, attempt)
         try:
             return (
                 yield from store(
@@ -76,9 +82,12 @@ def newest_outline(context: SaverContext, thread_id: str) -> Program[Outline | N
     return page[0] if page else None
 
 
-def _place(context: SaverContext, thread_id: str, checkpoint_id: str) -> Program[_Place]:
-    same = yield from context.store.page(Scope(thread_id, "", checkpoint_id), None, 1)
-    if same:
-        return _Place(same[0].parent, same[0].rank)
-    newest = yield from newest_outline(context, thread_id)
-    return _Place(newest.id if newest else None, None)
+def _place(context: SaverContext, thread_id: str, own_id: str | None, attempt: int) -> Program[_Place]:
+    if own_id is not None:
+        same = yield from context.store.page(Scope(thread_id, "", own_id), None, 1)
+        if same:
+            return _Place(same[0].parent, same[0].rank)
+    if attempt > 1:  # what follows another one than the newest is refused; so it is looked for why it was
+        yield from newest_outline(context, thread_id)
+    newest = yield from context.store.page(Scope(thread_id, ""), None, 1)
+    return _Place(newest[0].id if newest else None, None)

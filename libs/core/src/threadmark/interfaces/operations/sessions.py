@@ -36,7 +36,8 @@ def save(context: SaverContext, checkpoint: SessionCheckpoint, lease_token: int 
     about = replace(about, checkpoint_id=made_id, timestamp=about.timestamp or datetime.now(UTC))
     draft = StateDraft(context.serde, made_id, checkpoint.state)
     config = config_of(about.session_id, lease_token=lease_token)
-    yield from save_draft(context, config, draft, stored_metadata(about), SESSION)
+    is_known = checkpoint.metadata.checkpoint_id is not None
+    yield from save_draft(context, config, draft, stored_metadata(about), SESSION, replaces=is_known)
     return SessionCheckpoint(about, checkpoint.state)
 
 
