@@ -67,7 +67,7 @@ class Failing(MemorySaver):
         def fail(_: Transaction[Any]) -> Any:
             raise error
 
-        self._driver.run = fail  # type: ignore[method-assign]  # the fault
+        self._driver.run = fail  # type: ignore[method-assign, assignment]  # the fault
 
 
 @pytest.mark.parametrize("error", [StoreError("it is full"), TransientStoreError("it is away")])

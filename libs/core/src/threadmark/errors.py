@@ -106,9 +106,7 @@ class LeaseLostError(ThreadmarkError):
 
 
 class ConflictError(ThreadmarkError):
-    """What was asked for is at odds with what is there: a parent is no longer the newest, an id is taken, a checkpoint
-    is needed. Nothing was stored or removed; read again.
-    """
+    """A parent is no longer the newest, an id is taken, or others need a checkpoint. Nothing was done; read again."""
 
 
 class ClosedError(ThreadmarkError):

@@ -22,15 +22,12 @@ def json_ready(value: Any, location: str, levels: int = _DEEPEST) -> Any:
         return value
     if kind in (str, int, float):
         if problem := _changes(value):
-            raise SerializationError(problem, location)
+            raise _refusal(problem, location)
         return value
     if kind not in (dict, list):
-        raise SerializationError(
-            f"JSON has no {kind.__name__}, and would give back something else: convert it before",
-            location,
-        )
+        raise _refusal(f"JSON has no {kind.__name__}, and would give back something else: convert it before", location)
     if levels == 0:
-        raise SerializationError(f"it is nested deeper than {_DEEPEST} levels, or contains itself", _cut(location))
+        raise _refusal(f"it is nested deeper than {_DEEPEST} levels, or contains itself", location)
     if kind is list:
         return [json_ready(item, f"{location}[{index}]", levels - 1) for index, item in enumerate(value)]
     return {key: json_ready(item, location + step, levels - 1) for key, step, item in _items(value, location)}
@@ -40,9 +37,9 @@ def _items(value: dict[Any, Any], location: str) -> Iterable[tuple[str, str, Any
     """The items of a dictionary, each with the step that leads to it."""
     for key, item in value.items():
         if type(key) is not str:
-            raise SerializationError(f"JSON has no key {shown(key)}: keys must be text", location)
+            raise _refusal(f"JSON has no key {shown(key)}: keys must be text", location)
         if problem := _changes(key):
-            raise SerializationError(f"the key {shown(key)}: {problem}", location)
+            raise _refusal(f"the key {shown(key)}: {problem}", location)
         yield key, f".{key}" if key.isidentifier() else f"[{key!r}]", item
 
 
@@ -62,5 +59,6 @@ def _changes(value: str | float) -> str | None:
     return None
 
 
-def _cut(location: str) -> str:
-    return location if len(location) <= _LONGEST_LOCATION else f"{location[:_LONGEST_LOCATION]}..."
+def _refusal(problem: str, location: str) -> SerializationError:
+    cut = location if len(location) <= _LONGEST_LOCATION else f"{location[:_LONGEST_LOCATION]}..."
+    return SerializationError(problem, cut)

@@ -6,6 +6,7 @@ from threadmark.interfaces.operations.marks import SESSION
 from threadmark.interfaces.session_checkpoint import SessionCheckpoint, SessionStats
 
 Checkpoints = list[SessionCheckpoint]
+"""In the class, `list` is a method."""
 
 
 class Sessions(Interface):
@@ -53,11 +54,11 @@ class Sessions(Interface):
 
         The other checkpoints read as before. With its last checkpoint a session is gone.
         """
-        return self._run(sessions.delete(self._context, session_id, checkpoint_id))
+        return self._run(clearing.delete(self._context, session_id, checkpoint_id))
 
     async def adelete(self, session_id: str, checkpoint_id: str | None = None) -> bool:
         """Like `delete`, for asyncio."""
-        return await self._arun(sessions.delete(self._context, session_id, checkpoint_id))
+        return await self._arun(clearing.delete(self._context, session_id, checkpoint_id))
 
     def clear_all(self) -> int:
         """Remove every session that was begun here. Returns how many there were."""

@@ -6,10 +6,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from threadmark.interfaces.interface import Interface
-from threadmark.interfaces.operations import outlining, states
+from threadmark.interfaces.operations import clearing, outlining, states
 from threadmark.interfaces.operations.marks import STATE
 from threadmark.interfaces.operations.outlining import StatePage
-from threadmark.interfaces.operations.sessions import delete
 from threadmark.model import RetentionReport, ThreadSort
 from threadmark.retention import Retention
 from threadmark.saver import SaverProtocol
@@ -79,11 +78,11 @@ class States(Interface):
 
         The other states read as before. With its last state a thread is gone.
         """
-        return self._run(delete(self._context, thread_id, id))
+        return self._run(clearing.delete(self._context, thread_id, id))
 
     async def adelete(self, thread_id: str, id: str | None = None) -> bool:  # noqa: A002 - as in `StateInfo`
         """Like `delete`, for asyncio."""
-        return await self._arun(delete(self._context, thread_id, id))
+        return await self._arun(clearing.delete(self._context, thread_id, id))
 
     def list(self, *, limit: int = 20, cursor: str | None = None, sort: ThreadSort = "-updated") -> StatePage:
         """Return a page of the newest states of all threads that were begun here, and the cursor of the next page.
@@ -106,7 +105,7 @@ class States(Interface):
         return await self._arun(outlining.history(self._context, thread_id, limit, cursor))
 
     def size(self) -> int:
-        """Return how many threads that were begun here have a state: as many as `list` has on all its pages."""
+        """Return how many threads with a state there are: those that were begun here. Their metadata is read."""
         return self._run(states.size(self._context))
 
     async def asize(self) -> int:

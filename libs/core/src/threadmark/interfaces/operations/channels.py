@@ -30,7 +30,7 @@ _FORMAT = 4
 def channels_of(state: Any) -> dict[str, Any]:
     """Return the channel values that a state is stored as."""
     if type(state) is dict and all(type(key) is str and not key.startswith(_OURS) for key in state):
-        return state
+        return dict(state)  # its owner may change it while it is saved
     return {_WHOLE: state}
 
 

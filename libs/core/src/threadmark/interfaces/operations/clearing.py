@@ -1,17 +1,28 @@
-"""What goes over all threads of one kind: counting them, and removing them."""
+"""Removing a thread or one checkpoint of it, and what goes over all threads of one kind: counting, and removing."""
 
 from collections.abc import Sequence
 from functools import partial
 
+from threadmark.config import as_thread_id
 from threadmark.interfaces.operations.marks import Mark, is_marked, marked
+from threadmark.interfaces.operations.saving import config_of
 from threadmark.program import Operation, Program, Transaction, ask, read
 from threadmark.saver.context import SaverContext
+from threadmark.saver.operations.deleting import delete_checkpoint
+from threadmark.saver.operations.removing import delete_thread
 from threadmark.saver.operations.threads import filtered
 from threadmark.store import now
 from threadmark.thread_store import ThreadCounts, ThreadPlace
 
 _PAGE = 256
 _BATCH = 16
+
+
+def delete(context: SaverContext, thread_id: str, checkpoint_id: str | None) -> Operation[bool]:
+    """Remove one checkpoint of a thread, or all for None. Returns whether there was anything."""
+    if checkpoint_id is None:
+        return (yield from delete_thread(context, as_thread_id(thread_id)))
+    return (yield from delete_checkpoint(context, config_of(thread_id, checkpoint_id)))
 
 
 def clear(context: SaverContext, mark: Mark) -> Operation[int]:

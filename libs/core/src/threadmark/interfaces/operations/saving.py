@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from threadmark.config import parse_config
-from threadmark.errors import ConflictError
+from threadmark.errors import ConfigError, ConflictError
 from threadmark.interfaces.operations.channels import StateDraft
 from threadmark.interfaces.operations.marks import Mark
 from threadmark.names import ID_BYTES, check_length
@@ -31,7 +31,11 @@ _FIRST = _Place(None, None)
 
 
 def config_of(thread_id: str, checkpoint_id: str | None = None, lease_token: int | None = None) -> dict[str, Any]:
-    """The configuration of a thread, or of one of its checkpoints."""
+    """Return the configuration of a thread, or of one of its checkpoints."""
+    if thread_id is None:
+        raise ConfigError("the id of a thread, or session, must be a string, an int or a UUID, not None")
+    if checkpoint_id == "":
+        raise ConfigError("an empty id is none: None stands for the newest, or for all")
     configurable = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": checkpoint_id}
     return {"configurable": configurable if lease_token is None else {**configurable, "lease_token": lease_token}}
 

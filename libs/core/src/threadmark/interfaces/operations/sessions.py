@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from threadmark.config import as_thread_id
 from threadmark.errors import ConfigError
 from threadmark.ids import new_id
 from threadmark.interfaces.operations.channels import StateDraft
@@ -20,10 +19,8 @@ from threadmark.interfaces.session_checkpoint import (
 from threadmark.names import as_text
 from threadmark.program import Operation
 from threadmark.saver.context import SaverContext
-from threadmark.saver.operations.deleting import delete_checkpoint
 from threadmark.saver.operations.listing import Reader, listing
 from threadmark.saver.operations.reading import get_tuple
-from threadmark.saver.operations.removing import delete_thread
 from threadmark.saver.thread_arguments import given_count
 
 
@@ -43,7 +40,7 @@ def save(context: SaverContext, checkpoint: SessionCheckpoint, lease_token: int 
 
 def load(context: SaverContext, session_id: str, checkpoint_id: str | None) -> Operation[SessionCheckpoint | None]:
     """Return a checkpoint of a session, the newest for None. Returns None if there is none."""
-    found = yield from get_tuple(context, config_of(session_id, given_id(checkpoint_id)))
+    found = yield from get_tuple(context, config_of(session_id, checkpoint_id))
     return session_checkpoint(found) if found else None
 
 
@@ -56,20 +53,6 @@ def list_checkpoints(context: SaverContext, session_id: str, limit: int) -> Oper
         found += [session_checkpoint(item) for item in reader.readable(batch)]
     reader.finish()
     return found
-
-
-def delete(context: SaverContext, thread_id: str, checkpoint_id: str | None) -> Operation[bool]:
-    """Remove one checkpoint of a thread, or all for None. Returns whether there was anything."""
-    if checkpoint_id is None:
-        return (yield from delete_thread(context, as_thread_id(thread_id)))
-    return (yield from delete_checkpoint(context, config_of(thread_id, given_id(checkpoint_id))))
-
-
-def given_id(checkpoint_id: str | None) -> str | None:
-    """Check the id of a checkpoint. An empty one would stand for the newest."""
-    if checkpoint_id == "":
-        raise ConfigError("a checkpoint's id must not be empty: None stands for the newest one, or for all")
-    return checkpoint_id
 
 
 def stats(context: SaverContext) -> Operation[SessionStats]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from threadmark.config import as_thread_id, parse_config
+from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import ConfigError, StoreError
 from threadmark.ids import new_id
 from threadmark.interfaces.operations.channels import StateDraft, state_of
@@ -12,7 +12,6 @@ from threadmark.interfaces.operations.marks import STATE, is_marked, marked
 from threadmark.interfaces.operations.outlining import with_size
 from threadmark.interfaces.operations.saving import config_of, newest_outline
 from threadmark.interfaces.operations.saving import save as save_draft
-from threadmark.interfaces.operations.sessions import given_id
 from threadmark.model import RetentionReport
 from threadmark.program import Operation, Program, read, read_existing
 from threadmark.saver.context import SaverContext
@@ -45,14 +44,13 @@ def save(
 
 def load(context: SaverContext, thread_id: str, state_id: str | None, default: Any) -> Operation[Any]:
     """Return a state of a thread, the newest for None. Returns the default if there is none."""
-    found = yield from get_tuple(context, config_of(thread_id, given_id(state_id)))
+    found = yield from get_tuple(context, config_of(thread_id, state_id))
     return state_of(found.checkpoint["channel_values"]) if found else default
 
 
 def exists(context: SaverContext, thread_id: str, state_id: str | None) -> Operation[bool]:
     """Whether a thread has a state, or the one with this id."""
-    config = config_of(as_thread_id(thread_id), given_id(state_id))
-    return (yield from read(_exists, context, config))
+    return (yield from read(_exists, context, parse_config(config_of(thread_id, state_id))))
 
 
 def size(context: SaverContext) -> Operation[int]:
@@ -77,8 +75,7 @@ def ping(context: SaverContext) -> Operation[bool]:
     return True
 
 
-def _exists(context: SaverContext, config: Mapping[str, Any]) -> Program[bool]:
-    where = parse_config(config)
+def _exists(context: SaverContext, where: ParsedConfig) -> Program[bool]:
     if where.checkpoint_id is None:
         return (yield from newest_outline(context, where.thread_id)) is not None
     found = yield from context.store.page(Scope(where.thread_id, "", where.checkpoint_id), None, 1)
