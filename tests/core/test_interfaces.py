@@ -109,6 +109,22 @@ def test_max_history_is_no_rule_of_the_saver() -> None:
         assert len(plain.history("plain").states) == 5
 
 
+def test_a_state_that_is_changed_while_it_is_saved_is_saved_as_it_was() -> None:
+    given: dict[str, Any] = {"a": ["before"]}
+    with MemorySaver() as saver:
+        run = saver._driver.run
+
+        def changing(transaction: Transaction[Any]) -> Any:
+            given["a"].append("meanwhile")
+            given[f"key {len(given)}"] = 1
+            return run(transaction)
+
+        saver._driver.run = changing  # type: ignore[method-assign, assignment]  # what another task may do
+        States(saver).save("thread", given)
+        assert len(given) > 1
+        assert States(saver).load("thread") == {"a": ["before"]}
+
+
 def test_a_block_starts_and_stops_the_service() -> None:
     with MemorySaver() as saver, CleanedStates(saver, max_age=timedelta(days=1), interval=timedelta(hours=1)) as states:
         with pytest.raises(ConfigError, match="started already"):

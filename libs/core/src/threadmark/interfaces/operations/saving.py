@@ -11,6 +11,7 @@ from threadmark.names import ID_BYTES, check_length
 from threadmark.program import Operation, Program, read
 from threadmark.saver.arguments import check_config
 from threadmark.saver.context import SaverContext
+from threadmark.saver.loading.decoding import decode_metadata
 from threadmark.saver.operations.writing import store
 from threadmark.saver.proving.completeness import prove_complete
 from threadmark.store import Outline, Scope
@@ -25,9 +26,11 @@ class _Place(NamedTuple):
     parent: str | None
     rank: str | None
     """That of the checkpoint that it replaces."""
+    in_graph: Mapping[str, Any]
+    """What a graph has to find in its metadata, so that it can go on from there. Empty where no graph stored the parent."""
 
 
-_FIRST = _Place(None, None)
+_FIRST = _Place(None, None, {})
 
 
 def config_of(thread_id: str, checkpoint_id: str | None = None, lease_token: int | None = None) -> dict[str, Any]:
@@ -66,7 +69,7 @@ def save(
                     config,
                     where._replace(checkpoint_id=place.parent),
                     draft,
-                    metadata,
+                    {**place.in_graph, **metadata},
                     expect_newest=place.rank is None and attempt < _ATTEMPTS,
                     rank=place.rank,
                     about_thread=mark if place == _FIRST else None,
@@ -90,8 +93,16 @@ def _place(context: SaverContext, thread_id: str, own_id: str | None, attempt: i
     if own_id is not None:
         same = yield from context.store.page(Scope(thread_id, "", own_id), None, 1)
         if same:
-            return _Place(same[0].parent, same[0].rank)
-    if attempt > 1:  # what follows another one than the newest is refused; so it is looked for why it was
+            return _Place(same[0].parent, same[0].rank, _in_graph(decode_metadata(same[0]), steps=0))
+    if attempt > 1:  # another one was the newest: somebody was faster, or its row is damaged and was not found
         yield from newest_outline(context, thread_id)
     newest = yield from context.store.page(Scope(thread_id, ""), None, 1)
-    return _Place(newest[0].id if newest else None, None)
+    return _Place(newest[0].id, None, _in_graph(decode_metadata(newest[0]), steps=1)) if newest else _FIRST
+
+
+def _in_graph(metadata: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    """The metadata of an update by hand, so many steps after a checkpoint of a graph."""
+    step = metadata.get("step")
+    return (
+        {"source": "update", "step": step + steps, "parents": {}} if "source" in metadata and type(step) is int else {}
+    )
