@@ -119,7 +119,7 @@ def test_a_state_that_is_changed_while_it_is_saved_is_saved_as_it_was() -> None:
             given[f"key {len(given)}"] = 1
             return run(transaction)
 
-        saver._driver.run = changing  # type: ignore[method-assign, assignment]  # what another task may do
+        saver._driver.run = changing  # type: ignore[method-assign]  # what another task may do
         States(saver).save("thread", given)
         assert len(given) > 1
         assert States(saver).load("thread") == {"a": ["before"]}

@@ -1,6 +1,7 @@
 """The threads of `States`: which are theirs, and whose; those of graphs are left alone."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,8 @@ async def a_graph_goes_on_from_a_state_that_was_saved_into_its_thread(world: Wor
     states = world.interface(States)
     version = f"{3:032}.{5:016}"
     made = checkpoint({"a": 1, "b": _LONG}, {"a": version, "b": version})
-    await world.saver.aput(at("thread"), made, {}, {"a": version, "b": version})
+    metadata = {"source": "loop", "step": 4, "parents": {}}
+    await world.saver.aput(at("thread"), made, metadata, {"a": version, "b": version})
     await states.asave("thread", {"a": 2, "b": _LONG, "c": 3})
     found = (await got(world.cold, at("thread"))).checkpoint["channel_versions"]
     assert found["b"] == version
@@ -52,6 +54,19 @@ async def a_graph_goes_on_from_a_state_that_was_saved_into_its_thread(world: Wor
     about = await world.saver.athread("thread")
     assert about is not None
     assert about.metadata == {}  # it is still the graph's
+    await states.asave("thread", {"a": 3}, {"why": "by hand"})
+    infos = (await states.ahistory("thread")).states
+    by_hand = {"source": "update", "parents": {}}
+    expected = [{**by_hand, "step": 6, "why": "by hand"}, {**by_hand, "step": 5}, metadata]
+    assert [info.metadata for info in infos] == expected
+
+
+async def metadata_is_what_was_given_and_nothing_of_the_state_before(world: World) -> None:
+    states = world.interface(States)
+    given: list[dict[str, Any]] = [{"source": "web", "step": 3}, {"source": "loop", "step": 3}, {"parents": {}}, {}]
+    for metadata in given:
+        await states.asave("thread", 1, metadata)
+    assert [info.metadata for info in (await states.ahistory("thread")).states] == given[::-1]
 
 
 async def a_thread_is_marked_with_its_first_state(world: World) -> None:

@@ -20,6 +20,10 @@ _ATTEMPTS = 64
 """How often a place is looked for. Each time somebody else was faster, and has saved."""
 
 
+_SOURCES = ("input", "loop", "update", "fork")
+"""What made a checkpoint of LangGraph, as its metadata says."""
+
+
 class _Place(NamedTuple):
     """Where a state belongs."""
 
@@ -27,7 +31,7 @@ class _Place(NamedTuple):
     rank: str | None
     """That of the checkpoint that it replaces."""
     in_graph: Mapping[str, Any]
-    """What a graph has to find in its metadata, so that it can go on from there. Empty where no graph stored the parent."""
+    """The metadata that a graph needs to go on from it. Empty where no graph stored the parent."""
 
 
 _FIRST = _Place(None, None, {})
@@ -101,8 +105,8 @@ def _place(context: SaverContext, thread_id: str, own_id: str | None, attempt: i
 
 
 def _in_graph(metadata: Mapping[str, Any], steps: int) -> dict[str, Any]:
-    """The metadata of an update by hand, so many steps after a checkpoint of a graph."""
-    step = metadata.get("step")
-    return (
-        {"source": "update", "step": step + steps, "parents": {}} if "source" in metadata and type(step) is int else {}
-    )
+    """The metadata of LangGraph for an update by hand, so many steps after a checkpoint of a graph."""
+    source, step, parents = (metadata.get(key) for key in ("source", "step", "parents"))
+    if source in _SOURCES and type(step) is int and isinstance(parents, dict):
+        return {"source": "update", "step": step + steps, "parents": {}}
+    return {}
