@@ -75,7 +75,7 @@ def save(
                     draft,
                     {**place.in_graph, **metadata},
                     expect_newest=place.rank is None and attempt < _ATTEMPTS,
-                    rank=place.rank,
+                    replaced_rank=place.rank,
                     about_thread=mark if place == _FIRST else None,
                 )
             )

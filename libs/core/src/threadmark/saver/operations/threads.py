@@ -67,20 +67,6 @@ def update_thread(context: SaverContext, thread_id: str, update: ThreadUpdate) -
     return (yield from write(_update, context, as_thread_id(thread_id), update))
 
 
-def filtered(
-    context: SaverContext, query: ThreadQuery, after: ThreadPlace | None, enough: int
-) -> Operation[list[ThreadOutline]]:
-    """Read on until there are enough threads that match, or no more."""
-    found: list[ThreadOutline] = []
-    more = True
-    while more and len(found) < enough:
-        page = yield from read(context.store.thread_page, query.scope, after, 0, _FILTERED)
-        found += [outline for outline in page if _matches(query, outline)]
-        more = len(page) == _FILTERED
-        after = query.place(page[-1]) if page else None
-    return found
-
-
 def status_of(counts: ThreadCounts) -> ThreadStatus:
     """What a thread is doing."""
     if counts.leased:
@@ -100,6 +86,20 @@ def _row_to_update(outline: ThreadOutline, update: ThreadUpdate) -> ThreadRow:
     if not is_sound_thread(outline.row) and update.metadata is not None and UNSET not in update:
         return ThreadRow(outline.row.thread_id, outline.row.created_at)
     return sound_row(outline)
+
+
+def filtered(
+    context: SaverContext, query: ThreadQuery, after: ThreadPlace | None, enough: int
+) -> Operation[list[ThreadOutline]]:
+    """Read on until there are enough threads that match, or no more."""
+    found: list[ThreadOutline] = []
+    more = True
+    while more and len(found) < enough:
+        page = yield from read(context.store.thread_page, query.scope, after, 0, _FILTERED)
+        found += [outline for outline in page if _matches(query, outline)]
+        more = len(page) == _FILTERED
+        after = query.place(page[-1]) if page else None
+    return found
 
 
 def _thread(context: SaverContext, thread_id: str) -> Program[ThreadInfo | None]:

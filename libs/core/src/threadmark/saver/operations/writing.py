@@ -76,12 +76,12 @@ def store(
     metadata: Mapping[str, Any],
     *,
     expect_newest: bool,
-    rank: str | None = None,
+    replaced_rank: str | None = None,
     about_thread: Mapping[str, Any] | None = None,
 ) -> Operation[dict[str, Any]]:
     """Store a draft, as `put` does. Returns the config of the new checkpoint.
 
-    `rank` is that of the checkpoint that it replaces. Where it is the thread's first, the thread's metadata gets the
+    `replaced_rank` is that of the checkpoint whose place it takes. Where it is the thread's first, the thread's metadata gets the
     entries `about_thread` in the same transaction.
     """
     rules = context.threads
@@ -99,9 +99,9 @@ def store(
         )
         data = header.to_bytes()
         stored, source = deduplicator.store_header(data, parent and parent.source)
-        own_rank = rank or rank_after(parent.rank if parent and parent_id else None, draft.id)
+        rank = replaced_rank or rank_after(parent.rank if parent and parent_id else None, draft.id)
         moment = now()
-        outline = Outline(where.thread_id, where.ns, draft.id, own_rank, parent_id, moment, text)
+        outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, moment, text)
         rows = [checkpoint_row(outline, stored.to_bytes(), run_id)]
         needs = partial(needed_segments, header, stored)
         change = Change(
@@ -121,7 +121,7 @@ def store(
         added = yield from _add(context, deduplicator, change, about_thread)
         if added is not None:
             epoch = added.epoch
-            known = Known(epoch, own_rank, header, source, stored.digest)
+            known = Known(epoch, rank, header, source, stored.digest)
             context.encoding_cache.see_checkpoint(where.thread_id, where.ns, draft.id, known)
             if added.replaced:
                 yield from sweep(context, where.thread_id)
