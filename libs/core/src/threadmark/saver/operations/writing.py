@@ -81,8 +81,8 @@ def store(
 ) -> Operation[dict[str, Any]]:
     """Store a draft, as `put` does. Returns the config of the new checkpoint.
 
-    `replaced_rank` is that of the checkpoint whose place it takes. Where it is the thread's first, the thread's metadata gets the
-    entries `about_thread` in the same transaction.
+    `replaced_rank` is that of the checkpoint whose place it takes. Where it is the first of its thread, the thread's
+    metadata gets the entries `about_thread` in the same transaction.
     """
     rules = context.threads
     where = continues._replace(checkpoint_id=draft.id)
