@@ -86,6 +86,7 @@ def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
         "list": {"config": at(thread), "filter": {"step": 1}, "before": config, "limit": 3},
         "get_delta_channel_history": {"config": config, "channels": ["a"]},
         "delete_thread": {"thread_id": thread},
+        "delete_checkpoint": {"config": config},
         "delete_for_runs": {"run_ids": ["r"]},
         "copy_thread": {"source_thread_id": thread, "target_thread_id": "copy"},
         "prune": {

@@ -24,6 +24,16 @@ from threadmark.errors import (
     TransientStoreError,
 )
 from threadmark.ids import new_id
+from threadmark.interfaces import (
+    CleanedStates,
+    SessionCheckpoint,
+    SessionMetadata,
+    Sessions,
+    SessionStats,
+    StateInfo,
+    StatePage,
+    States,
+)
 from threadmark.memory import MemorySaver
 from threadmark.model import (
     UNSET,
@@ -60,6 +70,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointRef",
     "CheckpointTuple",
+    "CleanedStates",
     "ClosedError",
     "ConfigError",
     "ConflictError",
@@ -87,6 +98,13 @@ __all__ = [
     "Serde",
     "SerializationError",
     "Serializer",
+    "SessionCheckpoint",
+    "SessionMetadata",
+    "SessionStats",
+    "Sessions",
+    "StateInfo",
+    "StatePage",
+    "States",
     "Stats",
     "StoreError",
     "ThreadBusyError",
