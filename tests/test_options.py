@@ -81,7 +81,7 @@ class Subclass(SqliteBackend):
 
 
 WRONG: list[tuple[Callable[..., Any], str, str]] = [
-    (MemorySaver, "cachebytes", "did you mean 'cache_bytes'? MemorySaver takes cache_bytes"),
+    (MemorySaver, "cachebytes", "did you mean 'cache_bytes'? MemorySaver takes file, cache_bytes"),
     (SqliteBackend, "durabilty", "did you mean 'durability'? SqliteSaver takes durability, timeout, slow, cache_bytes"),
     (SqliteSaver, "fast", "'fast': SqliteSaver takes durability, timeout, slow, cache_bytes"),
     (Subclass, "prefixes", "did you mean 'prefix'? Subclass takes prefix, durability, timeout, slow, cache_bytes"),

@@ -127,6 +127,11 @@ async def _delete(saver: Saver, name: str) -> None:
     await saver.adelete_thread(name)
 
 
+async def _delete_checkpoint(saver: Saver, name: str) -> None:
+    for item in await listed(saver, at(name), filter={"step": 0}):
+        await saver.adelete_checkpoint(item.config)
+
+
 async def _delete_runs(saver: Saver, name: str) -> None:
     await saver.adelete_for_runs([f"{name} 0", f"{name} other 1"])
 
@@ -154,6 +159,7 @@ OPERATIONS = {
     "put writes": Operation(_history, _put_writes),
     "put writes, then their checkpoint": Operation(_nothing, _put_writes_first),
     "delete a thread": Operation(_history, _delete),
+    "delete a checkpoint": Operation(_history, _delete_checkpoint),
     "delete runs": Operation(_two_histories, _delete_runs),
     "prune": Operation(_two_histories, _prune),
     "prune everything": Operation(_two_histories, _prune_all),

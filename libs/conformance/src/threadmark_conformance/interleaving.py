@@ -72,6 +72,9 @@ class _Scene:
     def delete(self, saver: Saver, _: int) -> Awaitable[Any]:
         return saver.adelete_thread(self.name)
 
+    def delete_newest(self, saver: Saver, _: int) -> Awaitable[Any]:
+        return saver.adelete_checkpoint(self.newest)
+
     def delete_runs(self, saver: Saver, _: int) -> Awaitable[Any]:
         return saver.adelete_for_runs(["r"])
 
@@ -121,7 +124,7 @@ class Meeting(NamedTuple):
 MEETINGS = tuple(
     Meeting(one, other)
     for one, others in {
-        "put": ("put", "write", "delete", "delete_runs", "prune", "copy", "get", "list_all"),
+        "put": ("put", "write", "delete", "delete_newest", "delete_runs", "prune", "copy", "get", "list_all"),
         "put_anew": ("put_anew", "delete", "prune"),
         "write": ("write", "delete", "delete_runs", "prune", "copy", "get", "list_all"),
         "write_same": ("write_same",),

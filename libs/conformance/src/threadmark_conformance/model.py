@@ -158,6 +158,16 @@ class SaverMachine(RuleBasedStateMachine):
                 continue
             raise AssertionError("a late write was taken")
 
+    @rule(pick=_PICKS, thread=_THREADS, ns=_NAMESPACES, which=_PICKS)
+    def delete_checkpoint(self, pick: int, thread: str, ns: str, which: int) -> None:
+        """Delete any checkpoint, once."""
+        kept = self._expected.pick(thread, ns, which)
+        if kept is not None:
+            saver = self._savers[pick % 3]
+            assert self._do(saver.adelete_checkpoint(at(thread, ns, kept.id))) is True
+            self._expected.keep(lambda other: (other.thread, other.ns, other.id) != (thread, ns, kept.id))
+            assert self._do(saver.adelete_checkpoint(at(thread, ns, kept.id))) is False
+
     @rule(pick=_PICKS)
     def delete_for_runs(self, pick: int) -> None:
         """Delete a run's checkpoints."""

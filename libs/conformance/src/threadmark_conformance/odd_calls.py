@@ -88,6 +88,7 @@ def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
         "messages": {"thread": at(thread), "limit": 3, "before": 1, "channel": "m"},
         "get_delta_channel_history": {"config": config, "channels": ["a"]},
         "delete_thread": {"thread_id": thread},
+        "delete_checkpoint": {"config": config},
         "delete_for_runs": {"run_ids": ["r"]},
         "copy_thread": {"source_thread_id": thread, "target_thread_id": "copy"},
         "prune": {

@@ -24,6 +24,16 @@ from threadmark.errors import (
     TransientStoreError,
 )
 from threadmark.ids import new_id
+from threadmark.interfaces import (
+    CleanedStates,
+    SessionCheckpoint,
+    SessionMetadata,
+    Sessions,
+    SessionStats,
+    StateInfo,
+    StatePage,
+    States,
+)
 from threadmark.memory import MemorySaver
 from threadmark.model import (
     UNSET,
@@ -46,6 +56,7 @@ from threadmark.model import (
     ThreadPage,
     Verified,
 )
+from threadmark.persistent import PersistentDict
 from threadmark.retention import Retention
 from threadmark.saver import Lease, Saver, SaverProtocol
 from threadmark.sealing import Keyring
@@ -60,6 +71,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointRef",
     "CheckpointTuple",
+    "CleanedStates",
     "ClosedError",
     "ConfigError",
     "ConflictError",
@@ -74,6 +86,7 @@ __all__ = [
     "MissingDependencyError",
     "OnBusy",
     "OnProgress",
+    "PersistentDict",
     "Problem",
     "ProblemKind",
     "Progress",
@@ -87,6 +100,13 @@ __all__ = [
     "Serde",
     "SerializationError",
     "Serializer",
+    "SessionCheckpoint",
+    "SessionMetadata",
+    "SessionStats",
+    "Sessions",
+    "StateInfo",
+    "StatePage",
+    "States",
     "Stats",
     "StoreError",
     "ThreadBusyError",

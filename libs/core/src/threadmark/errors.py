@@ -106,7 +106,7 @@ class LeaseLostError(ThreadmarkError):
 
 
 class ConflictError(ThreadmarkError):
-    """The checkpoint's parent is no longer the newest of its namespace. Nothing was stored; read again, or fork."""
+    """A parent is no longer the newest, an id is taken, or others need a checkpoint. Nothing was done; read again."""
 
 
 class ClosedError(ThreadmarkError):

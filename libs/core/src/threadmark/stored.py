@@ -48,6 +48,14 @@ _SKIPPED_LENGTH = 4
 _INSTALLED = find_spec("zstandard") is not None
 
 
+def expect_compression() -> None:
+    """Raise MissingDependencyError where segments are stored as they are, because zstandard is not installed."""
+    if not _INSTALLED:
+        raise MissingDependencyError(
+            "compression needs a further package: pip install 'threadmark[zstd]'", name="zstandard"
+        )
+
+
 class Encoded(NamedTuple):
     """A value as a serializer returned it."""
 

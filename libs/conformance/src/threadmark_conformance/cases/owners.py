@@ -46,6 +46,7 @@ ATTACKS: Mapping[str, Attack] = {
     "put": lambda eve, config: eve.aput(config, _NEW, {}, {"a": 1}),
     "put_writes": lambda eve, config: eve.aput_writes(config, [("a", "planted")], "planted"),
     "delete_thread": lambda eve, _: eve.adelete_thread("adas"),
+    "delete_checkpoint": lambda eve, config: eve.adelete_checkpoint(config),
     "delete_for_runs": lambda eve, _: eve.adelete_for_runs(["adas run"]),
     "copy_thread": lambda eve, _: eve.acopy_thread("adas", "stolen"),
     "rename_thread": lambda eve, _: eve.arename_thread("adas", "stolen"),

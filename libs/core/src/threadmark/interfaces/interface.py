@@ -5,6 +5,7 @@ from typing import TypeVar
 from threadmark.errors import ConfigError
 from threadmark.program import Operation, arun, run
 from threadmark.saver import Saver, SaverProtocol
+from threadmark.saver.context import SaverContext
 
 T = TypeVar("T")
 
@@ -20,6 +21,11 @@ class Interface:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} over {self._saver!r}>"
+
+    @property
+    def _context(self) -> SaverContext:
+        """What operations work with."""
+        return self._saver._context  # noqa: SLF001 - see below
 
     def _run(self, operation: Operation[T]) -> T:
         """Drive an operation on the caller's thread."""

@@ -125,8 +125,11 @@ def newest(thread: Thread, ns: str) -> CheckpointRow | None:
 
 
 def next_lease(thread: Thread, lease: LeaseRow) -> Lease:
-    """The lease with the token that comes after the thread's last one."""
-    token = max(thread.lease.row.token + 1, clock())
+    """The lease with the token that comes after the thread's last one.
+
+    Tokens come from the clock of the day, as those of a database do: they must grow in the next process, too.
+    """
+    token = max(thread.lease.row.token + 1, now())
     return Lease(lease._replace(token=token), lease.left, clock() + lease.left if lease.left else 0)
 
 

@@ -119,6 +119,12 @@ class SaverProtocol(ThreadProtocol, PartProtocol, Protocol):
     async def adelete_thread(self, thread_id: str) -> bool:
         """Like `delete_thread`, for asyncio."""
 
+    def delete_checkpoint(self, config: Config) -> bool:
+        """Remove one checkpoint. Returns whether there was one. Raises ConflictError if others need it."""
+
+    async def adelete_checkpoint(self, config: Config) -> bool:
+        """Like `delete_checkpoint`, for asyncio."""
+
     def delete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
         """Remove the checkpoints that these runs made, except those that others need. Returns what was removed."""
 

@@ -26,6 +26,7 @@ from threadmark.saver.context import SaverOptions, check_options, checked_serde,
 from threadmark.saver.operations import (
     copying,
     counting,
+    deleting,
     delta,
     inspecting,
     listing,
@@ -194,6 +195,20 @@ class Saver(ThreadMethods, PartMethods):
     async def adelete_thread(self, thread_id: str) -> bool:
         """Like `delete_thread`, for asyncio."""
         return await arun(self._driver, removing.delete_thread(self._context, thread_id))
+
+    def delete_checkpoint(self, config: Config) -> bool:
+        """Remove the checkpoint that `config` names by its `checkpoint_id`. Returns whether there was one.
+
+        Those that come after it stay and read as before, and what only it needed is given back. Calls of subgraphs that
+        are over with it go, too, and with its last checkpoint a thread goes as by `delete_thread`. Raises ConflictError
+        for one that has to stay: because a delta channel of later ones is read from it, or because a question waits
+        there for its answer. It reads as much as a `prune` of the thread, in one transaction that writes.
+        """
+        return run(self._driver, deleting.delete_checkpoint(self._context, config))
+
+    async def adelete_checkpoint(self, config: Config) -> bool:
+        """Like `delete_checkpoint`, for asyncio."""
+        return await arun(self._driver, deleting.delete_checkpoint(self._context, config))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
         """Remove the checkpoints that these runs made, except those that other checkpoints need to be read.

@@ -1,20 +1,24 @@
-"""Before a saver stores anything: its keyring, or that it has none, must fit the database.
+"""Before a saver stores anything, and as a thread begins.
 
-A deployment that lost its keyring would store new threads in clear beside sealed ones, and nobody would see it. One
-with another `digest_secret` would bring segments of two secrets into one database: a new thread reads no segment before
-it adds its own.
+The saver's keyring, or that it has none, must fit the database. A deployment that lost its keyring would store new
+threads in clear beside sealed ones, and nobody would see it. One with another `digest_secret` would bring segments of
+two secrets into one database: a new thread reads no segment before it adds its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from threadmark.config import ParsedConfig
 from threadmark.errors import CorruptDataError
+from threadmark.metadata import to_json
 from threadmark.program import Operation, Program, read
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.reading import expect_plain, load
+from threadmark.saver.proving.thread_rows import metadata_of, sound_row
 from threadmark.sealing import SegmentNames
-from threadmark.store import Outline, Scope
+from threadmark.store import Added, Change, Outline, Scope, Store
+from threadmark.thread_store import thread_row
 
 _LOOKED_AT = 4
 """Checkpoints, the newest. One that holds a value with segments is enough."""
@@ -28,6 +32,22 @@ def check_keyring(context: SaverContext) -> Operation[None]:
     elif not names.are_proven:
         yield from read(_expect_same_secret, context, names)
     context.keyring_check.done = True
+
+
+def add_first(store: Store, change: Change, about_thread: Mapping[str, Any]) -> Program[Added]:
+    """Apply a change, and where it adds the first checkpoint of its thread, add entries to the thread's metadata.
+
+    What was set of the thread before, under these keys, too, stays.
+    """
+    yield from store.lock(change.thread_id)
+    heads = yield from store.heads(change.thread_id, None)
+    added = yield from store.add(change)
+    was_added = not (added.refused or added.too_late or added.exists) and change.epoch in (None, added.epoch)
+    outline = (yield from store.thread(change.thread_id)) if was_added and not heads else None
+    if outline is not None:
+        row = sound_row(outline)
+        yield from store.set_thread(thread_row(row._replace(metadata=to_json({**about_thread, **metadata_of(row)}))))
+    return added
 
 
 def _expect_same_secret(context: SaverContext, names: SegmentNames) -> Program[None]:

@@ -1,6 +1,7 @@
 """Pruning: old checkpoints of the threads that are given, or of all, or of one that was just put to."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import NamedTuple, get_args
@@ -78,15 +79,25 @@ def keep_last(context: SaverContext, where: ParsedConfig, kept: int) -> Operatio
     cache = context.encoding_cache
     if checkpoint_id is None or cache.put_before_removal(thread_id, ns):
         return
-    program = partial(_keep_last, context, thread_id, (ns, checkpoint_id), kept)
     try:
-        done = yield from ask(Transaction(program, writes=True, reclaims_space=True))
+        done = yield from _remove_outlived(context, thread_id, (ns, checkpoint_id), kept, kept + kept // 8)
     except CorruptDataError:
         cache.set_puts_left(thread_id, ns, max(kept, 8))
         return
     cache.set_puts_left(thread_id, ns, max(kept + kept // 8 - done.left, done.left // 8))
-    if done.epoch is not None and done.epoch == cache.epoch(thread_id):
-        cache.outlive(thread_id, ns, checkpoint_id, done.next_epoch or done.epoch)
+
+
+def keep_at_most(context: SaverContext, where: ParsedConfig, most: int) -> Operation[None]:
+    """Prune a thread that was put to, where a namespace has more than so many checkpoints now.
+
+    Unlike `keep_last` it counts after every put, those of others, too, so that there are never more. Of more than 64, a
+    few more are removed than have to be, so that not every put removes. Damage is left to whoever reads it.
+    """
+    thread_id, ns, checkpoint_id, *_ = where
+    heads = yield from read(context.store.heads, thread_id, ns)
+    if checkpoint_id is not None and sum(head.checkpoints for head in heads) > most:
+        with suppress(CorruptDataError):
+            yield from _remove_outlived(context, thread_id, (ns, checkpoint_id), most - most // 64, most)
 
 
 class _Kept(NamedTuple):
@@ -99,11 +110,20 @@ class _Kept(NamedTuple):
     next_epoch: int | None
 
 
-def _keep_last(context: SaverContext, thread_id: str, put: Key, kept: int) -> Program[_Kept]:
+def _remove_outlived(context: SaverContext, thread_id: str, put: Key, kept: int, most: int) -> Operation[_Kept]:
+    """Prune a thread that was put to, where it has more than `most` checkpoints. What was put stays remembered."""
+    program = partial(_outlived_removed, context, thread_id, put, kept, most)
+    done = yield from ask(Transaction(program, writes=True, reclaims_space=True))
+    if done.epoch is not None and done.epoch == context.encoding_cache.epoch(thread_id):
+        context.encoding_cache.outlive(thread_id, *put, done.next_epoch or done.epoch)
+    return done
+
+
+def _outlived_removed(context: SaverContext, thread_id: str, put: Key, kept: int, most: int) -> Program[_Kept]:
     epoch = yield from context.store.lock(thread_id)
     heads = yield from context.store.heads(thread_id, put[0])
     count = sum(head.checkpoints for head in heads)
-    if epoch is None or count <= kept + kept // 8:
+    if epoch is None or count <= most:
         return _Kept(count, epoch, epoch)
     choose = partial(_outlived, kept=kept, age=timedelta(0), spared=put)
     removal = yield from removal_of(context, thread_id, Rule(everything=False, choose=choose, late_writes=True))

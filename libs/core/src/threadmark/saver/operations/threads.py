@@ -46,7 +46,7 @@ def threads(
     """Return a page of threads, with the parts of their states that the paths lead to."""
     after = place_of(query, cursor)
     if query.filters_here:
-        found = (yield from _filtered(context, query, after, offset + limit + 1))[offset:]
+        found = (yield from filtered(context, query, after, offset + limit + 1))[offset:]
     else:
         found = yield from read(context.store.thread_page, query.scope, after, offset, limit + 1)
     infos = yield from read(_infos, context, found[:limit])
@@ -58,7 +58,7 @@ def threads(
 def count_threads(context: SaverContext, query: ThreadQuery) -> Operation[int]:
     """Return how many threads a listing has."""
     if query.filters_here:
-        return len((yield from _filtered(context, query, None, sys.maxsize)))
+        return len((yield from filtered(context, query, None, sys.maxsize)))
     return (yield from read(context.store.count_threads, query.scope))
 
 
@@ -97,7 +97,7 @@ def _row_to_update(outline: ThreadOutline, update: ThreadUpdate) -> ThreadRow:
     return sound_row(outline)
 
 
-def _filtered(
+def filtered(
     context: SaverContext, query: ThreadQuery, after: ThreadPlace | None, enough: int
 ) -> Operation[list[ThreadOutline]]:
     """Read on until there are enough threads that match, or no more."""

@@ -25,7 +25,7 @@ from threadmark.saver.arguments import (
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import extend_expiry, first_expiry, is_due
-from threadmark.saver.operations.beginning import check_keyring
+from threadmark.saver.operations.beginning import add_first, check_keyring
 from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.refusals import refusal_error
@@ -59,13 +59,32 @@ def put(
     expect_newest: bool | None,
 ) -> Operation[dict[str, Any]]:
     """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
-    rules = context.threads
     continues = parse_config(config)
     if expect_newest is None:
-        expect_newest = config["configurable"].get("expect_newest", rules.expect_newest)
+        expect_newest = config["configurable"].get("expect_newest", context.threads.expect_newest)
     check_flag(expect_newest, "expect_newest")
     check_config(continues)
     draft = Draft(context.serde, given_checkpoint(checkpoint, new_versions))
+    return (yield from store(context, config, continues, draft, metadata, expect_newest=expect_newest))
+
+
+def store(
+    context: SaverContext,
+    config: Config,
+    continues: ParsedConfig,
+    draft: Draft,
+    metadata: Mapping[str, Any],
+    *,
+    expect_newest: bool,
+    replaced_rank: str | None = None,
+    about_thread: Mapping[str, Any] | None = None,
+) -> Operation[dict[str, Any]]:
+    """Store a draft, as `put` does. Returns the config of the new checkpoint.
+
+    `replaced_rank` is that of the checkpoint whose place it takes. Where it is the first of its thread, the thread's
+    metadata gets the entries `about_thread` in the same transaction.
+    """
+    rules = context.threads
     where = continues._replace(checkpoint_id=draft.id)
     # A checkpoint put again under its own config is no child of itself.
     parent_id = continues.checkpoint_id if continues.checkpoint_id != draft.id else None
@@ -80,7 +99,7 @@ def put(
         )
         data = header.to_bytes()
         stored, source = deduplicator.store_header(data, parent and parent.source)
-        rank = rank_after(parent.rank if parent and parent_id else None, draft.id)
+        rank = replaced_rank or rank_after(parent.rank if parent and parent_id else None, draft.id)
         moment = now()
         outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, moment, text)
         rows = [checkpoint_row(outline, stored.to_bytes(), run_id)]
@@ -99,7 +118,7 @@ def put(
         )
         if expect_newest:
             change = change._replace(expects=_expected_rank(parent, parent_id))
-        added = yield from _add(context, deduplicator, change)
+        added = yield from _add(context, deduplicator, change, about_thread)
         if added is not None:
             epoch = added.epoch
             known = Known(epoch, rank, header, source, stored.digest)
@@ -219,12 +238,17 @@ def _clear_away(
         yield from sweep(context, thread_id)
 
 
-def _add(context: SaverContext, deduplicator: Deduplicator, change: Change) -> Operation[Added | None]:
+def _add(
+    context: SaverContext, deduplicator: Deduplicator, change: Change, about_thread: Mapping[str, Any] | None = None
+) -> Operation[Added | None]:
     """Apply a change. Returns None if it must be prepared again.
 
     Either the epoch it relied on is over, or what was added has gone at once with a thread that had expired.
     """
-    added = yield from write(context.store.add, change)
+    if about_thread is None:
+        added = yield from write(context.store.add, change)
+    else:
+        added = yield from write(add_first, context.store, change, about_thread)
     if added.exists:
         added = yield from write(context.store.replace, change)
     if added.refused is not None:

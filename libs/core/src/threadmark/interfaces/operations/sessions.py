@@ -1,0 +1,63 @@
+"""What `Sessions` does."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from threadmark.errors import ConfigError
+from threadmark.ids import new_id
+from threadmark.interfaces.operations.channels import StateDraft
+from threadmark.interfaces.operations.clearing import counts
+from threadmark.interfaces.operations.marks import SESSION
+from threadmark.interfaces.operations.saving import config_of
+from threadmark.interfaces.operations.saving import save as save_draft
+from threadmark.interfaces.session_checkpoint import (
+    SessionCheckpoint,
+    SessionStats,
+    session_checkpoint,
+    stored_metadata,
+)
+from threadmark.names import as_text
+from threadmark.program import Operation
+from threadmark.saver.context import SaverContext
+from threadmark.saver.operations.listing import Reader, listing
+from threadmark.saver.operations.reading import get_tuple
+from threadmark.saver.thread_arguments import given_count
+
+
+def save(context: SaverContext, checkpoint: SessionCheckpoint, lease_token: int | None) -> Operation[SessionCheckpoint]:
+    """Store a checkpoint as the newest of its session. Returns it with what was made for it."""
+    if not isinstance(checkpoint, SessionCheckpoint):
+        raise ConfigError(f"save takes a threadmark.SessionCheckpoint, not a {type(checkpoint).__name__}")
+    about = checkpoint.metadata
+    made_id = new_id() if about.checkpoint_id is None else as_text(about.checkpoint_id, "checkpoint_id")
+    about = replace(about, checkpoint_id=made_id, timestamp=about.timestamp or datetime.now(UTC))
+    draft = StateDraft(context.serde, made_id, checkpoint.state)
+    config = config_of(about.session_id, lease_token=lease_token)
+    is_known = checkpoint.metadata.checkpoint_id is not None
+    yield from save_draft(context, config, draft, stored_metadata(about), SESSION, replaces=is_known)
+    return SessionCheckpoint(about, checkpoint.state)
+
+
+def load(context: SaverContext, session_id: str, checkpoint_id: str | None) -> Operation[SessionCheckpoint | None]:
+    """Return a checkpoint of a session, the newest for None. Returns None if there is none."""
+    found = yield from get_tuple(context, config_of(session_id, checkpoint_id))
+    return session_checkpoint(found) if found else None
+
+
+def list_checkpoints(context: SaverContext, session_id: str, limit: int) -> Operation[list[SessionCheckpoint]]:
+    """Return the newest checkpoints of a session, newest first."""
+    reader = Reader(context, listing(config_of(session_id), None, None, given_count(limit, "limit")))
+    found: list[SessionCheckpoint] = []
+    while reader.more:
+        batch = yield from reader.next_batch()
+        found += [session_checkpoint(item) for item in reader.readable(batch)]
+    reader.finish()
+    return found
+
+
+def stats(context: SaverContext) -> Operation[SessionStats]:
+    """Count all sessions."""
+    found = yield from counts(context, SESSION)
+    sessions, checkpoints = len(found), sum(each.checkpoints for each in found)
+    mean = checkpoints / sessions if sessions else 0.0
+    return SessionStats(sessions, checkpoints, mean, sum(each.bytes for each in found))

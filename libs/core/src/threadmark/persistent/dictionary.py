@@ -1,0 +1,131 @@
+"""`PersistentDict`: a dict that is kept in a file."""
+
+import os
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from threadmark.errors import ConfigError, shown
+from threadmark.persistent.ending import AtExit
+from threadmark.persistent.read_only import read_only
+from threadmark.saver.context import checked_serde
+from threadmark.serde import Serde, Serializer
+
+if TYPE_CHECKING:
+    from threadmark.persistent.storage import Flag, Storage
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+KIND = "dictionary"
+_FLAGS = {"r": "read", "w": "write", "c": "create where it is missing", "n": "begin a new one"}
+
+
+class PersistentDict(dict[K, V]):
+    """A dict that is read from a file when it is opened, and stored there by `sync` and `close`.
+
+    Between the two it is a dict, with nothing in between: no access reads or writes the file. `sync` compares every key
+    and value with what was stored last, also what was changed inside a value, and stores the difference in one
+    transaction. Use it as a context manager, or close it; what a program does not close is stored when it ends.
+
+    Args:
+        path: The file.
+        flag: "r" only reads, also while somebody else has the file open for writing; "w" needs an existing file; "c"
+            makes it where it is missing; "n" begins with an empty dictionary, which takes the place of what is in the
+            file at the first `sync` or `close`.
+        serde: The serializer of keys and values. The default is `threadmark.Serde()`.
+    """
+
+    __slots__ = ("__weakref__", "_at_exit", "_storage")
+
+    _storage: "Storage"
+    _at_exit: AtExit
+
+    def __new__(cls, path: str | os.PathLike[str], flag: "Flag" = "c", *, serde: Serializer | None = None) -> Self:
+        """Make an object whose class refuses changes where the flag does, so that other objects pay nothing."""
+        del path, serde  # see `__init__`
+        return super().__new__(read_only(cls) if flag == "r" else cls)
+
+    def __init__(self, path: str | os.PathLike[str], flag: "Flag" = "c", *, serde: Serializer | None = None) -> None:
+        # SQLite is imported by those who use it.
+        from threadmark.persistent.storage import Storage
+
+        super().__init__()
+        storage = Storage(
+            checked_path(path), _checked_flag(flag), KIND, Serde() if serde is None else checked_serde(serde)
+        )
+        try:
+            dict.update(self, storage.read())
+        except BaseException:
+            storage.close()
+            raise
+        self._storage = storage
+        if flag != "r":
+            self._at_exit = AtExit(self, storage.path)
+
+    def sync(self) -> None:
+        """Store what differs from what was stored last, all or nothing. When this returns, it is on the disk.
+
+        Other threads may go on meanwhile: which keys there are, and which value each has, is taken at one moment. A
+        value that is changed inside while it is encoded is stored in one of its states or between them, and again by
+        the next call.
+        """
+        self._storage.store(self._snapshot)
+
+    def close(self) -> None:
+        """Store everything and let others open the file; what is in memory stays readable. It may be called again.
+
+        If it cannot be stored, this raises, and the dictionary stays open: nothing is lost, and it can be closed again.
+        """
+        storage = self._storage
+        if storage.is_open and hasattr(self, "_at_exit"):
+            self.sync()
+            self._at_exit.forget()
+        storage.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_storage"):  # it was opened
+            try:
+                self.close()
+            finally:
+                self._storage.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, and what is pickled, is a plain dict: only one object has the file."""
+        return dict, (dict(self),)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return self.__reduce__()
+
+    def _snapshot(self) -> Iterable[tuple[K, V]]:
+        """The keys and values of one moment."""
+        while True:
+            try:
+                return dict.copy(self).items()
+            except RuntimeError:  # another thread has changed it meanwhile
+                continue
+
+
+def checked_path(path: str | os.PathLike[str]) -> str:
+    """Return the one absolute path of a file, without symbolic links. Raises ConfigError for what is no path."""
+    given = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(given, str) or not given or "\0" in given:
+        raise ConfigError(f"expected the path of a file, not {shown(path)}")
+    if given == ":memory:":
+        raise ConfigError("':memory:' is no file: what is not kept needs no file")
+    return os.path.realpath(given)
+
+
+def _checked_flag(flag: "Flag") -> "Flag":
+    if not isinstance(flag, str) or flag not in _FLAGS:
+        known = ", ".join(f"{each!r} ({meaning})" for each, meaning in _FLAGS.items())
+        raise ConfigError(f"the flag must be one of {known}, not {shown(flag)}")
+    return flag

@@ -1,0 +1,152 @@
+"""Entries of a persistent dictionary: their stored form, their digests, and what of them is new.
+
+Order is kept by positions that only grow. A key keeps its position as long as it comes after the keys that it came
+after before; one that was deleted and added again comes last, in the dictionary and here.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from threadmark.errors import CorruptDataError, LocatedError, SerializationError, located, shown
+from threadmark.serde import Serializer
+
+DIGEST_SIZE = 16
+LONGEST = 10**9 - 10**6
+"""The bytes of a key and its value together. SQLite takes rows of a billion bytes."""
+_ATTEMPTS = 20
+"""How often a value is encoded anew that another thread is changing."""
+
+
+class Row(NamedTuple):
+    """An entry as it is stored."""
+
+    position: int
+    key: bytes
+    value: bytes
+    digest: bytes
+
+
+class Place(NamedTuple):
+    """Where an entry is stored, and the digest of what is stored there."""
+
+    position: int
+    digest: bytes
+
+
+class Contents(NamedTuple):
+    """What a file holds: the place of each encoded key, in their order, and a digest of all."""
+
+    places: Mapping[bytes, Place]
+    digest: bytes
+    stale: bool = False
+    """Whether there are entries besides, which the next sync removes."""
+
+
+class Draft(NamedTuple):
+    """The contents that a sync leaves, and what it writes and deletes for that."""
+
+    contents: Contents
+    rows: list[Row]
+    gone: list[int]
+    """Positions that have no entry any more."""
+
+
+def contents_of(places: Mapping[bytes, Place]) -> Contents:
+    """Return contents with their digest."""
+    total = blake2b(digest_size=DIGEST_SIZE)
+    for position, digest in places.values():
+        total.update(b"%d:%s" % (position, digest))
+    return Contents(places, total.digest())
+
+
+def draft(before: Contents, items: Iterable[tuple[Any, Any]], serde: Serializer) -> Draft:
+    """Encode everything. Returns what of it is new, where `before` is in the file."""
+    places: dict[bytes, Place] = {}
+    rows = []
+    last, free = 0, 1 + max((place.position for place in before.places.values()), default=0)
+    for key, value in items:
+        try:
+            encoded_key, encoded = _encoded(key, serde), _encoded(value, serde)
+            if encoded_key in places:
+                raise SerializationError("it is stored like another key, so only one of them would come back")
+            if len(encoded_key) + len(encoded) > LONGEST:
+                raise SerializationError(f"it takes more than the {LONGEST:,} bytes that one entry may have in a file")
+        except LocatedError as error:
+            raise error.at(f"key {shown(key)}") from error.origin
+        place = before.places.get(encoded_key)
+        if place is not None and place.position > last:
+            last = place.position
+        else:
+            last, free = free, free + 1
+        digest = _digest(last, encoded_key, encoded)
+        if place is None or place.position != last or place.digest != digest:
+            place = Place(last, digest)
+            rows.append(Row(last, encoded_key, encoded, digest))
+        places[encoded_key] = place
+    used = {place.position for place in places.values()}
+    gone = [place.position for place in before.places.values() if place.position not in used]
+    return Draft(contents_of(places), rows, gone)
+
+
+def decoded(row: Row, serde: Serializer) -> tuple[Any, Any]:
+    """Return the key and the value of a row. Raises CorruptDataError if it is not what was written."""
+    if row.digest != _digest(row.position, row.key, row.value):
+        raise CorruptDataError("it is not what was written", _place_of(row, serde))
+    with located(f"the key of entry {row.position}"):
+        key = _decoded(row.key, serde)
+    with located(f"key {shown(key)}"):
+        return key, _decoded(row.value, serde)
+
+
+def _place_of(row: Row, serde: Serializer) -> str:
+    """The name of a damaged row: its position, and its key as far as that can be read."""
+    try:
+        return f"entry {row.position}, key {shown(_decoded(row.key, serde))}"
+    except Exception:  # noqa: BLE001 - the key itself may be what is damaged, in any way
+        return f"entry {row.position!r}"
+
+
+def _digest(position: object, key: bytes, value: bytes) -> bytes:
+    """The digest that binds a value to its key and place. What is damaged may be of any type."""
+    if not (isinstance(position, int) and isinstance(key, bytes) and isinstance(value, bytes)):
+        return b""
+    digest = blake2b(b"%d:%d:" % (position, len(key)), digest_size=DIGEST_SIZE)
+    digest.update(key)
+    digest.update(value)
+    return digest.digest()
+
+
+def _encoded(value: object, serde: Serializer) -> bytes:
+    """The tag and the bytes of a value, as they are stored."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            tag, data = serde.dumps_typed(value)
+            return _prefix(tag) + data
+        except Exception as error:
+            # A container that another thread changes while it is gone through may have come to rest by now.
+            if isinstance(error.__cause__ or error, RuntimeError) and attempt < _ATTEMPTS - 1:
+                continue
+            if isinstance(error, LocatedError):
+                raise
+            raise SerializationError(f"it cannot be stored: {error}") from error
+    raise AssertionError("the last attempt returns or raises")
+
+
+@lru_cache(64)
+def _prefix(tag: str) -> bytes:
+    """What stands before the bytes of a value: the length of its tag, and the tag."""
+    encoded = tag.encode("utf-8", "surrogatepass")
+    return b"%d:%s" % (len(encoded), encoded)
+
+
+def _decoded(stored: bytes, serde: Serializer) -> Any:
+    try:
+        length, _, rest = stored.partition(b":")
+        tag, data = rest[: int(length)], rest[int(length) :]
+        return serde.loads_typed((tag.decode("utf-8", "surrogatepass"), data))
+    except LocatedError:
+        raise
+    except Exception as error:
+        raise SerializationError(f"it cannot be read: {error}") from error
