@@ -6,7 +6,7 @@ from datetime import datetime
 from json import dumps, loads
 from typing import Any, NamedTuple
 
-from threadmark.config import as_thread_id
+from threadmark.config import ParsedConfig, as_thread_id
 from threadmark.errors import ConfigError, shown
 from threadmark.interfaces.operations.marks import STATE, marked
 from threadmark.interfaces.operations.saving import newest_outline
@@ -17,6 +17,8 @@ from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decode_metadata
 from threadmark.saver.operations.threads import filtered
 from threadmark.saver.paging import Pages
+from threadmark.saver.proving.checks import prove_checkpoint
+from threadmark.saver.proving.completeness import proven_row
 from threadmark.saver.thread_arguments import cursor_of, given_count, place_of, time_of
 from threadmark.store import Outline, Scope
 from threadmark.thread_store import ThreadOutline
@@ -73,13 +75,13 @@ def history(context: SaverContext, thread_id: str, limit: int, cursor: str | Non
 
 
 def _newest(context: SaverContext, threads: Sequence[ThreadOutline]) -> Program[list[StateInfo]]:
-    """The newest state of each thread. One that has gone meanwhile is left out."""
-    infos: list[StateInfo] = []
-    for thread in threads:
-        outline = yield from newest_outline(context, thread.row.thread_id)
-        if outline is not None:
-            infos.append(_info(thread, outline))
-    return infos
+    """The newest state of each thread, in one question. One that has gone meanwhile is left out."""
+    found = yield from context.store.newest([thread.row.thread_id for thread in threads], "")
+    there = [(thread, found[thread.row.thread_id]) for thread in threads if thread.row.thread_id in found]
+    rows = [(thread, proven_row(ParsedConfig(thread.row.thread_id, "", None), each)) for thread, each in there]
+    for _, row in rows:
+        prove_checkpoint(row)
+    return [_info(thread, row.outline) for thread, row in rows]
 
 
 def _page(
