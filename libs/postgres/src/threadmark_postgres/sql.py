@@ -628,6 +628,84 @@ ADD_SPECIAL_WRITES = f"""
 }
 """
 
+# The same for one change that continues a checkpoint, which is what most changes are: with no arrays but those of its
+# rows, and with nothing but conditions in place of the judgement. Where one of them is not met, or a removal holds the
+# thread, no row comes back and nothing was added: the statements above say why. The epoch is the same with the lock as
+# without it, or else the rest of the statement would see another state than the lock is for.
+_ADD_ALONE = f"""
+WITH held AS (
+    SELECT
+        epoch, owner, expires_at,
+        CASE
+            WHEN t.token = $3::bigint AND t.lease_ends IS NOT NULL
+            THEN CASE WHEN t.lease_ends - {CLOCK} < t.lease_ttl / 2 THEN t.lease_ttl END
+        END AS renewal
+    FROM tm.thread AS t
+    WHERE thread_id = $1::text AND live
+        AND epoch = coalesce($2::bigint, (SELECT epoch FROM tm.thread WHERE thread_id = $1::text))
+        AND {_LEASE_REFUSAL.format(given="$3::bigint", row="t")} IS NULL
+        AND ($4::text IS NULL OR owner = $4::text)
+        AND (deleted_up_to IS NULL OR deleted_up_to < $5::text)
+    FOR SHARE SKIP LOCKED
+), segments AS (
+    INSERT INTO tm.segment (thread_id, key, data)
+    SELECT $1::text, fresh.key, fresh.data
+    FROM held
+    CROSS JOIN unnest($6::bytea[], $7::bytea[]) AS fresh (key, data)
+    ORDER BY fresh.key
+    ON CONFLICT DO NOTHING
+)
+"""
+_ACCEPTED = """
+SELECT 1, epoch, true, true, NULL, false, renewal, expires_at, {outcome}
+FROM held
+"""
+
+ADD_CHECKPOINT_ALONE = f"""
+{_ADD_ALONE}, added AS (
+    INSERT INTO tm.checkpoint
+        (thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)
+    SELECT
+        $1::text, $8::text, NULL, $9::text, $10::text, $11::bigint,
+        $12::text, $13::bytea, $14::bytea, $15::bigint
+    FROM held
+    WHERE NOT EXISTS (
+        SELECT
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = $8::text AND c.id = $9::text
+    )
+    ON CONFLICT DO NOTHING
+    RETURNING rank
+), headed AS (
+    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
+    SELECT
+        $1::text, $8::text, $9::text, $16::bytea[], 1, $11::bigint, CASE WHEN $8::text = '' THEN held.owner END
+    FROM held
+    CROSS JOIN added
+    ON CONFLICT (thread_id, ns) DO UPDATE
+    SET rank = greatest(h.rank, excluded.rank),
+        needs = CASE WHEN excluded.rank > h.rank THEN excluded.needs ELSE h.needs END,
+        checkpoints = h.checkpoints + 1,
+        updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at)
+)
+{_ACCEPTED.format(outcome="NOT EXISTS (SELECT FROM added)")}
+"""
+
+ADD_WRITES_ALONE = f"""
+{_ADD_ALONE}, added AS (
+    INSERT INTO tm.write
+        (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
+    SELECT
+        $1::text, $8::text, $5::text, $9::bytea, fresh.idx, fresh.task_path, fresh.channel, fresh.value, fresh.checksum
+    FROM held
+    CROSS JOIN unnest($10::bigint[], $11::text[], $12::text[], $13::bytea[], $14::bytea[])
+        AS fresh (idx, task_path, channel, value, checksum)
+    ORDER BY fresh.idx
+    ON CONFLICT DO NOTHING
+)
+{_ACCEPTED.format(outcome="false")}
+"""
+
 
 def for_several(statement: str) -> str:
     """Return an adding statement as one for changes to several threads."""
