@@ -126,6 +126,8 @@ class AddingStore(PostgresThreadStore, Store):
         """Return the shorter statement for the change, None where only the others can add it."""
         if not change.continues or change.expects is not None:
             return None
+        if change.only_owner and change.beginning.owner is None:  # there NULL stands for anybody
+            return None
         if change.writes:
             statement, params = sql.ADD_WRITES_ALONE, writes_alone(change)
         else:
