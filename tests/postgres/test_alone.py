@@ -92,7 +92,6 @@ LEFT: Mapping[str, tuple[Act, Change]] = {
     "somebody's lease": (_leased, _change(SECOND)),
     "a token that is not the last": (_leased, _writes(token=3)),
     "another owner's": (_nothing, _change(SECOND, only_owner=True, beginning=beginning(THREAD, "eve", None))),
-    "one with an owner where there must be none": (_nothing, _change(SECOND, only_owner=True)),
     "a deleted thread": (_dropped, _change(SECOND)),
     "what went with a deleted thread": (_revived, _writes()),
     "no thread": (_dropped, _change(SECOND)._replace(thread_id=OTHER)),
