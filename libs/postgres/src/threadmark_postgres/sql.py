@@ -148,6 +148,7 @@ FROM {table},
 
 # A checkpoint, its writes and their segments, with one snapshot in one go. A row says by `kind` what it is.
 # Of the newest checkpoint `tm.head` knows all segments; of another one the header's come along, which names the others.
+# Of the one that the caller holds none come along but those of its writes.
 _FIND = f"""
 WITH chosen AS (
     SELECT t.epoch, t.owner, t.expires_at, c.*
@@ -163,8 +164,10 @@ WITH chosen AS (
     SELECT unnest(h.needs)
     FROM chosen AS c
     JOIN tm.head AS h ON h.thread_id = $1::text AND h.ns = $2::text AND h.rank = c.rank
+    WHERE {{unheld}}
     UNION ALL
     {_KEYS_OF.format(body="chosen.header", table="chosen")}
+    WHERE {{unheld}}
     UNION ALL
     {_KEYS_OF.format(body="pending.value", table="pending")}
 )
@@ -182,7 +185,7 @@ WHERE s.thread_id = $1::text AND s.key = ANY (ARRAY(SELECT key FROM needed))
 """
 # The head stands by itself: where the thread or its checkpoints are not found, it tells that they should be.
 FIND_NEWEST = f"""
-{_FIND.format(choice=_NEWEST)}
+{_FIND.format(choice=_NEWEST, unheld="(SELECT rank FROM chosen) IS DISTINCT FROM $3::text")}
 UNION ALL
 SELECT
     3, NULL, NULL, h.rank, NULL, NULL, NULL, NULL, NULL, NULL,
@@ -205,7 +208,8 @@ FIND = _FIND.format(
         WHERE c.thread_id = $1::text AND c.ns = $2::text AND c.id = $3::text
         ORDER BY rank DESC
         LIMIT 1
-    """
+    """,
+    unheld="true",
 )
 
 SEGMENTS = """
