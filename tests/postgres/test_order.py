@@ -229,6 +229,25 @@ def test_rows_are_added_in_order(scene: Scene, add: Adding, take: Probe, columns
     assert taken_before(scene, add, take, middle, before + behind) == before
 
 
+def segments_alone(keys: Iterable[Key]) -> Query:
+    return alone(checkpoints=[checkpoint(5, 5, 5)], segments={bytes([key]): b"data" for _, key in keys})
+
+
+def writes_alone(keys: Iterable[Key]) -> Query:
+    return alone(writes=[write(5, 5, 5, 5, key) for _, key in keys])
+
+
+def add_write(keys: Iterable[Key]) -> Query:
+    return add_writes((5, 5, 5, 5, key) for _, key in keys)
+
+
+@pytest.mark.parametrize(("add", "take"), [(segments_alone, add_segments), (writes_alone, add_write)])
+def test_rows_of_one_change_are_added_in_order(scene: Scene, add: Adding, take: Probe) -> None:
+    make_threads(scene, [5])
+    before, behind = [(5, 3), (5, 4)], [(5, 6), (5, 7)]
+    assert taken_before(scene, add, take, (5, 5), [*before, *behind]) == before
+
+
 def test_a_head_is_that_of_the_greatest_rank(scene: Scene, tables: psycopg.Connection) -> None:
     with scene.session() as adder:
         run(adder, addition(change_of(1, checkpoints=[checkpoint(1, 1, rank)]) for rank in (2, 3, 1)))
@@ -244,12 +263,28 @@ def write_and_segment() -> Query:
     return addition([change_of(5, writes=[write(5, 5, 5, 5, 5)], segments={bytes([5]): b"data"})])
 
 
+def alone(**rows: Any) -> Query:
+    """The statement for one change that continues a checkpoint."""
+    query = PostgresStore(None)._alone(change_of(5, **{"continues": "5", "segments": {bytes([5]): b"data"}, **rows}))
+    assert query is not None
+    return query
+
+
+def put_alone() -> Query:
+    return alone(checkpoints=[checkpoint(5, 5, 5)])
+
+
+def write_alone() -> Query:
+    return alone(writes=[write(5, 5, 5, 5, 5)])
+
+
+PUT = [(take_checkpoints, (5, 5, 5)), (take_heads, (5, 5)), (add_segments, (5, 5))]
+WRITE = [(add_writes, (5, 5, 5, 5, 5)), (add_segments, (5, 5))]
+
+
 @pytest.mark.parametrize(
     ("add_all", "rows"),
-    [
-        (put_and_segment, [(take_checkpoints, (5, 5, 5)), (take_heads, (5, 5)), (add_segments, (5, 5))]),
-        (write_and_segment, [(add_writes, (5, 5, 5, 5, 5)), (add_segments, (5, 5))]),
-    ],
+    [(put_and_segment, PUT), (put_alone, PUT), (write_and_segment, WRITE), (write_alone, WRITE)],
 )
 def test_tables_are_taken_in_order(scene: Scene, add_all: Callable[[], Query], rows: list[tuple[Probe, Key]]) -> None:
     make_threads(scene, [5])

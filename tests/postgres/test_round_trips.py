@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, get_args
 
 import pytest
@@ -46,6 +47,28 @@ def test_a_step_of_a_run_takes_one_round_trip_for_each_call(
             assert newest.checkpoint["channel_values"]["count"] == 12
 
     asyncio.run(body())
+
+
+def test_what_is_remembered_of_the_newest_checkpoint_does_not_come_again(url: str) -> None:
+    with PostgresSaver(url) as saver, PostgresSaver(url) as other, PostgresSaver(url, cache_bytes=0) as cold:
+        for _ in range(2):
+            config = play(saver, "one", 3, 100)
+            saver.put_writes(config, [("messages", "another text " * 1000)], "task")
+            everything, of_writes = _fetched(cold), _fetched(saver)
+            assert of_writes < everything == _fetched(other)
+            assert of_writes
+            assert other.get_tuple(thread("one")) == cold.get_tuple(thread("one"))
+            assert _fetched(other) == of_writes
+            saver.delete_thread("one")
+
+
+def _fetched(saver: PostgresSaver) -> set[bytes]:
+    """The segments that a get of the newest checkpoint brings along."""
+    context = saver._context
+    find = partial(context.store.find, "one", "", None, context.encoding_cache.newest_held("one", ""))
+    found = saver._driver.run(Transaction(find, writes=False))
+    assert found is not None
+    return set(found.segments)
 
 
 @pytest.mark.parametrize("api", APIS)

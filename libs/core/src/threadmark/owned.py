@@ -39,8 +39,10 @@ class OwnedStore(Store):
         self._owner = owner
         self._proves_owners = proves_owners
 
-    def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
-        found = yield from self._store.find(thread_id, ns, checkpoint_id)
+    def find(
+        self, thread_id: str, ns: str, checkpoint_id: str | None, held: str | None = None
+    ) -> Program[Found | None]:
+        found = yield from self._store.find(thread_id, ns, checkpoint_id, held)
         if found is None or found.owner != self._owner:
             return None
         yield from self._prove_owner(thread_id)

@@ -37,8 +37,10 @@ class SealedStore(SealedThreadStore, Store):
         self._keyring = keyring
         self._seal_metadata = seal_metadata
 
-    def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
-        found = yield from self._store.find(thread_id, ns, checkpoint_id)
+    def find(
+        self, thread_id: str, ns: str, checkpoint_id: str | None, held: str | None = None
+    ) -> Program[Found | None]:
+        found = yield from self._store.find(thread_id, ns, checkpoint_id, held)
         return self._open_found(thread_id, found) if found else None
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:

@@ -197,8 +197,13 @@ class Added(NamedTuple):
 class Store(ThreadStore, Protocol):
     """The operations of a backend."""
 
-    def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
-        """Return the checkpoint with this id, or the newest one. Returns None if there is none and none is recorded."""
+    def find(
+        self, thread_id: str, ns: str, checkpoint_id: str | None, held: str | None = None
+    ) -> Program[Found | None]:
+        """Return the checkpoint with this id, or the newest one. Returns None if there is none and none is recorded.
+
+        `held` is the rank of a checkpoint of which the caller has all segments: they need not come along.
+        """
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         """Return the stored bytes of these segments. Missing ones are left out."""

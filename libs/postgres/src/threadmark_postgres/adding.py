@@ -1,6 +1,7 @@
 """Adding and replacing rows of one thread: what a change is refused for, and the statement that judges and inserts."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
@@ -12,10 +13,12 @@ from threadmark_postgres import sql
 from threadmark_postgres.arrays import BatchParams
 from threadmark_postgres.columns import (
     change_columns,
+    checkpoint_alone,
     checkpoint_columns,
     optional,
     segment_columns,
     write_columns,
+    writes_alone,
 )
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.steps import Query, Rows
@@ -31,6 +34,11 @@ class AddingStore(PostgresThreadStore, Store):
         """
         if change.expects is not None and (refusal := (yield from self._lock_and_judge(change))) is not None:
             return refusal
+        alone = self._alone(change)
+        if alone is not None:
+            rows: Rows = yield alone
+            if rows and (added := (yield from self._outcome(change, rows))) is not None:
+                return added
         waits = chain([sql.AWAIT_REMOVAL], repeat(sql.AWAIT_REVIVAL))
         for _ in range(ATTEMPTS):
             added = yield from self._add_once(change, waits)
@@ -85,30 +93,49 @@ class AddingStore(PostgresThreadStore, Store):
     def _add_once(self, change: Change, waits: Iterator[str]) -> Program[Added | None]:
         """Return the outcome of the change, or None if it must be tried again, perhaps after waiting for the thread."""
         thread = to_column(change.thread_id)
-        added = Added(0)
+        added: Added | None = None
         for query in self._adding(change):
             rows: Rows = yield query
             if not rows:
                 found = yield from self._execute(next(waits), thread)
                 return None if found else _refusal_without_row(change)
-            ((_, epoch, live, steady, refused, too_late, renewal, expires_at, *outcome),) = rows
-            if change.epoch in (None, epoch) and not steady:
-                return None
-            if (refusal := _refusal(change, epoch, refused, too_late)) is not None:
-                return refusal
-            if not live:
-                yield from self._revive(change)
-                return None
-            added = _added(change, epoch, *outcome)
-            if added.exists:
+            added = yield from self._outcome(change, rows)
+            if added is None or _adds_nothing(change, added):
                 return added
-            added = added._replace(renewal=renewal or 0, expires_at=expires_at)
         return added
+
+    def _outcome(self, change: Change, rows: Rows) -> Program[Added | None]:
+        """Return what became of a change that was judged, or None if it must be tried again."""
+        ((_, epoch, live, steady, refused, too_late, renewal, expires_at, *outcome),) = rows
+        if change.epoch in (None, epoch) and not steady:
+            return None
+        if (refusal := _refusal(change, epoch, refused, too_late)) is not None:
+            return refusal
+        if not live:
+            yield from self._revive(change)
+            return None
+        added = _added(change, epoch, *outcome)
+        return added if added.exists else added._replace(renewal=renewal or 0, expires_at=expires_at)
 
     def _revive(self, change: Change) -> Program[None]:
         owner, expires_at, check = change.beginning
         row = (to_column(change.thread_id), change.token, change.now, optional(owner), expires_at, check or None)
         yield from self._execute(sql.REVIVE_THREAD, *row)
+
+    def _alone(self, change: Change) -> Query | None:
+        """Return the shorter statement for the change, None where only the others can add it."""
+        if not change.continues or change.expects is not None:
+            return None
+        if change.only_owner and change.beginning.owner is None:  # there NULL stands for anybody
+            return None
+        if change.writes:
+            statement, params = sql.ADD_WRITES_ALONE, writes_alone(change)
+        else:
+            statement, params = sql.ADD_CHECKPOINT_ALONE, checkpoint_alone(change)
+        if params is None:
+            return None
+        shared = partial(next, self._adding(change))
+        return Query(in_schema(statement, self._schema), params, likely_last=True, shared=shared)
 
     def _adding(self, change: Change) -> Iterator[Query]:
         likely_last = not (change.checkpoints and change.writes)
@@ -143,6 +170,10 @@ def _refusal(change: Change, epoch: int, refused: Refusal | None, too_late: bool
     if refused is not None:
         return Added(epoch, refused)
     return Added(epoch, too_late=True) if too_late else None
+
+
+def _adds_nothing(change: Change, added: Added) -> bool:
+    return added.exists or added.too_late or added.refused is not None or change.epoch not in (None, added.epoch)
 
 
 def _refusal_without_row(change: Change) -> Added | None:

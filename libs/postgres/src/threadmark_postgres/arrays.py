@@ -48,15 +48,21 @@ class BatchParams(tuple[Texts | Blobs | Numbers, ...]):
         """The thread of the change, or of the first of several."""
         return self[0][0]
 
-    @property
-    def size(self) -> int:
-        """About how many bytes are sent, metadata included, which may be as large as any value."""
-        return sum(len(item) for array in self if not isinstance(array, Numbers) for item in array if item is not None)
-
     @classmethod
     def joined(cls, batch_params: Sequence[Self]) -> Self:
         """The changes of all parameters, each of which holds one."""
         return cls(_joined(arrays) for arrays in zip(*batch_params, strict=True))
+
+
+def size_of(params: Sequence[Any]) -> int:
+    """About how many bytes are sent, metadata included, which may be as large as any value."""
+    size = 0
+    for param in params:
+        if isinstance(param, (str, bytes)):
+            size += len(param)
+        elif isinstance(param, (Texts, Blobs)):
+            size += sum([len(item) for item in param if item is not None])
+    return size
 
 
 def register_dumpers(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
+from psycopg.types.numeric import Int8
+
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.store import Change, CheckpointRow, Outline, WriteRow
 from threadmark.text import from_column, to_column
@@ -135,6 +137,60 @@ def segment_columns(change: Change) -> Columns:
     """Return what follows then: one array for each column of its segments."""
     return (
         ChangeNumbers([1] * len(change.segments)),
+        Blobs(change.segments.keys()),
+        Blobs(change.segments.values()),
+    )
+
+
+def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
+    """Return the parameters of `sql.ADD_CHECKPOINT_ALONE`, None where the change is not one checkpoint, ranked by its
+    id.
+    """
+    if len(change.checkpoints) != 1 or change.writes:
+        return None
+    ((outline, header, check, run_id),) = change.checkpoints
+    if outline.rank != outline.id:
+        return None
+    return (
+        *_change_alone(change),
+        to_column(outline.ns),
+        to_column(outline.id),
+        optional(outline.parent),
+        Int8(outline.created_at),
+        to_column(outline.metadata),
+        header,
+        check,
+        None if run_id is None else Int8(run_number(run_id)),
+        Blobs(change.needs()),
+    )
+
+
+def writes_alone(change: Change) -> tuple[Any, ...] | None:
+    """Return the parameters of `sql.ADD_WRITES_ALONE`, None where a write would replace others, or there is more."""
+    rows = change.writes
+    if change.checkpoints or any(row.idx < 0 for row in rows):
+        return None
+    if any(row[:3] != rows[0][:3] for row in rows) or rows[0].checkpoint_id != change.continues:
+        return None
+    return (
+        *_change_alone(change),
+        to_column(rows[0].ns),
+        id_column(rows[0].task_id),
+        Numbers(row.idx for row in rows),
+        Texts(to_column(row.task_path) for row in rows),
+        Texts(to_column(row.channel) for row in rows),
+        Blobs(row.value for row in rows),
+        Blobs(row.check for row in rows),
+    )
+
+
+def _change_alone(change: Change) -> tuple[Any, ...]:
+    return (
+        to_column(change.thread_id),
+        change.epoch if change.epoch is None else Int8(change.epoch),
+        change.token if change.token is None else Int8(change.token),
+        optional(change.beginning.owner) if change.only_owner else None,
+        optional(change.continues),
         Blobs(change.segments.keys()),
         Blobs(change.segments.values()),
     )

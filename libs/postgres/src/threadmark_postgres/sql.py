@@ -148,6 +148,7 @@ FROM {table},
 
 # A checkpoint, its writes and their segments, with one snapshot in one go. A row says by `kind` what it is.
 # Of the newest checkpoint `tm.head` knows all segments; of another one the header's come along, which names the others.
+# Of the one that the caller holds none come along but those of its writes.
 _FIND = f"""
 WITH chosen AS (
     SELECT t.epoch, t.owner, t.expires_at, c.*
@@ -163,8 +164,10 @@ WITH chosen AS (
     SELECT unnest(h.needs)
     FROM chosen AS c
     JOIN tm.head AS h ON h.thread_id = $1::text AND h.ns = $2::text AND h.rank = c.rank
+    WHERE {{unheld}}
     UNION ALL
     {_KEYS_OF.format(body="chosen.header", table="chosen")}
+    WHERE {{unheld}}
     UNION ALL
     {_KEYS_OF.format(body="pending.value", table="pending")}
 )
@@ -182,7 +185,7 @@ WHERE s.thread_id = $1::text AND s.key = ANY (ARRAY(SELECT key FROM needed))
 """
 # The head stands by itself: where the thread or its checkpoints are not found, it tells that they should be.
 FIND_NEWEST = f"""
-{_FIND.format(choice=_NEWEST)}
+{_FIND.format(choice=_NEWEST, unheld="(SELECT rank FROM chosen) IS DISTINCT FROM $3::text")}
 UNION ALL
 SELECT
     3, NULL, NULL, h.rank, NULL, NULL, NULL, NULL, NULL, NULL,
@@ -205,7 +208,8 @@ FIND = _FIND.format(
         WHERE c.thread_id = $1::text AND c.ns = $2::text AND c.id = $3::text
         ORDER BY rank DESC
         LIMIT 1
-    """
+    """,
+    unheld="true",
 )
 
 # The newest checkpoints of several threads with the segments of their headers, and what their heads tell. As in `ROWS`,
@@ -685,6 +689,84 @@ ADD_SPECIAL_WRITES = f"""
         " (SELECT contents FROM old WHERE number = judged.number)"
     )
 }
+"""
+
+# The same for one change that continues a checkpoint, which is what most changes are: with no arrays but those of its
+# rows, and with nothing but conditions in place of the judgement. Where one of them is not met, or a removal holds the
+# thread, no row comes back and nothing was added: the statements above say why. The epoch is the same with the lock as
+# without it, or else the rest of the statement would see another state than the lock is for.
+_ADD_ALONE = f"""
+WITH held AS (
+    SELECT
+        epoch, owner, expires_at,
+        CASE
+            WHEN t.token = $3::bigint AND t.lease_ends IS NOT NULL
+            THEN CASE WHEN t.lease_ends - {CLOCK} < t.lease_ttl / 2 THEN t.lease_ttl END
+        END AS renewal
+    FROM tm.thread AS t
+    WHERE thread_id = $1::text AND live
+        AND epoch = coalesce($2::bigint, (SELECT epoch FROM tm.thread WHERE thread_id = $1::text))
+        AND {_LEASE_REFUSAL.format(given="$3::bigint", row="t")} IS NULL
+        AND ($4::text IS NULL OR owner = $4::text)
+        AND (deleted_up_to IS NULL OR deleted_up_to < $5::text)
+    FOR SHARE SKIP LOCKED
+), segments AS (
+    INSERT INTO tm.segment (thread_id, key, data)
+    SELECT $1::text, fresh.key, fresh.data
+    FROM held
+    CROSS JOIN unnest($6::bytea[], $7::bytea[]) AS fresh (key, data)
+    ORDER BY fresh.key
+    ON CONFLICT DO NOTHING
+)
+"""
+_ACCEPTED = """
+SELECT 1, epoch, true, true, NULL, false, renewal, expires_at, {outcome}
+FROM held
+"""
+
+ADD_CHECKPOINT_ALONE = f"""
+{_ADD_ALONE}, added AS (
+    INSERT INTO tm.checkpoint
+        (thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)
+    SELECT
+        $1::text, $8::text, NULL, $9::text, $10::text, $11::bigint,
+        $12::text, $13::bytea, $14::bytea, $15::bigint
+    FROM held
+    WHERE NOT EXISTS (
+        SELECT
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = $8::text AND c.id = $9::text
+    )
+    ON CONFLICT DO NOTHING
+    RETURNING rank
+), headed AS (
+    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
+    SELECT
+        $1::text, $8::text, $9::text, $16::bytea[], 1, $11::bigint, CASE WHEN $8::text = '' THEN held.owner END
+    FROM held
+    CROSS JOIN added
+    ON CONFLICT (thread_id, ns) DO UPDATE
+    SET rank = greatest(h.rank, excluded.rank),
+        needs = CASE WHEN excluded.rank > h.rank THEN excluded.needs ELSE h.needs END,
+        checkpoints = h.checkpoints + 1,
+        updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at)
+)
+{_ACCEPTED.format(outcome="NOT EXISTS (SELECT FROM added)")}
+"""
+
+ADD_WRITES_ALONE = f"""
+{_ADD_ALONE}, added AS (
+    INSERT INTO tm.write
+        (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
+    SELECT
+        $1::text, $8::text, $5::text, $9::bytea, fresh.idx, fresh.task_path, fresh.channel, fresh.value, fresh.checksum
+    FROM held
+    CROSS JOIN unnest($10::bigint[], $11::text[], $12::text[], $13::bytea[], $14::bytea[])
+        AS fresh (idx, task_path, channel, value, checksum)
+    ORDER BY fresh.idx
+    ON CONFLICT DO NOTHING
+)
+{_ACCEPTED.format(outcome="false")}
 """
 
 

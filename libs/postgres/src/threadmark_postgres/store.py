@@ -22,6 +22,7 @@ from threadmark_postgres.columns import (
     checkpoint_row,
     from_id_column,
     from_optional,
+    optional,
     outline,
     run_number,
     write_row,
@@ -34,11 +35,13 @@ _CHECKPOINT, _WRITE, _SEGMENT, _HEAD = range(4)
 class PostgresStore(AddingStore):
     """The rows of every saver on one schema. None is the first schema of the connection's search path."""
 
-    def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
-        """One statement, which includes every segment of the newest checkpoint."""
+    def find(
+        self, thread_id: str, ns: str, checkpoint_id: str | None, held: str | None = None
+    ) -> Program[Found | None]:
+        """One statement, which includes every segment of the newest checkpoint, unless that is the one that is held."""
         namespace = (to_column(thread_id), to_column(ns))
         if checkpoint_id is None:
-            rows = yield from self._execute(sql.FIND_NEWEST, *namespace, likely_last=True)
+            rows = yield from self._execute(sql.FIND_NEWEST, *namespace, optional(held), likely_last=True)
         else:
             rows = yield from self._execute(sql.FIND, *namespace, to_column(checkpoint_id))
         found = newest = owner = None

@@ -40,7 +40,13 @@ from threadmark_sqlite.thread_store import SqliteThreadStore
 class SqliteStore(SqliteThreadStore, Store):
     """The rows of every saver on one database."""
 
-    def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
+    def find(
+        self,
+        thread_id: str,
+        ns: str,
+        checkpoint_id: str | None,
+        held: str | None = None,  # noqa: ARG002 - segments never come along here
+    ) -> Program[Found | None]:
         thread, namespace = to_column(thread_id), to_column(ns)
         if checkpoint_id is None:
             rows = yield from execute(sql.FIND_NEWEST, (thread, namespace))

@@ -27,7 +27,13 @@ from threadmark.thread_store import LeaseRow, ThreadRow
 class MemoryStore(MemoryThreadStore, Store):
     """The store operations on dictionaries."""
 
-    def find(self, thread_id: str, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
+    def find(
+        self,
+        thread_id: str,
+        ns: str,
+        checkpoint_id: str | None,
+        held: str | None = None,  # noqa: ARG002 - segments never come along here
+    ) -> Program[Found | None]:
         def call(tables: Tables) -> Found | None:
             thread = tables.threads.get(thread_id)
             if thread is None:

@@ -7,10 +7,11 @@ the thread), its program runs by itself: one bad change fails alone. There is no
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self, cast
 
 from threadmark.program import Program, Transaction
-from threadmark_postgres.arrays import BatchParams
+from threadmark_postgres.arrays import BatchParams, size_of
 from threadmark_postgres.sql import for_several
 from threadmark_postgres.steps import Query, Rows
 
@@ -33,8 +34,8 @@ class BatchMember:
         if (
             isinstance(first, Query)
             and first.likely_last
-            and isinstance(first.params, BatchParams)
-            and first.params.size < _LARGE
+            and (first.shared is not None or isinstance(first.params, BatchParams))
+            and size_of(first.params) < _LARGE
         ):
             self.query = first
 
@@ -57,12 +58,15 @@ class BatchMember:
 
 
 def together(queries: Sequence[Query]) -> Transaction[Any]:
-    """Combine queries that differ only in their parameters. `split_rows` splits the result."""
-    batch_params = [cast("BatchParams", query.params) for query in queries]  # `BatchMember.query` gives no others
+    """Combine queries of one kind. `split_rows` splits the result."""
+    if len(queries) == 1:
+        return Transaction(partial(_alone, queries[0]), writes=True)
+    shared = [query.shared() if query.shared is not None else query for query in queries]
+    batch_params = [cast("BatchParams", query.params) for query in shared]  # `BatchMember.query` gives no others
     statement = (
-        queries[0].sql
+        shared[0].sql
         if len({params_of_change.thread for params_of_change in batch_params}) == 1
-        else for_several(queries[0].sql)
+        else for_several(shared[0].sql)
     )
 
     def batch() -> Program[Rows]:
@@ -70,6 +74,11 @@ def together(queries: Sequence[Query]) -> Transaction[Any]:
         return rows
 
     return Transaction(batch, writes=True)
+
+
+def _alone(query: Query) -> Program[Rows]:
+    rows: Rows = yield query
+    return rows
 
 
 def split_rows(rows: Rows, parts: int) -> list[Rows]:

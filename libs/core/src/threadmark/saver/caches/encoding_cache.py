@@ -73,9 +73,20 @@ class EncodingCache:
             return known
         return None
 
+    def newest_held(self, thread_id: str, ns: str) -> str | None:
+        """The rank of the checkpoint that was last read or stored, if the bytes of all its values are remembered."""
+        checkpoint_id = self._get(("newest", thread_id, ns))
+        known = self._get(("checkpoint", thread_id, ns, checkpoint_id))
+        if not isinstance(known, Known):
+            return None
+        values = known.header.values.values()
+        held = all(self.data(thread_id, value.digest) is not None for value in values if value.digest)
+        return known.rank if held else None
+
     def see_checkpoint(self, thread_id: str, ns: str, checkpoint_id: str, known: Known) -> None:
         """Remember a checkpoint that was read or stored."""
         self.see_epoch(thread_id, known.epoch)
+        self._set(("newest", thread_id, ns), checkpoint_id, len(checkpoint_id))
         # A decoded header takes several times the memory of its encoding.
         self._set(("checkpoint", thread_id, ns, checkpoint_id), known, 5 * len(known.source.data))
 

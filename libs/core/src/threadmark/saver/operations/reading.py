@@ -31,7 +31,8 @@ def load(
 
     One that is asked for `early` may still be on its way; any other one that is not found must not be damaged.
     """
-    found = yield from context.store.find(where.thread_id, where.ns, where.checkpoint_id)
+    held = context.encoding_cache.newest_held(where.thread_id, where.ns) if where.checkpoint_id is None else None
+    found = yield from context.store.find(where.thread_id, where.ns, where.checkpoint_id, held)
     if found is None:
         if where.checkpoint_id is not None and not early:
             yield from prove_absent(context, where)

@@ -1,0 +1,139 @@
+"""The statement for one change to a thread that is there does what the one for several changes does, or nothing."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import psycopg
+import pytest
+
+from postgres.test_leases import MINUTE, commit, lease, play
+from postgres.test_order import change_of, checkpoint
+from threadmark.program import Program
+from threadmark.store import Added, Change, CheckpointRow, WriteRow
+from threadmark.thread_store import beginning
+from threadmark_postgres import PostgresSaver
+from threadmark_postgres.arrays import register_dumpers
+from threadmark_postgres.store import PostgresStore
+
+THREAD, OTHER = "5", "6"
+TABLES = ("thread", "segment", "checkpoint", "head", "write")
+
+
+class ByArrays(PostgresStore):
+    """Always takes the statement for several changes."""
+
+    def _alone(self, _: Change) -> None:
+        return None
+
+
+def _row(number: int, **others: Any) -> CheckpointRow:
+    row = checkpoint(5, 5, number)
+    return row._replace(outline=row.outline._replace(thread_id=THREAD, ns="", **others))
+
+
+def _change(row: CheckpointRow, **others: Any) -> Change:
+    change = change_of(THREAD, checkpoints=[row], segments={b"k" * 12: b"segment"})
+    return change._replace(now=77, needs=lambda: [b"k" * 12], **{"continues": FIRST.outline.id, **others})
+
+
+def _writes(**others: Any) -> Change:
+    rows = [
+        WriteRow("", FIRST.outline.id, "task", idx, "path", "channel", b"value", bytes(12)) for idx in (0, 1, 1 << 30)
+    ]
+    return change_of(THREAD, writes=rows)._replace(now=77, **{"continues": FIRST.outline.id, **others})
+
+
+FIRST, SECOND = _row(1), _row(2)
+ADA = beginning(THREAD, "ada", None)
+Act = Callable[[PostgresStore], Program[Any]]
+
+
+def _nothing(_: PostgresStore) -> Program[None]:
+    yield from ()
+
+
+def _first(store: PostgresStore) -> Program[Added]:
+    return store.add(_change(FIRST, continues=None, beginning=ADA))
+
+
+def _leased(_: PostgresStore) -> Program[Any]:
+    return lease(THREAD, MINUTE)
+
+
+def _adds(change: Change) -> Act:
+    return lambda store: store.add(change)
+
+
+def _dropped(store: PostgresStore) -> Program[None]:
+    yield from store.lock(THREAD)
+    yield from store.drop(THREAD, 78)
+
+
+def _revived(store: PostgresStore) -> Program[Any]:
+    yield from _dropped(store)
+    return (yield from store.add(_change(_row(9), continues=None)))
+
+
+TAKEN: Mapping[str, tuple[Act, Change]] = {
+    "a checkpoint": (_nothing, _change(SECOND)),
+    "one that is older than the newest": (_adds(_change(_row(7))), _change(SECOND)),
+    "one of another namespace": (_nothing, _change(SECOND._replace(outline=SECOND.outline._replace(ns="child")))),
+    "one that is there": (_adds(_change(SECOND)), _change(SECOND)),
+    "one that is there under another rank": (_adds(_change(_row(2, rank="zz"))), _change(SECOND)),
+    "writes": (_nothing, _writes()),
+    "writes that are there": (_adds(_writes()), _writes()),
+    "the owner's": (_nothing, _change(SECOND, only_owner=True, beginning=ADA)),
+    "one after a deletion": (_revived, _change(SECOND, continues=_row(9).outline.id)),
+}
+"""What comes before, and a change that the shorter statement takes."""
+
+LEFT: Mapping[str, tuple[Act, Change]] = {
+    "another epoch": (_nothing, _change(SECOND, epoch=1)),
+    "somebody's lease": (_leased, _change(SECOND)),
+    "a token that is not the last": (_leased, _writes(token=3)),
+    "another owner's": (_nothing, _change(SECOND, only_owner=True, beginning=beginning(THREAD, "eve", None))),
+    "a deleted thread": (_dropped, _change(SECOND)),
+    "what went with a deleted thread": (_revived, _writes()),
+    "no thread": (_dropped, _change(SECOND)._replace(thread_id=OTHER)),
+}
+"""What comes before, and a change that it leaves to the other one."""
+
+
+@pytest.fixture
+def session(url: str) -> Iterator[psycopg.Connection]:
+    with PostgresSaver(url) as saver:
+        saver.setup()
+    with psycopg.connect(url) as session:
+        register_dumpers(session)
+        yield session
+
+
+def _outcome(session: psycopg.Connection, store: PostgresStore, before: Act, change: Change) -> tuple[Any, ...]:
+    """Do it in empty tables. Returns what came of the change, the rows then, and how many statements added."""
+    asked: list[str] = []
+    session.execute("TRUNCATE threadmark_thread, threadmark_segment, threadmark_checkpoint, threadmark_head")
+    session.execute("TRUNCATE threadmark_write")
+    commit(session, _first(store))
+    commit(session, before(store))
+    added = play(session, store.add(change), asked.append)
+    session.commit()
+    rows = [
+        session.execute(f"SELECT * FROM threadmark_{table} ORDER BY 1, 2, 3".encode()).fetchall() for table in TABLES
+    ]
+    return added, rows, sum("INSERT" in statement for statement in asked)
+
+
+def _relative(added: Added, rows: list[list[tuple[Any, ...]]]) -> tuple[Any, ...]:
+    """Epochs and tokens come from a clock: say where they are the same."""
+    clocks = sorted({value for row in rows[0] for value in row if isinstance(value, int) and value > 10**12})
+    table = [tuple(clocks.index(value) if value in clocks else value for value in row) for row in rows[0]]
+    return added._replace(epoch=clocks.index(added.epoch) if added.epoch in clocks else 0), table, rows[1:]
+
+
+@pytest.mark.parametrize("name", [*TAKEN, *LEFT])
+def test_both_statements_do_the_same(session: psycopg.Connection, name: str) -> None:
+    before, change = {**TAKEN, **LEFT}[name]
+    added, rows, statements = _outcome(session, PostgresStore(None), before, change)
+    expected, expected_rows, _ = _outcome(session, ByArrays(None), before, change)
+    assert _relative(added, rows) == _relative(expected, expected_rows)
+    assert (statements == 1) == (name in TAKEN)
