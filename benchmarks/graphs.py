@@ -71,8 +71,9 @@ def _chat(state: type, saver: Saver) -> Any:
         question = values["messages"][-1]
         return {"messages": [AIMessage(str(question.content)[::-1], id=f"to {question.id}")]}
 
-    builder: Any = StateGraph(state).add_node("answer", answer, input_schema=state)
-    return builder.add_edge(START, "answer").compile(checkpointer=saver)
+    builder: Any = StateGraph(state)
+    builder.add_node("answer", answer, input_schema=state).add_edge(START, "answer")
+    return builder.compile(checkpointer=saver)
 
 
 def _fan(prompt: str, saver: Saver) -> Any:

@@ -22,7 +22,7 @@ AT_ONCE = (1, 8, 32)
 CONNECTIONS = 16
 
 _EACH = 10
-"""Steps of each run in a round."""
+"""Steps of each run in a round, and not more than its conversation has messages."""
 _ALONE = 5
 """A run that is alone is so many times as long, as there is nobody to take the mean over."""
 
@@ -47,7 +47,7 @@ def measure(job: Job) -> Figures:
 def _threads(side: Side, place: Place, job: Job) -> Figures:
     taken: dict[str, Seconds] = {}
     with side.blocking(place) as saver:
-        for at_once, each in _rounds():
+        for at_once, each in _rounds(job):
             runs = [(saver.put(*start), steps) for start, steps in _runs(side.next_version, job, at_once, each)]
             with ThreadPoolExecutor(at_once) as pool:
                 begun = now()
@@ -59,7 +59,7 @@ def _threads(side: Side, place: Place, job: Job) -> Figures:
 async def _tasks(side: Side, place: Place, job: Job) -> Figures:
     taken: dict[str, Seconds] = {}
     async with side.asyncio(place) as saver:
-        for at_once, each in _rounds():
+        for at_once, each in _rounds(job):
             runs = [(await saver.aput(*start), steps) for start, steps in _runs(side.next_version, job, at_once, each)]
             begun = now()
             await asyncio.gather(*(workloads.adrive(saver, *run) for run in runs))
@@ -67,10 +67,10 @@ async def _tasks(side: Side, place: Place, job: Job) -> Figures:
     return Figures(taken)
 
 
-def _rounds() -> Iterator[tuple[int, int]]:
+def _rounds(job: Job) -> Iterator[tuple[int, int]]:
     """How many at once, and how many steps each. The first round warms up: the second one's figures replace its own."""
     for at_once in (AT_ONCE[0], *AT_ONCE):
-        yield at_once, _EACH * (_ALONE if at_once == 1 else 1)
+        yield at_once, min(_EACH, job.comparison.size) * (_ALONE if at_once == 1 else 1)
 
 
 def _runs(

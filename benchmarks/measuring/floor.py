@@ -7,8 +7,8 @@ be faster; the distance to it is our own work.
 
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from typing import Any, Protocol
 
 import psycopg
@@ -67,7 +67,8 @@ class Floor:
             Ours().blocking(spare) as saver,
             closing(_bare(spare)) as driver,
         ):
-            workloads.drive(_Watched(saver, driver, self._stored), workloads.thread("steps"), steps)
+            watched: Any = _Watched(saver, driver, self._stored)
+            workloads.drive(watched, workloads.thread("steps"), steps)
 
     @contextmanager
     def blocking(self, place: Place) -> Iterator[Any]:
@@ -75,11 +76,9 @@ class Floor:
         with closing(_bare(place)) as driver:
             yield _Replayed(driver, self._stored)
 
-    @asynccontextmanager
-    async def asyncio(self, place: Place) -> AsyncIterator[Any]:
-        """Nobody asks for it."""
-        raise NotImplementedError(f"the floor of {place.backend} is measured for blocking callers")
-        yield  # what makes it a generator
+    def asyncio(self, place: Place) -> AbstractAsyncContextManager[Any]:
+        """Nobody asks for it: an event loop is no part of a bare driver."""
+        raise NotImplementedError(f"the floor at {place} is measured for blocking callers")
 
 
 class _Watched:
@@ -90,9 +89,6 @@ class _Watched:
         self._driver = driver
         self._stored = stored
         self._seen: dict[str, set[tuple[Any, ...]]] = {}
-
-    def get_next_version(self, current: Any, channel: None) -> Any:
-        return self._saver.get_next_version(current, channel)
 
     def put(self, *arguments: Any) -> Any:
         stored = self._saver.put(*arguments)
@@ -105,11 +101,20 @@ class _Watched:
 
     def _look(self) -> None:
         found = self._driver.rows()
-        new = {table: [row for row in rows if row not in self._seen.get(table, ())] for table, rows in found.items()}
-        if not any(new.values()):
+        new: Rows = {}
+        for table, rows in found.items():
+            seen = self._seen.get(table, set())
+            self._seen[table] = {_hashable(row) for row in rows}
+            if changed := [row for row in rows if _hashable(row) not in seen]:
+                new[table] = changed
+        if not new:
             raise AssertionError("a call of our saver has stored no row")
-        self._stored.append({table: rows for table, rows in new.items() if rows})
-        self._seen = {table: set(rows) for table, rows in found.items()}
+        self._stored.append(new)
+
+
+def _hashable(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row that a set can hold: psycopg reads arrays as lists."""
+    return tuple(tuple(column) if isinstance(column, list) else column for column in row)
 
 
 class _Replayed:
@@ -164,7 +169,9 @@ class _BarePostgres:
 
     def rows(self) -> Rows:
         return {
-            table: self._connection.execute(f"SELECT {', '.join(columns)} FROM {table}".encode(), binary=True).fetchall()
+            table: self._connection.execute(
+                f"SELECT {', '.join(columns)} FROM {table}".encode(), binary=True
+            ).fetchall()
             for table, columns in self._columns.items()
         }
 

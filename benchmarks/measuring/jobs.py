@@ -15,7 +15,7 @@ class Comparison(NamedTuple):
     """The same work, done by several sides."""
 
     measure: str
-    """`STEPS`: a run stored step by step. `CROWD`: many runs at once. `TURNS`: runs of a graph. `LONG`: its end only."""
+    """`STEPS`: a run stored step by step. `CROWD`: many at once. `TURNS`: a graph's runs. `LONG`: the end of one."""
     backend: str
     workload: str
     size: int

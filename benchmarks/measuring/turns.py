@@ -80,7 +80,7 @@ def _end(what: Comparison, saver: Any, recorded: Recorded) -> Values:
     for stored in range(0, what.size, _AT_A_TIME):
         yield questions(min(_AT_A_TIME, what.size - stored), chance)
     with _timed_puts(saver, recorded):
-        for _ in range(_LAST_TURNS):
+        for _ in range(min(_LAST_TURNS, what.size)):
             value = questions(1, chance)
             begun = now()
             yield value
