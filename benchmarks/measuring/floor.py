@@ -65,7 +65,7 @@ class Floor:
         with (
             new_place(place.backend, server) as spare,
             Ours().blocking(spare) as saver,
-            closing(_bare(spare)) as driver,
+            closing(bare(spare)) as driver,
         ):
             watched: Any = _Watched(saver, driver, self._stored)
             workloads.drive(watched, workloads.thread("steps"), steps)
@@ -73,7 +73,7 @@ class Floor:
     @contextmanager
     def blocking(self, place: Place) -> Iterator[Any]:
         """What has the methods of a saver that store."""
-        with closing(_bare(place)) as driver:
+        with closing(bare(place)) as driver:
             yield _Replayed(driver, self._stored)
 
     def asyncio(self, place: Place) -> AbstractAsyncContextManager[Any]:
@@ -132,7 +132,8 @@ class _Replayed:
         self._driver.store(self._stored.popleft())
 
 
-def _bare(place: Place) -> BareDriver:
+def bare(place: Place) -> BareDriver:
+    """A connection to a database that has our tables, which are created where there are none."""
     with Ours().blocking(place) as saver:
         saver.setup()
     return _BareSqlite(place.at) if place.backend == SQLITE else _BarePostgres(place.at)
