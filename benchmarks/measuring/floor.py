@@ -100,13 +100,13 @@ class _Watched:
         self._look()
 
     def _look(self) -> None:
-        found = self._driver.rows()
         new: Rows = {}
-        for table, rows in found.items():
-            seen = self._seen.get(table, set())
-            self._seen[table] = {_hashable(row) for row in rows}
-            if changed := [row for row in rows if _hashable(row) not in seen]:
-                new[table] = changed
+        for table, rows in self._driver.rows().items():
+            seen = self._seen.setdefault(table, set())  # with rows that were replaced: none of them comes again
+            for row in rows:
+                if (known := _hashable(row)) not in seen:
+                    seen.add(known)
+                    new.setdefault(table, []).append(row)
         if not new:
             raise AssertionError("a call of our saver has stored no row")
         self._stored.append(new)
