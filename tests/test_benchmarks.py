@@ -75,7 +75,7 @@ def test_the_floor_stores_the_rows_that_our_saver_stores(backend: str, workload:
     steps = list(workloads.TIMED[workload](side.next_version, 3))
     server = shared().url if backend == POSTGRES else ""
     with new_place(backend, server) as place, new_place(backend, server) as other:
-        side.learn(place, server, steps)
+        side.learn(place, server, steps[:2], steps[2:])
         with side.blocking(place) as bare:
             workloads.drive(bare, workloads.thread("steps"), steps)
         with Ours().blocking(other) as saver:

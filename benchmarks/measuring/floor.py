@@ -1,8 +1,8 @@
 """The floor: the rows that our saver stores, inserted by the bare driver (sqlite3, psycopg) and nothing else.
 
-Which rows those are is seen by storing the run once and looking at every table after each call. Then the same rows go
-into an empty database with the same tables, those of one call in one transaction. No saver that stores these rows can
-be faster; the distance to it is our own work.
+Which rows those are is seen by storing the run once and looking at every table after each call that is timed. Then the
+same rows go into an empty database with the same tables, those of one call in one transaction. No saver that stores
+these rows can be faster; the distance to it is our own work.
 """
 
 import sqlite3
@@ -60,15 +60,17 @@ class Floor:
         """The version of a channel after `current`."""
         return Ours().next_version(current, channel)
 
-    def learn(self, place: Place, server: str, steps: Sequence[Step]) -> None:
-        """Store the run in another database, and remember which rows each call came to."""
+    def learn(self, place: Place, server: str, before: Sequence[Step], timed: Sequence[Step]) -> None:
+        """Store the run in another database, and remember which rows each call came to that is timed."""
         with (
             new_place(place.backend, server) as spare,
             Ours().blocking(spare) as saver,
             closing(bare(spare)) as driver,
         ):
             watched: Any = _Watched(saver, driver, self._stored)
-            workloads.drive(watched, workloads.thread("steps"), steps)
+            config = workloads.drive(watched, workloads.thread("steps"), before)
+            watched.watch()
+            workloads.drive(watched, config, timed)
 
     @contextmanager
     def blocking(self, place: Place) -> Iterator[Any]:
@@ -82,24 +84,32 @@ class Floor:
 
 
 class _Watched:
-    """A saver, with a look at the tables after each call."""
+    """A saver, with a look at the tables after each call from `watch` on. All rows before are those of one call."""
 
     def __init__(self, saver: Any, driver: BareDriver, stored: deque[Rows]) -> None:
         self._saver = saver
         self._driver = driver
         self._stored = stored
         self._seen: dict[str, set[tuple[Any, ...]]] = {}
+        self._watching = False
+
+    def watch(self) -> None:
+        self._watching = True
+        self._stored[-1] = self._new_rows()
 
     def put(self, *arguments: Any) -> Any:
         stored = self._saver.put(*arguments)
-        self._look()
+        self._remember()
         return stored
 
     def put_writes(self, *arguments: Any) -> None:
         self._saver.put_writes(*arguments)
-        self._look()
+        self._remember()
 
-    def _look(self) -> None:
+    def _remember(self) -> None:
+        self._stored.append(self._new_rows() if self._watching else {})
+
+    def _new_rows(self) -> Rows:
         new: Rows = {}
         for table, rows in self._driver.rows().items():
             seen = self._seen.setdefault(table, set())  # with rows that were replaced: none of them comes again
@@ -109,7 +119,7 @@ class _Watched:
                     new.setdefault(table, []).append(row)
         if not new:
             raise AssertionError("a call of our saver has stored no row")
-        self._stored.append(new)
+        return new
 
 
 def _hashable(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -125,11 +135,12 @@ class _Replayed:
         self._stored = stored
 
     def put(self, config: Mapping[str, Any], *_: Any) -> Mapping[str, Any]:
-        self._driver.store(self._stored.popleft())
+        self.put_writes()
         return config
 
     def put_writes(self, *_: Any) -> None:
-        self._driver.store(self._stored.popleft())
+        if rows := self._stored.popleft():
+            self._driver.store(rows)
 
 
 def bare(place: Place) -> BareDriver:

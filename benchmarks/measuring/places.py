@@ -24,8 +24,8 @@ class Place(NamedTuple):
     backend: str
     at: str
     """The path of the file, or the URL of the database; empty in memory."""
-    connections: int = 1
-    """How many the saver may have to a server."""
+    connections: int = 0
+    """How many a saver has to a server; 0 is what it opens by itself."""
     has_tables: bool = False
     """Whether a saver was there before."""
 
@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def new_place(backend: str, server: str, connections: int = 1) -> Iterator[Place]:
+def new_place(backend: str, server: str, connections: int = 0) -> Iterator[Place]:
     """A place that is removed when the block ends."""
     if backend == SQLITE:
         with tempfile.TemporaryDirectory() as folder:

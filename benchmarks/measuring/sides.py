@@ -32,8 +32,8 @@ class Side(Protocol):
     def next_version(self, current: Any, channel: None) -> Any:
         """The version of a channel after `current`."""
 
-    def learn(self, place: Place, server: str, steps: Sequence[Step]) -> None:
-        """See the run before it is measured."""
+    def learn(self, place: Place, server: str, before: Sequence[Step], timed: Sequence[Step]) -> None:
+        """See the run, and which steps at its end are timed, before it is measured."""
 
     def blocking(self, place: Place) -> AbstractContextManager[Any]:
         """A saver at this place."""
@@ -49,7 +49,7 @@ class Ours:
         """The version of a channel after `current`."""
         return InMemorySaver().get_next_version(current, channel)
 
-    def learn(self, place: Place, server: str, steps: Sequence[Step]) -> None:
+    def learn(self, place: Place, server: str, before: Sequence[Step], timed: Sequence[Step]) -> None:
         """A saver need not know a run beforehand."""
 
     @contextmanager
@@ -61,7 +61,7 @@ class Ours:
             with SqliteSaver.from_conn_string(place.at) as saver:
                 yield saver
         else:
-            with PostgresSaver.from_conn_string(place.at, pool_size=place.connections) as server:
+            with PostgresSaver.from_conn_string(place.at, **_our_options(place)) as server:
                 if not place.has_tables:
                     server.setup()
                 yield server
@@ -75,7 +75,7 @@ class Ours:
             async with AsyncSqliteSaver.from_conn_string(place.at) as saver:
                 yield saver
         else:
-            async with AsyncPostgresSaver.from_conn_string(place.at, pool_size=place.connections) as server:
+            async with AsyncPostgresSaver.from_conn_string(place.at, **_our_options(place)) as server:
                 if not place.has_tables:
                     await server.setup()
                 yield server
@@ -88,7 +88,7 @@ class Theirs:
         """The version of a channel after `current`."""
         return TheirMemory().get_next_version(current, channel)
 
-    def learn(self, place: Place, server: str, steps: Sequence[Step]) -> None:
+    def learn(self, place: Place, server: str, before: Sequence[Step], timed: Sequence[Step]) -> None:
         """A saver need not know a run beforehand."""
 
     @contextmanager
@@ -100,7 +100,7 @@ class Theirs:
             with closing(sqlite3.connect(place.at, check_same_thread=False)) as connection:
                 connection.execute(_SYNCHRONOUS)
                 yield TheirSqlite(connection)
-        elif place.connections > 1:
+        elif place.connections:
             with ConnectionPool(place.at, **_pool_options(place), open=True) as pool:
                 pooled: Any = TheirPostgres(pool)
                 if not place.has_tables:
@@ -121,7 +121,7 @@ class Theirs:
             async with aiosqlite.connect(place.at) as connection:
                 await connection.execute(_SYNCHRONOUS)
                 yield TheirAsyncSqlite(connection)
-        elif place.connections > 1:
+        elif place.connections:
             async with AsyncConnectionPool(place.at, **_pool_options(place), open=False) as pool:
                 pooled: Any = TheirAsyncPostgres(pool)
                 if not place.has_tables:
@@ -132,6 +132,10 @@ class Theirs:
                 if not place.has_tables:
                     await saver.setup()
                 yield saver
+
+
+def _our_options(place: Place) -> dict[str, Any]:
+    return {"pool_size": place.connections} if place.connections else {}
 
 
 def _pool_options(place: Place) -> dict[str, Any]:

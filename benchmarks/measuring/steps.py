@@ -37,11 +37,13 @@ def _measured(job: Job) -> Figures:
     what = job.comparison
     side = SIDES[job.side]()
     *steps, last = workloads.TIMED[what.workload](side.next_version, what.size + 1)
+    timed = max(1, what.size // _SHARE)
+    before, end = steps[:-timed], steps[-timed:]
     recorded = Recorded()
     with new_place(what.backend, job.server) as place:
-        side.learn(place, job.server, steps)
+        side.learn(place, job.server, before, end)
         with side.blocking(place) as saver:
-            config = _store(saver, steps, recorded)
+            config = _store(saver, before, end, recorded)
             if job.side != FLOOR:
                 _read(saver, config, steps, recorded)
                 if what.backend == MEMORY:
@@ -52,16 +54,15 @@ def _measured(job: Job) -> Figures:
     return Figures(recorded.medians(), stored)
 
 
-def _store(saver: Any, steps: Sequence[Step], recorded: Recorded) -> Mapping[str, Any]:
+def _store(saver: Any, before: Sequence[Step], end: Sequence[Step], recorded: Recorded) -> Mapping[str, Any]:
     """Store the run and time its end. Returns the configuration of its last checkpoint."""
-    timed = max(1, (len(steps) - 1) // _SHARE)
-    config = workloads.drive(saver, workloads.thread("steps"), steps[:-timed])
+    config = workloads.drive(saver, workloads.thread("steps"), before)
     begun = now()
-    for step in steps[-timed:]:
+    for step in end:
         for task in step.tasks:
             recorded.call(PUT_WRITES, saver.put_writes, config, task.writes, task.id, task.path)
         config = recorded.call(PUT, saver.put, config, step.checkpoint, step.metadata, step.new_versions)
-    recorded.add(STEP, since(begun, timed))
+    recorded.add(STEP, since(begun, len(end)))
     return config
 
 
