@@ -38,6 +38,8 @@ synchronous=FULL; Postgres: fsync). Of a run that is stored step by step the las
 the processor time of all threads of the process, without the server's. The bare driver is the floor: it inserts the
 rows that our saver stores, and does nothing else."""
 
+_READ = "Right of the line Threadmark is better; the scale is logarithmic."
+
 
 def main() -> int:
     """Measure, write the report, and name what is missed."""
@@ -161,7 +163,7 @@ def _charts(found: Sequence[Measured], sizes: Sequence[Sizes]) -> Iterator[tuple
         ]
         if groups:
             title = f"Steps, {TITLES[backend]}: times faster than LangGraph's saver"
-            yield f"steps-{backend}", ratios(title, "Late in a run; the higher, the better", groups)
+            yield f"steps-{backend}", ratios(title, f"Late in a run. {_READ}", groups)
     turns = [
         (tables.way_of(each.comparison), ratio.median)
         for each in tables.chosen(found, TURNS)
@@ -169,10 +171,10 @@ def _charts(found: Sequence[Measured], sizes: Sequence[Sizes]) -> Iterator[tuple
     ]
     if turns:
         title = "Whole runs through LangGraph: times faster than with LangGraph's savers"
-        yield "turns", ratios(title, "The higher, the better", [Group("", turns)])
+        yield "turns", ratios(title, _READ, [Group("", turns)])
     if sizes:
         bars = [(f"{each.workload}, {each.steps - 1:,} steps", each.ratio) for each in sizes]
-        yield "bytes", ratios("Bytes on SQLite's disk: times less than LangGraph's saver", "", [Group("", bars)])
+        yield "bytes", ratios("Bytes on SQLite's disk: times less than LangGraph's saver", _READ, [Group("", bars)])
 
 
 if __name__ == "__main__":
