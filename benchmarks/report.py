@@ -1,48 +1,181 @@
-"""The figures that the README quotes, measured beside LangGraph's saver on this machine: python benchmarks/report.py.
+"""The benchmark: Threadmark beside LangGraph's own savers on this machine, as a report and charts.
 
-With `--long`, also a conversation of 10,000 messages, which takes some minutes.
+    python benchmarks/report.py [--full] [--smoke] [--rounds N] [--output FOLDER] [--postgres URL]
+
+Without an option it takes less than three minutes on two idle cores; `--full` measures everything, in about an hour.
+Each side is alone in a process of its own, and they take turns (ours, theirs, ours, theirs ...). Both wait for the disk
+at every commit. It fails, and names each cell, if one lies below what `musts.py` demands. `--smoke` makes everything so
+small that it takes seconds, and demands nothing: it shows that the benchmark works.
+
+Postgres is a server of its own, made with the tests' cluster (fsync on), unless a URL is given whose user may create
+databases.
 """
 
 import argparse
-import platform
-import sqlite3
+import sys
 import tempfile
-from collections.abc import Iterator
-from importlib.metadata import version
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import lengths
 import storage
-import throughput
+from measuring import machine, plan, tables
+from measuring.charts import Group, ratios
+from measuring.jobs import CROWD, LONG, MEMORY, POSTGRES, SQLITE, STEPS, TITLES, TURNS
+from measuring.plan import Plan, is_main
+from measuring.rounds import WALL, Measured, measure, measure_together
+from musts import COLUMNS, missed
+from storage import Sizes
 from workloads import WORKLOADS
 
-_TEN_THOUSAND = 10_000
+_FOLDER = Path(__file__).resolve().parent
+_HOW = """\
+Ratios are LangGraph's time divided by ours: above 1, Threadmark is faster. They are medians of {rounds} rounds, in
+brackets the least and the greatest. A round measures each side alone in a new process, one after the other, on a worker
+thread, as LangGraph's engine calls a saver; both wait for the disk at every commit (SQLite: write-ahead log,
+synchronous=FULL; Postgres: fsync). Of a run that is stored step by step the last tenth of the steps is timed. CPU is
+the processor time of all threads of the process, without the server's. The bare driver is the floor: it inserts the
+rows that our saver stores, and does nothing else."""
+
+_READ = "Right of the line Threadmark is better; the scale is logarithmic."
 
 
-def main() -> None:
-    """Print everything, section by section as it is measured."""
-    parser = argparse.ArgumentParser(description="The figures that the README quotes.")
-    parser.add_argument("--long", action="store_true", help="also a conversation of 10,000 messages")
+def main() -> int:
+    """Measure, write the report, and name what is missed."""
+    parser = argparse.ArgumentParser(description="Threadmark beside LangGraph's own savers.")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--full", action="store_true", help="everything, which takes about an hour")
+    kinds.add_argument("--smoke", action="store_true", help="everything, so small that no figure means anything")
+    parser.add_argument("--rounds", type=int, help="of each comparison; 3, or 5 with --full")
+    parser.add_argument("--output", type=Path, default=_FOLDER, help="where report.md and charts/ are written")
+    parser.add_argument("--postgres", metavar="URL", help="of a server; by default one of its own")
     asked = parser.parse_args()
-    for line in report(long=asked.long):
-        print(line, flush=True)
+    chosen = plan.full() if asked.full else plan.smoke() if asked.smoke else plan.quick()
+    if asked.rounds:
+        chosen = chosen._replace(rounds=asked.rounds)
+    with _postgres(asked.postgres, durable=not chosen.smoke) as server:
+        if chosen.smoke:
+            found = measure_together(chosen.comparisons, server)
+        else:
+            found = list(measure(chosen.comparisons, chosen.rounds, server, _note))
+        sizes, long = _counted(chosen)
+        failures = [] if chosen.smoke else missed(found, sizes, chosen)
+        text = "\n".join(_report(chosen, found, sizes, long, failures, server))
+    _write(asked.output, text, found, sizes)
+    print(f"{asked.output / 'report.md'} is written")
+    for line in failures:
+        print(f"missed: {line}", file=sys.stderr)
+    return 1 if failures else 0
 
 
-def report(*, long: bool) -> Iterator[str]:
-    """The lines of all tables, in Markdown."""
-    yield (
-        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, "
-        f"langgraph-checkpoint-sqlite {version('langgraph-checkpoint-sqlite')}; synchronous=FULL, write-ahead log"
-    )
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        yield from ("", "Bytes on disk", "")
-        yield from storage.report(list(WORKLOADS), folder)
-        yield from ("", "A long conversation (chat)", "")
-        yield from lengths.report([*lengths.LENGTHS, *([_TEN_THOUSAND] if long else [])], folder)
-        yield from ("", "Operations a second", "")
-        yield from throughput.report(folder)
+@contextmanager
+def _postgres(url: str | None, *, durable: bool) -> Iterator[str]:
+    if url:
+        yield url
+        return
+    sys.path.insert(0, str(_FOLDER.parent / "tests"))
+    from postgres.cluster import Cluster
+
+    with Cluster(durable=durable) as cluster:
+        yield cluster.url
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _counted(chosen: Plan) -> tuple[list[Sizes], list[str]]:
+    """Bytes on disk of each workload, and the table about a long conversation."""
+    if chosen.smoke:
+        return [], []
+    with tempfile.TemporaryDirectory() as folder:
+        _note("bytes on disk")
+        sizes = [storage.sizes(workload, Path(folder)) for workload in WORKLOADS]
+        return sizes, list(lengths.report(lengths.LENGTHS, Path(folder)))
+
+
+def _report(
+    chosen: Plan,
+    found: Sequence[Measured],
+    sizes: Sequence[Sizes],
+    long: Sequence[str],
+    failures: Sequence[str],
+    server: str,
+) -> Iterator[str]:
+    yield from ("# Threadmark beside LangGraph's savers", "")
+    yield from machine.description(server)
+    yield from ("", _HOW.format(rounds=chosen.rounds), "")
+    if chosen.smoke:
+        yield "This was a smoke run, whose figures mean nothing."
+    elif failures:
+        yield from ("Missed:", "", *(f"* {line}" for line in failures))
+    else:
+        yield f"Nothing of what must be reached (`musts.py`) is missed by more than {chosen.margin:.0%}."
+    for title, lines in _sections(found):
+        yield from ("", f"## {title}", "", *lines)
+    if sizes:
+        yield from ("", "## Bytes on SQLite's disk", "", *storage.HEAD, *map(storage.row, sizes))
+        yield from ("", "## A long conversation on SQLite, stored by Threadmark", "", *long)
+    yield from ("", "## Times in milliseconds", "", *tables.times(found), "")
+
+
+def _sections(found: Sequence[Measured]) -> Iterator[tuple[str, Iterator[str]]]:
+    """Title and table of each section that anything was measured of."""
+    for backend in (SQLITE, POSTGRES, MEMORY):
+        if of_backend := tables.chosen(found, STEPS, backend=backend, only=is_main):
+            title = f"{TITLES[backend].capitalize() if backend == MEMORY else TITLES[backend]}: runs step by step"
+            yield title, tables.ratios(of_backend, tables.RUN, tables.workload_of, stored=backend != MEMORY)
+    if others := tables.chosen(found, STEPS, only=lambda each: not is_main(each)):
+        yield "Short and long chats", tables.ratios(others, tables.RUN, tables.way_of)
+    if crowds := tables.chosen(found, CROWD):
+        title = "A step of 1, 8 and 32 runs at once, in threads or asyncio tasks, in chats of so many messages"
+        yield title, tables.ratios(crowds, tables.CROWD, tables.way_of)
+    if turns := tables.chosen(found, TURNS):
+        yield "Whole runs through LangGraph", tables.ratios(turns, tables.TURN, tables.way_of, stored=True)
+    if long := tables.chosen(found, LONG):
+        title = "The end of a long chat through LangGraph, without and with a delta channel"
+        yield title, tables.ratios(long, tables.LONG, tables.way_of)
+
+
+def _write(folder: Path, text: str, found: Sequence[Measured], sizes: Sequence[Sizes]) -> None:
+    charts = folder / "charts"
+    charts.mkdir(parents=True, exist_ok=True)
+    (folder / "report.md").write_text(text)
+    for name, chart in _charts(found, sizes):
+        (charts / f"{name}.svg").write_text(chart)
+
+
+def _charts(found: Sequence[Measured], sizes: Sequence[Sizes]) -> Iterator[tuple[str, str]]:
+    """The name and the text of each chart."""
+    titles = {operation: title for title, operation, _ in tables.RUN}
+    for backend in (SQLITE, POSTGRES, MEMORY):
+        groups = [
+            Group(
+                tables.workload_of(each.comparison),
+                [
+                    (titles[name], ratio.median)
+                    for name, clock in COLUMNS
+                    if (ratio := each.ratio(name, clock)) is not None
+                ],
+            )
+            for each in tables.chosen(found, STEPS, backend=backend, only=is_main)
+        ]
+        if groups:
+            title = f"Steps, {TITLES[backend]}: times faster than LangGraph's saver"
+            yield f"steps-{backend}", ratios(title, f"Late in a run. {_READ}", groups)
+    turns = [
+        (tables.way_of(each.comparison), ratio.median)
+        for each in tables.chosen(found, TURNS)
+        if (ratio := each.ratio("turn", WALL)) is not None
+    ]
+    if turns:
+        title = "Whole runs through LangGraph: times faster than with LangGraph's savers"
+        yield "turns", ratios(title, _READ, [Group("", turns)])
+    if sizes:
+        bars = [(f"{each.workload}, {each.steps - 1:,} steps", each.ratio) for each in sizes]
+        yield "bytes", ratios("Bytes on SQLite's disk: times less than LangGraph's saver", _READ, [Group("", bars)])
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -116,19 +116,28 @@ def main() -> None:
 
 def report(chosen: Sequence[str], folder: Path, *, with_tables: bool = False) -> Iterator[str]:
     """The lines of the table, in Markdown."""
-    yield "| workload | steps | langgraph-checkpoint-sqlite | threadmark-sqlite | a step | less by |"
-    yield "|---|---:|---:|---:|---:|---:|"
+    yield from HEAD
     for workload in chosen:
-        each = sizes(workload, folder)
-        yield (
-            f"| {workload} | {each.steps:,} | {each.peer / 1e6:.2f} MB | {each.ours / 1e6:.3f} MB "
-            f"| {each.ours / each.steps:,.0f} bytes | {each.ratio:.0f}x |"
-        )
+        yield row(sizes(workload, folder))
         for table in tables(folder / f"{workload}.db") if with_tables else ():
             yield (
                 f"    {table.name:<30} {table.pages:>9,} bytes of pages, {table.payload:>9,} filled "
                 f"by {table.rows:>5,} rows"
             )
+
+
+HEAD = (
+    "| workload | steps | langgraph-checkpoint-sqlite | threadmark-sqlite | a step | less by |",
+    "|---|---:|---:|---:|---:|---:|",
+)
+
+
+def row(each: Sizes) -> str:
+    """A line of the table."""
+    return (
+        f"| {each.workload} | {each.steps:,} | {each.peer / 1e6:.2f} MB | {each.ours / 1e6:.3f} MB "
+        f"| {each.ours / each.steps:,.0f} bytes | {each.ratio:.0f}x |"
+    )
 
 
 if __name__ == "__main__":

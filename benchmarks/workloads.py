@@ -1,4 +1,4 @@
-"""What savers are measured with: five runs of a graph, as the steps that a Pregel loop would store.
+"""What savers are measured with: runs of a graph, as the steps that a Pregel loop would store.
 
 A workload yields `Step`s and does no I/O; `drive` and `adrive` store them with any saver that has LangGraph's
 methods. Everything in it is made from a seed, so that a second run of a workload says what must read back; only
@@ -163,6 +163,15 @@ def wide(next_version: NextVersion, steps: int = 150) -> Iterator[Step]:
         yield run.step(changed, [run.task("worker", list(changed.items()))])
 
 
+def tiny(next_version: NextVersion, steps: int = 300) -> Iterator[Step]:
+    """Three small channels, all of which a step changes."""
+    run = _Run(next_version, "tiny")
+    yield run.step({"count": 0, "status": "begun", "total": 0.0}, ())
+    for number in range(steps):
+        changed = {"count": number, "status": run.text(10), "total": number / 3}
+        yield run.step(changed, [run.task("worker", list(changed.items()))])
+
+
 WORKLOADS: dict[str, Callable[[NextVersion], Iterator[Step]]] = {
     "chat": chat,
     "nested": nested,
@@ -170,6 +179,17 @@ WORKLOADS: dict[str, Callable[[NextVersion], Iterator[Step]]] = {
     "fanout": fanout,
     "wide": wide,
 }
+"""What bytes are counted of, each with the number of steps that the figures are quoted for."""
+
+TIMED: dict[str, Callable[[NextVersion, int], Iterator[Step]]] = {
+    "chat": langchain_chat,
+    "nested": nested,
+    "doc": doc,
+    "fanout": fanout,
+    "wide": wide,
+    "tiny": tiny,
+}
+"""What time is measured of, with a given number of steps; a chat holds LangChain's messages, as a graph's would."""
 
 
 class _Run:

@@ -1,6 +1,7 @@
 """What the benchmarks store is what a run stores, reads back equal, and is noticed where it does not."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice, pairwise
 
 import pytest
@@ -8,15 +9,20 @@ import pytest
 import storage
 import workloads
 from threadmark import MemorySaver
-from workloads import WORKLOADS, Step
+from workloads import TIMED, WORKLOADS, NextVersion, Step
+
+EVERY: dict[str, Callable[[NextVersion], Iterator[Step]]] = {
+    **WORKLOADS,
+    **{f"timed {name}": partial(workload, steps=6) for name, workload in TIMED.items()},  # type: ignore[call-arg]  # a callable's type names no parameters
+}
 
 
 def _first_steps(workload: str, saver: MemorySaver) -> list[Step]:
-    steps: Iterator[Step] = WORKLOADS[workload](saver.get_next_version)
+    steps: Iterator[Step] = EVERY[workload](saver.get_next_version)
     return list(islice(steps, 6))
 
 
-@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("workload", EVERY)
 def test_a_workload_reads_back_equal(workload: str) -> None:
     with MemorySaver() as saver:
         config = workloads.thread(workload)
@@ -24,7 +30,7 @@ def test_a_workload_reads_back_equal(workload: str) -> None:
         storage.verify(saver, config, _first_steps(workload, saver))
 
 
-@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("workload", EVERY)
 def test_a_workload_grows_by_versions_that_grow(workload: str) -> None:
     with MemorySaver() as saver:
         steps = _first_steps(workload, saver)

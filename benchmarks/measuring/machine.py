@@ -1,0 +1,54 @@
+"""On what it was measured: machine, Python, and the versions of everything that takes part."""
+
+import os
+import platform
+import sqlite3
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psycopg
+
+_PACKAGES = (
+    "threadmark",
+    "langgraph",
+    "langgraph-checkpoint",
+    "langgraph-checkpoint-sqlite",
+    "langgraph-checkpoint-postgres",
+    "langchain-core",
+    "aiosqlite",
+    "psycopg",
+    "msgpack",
+    "ormsgpack",
+    "orjson",
+    "zstandard",
+)
+
+
+def description(server: str) -> Iterator[str]:
+    """Lines of a list in Markdown."""
+    yield f"* {_processor()}, {os.cpu_count()} cores; {platform.system()} {platform.release()}"
+    database = f", Postgres {_server_version(server)}" if server else ""
+    yield f"* Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}{database}"
+    yield f"* {', '.join(f'{name} {_version(name)}' for name in _PACKAGES)}"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or platform.machine())
+
+
+def _server_version(server: str) -> str:
+    with psycopg.connect(server) as connection:
+        return str(connection.info.parameter_status("server_version")).partition(" ")[0]
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "(not installed)"

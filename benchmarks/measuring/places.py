@@ -1,0 +1,60 @@
+"""Where a side stores: nothing, a new file, or a new database of a Postgres server; gone at the end."""
+
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import psycopg
+
+from measuring.jobs import POSTGRES, SQLITE
+
+_SIZE = """
+SELECT coalesce(sum(pg_total_relation_size(oid)), 0)
+FROM pg_class
+WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname NOT LIKE '%migration%'
+"""
+
+
+class Place(NamedTuple):
+    """An empty database."""
+
+    backend: str
+    at: str
+    """The path of the file, or the URL of the database; empty in memory."""
+    connections: int = 0
+    """How many a saver has to a server; 0 is what it opens by itself."""
+    has_tables: bool = False
+    """Whether a saver was there before."""
+
+    def size(self) -> int:
+        """Bytes of the file and its log, or of all tables and indexes after VACUUM."""
+        if self.backend == SQLITE:
+            path = Path(self.at)
+            return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
+        if self.backend == POSTGRES:
+            with psycopg.connect(self.at, autocommit=True) as connection:
+                connection.execute("VACUUM")
+                ((size,),) = connection.execute(_SIZE.encode()).fetchall()
+                return int(size)
+        return 0
+
+
+@contextmanager
+def new_place(backend: str, server: str, connections: int = 0) -> Iterator[Place]:
+    """A place that is removed when the block ends."""
+    if backend == SQLITE:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Place(backend, str(Path(folder) / "benchmark.db"))
+    elif backend == POSTGRES:
+        name = f"benchmark_{secrets.token_hex(6)}"
+        with psycopg.connect(server, autocommit=True) as admin:
+            admin.execute(f"CREATE DATABASE {name}".encode())
+            try:
+                yield Place(backend, psycopg.conninfo.make_conninfo(server, dbname=name), connections)
+            finally:
+                admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    else:
+        yield Place(backend, "")

@@ -1,0 +1,96 @@
+"""Rounds of child processes in turns (ours, theirs, ours, theirs), and their medians with the spread."""
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from measuring.jobs import OURS, THEIRS, Comparison, Figures, Job, Seconds, figures_from
+
+FOLDER = Path(__file__).resolve().parents[1]
+
+WALL, CPU = "wall", "cpu"
+
+
+class Spread(NamedTuple):
+    """The median of the rounds, and how far they lie apart."""
+
+    median: float
+    least: float
+    most: float
+
+
+class Measured(NamedTuple):
+    """A comparison with its figures: for each round those of every side."""
+
+    comparison: Comparison
+    rounds: list[dict[str, Figures]]
+
+    def names(self) -> list[str]:
+        """The operations that our side has measured."""
+        return list(self.rounds[0][OURS].seconds)
+
+    def ratio(self, name: str, clock: str) -> Spread | None:
+        """How many times faster ours is: of the two measurements that follow each other. None if one has no figure."""
+        if name not in self.rounds[0][OURS].seconds or name not in self.rounds[0][THEIRS].seconds:
+            return None
+        return _spread(
+            [_time(each[THEIRS], name, clock) / _time(each[OURS], name, clock) for each in self.rounds],
+        )
+
+    def seconds(self, side: str, name: str, clock: str) -> Spread | None:
+        """What an operation took."""
+        if side not in self.rounds[0] or name not in self.rounds[0][side].seconds:
+            return None
+        return _spread([_time(each[side], name, clock) for each in self.rounds])
+
+    def stored(self, side: str) -> float:
+        """Bytes in the database."""
+        return statistics.median(each[side].stored for each in self.rounds)
+
+
+def measure(
+    comparisons: Sequence[Comparison], rounds: int, server: str, note: Callable[[str], None]
+) -> Iterator[Measured]:
+    """Measure one comparison after the other, each side alone in a new process in every round."""
+    for number, comparison in enumerate(comparisons, 1):
+        note(f"{number} of {len(comparisons)}: {comparison}")
+        yield Measured(
+            comparison,
+            [{side: in_child([Job(comparison, side, server)])[0] for side in comparison.sides} for _ in range(rounds)],
+        )
+
+
+def measure_together(comparisons: Sequence[Comparison], server: str) -> list[Measured]:
+    """Like `measure`, one round, and one process for all that a side does: quick, and no measurement."""
+    found: list[dict[str, Figures]] = [{} for _ in comparisons]
+    for side in dict.fromkeys(side for each in comparisons for side in each.sides):
+        places = [place for place, each in enumerate(comparisons) if side in each.sides]
+        figures = in_child([Job(comparisons[place], side, server) for place in places])
+        for place, each in zip(places, figures, strict=True):
+            found[place][side] = each
+    return [Measured(comparison, [figures]) for comparison, figures in zip(comparisons, found, strict=True)]
+
+
+def in_child(jobs: Sequence[Job]) -> list[Figures]:
+    """Have a new process do the jobs. Returns the figures of each."""
+    told = json.dumps({"jobs": [job.told() for job in jobs]})
+    done = subprocess.run(  # noqa: S603 - this Python, and a module of ours
+        [sys.executable, "-m", "measuring.child", told], cwd=FOLDER, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        first = jobs[0]
+        raise RuntimeError(f"{first.side}, {first.comparison} failed:\n{done.stderr}")
+    return [figures_from(each) for each in json.loads(done.stdout)["figures"]]
+
+
+def _time(figures: Figures, name: str, clock: str) -> float:
+    seconds: Seconds = figures.seconds[name]
+    return seconds.wall if clock == WALL else seconds.cpu
+
+
+def _spread(values: Sequence[float]) -> Spread:
+    return Spread(statistics.median(values), min(values), max(values))
