@@ -69,7 +69,8 @@ class ThreadOutline(NamedTuple):
 
     row: ThreadRow
     updated_at: int
-    """When a checkpoint of the namespace "" was last stored; without one, when the thread was created."""
+    """When a checkpoint of the namespace "", or what touches the thread, was last stored (`store.Change.touches`). Where
+    neither ever was, when the thread was created. A removal does not set it back."""
 
 
 class ThreadCounts(NamedTuple):

@@ -368,6 +368,11 @@ _MADE_HEADS = """UNION ALL
         SELECT NULL, thread_id, '', '', NULL, created_at, owner
         FROM made
     """
+# What only a statement has whose checkpoints touch their thread.
+_TOUCHED = """UNION ALL
+        SELECT NULL, thread_id, '', '', NULL, now, owner
+        FROM proven
+        """
 _ADD_MADE_HEADS = """), headed AS (
     INSERT INTO tm.head (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
     SELECT thread_id, '', '', '{}', 0, created_at, owner
@@ -417,6 +422,7 @@ WITH change AS (
         held.epoch,
         held.epoch = coalesce(change.epoch, held.epoch) AS expected,
         held.live,
+        change.now,
         CASE
             WHEN change.only_owner = 1 AND held.live AND held.owner IS DISTINCT FROM change.owner THEN 'owner'
             ELSE {_LEASE_REFUSAL.format(given="change.token", row="held").strip()}
@@ -441,7 +447,7 @@ WITH change AS (
 
 _ADD = f"""
 {_JUDGED}, proven AS (
-    SELECT number, thread_id, owner
+    SELECT number, thread_id, now, owner
     FROM judged
     WHERE live AND steady AND expected AND refused IS NULL AND NOT too_late
 ), segments AS (
@@ -461,7 +467,7 @@ FROM judged
 # A checkpoint that is there already, perhaps under another rank, is not touched here: it may have another header, which
 # others count on, so whoever replaces it takes the thread for itself (`PostgresStore.replace`). Here and below, the
 # conditions with ANY say again what the joins say, because only they surely become look-ups in an index.
-ADD_CHECKPOINTS = f"""
+_ADD_CHECKPOINTS = f"""
 {_ADD}, given AS (
     SELECT proven.thread_id, proven.owner, fresh.*
     FROM unnest(
@@ -516,14 +522,17 @@ ADD_CHECKPOINTS = f"""
     FROM (
         SELECT number, thread_id, ns, rank, needs, created_at, owner
         FROM counted
-        {_MADE_HEADS}) AS headed
+        {_TOUCHED}{_MADE_HEADS}) AS headed
     GROUP BY thread_id, ns
     ORDER BY thread_id, ns
     ON CONFLICT (thread_id, ns) DO UPDATE
     SET rank = greatest(h.rank, excluded.rank),
         needs = CASE WHEN excluded.rank > h.rank OR excluded.needs <> '{{}}' THEN excluded.needs ELSE h.needs END,
         checkpoints = h.checkpoints + excluded.checkpoints,
-        updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at)
+        updated_at = greatest(
+            CASE WHEN h.checkpoints > 0 OR excluded.checkpoints = 0 THEN h.updated_at END,
+            excluded.updated_at
+        )
 )
 {
     _JUDGEMENT.format(
@@ -532,6 +541,8 @@ ADD_CHECKPOINTS = f"""
     )
 }
 """
+ADD_CHECKPOINTS = _ADD_CHECKPOINTS.replace(_TOUCHED, "")
+ADD_TOUCHING_CHECKPOINTS = _ADD_CHECKPOINTS
 
 # The thread is locked by then.
 REMOVE_REPLACED = """
@@ -642,14 +653,31 @@ def for_begun(statement: str) -> str:
     return statement
 
 
-# The judgement alone, and the greatest rank that is recorded for a namespace. The thread is locked by then.
+# The judgement alone, the greatest rank that is recorded for a namespace, and whether it has one of some checkpoints.
+# The thread is locked by then.
 JUDGE = for_begun(f"""
 {_JUDGED}
 SELECT
     epoch, refused, too_late,
-    coalesce((SELECT h.rank FROM tm.head AS h WHERE h.thread_id {_OF_ONE} AND h.ns = $10::text), '')
+    coalesce((SELECT h.rank FROM tm.head AS h WHERE h.thread_id {_OF_ONE} AND h.ns = $10::text), ''),
+    EXISTS (
+        SELECT
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id {_OF_ONE} AND c.ns = $10::text AND c.rank = ANY ($11::text[]) AND c.id IS NULL
+    ) OR EXISTS (
+        SELECT
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id {_OF_ONE} AND c.ns = $10::text AND c.id = ANY ($11::text[])
+    )
 FROM judged
 """)
+
+# Something else was stored in the thread that listings go by.
+TOUCH = """
+UPDATE tm.head
+SET updated_at = greatest(updated_at, $2::bigint)
+WHERE thread_id = $1::text AND ns = ''
+"""
 
 
 # Waits for a removal that holds the thread's row, and keeps the next one away. With FOR SHARE, two that have waited and
@@ -705,20 +733,15 @@ RETURNING epoch
 SETTLE_HEADS = """
 UPDATE tm.head AS h
 SET rank = coalesce(left_over.rank, CASE WHEN h.checkpoints = 0 THEN '' ELSE h.rank END),
-    needs = CASE WHEN h.rank = left_over.rank THEN h.needs ELSE '{}' END,
-    updated_at = coalesce(
-        left_over.updated_at,
-        (SELECT t.created_at FROM tm.thread AS t WHERE t.thread_id = $1::text AND h.checkpoints = 0),
-        h.updated_at
-    )
+    needs = '{}'
 FROM tm.head AS old
 CROSS JOIN LATERAL (
-    SELECT max(c.rank) AS rank, max(c.created_at) AS updated_at
+    SELECT max(c.rank) AS rank
     FROM tm.checkpoint AS c
     WHERE c.thread_id = $1::text AND c.ns = old.ns
 ) AS left_over
 WHERE h.thread_id = $1::text AND old.thread_id = $1::text AND old.ns = h.ns
-    AND (h.rank IS DISTINCT FROM left_over.rank OR h.updated_at IS DISTINCT FROM left_over.updated_at)
+    AND h.rank IS DISTINCT FROM left_over.rank
 """
 REMOVE_EMPTY_HEADS = """
 DELETE FROM tm.head
