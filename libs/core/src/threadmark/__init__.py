@@ -24,6 +24,7 @@ from threadmark.errors import (
     TransientStoreError,
 )
 from threadmark.ids import new_id
+from threadmark.interfaces import Conversations, SharedCache
 from threadmark.memory import MemorySaver
 from threadmark.model import (
     UNSET,
@@ -62,6 +63,7 @@ __all__ = [
     "ClosedError",
     "ConfigError",
     "ConflictError",
+    "Conversations",
     "CorruptDataError",
     "DeltaChannelHistory",
     "ForbiddenTypeError",
@@ -85,6 +87,7 @@ __all__ = [
     "Serde",
     "SerializationError",
     "Serializer",
+    "SharedCache",
     "Stats",
     "StoreError",
     "ThreadBusyError",

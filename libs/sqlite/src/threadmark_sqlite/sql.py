@@ -12,6 +12,8 @@ SYNCHRONOUS = {
     "normal": "PRAGMA synchronous = NORMAL",
 }
 WAL_SIZE_LIMIT = "PRAGMA journal_size_limit = 16777216"
+# What is removed is overwritten with zeros, where SQLite was not built to do so anyway.
+SECURE_DELETE = "PRAGMA secure_delete = ON"
 
 # Run on a new file, before its first table. With a write-ahead log, readers go on while another connection writes.
 INCREMENTAL_VACUUM = "PRAGMA auto_vacuum = INCREMENTAL"

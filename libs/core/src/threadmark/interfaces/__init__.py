@@ -4,6 +4,8 @@ A session is a thread, a saved state is a checkpoint, and bytes are shared as ev
 once, as operations; each class has them in both APIs.
 """
 
+from threadmark.interfaces.conversations import Conversations
 from threadmark.interfaces.interface import Interface
+from threadmark.interfaces.state_cache import SharedCache
 
-__all__ = ["Interface"]
+__all__ = ["Conversations", "Interface", "SharedCache"]

@@ -96,7 +96,10 @@ def _copy(context: SaverContext, source: str, target: str) -> Program[bool]:
     writes = yield from context.store.writes(source, None)
     proven_batches(source, writes)
     bound_writes = [rebound_write(source, target, write) for write in writes]
-    yield from context.store.add(Change(target, None, moment, {}, (), bound_writes, None))
+    # Messages are no checkpoints that listings go by, and were not stored just now.
+    outline = yield from context.store.thread(source)
+    updated = outline.updated_at if outline else 0
+    yield from context.store.add(Change(target, None, updated, {}, (), bound_writes, None, touches=True))
     return True
 
 
