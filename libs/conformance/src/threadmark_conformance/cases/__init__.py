@@ -30,7 +30,9 @@ from threadmark_conformance.cases import (
     repeating,
     retention,
     sharing,
+    states_of_talks,
     surviving,
+    talking,
     text,
     threads,
     tokens,
@@ -90,6 +92,8 @@ _TOPICS = (
     concurrency,
     leases,
     tokens,
+    talking,
+    states_of_talks,
 )
 
 CASES = tuple(case for module in _TOPICS for case in _cases_of(module))
