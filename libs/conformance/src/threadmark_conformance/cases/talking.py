@@ -29,7 +29,7 @@ from threadmark_conformance.engine import Run, at, checkpoint, listed, values
 
 TALK = {"thread_id": "talk"}
 LONG = 3600
-_SECRET = "saffron-heliotrope"
+_MARK = "saffron-heliotrope"
 
 
 @dataclass
@@ -156,7 +156,7 @@ async def a_known_id_is_replaced_at_its_place(world: World) -> None:
 
 async def a_deleted_message_is_in_no_row(world: World) -> None:
     talk = talk_of(world)
-    long, short = f"{_SECRET} {'x' * 3000}", _SECRET
+    long, short = f"{_MARK} {'x' * 3000}", _MARK
     await talk.aput_messages(TALK, [said(1), {"id": "long", "content": long}, {"id": "short", "content": short}])
     await talk.aput_messages(TALK, [{"id": "twin", "content": long}, said(2)])
     for message_id in ("long", "short"):
@@ -192,7 +192,7 @@ async def _holders(world: World) -> int:
         return [row.header for row in rows] + list(segments.values())
 
     rows = await world.in_store(program)
-    return sum(_SECRET.encode() in _expanded(row) for row in rows)
+    return sum(_MARK.encode() in _expanded(row) for row in rows)
 
 
 def _expanded(row: bytes) -> bytes:
