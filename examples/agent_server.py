@@ -16,7 +16,7 @@ from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import JSONResponse
 
 import threadmark
-from threadmark import Conversations, ThreadInfo
+from threadmark import Conversations
 from threadmark_postgres import PostgresSaver
 
 Config = dict[str, str]
@@ -67,11 +67,6 @@ async def page(
     return await stored.aget_messages(talk, search=search, before=before, limit=min(limit, 200))
 
 
-@router.get("/{thread_id}/messages/{message_id}")
-async def message(talk: Talk, stored: Stored, message_id: str) -> Any:
-    return expect(await stored.aget_message(talk, message_id), "message")
-
-
 @router.delete("/{thread_id}/messages/{message_id}", status_code=204)
 async def delete_message(talk: Talk, stored: Stored, message_id: str) -> None:
     expect(await stored.adelete_message(talk, message_id), "message")
@@ -97,22 +92,12 @@ async def threads(
     asker: Asker, stored: Stored, search: str | None = None, cursor: str | None = None, limit: int = 20
 ) -> dict[str, Any]:
     found = await stored.aget_threads(asker, search=search, cursor=cursor, limit=min(limit, 100))
-    return {"threads": [shown(each) for each in found.threads], "cursor": found.cursor}
-
-
-@router.get("/{thread_id}")
-async def thread(talk: Talk, stored: Stored) -> dict[str, Any]:
-    return shown(expect(await stored.aget_thread(talk), "thread"))
+    return {"threads": [each._asdict() for each in found.threads], "cursor": found.cursor}
 
 
 @router.delete("/{thread_id}", status_code=204)
 async def delete_thread(talk: Talk, stored: Stored) -> None:
     expect(await stored.adelete_thread(talk), "thread")
-
-
-def shown(thread: ThreadInfo) -> dict[str, Any]:
-    """What a list of conversations shows of one."""
-    return {"id": thread.id, "title": thread.title, "updated": thread.updated, "status": thread.status}
 
 
 def expect(found: Any, what: str) -> Any:

@@ -78,7 +78,8 @@ def test_a_conversation_is_written_read_in_pages_and_searched(address: str) -> N
         found = ada.get("/threads/pages/messages", params={"search": "mESSAGE 2"}).json()
         assert [message["id"] for message in found] == ["m2", *(f"m{number}" for number in range(20, 25))]
         (made,) = ada.post("/threads/pages/messages", json=[{"content": "no id"}]).json()
-        assert ada.get(f"/threads/pages/messages/{made}").json() == {"id": made, "content": "no id"}
+        last = ada.get("/threads/pages/messages", params={"limit": 1}).json()
+        assert last == [{"id": made, "content": "no id"}]
 
 
 def test_a_message_is_deleted_and_a_thread_with_everything(address: str) -> None:
@@ -86,11 +87,10 @@ def test_a_message_is_deleted_and_a_thread_with_everything(address: str) -> None
         ada.post("/threads/gone/messages", json=[{"id": "a", "content": "x"}, {"id": "b", "content": "y"}])
         assert ada.delete("/threads/gone/messages/a").status_code == 204
         assert ada.delete("/threads/gone/messages/a").status_code == 404
-        assert ada.get("/threads/gone/messages/a").status_code == 404
         assert ada.get("/threads/gone/messages", params={"before": "a"}).status_code == 422
         assert [message["id"] for message in ada.get("/threads/gone/messages").json()] == ["b"]
         assert ada.delete("/threads/gone").status_code == 204
-        assert ada.get("/threads/gone").status_code == 404
+        assert ada.delete("/threads/gone").status_code == 404
         assert ada.get("/threads/gone/messages").json() == []
 
 
@@ -115,7 +115,6 @@ def test_threads_are_listed_for_their_user_alone(address: str) -> None:
         names = [thread["id"] for thread in first["threads"] + rest["threads"]]
         assert names == ["lins-three", "lins-two", "lins-one"]
         assert eve.get("/threads").json() == {"threads": [], "cursor": None}
-        assert eve.get("/threads/lins-one").status_code == 404
         assert eve.get("/threads/lins-one/messages").json() == []
         assert eve.post("/threads/lins-one/messages", json=[{"content": "planted"}]).status_code == 404
         assert eve.delete("/threads/lins-one").status_code == 404
