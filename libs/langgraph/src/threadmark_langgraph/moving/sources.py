@@ -163,7 +163,7 @@ class _Threadmarks(_Listed):
         return self._stored.has_tables()
 
     def refs(self) -> list[CheckpointRef]:
-        """Return all but the messages of conversations: they are no state of a graph, and LangGraph has none."""
+        """Return all but the messages of conversations, which are moved by themselves (`messages.py`)."""
         return [ref for ref in self._stored.list_checkpoint_refs() if ref.ns != MESSAGES_NS]
 
     def orphan_writes(self) -> list[CheckpointRef]:

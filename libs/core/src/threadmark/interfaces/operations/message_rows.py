@@ -14,6 +14,7 @@ import msgpack
 from threadmark.errors import CorruptDataError
 from threadmark.header import Header
 from threadmark.interfaces.messages import GivenMessage
+from threadmark.model import CheckpointTuple
 from threadmark.names import MESSAGES_NS
 from threadmark.program import Program
 from threadmark.saver.caches.encoding_cache import EncodingCache
@@ -106,6 +107,12 @@ def decoded_message(context: SaverContext, loaded: LoadedCheckpoint) -> Any:
         if type(value) is tuple and len(value) == _PARTS and value[1] == loaded.outline.id:
             return value[2]
     raise CorruptDataError("it is no message, and stands where only messages do", checkpoint_location(loaded.outline))
+
+
+def message_in(found: CheckpointTuple) -> Any:
+    """Return the message of a checkpoint as a saver gives it, which need not know that it is one."""
+    _, _, message = found.checkpoint["channel_values"][_CHANNEL]
+    return message
 
 
 def _opened(
