@@ -9,6 +9,7 @@ The statements about threads themselves stand in `thread_sql`.
 
 from functools import cache
 
+from threadmark.names import MESSAGES_NS
 from threadmark.store import ANYONE
 
 # A reading transaction of several statements sees one state of the database. A writing one sees, when it has waited for
@@ -749,6 +750,7 @@ WHERE thread_id = $1::text AND checkpoints = 0 AND ns <> ''
 """
 
 # Where there ever was a lease it gets the next token, so that no earlier one is accepted in a thread of the same name.
+# The ids of messages are whatever their users choose, and no run continues one.
 BURY_THREAD = f"""
 UPDATE tm.thread
 SET live = false,
@@ -766,7 +768,11 @@ SET live = false,
     epoch = greatest(epoch + 1, $2::bigint),
     deleted_up_to = greatest(
         deleted_up_to,
-        (SELECT max(coalesce(c.id, c.rank)) FROM tm.checkpoint AS c WHERE c.thread_id = $1::text),
+        (
+            SELECT max(coalesce(c.id, c.rank))
+            FROM tm.checkpoint AS c
+            WHERE c.thread_id = $1::text AND c.ns <> '{MESSAGES_NS}'
+        ),
         (SELECT max(w.checkpoint_id) FROM tm.write AS w WHERE w.thread_id = $1::text),
         ''
     )

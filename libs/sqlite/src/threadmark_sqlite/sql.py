@@ -3,6 +3,8 @@
 Names of users (threads, channels, metadata keys) are always bound, never part of a statement.
 """
 
+from threadmark.names import MESSAGES_NS
+
 APPLICATION_ID = 0x54484D4B  # "THMK"
 
 # Run on every new connection.
@@ -474,10 +476,11 @@ DELETE FROM threadmark_segment
 WHERE thread = ? AND key = ?
 """
 
-GREATEST_ID = """
+# Of checkpoints that a run may continue: the ids of messages are whatever their users choose.
+GREATEST_ID = f"""
 SELECT max(coalesce(id, rank))
 FROM threadmark_checkpoint
-WHERE thread = ?
+WHERE thread = ? AND ns <> '{MESSAGES_NS}'
 """
 
 WRITTEN_FOR = """

@@ -25,7 +25,7 @@ from threadmark.saver.proving.checks import checkpoint_row
 from threadmark.store import Change, Scope, Store, now
 from threadmark.stored import announced_size, expand
 from threadmark_conformance.backend import World
-from threadmark_conformance.engine import Run, at, checkpoint, listed, values
+from threadmark_conformance.engine import Run, at, checkpoint, listed, pending, values
 
 TALK = {"thread_id": "talk"}
 LONG = 3600
@@ -401,6 +401,17 @@ async def a_thread_that_begins_with_a_message_expires_like_any_other(world: Worl
     assert again is not None
     assert again.expires is not None
     assert again.expires >= found.expires
+
+
+async def a_thread_that_begins_again_is_not_held_up_by_messages_of_before(world: World) -> None:
+    talk = talk_of(world)
+    await talk.aput_messages(TALK, [{"id": "zzz", "content": "x"}])
+    assert await talk.adelete_thread(TALK) is True
+    later = new_id()
+    await world.saver.aput_writes(at("talk", "", later), [("a", 1)], "task")
+    await world.saver.aput(at("talk"), checkpoint({"a": 1}, checkpoint_id=later), {}, {"a": 1})
+    assert await pending(world.cold, at("talk")) == [("task", "a", 1)]
+    assert await talk.aget_messages(TALK) == []
 
 
 async def the_namespace_of_messages_is_not_for_checkpoints(world: World) -> None:

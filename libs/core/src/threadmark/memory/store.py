@@ -5,6 +5,7 @@ from functools import partial
 
 from threadmark.memory.tables import Tables, Thread, clock, with_tables
 from threadmark.memory.thread_store import MemoryThreadStore, newest, next_lease
+from threadmark.names import MESSAGES_NS
 from threadmark.program import Program
 from threadmark.store import (
     ANYONE,
@@ -184,7 +185,7 @@ class MemoryStore(MemoryThreadStore, Store):
             thread = tables.threads.get(thread_id)
             if thread is None:
                 return
-            ids = [row.outline.id for row in thread.checkpoints.values()]
+            ids = [row.outline.id for row in thread.checkpoints.values() if row.outline.ns != MESSAGES_NS]
             ids += [row.checkpoint_id for row in thread.writes.values()]
             deleted_up_to = max([*ids, thread.deleted_up_to])
             tombstone = Thread(thread_id, max(now, thread.epoch + 1), live=False, deleted_up_to=deleted_up_to)
