@@ -179,7 +179,7 @@ class _Walk:
             only_owner=chance.random() < 0.2,
             expects=place,
             sorts_last=bool(checkpoints) and chance.random() < 0.2,
-            touches=chance.random() < 0.3,
+            touches=chance.random() < 0.3 and not (checkpoints and ns == ""),
         )
 
         def make(side: Side) -> Any:

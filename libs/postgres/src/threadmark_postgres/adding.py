@@ -117,7 +117,8 @@ class AddingStore(PostgresThreadStore, Store):
         yield from self._execute(sql.REVIVE_THREAD, *row)
 
     def _adding(self, change: Change) -> Iterator[Query]:
-        likely_last = not (change.checkpoints and change.writes)
+        # What shares a statement with others must end with it.
+        likely_last = not (change.checkpoints and change.writes) and (bool(change.checkpoints) or not change.touches)
         start = (*change_columns(change), *segment_columns(change))
         if change.checkpoints:
             columns = checkpoint_columns(change.checkpoints, change.needs())
