@@ -47,6 +47,13 @@ def stored(request: Request) -> Conversations:
     return found
 
 
+def expect(found: Any, what: str) -> Any:
+    """Return what was found. Where there is nothing, the answer is 404."""
+    if found is None or found is False:
+        raise HTTPException(404, f"there is no such {what}")
+    return found
+
+
 Asker = Annotated[Config, Depends(user)]
 Talk = Annotated[Config, Depends(conversation)]
 Stored = Annotated[Conversations, Depends(stored)]
@@ -98,13 +105,6 @@ async def threads(
 @router.delete("/{thread_id}", status_code=204)
 async def delete_thread(talk: Talk, stored: Stored) -> None:
     expect(await stored.adelete_thread(talk), "thread")
-
-
-def expect(found: Any, what: str) -> Any:
-    """Return what was found. Where there is nothing, the answer is 404."""
-    if found is None or found is False:
-        raise HTTPException(404, f"there is no such {what}")
-    return found
 
 
 def create_app(url: str) -> FastAPI:

@@ -35,6 +35,7 @@ from threadmark_conformance.cases import (
     talking,
     text,
     threads,
+    threads_of_talks,
     tokens,
     writing,
 )
@@ -93,6 +94,7 @@ _TOPICS = (
     leases,
     tokens,
     talking,
+    threads_of_talks,
     states_of_talks,
 )
 
