@@ -16,15 +16,13 @@ from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import JSONResponse
 
 import threadmark
-from threadmark import Conversations
 from threadmark_postgres import PostgresSaver
 
 Config = dict[str, str]
+Text = str | None
 
-# What errors mean to whoever asks. Any other is ours to mend.
 STATUS = {
     threadmark.ConfigError: 422,
-    threadmark.SerializationError: 422,
     threadmark.ThreadNotFoundError: 404,
     threadmark.ThreadBusyError: 409,
     threadmark.TransientStoreError: 503,
@@ -41,22 +39,21 @@ def conversation(thread_id: str, user: Annotated[Config, Depends(user)]) -> Conf
     return {**user, "thread_id": thread_id}
 
 
-def stored(request: Request) -> Conversations:
+def stored(request: Request) -> threadmark.Conversations:
     """The conversations of this server."""
-    found: Conversations = request.app.state.conversations
-    return found
+    return request.app.state.conversations  # type: ignore[no-any-return]  # `create_app` sets it
 
 
 def expect(found: Any, what: str) -> Any:
     """Return what was found. Where there is nothing, the answer is 404."""
-    if found is None or found is False:
+    if found in (None, False):
         raise HTTPException(404, f"there is no such {what}")
     return found
 
 
 Asker = Annotated[Config, Depends(user)]
 Talk = Annotated[Config, Depends(conversation)]
-Stored = Annotated[Conversations, Depends(stored)]
+Stored = Annotated[threadmark.Conversations, Depends(stored)]
 
 
 router = APIRouter(prefix="/threads")
@@ -68,9 +65,7 @@ async def append(talk: Talk, stored: Stored, messages: list[dict[str, Any]]) -> 
 
 
 @router.get("/{thread_id}/messages")
-async def page(
-    talk: Talk, stored: Stored, search: str | None = None, before: str | None = None, limit: int = 50
-) -> list[dict[str, Any]]:
+async def page(talk: Talk, stored: Stored, search: Text = None, before: Text = None, limit: int = 50) -> list[Any]:
     return await stored.aget_messages(talk, search=search, before=before, limit=min(limit, 200))
 
 
@@ -89,16 +84,9 @@ async def get_state(talk: Talk, stored: Stored) -> Any:
     return expect(await stored.aget_state(talk), "state")
 
 
-@router.delete("/{thread_id}/state", status_code=204)
-async def clear_state(talk: Talk, stored: Stored) -> None:
-    expect(await stored.aclear_state(talk), "state")
-
-
 @router.get("")
-async def threads(
-    asker: Asker, stored: Stored, search: str | None = None, cursor: str | None = None, limit: int = 20
-) -> dict[str, Any]:
-    found = await stored.aget_threads(asker, search=search, cursor=cursor, limit=min(limit, 100))
+async def threads(asker: Asker, stored: Stored, search: Text = None, cursor: Text = None) -> dict[str, Any]:
+    found = await stored.aget_threads(asker, search=search, cursor=cursor)
     return {"threads": [each._asdict() for each in found.threads], "cursor": found.cursor}
 
 
@@ -114,7 +102,7 @@ def create_app(url: str) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with PostgresSaver(url) as saver:
             await saver.asetup()
-            app.state.conversations = Conversations(saver)
+            app.state.conversations = threadmark.Conversations(saver)
             yield
 
     async def failed(_: Request, error: Exception) -> JSONResponse:
