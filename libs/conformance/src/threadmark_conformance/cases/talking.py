@@ -24,7 +24,7 @@ from threadmark_conformance.engine import at, listed
 
 TALK = {"thread_id": "talk"}
 LONG = 3600
-_MARK = "saffron-heliotrope"
+MARK = "saffron-heliotrope"
 
 
 @dataclass
@@ -151,20 +151,20 @@ async def a_known_id_is_replaced_at_its_place(world: World) -> None:
 
 async def a_deleted_message_is_in_no_row(world: World) -> None:
     talk = talk_of(world)
-    long, short = f"{_MARK} {'x' * 3000}", _MARK
+    long, short = f"{MARK} {'x' * 3000}", MARK
     await talk.aput_messages(TALK, [said(1), {"id": "long", "content": long}, {"id": "short", "content": short}])
     await talk.aput_messages(TALK, [{"id": "twin", "content": long}, said(2)])
     for message_id in ("long", "short"):
         await talk.aput_messages(TALK, [{"id": message_id, "content": "replaced"}])
-    assert await _holders(world) == 1  # its twin has the text, too, and shares no bytes with it
+    assert await holders(world) == 1  # its twin has the text, too, and shares no bytes with it
     await talk.aput_messages(TALK, [{"id": "long", "content": long}, {"id": "short", "content": short}])
-    assert await _holders(world) == 3
+    assert await holders(world) == 3
     assert await talk.adelete_message(TALK, "twin") is True
     assert await talk.adelete_message(TALK, "long") is True
-    assert await _holders(world) == 1
+    assert await holders(world) == 1
     assert (await talk.aget_message(TALK, "short"))["content"] == short
     assert await talk.adelete_message(TALK, "short") is True
-    assert await _holders(world) == 0
+    assert await holders(world) == 0
     assert await talk.adelete_message(TALK, "short") is False
     assert await talk.adelete_message({"thread_id": "nowhere"}, "short") is False
     assert await _ids(talk) == ["m1", "m2"]
@@ -176,8 +176,8 @@ async def a_deleted_message_is_in_no_row(world: World) -> None:
     assert await _ids(talk) == ["m3"]
 
 
-async def _holders(world: World) -> int:
-    """How many rows of the thread have the secret in them, as the saver reads them: opened and expanded."""
+async def holders(world: World) -> int:
+    """How many rows of the thread have `MARK` in them, as the saver reads them: opened and expanded."""
 
     def program(store: Store) -> Program[list[bytes]]:
         outlines = yield from store.page(Scope("talk"), None, 1000)
@@ -187,7 +187,7 @@ async def _holders(world: World) -> int:
         return [row.header for row in rows] + list(segments.values())
 
     rows = await world.in_store(program)
-    return sum(_MARK.encode() in _expanded(row) for row in rows)
+    return sum(MARK.encode() in _expanded(row) for row in rows)
 
 
 def _expanded(row: bytes) -> bytes:

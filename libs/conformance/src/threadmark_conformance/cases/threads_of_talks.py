@@ -12,7 +12,7 @@ from threadmark.program import Program
 from threadmark.saver.proving.checks import checkpoint_row
 from threadmark.store import Change, Scope, Store, now
 from threadmark_conformance.backend import World
-from threadmark_conformance.cases.talking import LONG, TALK, said, talk_of
+from threadmark_conformance.cases.talking import LONG, MARK, TALK, holders, said, talk_of
 from threadmark_conformance.engine import Run, at, checkpoint, listed, pending, values
 
 
@@ -136,6 +136,17 @@ async def messages_are_copied_renamed_and_verified_with_their_thread(world: Worl
     assert len(await talk.aget_messages({"thread_id": "renamed"})) == 4
     assert (await world.cold.averify(decode=True)).problems == []
     assert (await world.cold.astats("renamed")).checkpoints == 5
+
+
+async def a_copy_over_a_thread_leaves_nothing_of_the_messages_that_it_replaces(world: World) -> None:
+    talk = talk_of(world)
+    await talk.aput_messages(TALK, [{"id": "m1", "content": MARK * 20}, said(2)])
+    await talk.aput_messages({"thread_id": "source"}, [said(1)])
+    assert await world.saver.acopy_thread("source", "talk") is True
+    assert await talk.aget_message(TALK, "m1") == said(1)
+    assert len(await talk.aget_messages(TALK)) == 2
+    assert await holders(world) == 0
+    assert (await world.cold.averify("talk")).problems == []
 
 
 async def a_lease_keeps_others_from_appending(world: World) -> None:

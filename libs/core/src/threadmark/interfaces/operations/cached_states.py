@@ -1,7 +1,7 @@
 """The names and the stored form of states that are remembered, and what proves that bytes are those of a state."""
 
 from collections.abc import Generator, Mapping
-from hashlib import sha256
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 import msgpack
@@ -60,12 +60,14 @@ class Caches:
 def _name(conversation: Conversation, header: Header) -> str:
     """The name of a state in caches: a digest of its thread, its owner, and what each channel holds.
 
-    A value is named by the digest of its bytes, which is in the header, or is in the header itself.
+    A value is named by the digest of its bytes, which is in the header, or is in the header itself. With a keyring the
+    digest is keyed, so that nobody can find out by guessing what a state is.
     """
     values = [(channel, each.tag, each.digest or each.packed) for channel, each in sorted(header.values.items())]
     about = (conversation.thread_id, conversation.context.threads.owner, values)
     packed: bytes = msgpack.packb(about, unicode_errors="surrogatepass")
-    return _PREFIX + sha256(packed).hexdigest()
+    keyring = conversation.context.keyring
+    return _PREFIX + blake2b(packed, digest_size=32, key=keyring.digest_key if keyring else b"").hexdigest()
 
 
 def _are_those_of(header: Header, values: Mapping[Any, Any]) -> bool:

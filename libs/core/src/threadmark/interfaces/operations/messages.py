@@ -129,10 +129,12 @@ def _replace(conversation: Conversation, drafts: Mapping[str, MessageDraft]) -> 
     context, thread_id, *_ = conversation
     yield from context.store.lock(thread_id)
     rows = yield from context.store.rows(thread_id, message_keys(drafts))
-    stale = yield from segments_of(context, thread_id, rows)
+    old = yield from segments_of(context, thread_id, rows)
     newest = yield from _newest_rank(conversation)
     change = _change(conversation, drafts, newest, {row.outline.id: row for row in rows})
     added = yield from context.store.replace(change)
+    # What is there may be these messages: an earlier attempt, whose answer was lost.
+    stale = old - change.segments.keys()
     if added.refused is None and stale:
         yield from context.store.remove(thread_id, (), sorted(stale))
     return added
