@@ -96,10 +96,10 @@ async def a_message_keeps_a_thread_from_being_idle(world: World) -> None:
     for name in ("talk", "idle"):
         await Run(world.saver, name).step({"a": 1})
         await _age(world, name)
-    rule = {"idle_for": timedelta(days=1)}
-    assert (await world.saver.aretention(**rule, dry_run=True)).idle == 2
+    a_day = timedelta(days=1)
+    assert (await world.saver.aretention(idle_for=a_day, dry_run=True)).idle == 2
     await talk.aput_messages(TALK, [said(1)])
-    assert (await world.saver.aretention(**rule)).idle == 1
+    assert (await world.saver.aretention(idle_for=a_day)).idle == 1
     assert await talk.aget_messages(TALK) == [said(1)]
     assert await talk.aget_thread({"thread_id": "idle"}) is None
 
