@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+SERVER = ROOT / "examples" / "agent_server.py"
+"""It serves until it is stopped: tests/test_agent_server.py asks it over HTTP."""
+EXAMPLES = sorted({*(ROOT / "examples").glob("*.py")} - {SERVER})
 DEMO = ROOT / "examples" / "langgraph_agent.py"
 """What `make demo` runs."""
 

@@ -167,17 +167,20 @@ class _Walk:
         segments = {segment_key(data): data for data in (chance.randbytes(chance.randrange(9)),) if data}
         checkpoints = [self._checkpoint(thread_id, ns, checkpoint_id)] if chance.random() < 0.7 else []
         begins = beginning(thread_id, chance.choice(OWNERS), chance.choice((None, None, self._now + HOUR)))
+        place = chance.choice((None,) * 6 + ("", IDS[3], max(IDS))) if checkpoints else None
         change = Change(
             thread_id,
             None,
-            self._now,
+            self._now - chance.choice((0, 0, 3000)),
             segments,
             checkpoints,
             self._writes(ns, checkpoint_id),
             chance.choice((None, None, None, checkpoint_id, chance.choice(IDS))),
             beginning=begins,
             only_owner=chance.random() < 0.2,
-            expects=chance.choice((None, None, None, None, None, None, "", IDS[3], max(IDS))) if checkpoints else None,
+            expects=place,
+            sorts_last=bool(checkpoints) and chance.random() < 0.2,
+            touches=chance.random() < 0.3 and not (checkpoints and ns == ""),
         )
 
         def make(side: Side) -> Any:

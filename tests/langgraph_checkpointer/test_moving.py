@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 import numpy as np
 import psycopg
 import pytest
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
 from langgraph.checkpoint.postgres import PostgresSaver as TheirPostgres
@@ -30,7 +31,7 @@ from langgraph_parity.apis import Blocking
 from langgraph_parity.records import one, record
 from langgraph_parity.scenarios import conversations, deltas, failures, interrupts, subgraphs, travel
 from langgraph_parity.states import Position
-from threadmark import Keyring, MemorySaver, Serde, new_id
+from threadmark import Conversations, Keyring, MemorySaver, Serde, new_id
 from threadmark_langgraph import InMemorySaver, PostgresSaver, SqliteSaver, export, migrate, wrap
 from threadmark_langgraph.moving import __main__ as command
 from threadmark_langgraph.moving.sources import config_of
@@ -138,6 +139,39 @@ def test_what_is_set_of_a_thread_moves_with_it(keyring: bool) -> None:  # noqa: 
             assert found["set"].expires == expires
             assert found["kept"][1:4] == (None, "of the target", {})
             assert found["plain"][1:4] == (None, None, {})
+
+
+def test_messages_move_between_two_threadmark_savers() -> None:
+    with MemorySaver() as source, MemorySaver() as target:
+        talk, moved = Conversations(source), Conversations(target)
+        said = [{"id": f"m{number}", "content": "x" * number} for number in range(250)]
+        talk.put_messages({"thread_id": "both", "user_id": "ada", "run_id": "r"}, said)
+        talk.put_messages({"thread_id": "both"}, [AIMessage("an answer", id="last")])
+        store(wrap(source), location("both"), checkpoint({"a": 1}))
+        talk.put_messages({"thread_id": "only"}, said[:3])
+        assert migrate(source, target, dry_run=True).messages == 254
+        assert target.threads().threads == []
+        report = migrate(source, target)
+        assert (report.messages, report.checkpoints, report.threads, report.problems) == (254, 1, 2, [])
+        for each in (talk, moved):
+            found = each.get_messages({"thread_id": "both", "user_id": "ada"}, limit=300)
+            assert found == [*said, AIMessage("an answer", id="last")]
+            assert each.get_messages({"thread_id": "only"}) == said[:3]
+        talk.put_messages({"thread_id": "only"}, [{"id": "later"}])
+        assert migrate(source, target).messages == 1
+        assert [message["id"] for message in moved.get_messages({"thread_id": "only"})] == ["m0", "m1", "m2", "later"]
+
+
+def test_messages_have_no_place_in_langgraphs_savers(tmp_path: Path) -> None:
+    with MemorySaver() as source, TheirSqlite.from_conn_string(str(tmp_path / "theirs.db")) as target:
+        store(wrap(source), location("both"), checkpoint({"a": 1}))
+        Conversations(source).put_messages({"thread_id": "both"}, [{"id": "first"}, {"id": "last"}])
+        report = export(wrap(source), target)
+        assert (report.checkpoints, report.incomplete) == (1, [])
+        (problem,) = report.problems
+        assert problem.ref.id == "last"
+        assert "no place for messages" in problem.reason
+        assert len(list(target.list(None))) == 1
 
 
 def test_branches_move_to_a_saver_that_expects_the_newest() -> None:

@@ -26,10 +26,12 @@ from threadmark.errors import (
 from threadmark.ids import new_id
 from threadmark.interfaces import (
     CleanedStates,
+    Conversations,
     SessionCheckpoint,
     SessionMetadata,
     Sessions,
     SessionStats,
+    SharedCache,
     StateInfo,
     StatePage,
     States,
@@ -75,6 +77,7 @@ __all__ = [
     "ClosedError",
     "ConfigError",
     "ConflictError",
+    "Conversations",
     "CorruptDataError",
     "DeltaChannelHistory",
     "ForbiddenTypeError",
@@ -104,6 +107,7 @@ __all__ = [
     "SessionMetadata",
     "SessionStats",
     "Sessions",
+    "SharedCache",
     "StateInfo",
     "StatePage",
     "States",

@@ -138,7 +138,8 @@ class ThreadInfo(NamedTuple):
     """What was set with `update_thread`. The metadata of its checkpoints is another matter."""
     created: datetime
     updated: datetime
-    """When the newest checkpoint of the graph itself (the namespace "") was stored, by the clock of whoever did."""
+    """When a checkpoint of the graph itself (the namespace ""), or a message, was last stored, by the clock of whoever
+    did. A removal does not set it back."""
     status: ThreadStatus
     checkpoints: int
     namespaces: int

@@ -12,6 +12,14 @@ THREAD_ID_BYTES = 512
 NAMESPACE_BYTES = 1536
 ID_BYTES = 256
 
+MESSAGES_NS = "__messages__"
+"""The namespace of a conversation's messages, each a checkpoint of its own (`interfaces/`).
+
+It is reserved: a message shares no bytes with anything else, so that it can be removed without looking at anything
+else. No engine has a namespace of this name, as those of subgraphs are named after nodes, and a node's name with two
+underscores on either side is one of LangGraph's own.
+"""
+
 MOST_BYTES = 6
 """The most bytes that one character takes in a row: a lone surrogate is stored as two other characters."""
 

@@ -167,6 +167,23 @@ class Change(NamedTuple):
     expects: str | None = None
     """The greatest rank that its checkpoint's namespace must have, "" for none at all; None for any. Where the
     checkpoint is there already, it does not matter: this may be a second attempt."""
+    sorts_last: bool = False
+    """Whether the namespace must have no greater rank than that of its first checkpoint; it is refused as "conflict"
+    otherwise, like one that expects another checkpoint."""
+    touches: bool = False
+    """Whether the thread counts as updated at `now`, unless it was later: its checkpoints belong to another namespace
+    than that by which listings know when a thread was updated."""
+
+    @property
+    def has_place(self) -> bool:
+        """Whether it matters which checkpoint is the newest of the namespace."""
+        return self.sorts_last or self.expects is not None
+
+    def may_follow(self, newest: str) -> bool:
+        """Whether its first checkpoint may follow the one with this rank, which is "" where there is none."""
+        if self.sorts_last and self.checkpoints[0].outline.rank <= newest:
+            return False
+        return self.expects in (None, newest)
 
 
 ANYONE = 2**63 - 1

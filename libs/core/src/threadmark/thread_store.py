@@ -69,7 +69,8 @@ class ThreadOutline(NamedTuple):
 
     row: ThreadRow
     updated_at: int
-    """When a checkpoint of the namespace "" was last stored; without one, when the thread was created."""
+    """When a checkpoint of the namespace "", or what touches the thread (`store.Change.touches`), was last stored;
+    without any, when the thread was created. A removal does not set it back."""
 
 
 class ThreadCounts(NamedTuple):

@@ -29,11 +29,11 @@ class AddingStore(PostgresThreadStore, Store):
     """The part of the store that adds."""
 
     def add(self, change: Change) -> Program[Added]:
-        """One statement. More only if a deleted thread begins again, another writer was faster, or the change expects
-        a checkpoint to be the newest: then it locks the thread first.
+        """One statement. More only if a deleted thread begins again, another writer was faster, or it matters which
+        checkpoint is the newest: then it locks the thread first.
         """
-        if change.expects is not None and (refusal := (yield from self._lock_and_judge(change))) is not None:
-            return refusal
+        if change.has_place and (outcome := (yield from self._lock_and_judge(change))) is not None:
+            return outcome
         alone = self._alone(change)
         if alone is not None:
             rows: Rows = yield alone
@@ -53,9 +53,9 @@ class AddingStore(PostgresThreadStore, Store):
         epoch = yield from self.lock(change.thread_id)
         if epoch is None:
             return (yield from self.add(change))
-        refusal = yield from self._judge(change)
-        if refusal is not None:
-            return refusal
+        outcome = yield from self._judge(change)
+        if outcome is not None and not outcome.exists:
+            return outcome
         thread = to_column(change.thread_id)
         fresh = {row.outline.key: row for row in change.checkpoints}
         stored = yield from self.rows(change.thread_id, list(fresh))
@@ -66,11 +66,11 @@ class AddingStore(PostgresThreadStore, Store):
             yield from self._execute(sql.SETTLE_HEADS, thread)
         if replaced:
             yield from self._execute(sql.NEXT_EPOCH, thread)
-        added = yield from self.add(change._replace(epoch=None, expects=None))
+        added = yield from self.add(change._replace(epoch=None, expects=None, sorts_last=False))
         return added._replace(replaced=replaced)
 
     def _lock_and_judge(self, change: Change) -> Program[Added | None]:
-        """Lock a thread, also one without a row, and return why a change is refused, None where it is not."""
+        """Lock a thread, also one without a row, and return why nothing is to be added, None where it is."""
         if not (yield from self._execute(sql.LOCK, to_column(change.thread_id))):
             refusal = _refusal_without_row(change)
             if refusal is not None:
@@ -79,16 +79,20 @@ class AddingStore(PostgresThreadStore, Store):
         return (yield from self._judge(change))
 
     def _judge(self, change: Change) -> Program[Added | None]:
-        """Return why a change to a locked thread is refused, None where it is not. Nothing is added."""
+        """Return why a change to a locked thread is refused, or that a checkpoint exists; None where it may be added.
+
+        Nothing is added here. A checkpoint that exists may be a second attempt, whatever the change expects.
+        """
         ns = change.checkpoints[0].outline.ns if change.checkpoints else ""
-        rows = yield from self._execute(sql.JUDGE, *change_columns(change), to_column(ns))
-        ((epoch, refused, too_late, newest),) = rows
+        ids = [to_column(row.outline.id) for row in change.checkpoints]
+        rows = yield from self._execute(sql.JUDGE, *change_columns(change), to_column(ns), ids)
+        ((epoch, refused, too_late, newest, is_there),) = rows
         refusal = _refusal(change, epoch, refused, too_late)
-        if refusal is not None or change.expects in (None, from_column(newest)):
+        if refusal is not None:
             return refusal
-        # Where the checkpoint is there, this may be a second attempt.
-        is_there = yield from self.rows(change.thread_id, [row.outline.key for row in change.checkpoints])
-        return None if is_there else Added(epoch, "conflict")
+        if is_there:
+            return Added(epoch, exists=True)
+        return None if change.may_follow(from_column(newest)) else Added(epoch, "conflict")
 
     def _add_once(self, change: Change, waits: Iterator[str]) -> Program[Added | None]:
         """Return the outcome of the change, or None if it must be tried again, perhaps after waiting for the thread."""
@@ -102,6 +106,8 @@ class AddingStore(PostgresThreadStore, Store):
             added = yield from self._outcome(change, rows)
             if added is None or _adds_nothing(change, added):
                 return added
+        if change.touches and not change.checkpoints:
+            yield from self._execute(sql.TOUCH, thread, change.now)
         return added
 
     def _outcome(self, change: Change, rows: Rows) -> Program[Added | None]:
@@ -124,7 +130,7 @@ class AddingStore(PostgresThreadStore, Store):
 
     def _alone(self, change: Change) -> Query | None:
         """Return the shorter statement for the change, None where only the others can add it."""
-        if not change.continues or change.expects is not None:
+        if not change.continues or change.has_place or change.touches:
             return None
         if change.only_owner and change.beginning.owner is None:  # there NULL stands for anybody
             return None
@@ -138,14 +144,16 @@ class AddingStore(PostgresThreadStore, Store):
         return Query(in_schema(statement, self._schema), params, likely_last=True, shared=shared)
 
     def _adding(self, change: Change) -> Iterator[Query]:
-        likely_last = not (change.checkpoints and change.writes)
+        # What shares a statement with others must end with it.
+        likely_last = not (change.checkpoints and change.writes) and (bool(change.checkpoints) or not change.touches)
         start = (*change_columns(change), *segment_columns(change))
         if change.checkpoints:
             columns = checkpoint_columns(change.checkpoints, change.needs())
             # One statement that added a checkpoint under two ranks would see no row to replace, and add both.
             ranked_by_id = all(row.outline.rank == row.outline.id for row in change.checkpoints)
             params = (*start, *columns)
-            query = self._adding_statement(sql.ADD_CHECKPOINTS, change)
+            statement = sql.ADD_TOUCHING_CHECKPOINTS if change.touches else sql.ADD_CHECKPOINTS
+            query = self._adding_statement(statement, change)
             yield Query(query, BatchParams(params) if ranked_by_id else params, likely_last)
         if change.writes or not change.checkpoints:
             columns = write_columns(change.writes)

@@ -9,6 +9,7 @@ The statements about threads themselves stand in `thread_sql`.
 
 from functools import cache
 
+from threadmark.names import MESSAGES_NS
 from threadmark.store import ANYONE
 
 # A reading transaction of several statements sees one state of the database. A writing one sees, when it has waited for
@@ -431,6 +432,11 @@ _MADE_HEADS = """UNION ALL
         SELECT NULL, thread_id, '', '', NULL, created_at, owner
         FROM made
     """
+# What only a statement has whose checkpoints touch their thread.
+_TOUCHED = """UNION ALL
+        SELECT NULL, thread_id, '', '', NULL, now, owner
+        FROM proven
+        """
 _ADD_MADE_HEADS = """), headed AS (
     INSERT INTO tm.head (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
     SELECT thread_id, '', '', '{}', 0, created_at, owner
@@ -480,6 +486,7 @@ WITH change AS (
         held.epoch,
         held.epoch = coalesce(change.epoch, held.epoch) AS expected,
         held.live,
+        change.now,
         CASE
             WHEN change.only_owner = 1 AND held.live AND held.owner IS DISTINCT FROM change.owner THEN 'owner'
             ELSE {_LEASE_REFUSAL.format(given="change.token", row="held").strip()}
@@ -504,7 +511,7 @@ WITH change AS (
 
 _ADD = f"""
 {_JUDGED}, proven AS (
-    SELECT number, thread_id, owner
+    SELECT number, thread_id, now, owner
     FROM judged
     WHERE live AND steady AND expected AND refused IS NULL AND NOT too_late
 ), segments AS (
@@ -524,7 +531,7 @@ FROM judged
 # A checkpoint that is there already, perhaps under another rank, is not touched here: it may have another header, which
 # others count on, so whoever replaces it takes the thread for itself (`PostgresStore.replace`). Here and below, the
 # conditions with ANY say again what the joins say, because only they surely become look-ups in an index.
-ADD_CHECKPOINTS = f"""
+_ADD_CHECKPOINTS = f"""
 {_ADD}, given AS (
     SELECT proven.thread_id, proven.owner, fresh.*
     FROM unnest(
@@ -579,14 +586,17 @@ ADD_CHECKPOINTS = f"""
     FROM (
         SELECT number, thread_id, ns, rank, needs, created_at, owner
         FROM counted
-        {_MADE_HEADS}) AS headed
+        {_TOUCHED}{_MADE_HEADS}) AS headed
     GROUP BY thread_id, ns
     ORDER BY thread_id, ns
     ON CONFLICT (thread_id, ns) DO UPDATE
     SET rank = greatest(h.rank, excluded.rank),
         needs = CASE WHEN excluded.rank > h.rank OR excluded.needs <> '{{}}' THEN excluded.needs ELSE h.needs END,
         checkpoints = h.checkpoints + excluded.checkpoints,
-        updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at)
+        updated_at = greatest(
+            CASE WHEN h.checkpoints > 0 OR excluded.checkpoints = 0 THEN h.updated_at END,
+            excluded.updated_at
+        )
 )
 {
     _JUDGEMENT.format(
@@ -595,6 +605,8 @@ ADD_CHECKPOINTS = f"""
     )
 }
 """
+ADD_CHECKPOINTS = _ADD_CHECKPOINTS.replace(_TOUCHED, "")
+ADD_TOUCHING_CHECKPOINTS = _ADD_CHECKPOINTS
 
 # The thread is locked by then.
 REMOVE_REPLACED = """
@@ -783,14 +795,36 @@ def for_begun(statement: str) -> str:
     return statement
 
 
-# The judgement alone, and the greatest rank that is recorded for a namespace. The thread is locked by then.
+# The judgement alone, the greatest rank that is recorded for a namespace, and whether it has one of some checkpoints.
+# The thread is locked by then. OFFSET 0 makes it one look-up in the index for each, as in ROWS.
 JUDGE = for_begun(f"""
 {_JUDGED}
 SELECT
     epoch, refused, too_late,
-    coalesce((SELECT h.rank FROM tm.head AS h WHERE h.thread_id {_OF_ONE} AND h.ns = $10::text), '')
+    coalesce((SELECT h.rank FROM tm.head AS h WHERE h.thread_id {_OF_ONE} AND h.ns = $10::text), ''),
+    EXISTS (
+        SELECT
+        FROM unnest($11::text[]) AS asked (id)
+        CROSS JOIN LATERAL (
+            SELECT
+            FROM tm.checkpoint AS c
+            WHERE c.thread_id {_OF_ONE} AND c.ns = $10::text AND c.rank = asked.id AND c.id IS NULL
+            UNION ALL
+            SELECT
+            FROM tm.checkpoint AS c
+            WHERE c.thread_id {_OF_ONE} AND c.ns = $10::text AND c.id = asked.id
+            OFFSET 0
+        ) AS c
+    )
 FROM judged
 """)
+
+# Something else was stored in the thread that listings go by.
+TOUCH = """
+UPDATE tm.head
+SET updated_at = greatest(updated_at, $2::bigint)
+WHERE thread_id = $1::text AND ns = ''
+"""
 
 
 # Waits for a removal that holds the thread's row, and keeps the next one away. With FOR SHARE, two that have waited and
@@ -801,31 +835,33 @@ AWAIT_REMOVAL = _LOCK.format("KEY SHARE")
 # when the thread is live or about to be: of those that waited for a removal with it, each would be in the others' way.
 AWAIT_REVIVAL = _LOCK.format("SHARE")
 
-# Removing; the thread is locked by then.
+# Removing; the thread is locked by then. OFFSET 0 is there as in ROWS.
 REMOVE = """
 WITH doomed AS (
     SELECT ns, id
     FROM unnest($2::text[], $3::text[]) AS doomed (ns, id)
+), found AS (
+    SELECT c.ns, c.rank
+    FROM doomed
+    CROSS JOIN LATERAL (
+        SELECT c.ns, c.rank
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.rank = doomed.id AND c.id IS NULL
+        UNION ALL
+        SELECT c.ns, c.rank
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.id = doomed.id
+        OFFSET 0
+    ) AS c
 ), checkpoints AS (
     DELETE FROM tm.checkpoint AS c
-    USING doomed
-    WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.rank = doomed.id AND c.id IS NULL
-        AND c.ns = ANY ($2::text[]) AND c.rank = ANY ($3::text[])
-    RETURNING c.ns
-), stepped_back AS (
-    DELETE FROM tm.checkpoint AS c
-    USING doomed
-    WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.id = doomed.id
-        AND c.ns = ANY ($2::text[]) AND c.id = ANY ($3::text[])
+    USING found
+    WHERE c.thread_id = $1::text AND c.ns = found.ns AND c.rank = found.rank
     RETURNING c.ns
 ), counted AS (
     UPDATE tm.head AS h
     SET checkpoints = h.checkpoints - removed.checkpoints
-    FROM (
-        SELECT ns, count(*) AS checkpoints
-        FROM (SELECT ns FROM checkpoints UNION ALL SELECT ns FROM stepped_back) AS both_kinds
-        GROUP BY ns
-    ) AS removed
+    FROM (SELECT ns, count(*) AS checkpoints FROM checkpoints GROUP BY ns) AS removed
     WHERE h.thread_id = $1::text AND h.ns = removed.ns
 ), writes AS (
     DELETE FROM tm.write AS w
@@ -846,20 +882,15 @@ RETURNING epoch
 SETTLE_HEADS = """
 UPDATE tm.head AS h
 SET rank = coalesce(left_over.rank, CASE WHEN h.checkpoints = 0 THEN '' ELSE h.rank END),
-    needs = CASE WHEN h.rank = left_over.rank THEN h.needs ELSE '{}' END,
-    updated_at = coalesce(
-        left_over.updated_at,
-        (SELECT t.created_at FROM tm.thread AS t WHERE t.thread_id = $1::text AND h.checkpoints = 0),
-        h.updated_at
-    )
+    needs = '{}'
 FROM tm.head AS old
 CROSS JOIN LATERAL (
-    SELECT max(c.rank) AS rank, max(c.created_at) AS updated_at
+    SELECT max(c.rank) AS rank
     FROM tm.checkpoint AS c
     WHERE c.thread_id = $1::text AND c.ns = old.ns
 ) AS left_over
 WHERE h.thread_id = $1::text AND old.thread_id = $1::text AND old.ns = h.ns
-    AND (h.rank IS DISTINCT FROM left_over.rank OR h.updated_at IS DISTINCT FROM left_over.updated_at)
+    AND h.rank IS DISTINCT FROM left_over.rank
 """
 REMOVE_EMPTY_HEADS = """
 DELETE FROM tm.head
@@ -867,6 +898,7 @@ WHERE thread_id = $1::text AND checkpoints = 0 AND ns <> ''
 """
 
 # Where there ever was a lease it gets the next token, so that no earlier one is accepted in a thread of the same name.
+# The ids of messages are whatever their users choose, and no run continues one.
 BURY_THREAD = f"""
 UPDATE tm.thread
 SET live = false,
@@ -884,7 +916,11 @@ SET live = false,
     epoch = greatest(epoch + 1, $2::bigint),
     deleted_up_to = greatest(
         deleted_up_to,
-        (SELECT max(coalesce(c.id, c.rank)) FROM tm.checkpoint AS c WHERE c.thread_id = $1::text),
+        (
+            SELECT max(coalesce(c.id, c.rank))
+            FROM tm.checkpoint AS c
+            WHERE c.thread_id = $1::text AND c.ns <> '{MESSAGES_NS}'
+        ),
         (SELECT max(w.checkpoint_id) FROM tm.write AS w WHERE w.thread_id = $1::text),
         ''
     )

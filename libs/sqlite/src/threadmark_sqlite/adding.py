@@ -1,6 +1,8 @@
 """Adding and replacing rows of one thread, as programs: what a change is refused for, and what it inserts."""
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from threadmark.program import Program
@@ -52,7 +54,7 @@ def admitted(change: Change) -> Program[Thread | Added]:
         return Added(thread.epoch, refused)
     if thread.deleted_up_to is not None and (yield from _is_too_late(thread, change.continues)):
         return Added(thread.epoch, too_late=True)
-    if change.expects is not None and change.expects != (yield from _newest(change)):
+    if change.has_place and not change.may_follow((yield from _newest(change))):
         is_there = yield from old_headers(thread.number, change.checkpoints)  # then this may be a second attempt
         if not is_there:
             return Added(thread.epoch, "conflict")
@@ -80,15 +82,19 @@ def insert(thread: Thread, change: Change) -> Program[list[WriteRow]]:
         yield from execute(sql.ADD_CHECKPOINT, checkpoint_columns(thread.number, row))
         _, ns, _, rank, _, created_at, _ = row.outline
         yield from execute(sql.ADD_TO_HEAD, (to_column(change.thread_id), to_column(ns), to_column(rank), created_at))
+    if change.touches:
+        yield from execute(sql.TOUCH, (change.now, to_column(change.thread_id)))
     return (yield from _insert_writes(thread.number, change.writes)) if change.writes else []
 
 
 def remove_checkpoints(thread_id: str, keys: Sequence[tuple[Any, ...]]) -> Program[None]:
     """Remove checkpoints, each given by the parameters of `sql.REMOVE_CHECKPOINT`, and count them off their heads."""
+    for (number, ns), some in groupby(sorted(keys), key=itemgetter(0, 1)):
+        ((before,),) = yield from execute(sql.CHANGED_ROWS)
+        yield from executemany(sql.REMOVE_CHECKPOINT, list(some))
+        ((after,),) = yield from execute(sql.CHANGED_ROWS)
+        yield from execute(sql.COUNT_OFF, (after - before, number, ns, thread_id, ns))
     if keys:
-        yield from execute(sql.BEFORE_REMOVAL, (thread_id,))
-        yield from executemany(sql.REMOVE_CHECKPOINT, keys)
-        yield from execute(sql.AFTER_REMOVAL, (thread_id,))
         yield from execute(sql.EMPTY_ROOT_HEAD, (thread_id,))
         yield from execute(sql.REMOVE_EMPTY_HEADS, (thread_id,))
 

@@ -3,6 +3,8 @@
 Names of users (threads, channels, metadata keys) are always bound, never part of a statement.
 """
 
+from threadmark.names import MESSAGES_NS
+
 APPLICATION_ID = 0x54484D4B  # "THMK"
 
 # Run on every new connection.
@@ -12,6 +14,8 @@ SYNCHRONOUS = {
     "normal": "PRAGMA synchronous = NORMAL",
 }
 WAL_SIZE_LIMIT = "PRAGMA journal_size_limit = 16777216"
+# What is removed is overwritten with zeros, where SQLite was not built to do so anyway.
+SECURE_DELETE = "PRAGMA secure_delete = ON"
 
 # Run on a new file, before its first table. With a write-ahead log, readers go on while another connection writes.
 INCREMENTAL_VACUUM = "PRAGMA auto_vacuum = INCREMENTAL"
@@ -254,30 +258,25 @@ FROM threadmark_head
 WHERE thread_id = ? AND ns = ?
 """
 
-# Run before and after a removal, to subtract what it removed from the counts of the heads. Rows that were lost before
-# stay counted, and so are missed.
-_OWN_CHECKPOINTS = """
-FROM threadmark_checkpoint AS c
-JOIN threadmark_thread AS t ON t.number = c.thread
-WHERE t.thread_id = threadmark_head.thread_id AND c.ns = threadmark_head.ns
-"""
-BEFORE_REMOVAL = f"""
+# Something else was stored in the thread that listings go by.
+TOUCH = """
 UPDATE threadmark_head
-SET checkpoints = checkpoints - (SELECT count(*) {_OWN_CHECKPOINTS})
-WHERE thread_id = ?
+SET updated_at = max(updated_at, ?)
+WHERE thread_id = ? AND ns = ''
 """
-AFTER_REMOVAL = f"""
+
+# How many rows this connection has changed so far: asked before and after a removal, to subtract what it removed from
+# the count of the head. Rows that were lost before stay counted, and so are missed.
+CHANGED_ROWS = "SELECT total_changes()"
+COUNT_OFF = """
 UPDATE threadmark_head
-SET (checkpoints, newest, updated_at) = (
-    SELECT checkpoints + count(*), coalesce(max(c.rank), newest), coalesce(max(c.created_at), updated_at)
-    {_OWN_CHECKPOINTS}
-)
-WHERE thread_id = ?
+SET checkpoints = checkpoints - ?,
+    newest = coalesce((SELECT max(c.rank) FROM threadmark_checkpoint AS c WHERE c.thread = ? AND c.ns = ?), newest)
+WHERE thread_id = ? AND ns = ?
 """
 EMPTY_ROOT_HEAD = """
 UPDATE threadmark_head
-SET newest = '',
-    updated_at = (SELECT t.created_at FROM threadmark_thread AS t WHERE t.thread_id = threadmark_head.thread_id)
+SET newest = ''
 WHERE thread_id = ? AND ns = '' AND checkpoints = 0
 """
 REMOVE_EMPTY_HEADS = """
@@ -493,10 +492,11 @@ DELETE FROM threadmark_segment
 WHERE thread = ? AND key = ?
 """
 
-GREATEST_ID = """
+# Of checkpoints that a run may continue: the ids of messages are whatever their users choose.
+GREATEST_ID = f"""
 SELECT max(coalesce(id, rank))
 FROM threadmark_checkpoint
-WHERE thread = ?
+WHERE thread = ? AND ns <> '{MESSAGES_NS}'
 """
 
 WRITTEN_FOR = """

@@ -37,9 +37,12 @@ from threadmark_conformance.cases import (
     sidebars,
     state_threads,
     states,
+    states_of_talks,
     surviving,
+    talking,
     text,
     threads,
+    threads_of_talks,
     tokens,
     writing,
 )
@@ -104,6 +107,9 @@ _TOPICS = (
     concurrency,
     leases,
     tokens,
+    talking,
+    threads_of_talks,
+    states_of_talks,
 )
 
 CASES = tuple(case for module in _TOPICS for case in _cases_of(module))

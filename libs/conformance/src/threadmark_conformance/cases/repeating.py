@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from threadmark import Conversations
 from threadmark.errors import ConflictError, ThreadBusyError
 from threadmark.program import Transaction
 from threadmark.saver import Saver
 from threadmark_conformance.backend import World
+from threadmark_conformance.cases.talking import TALK
 from threadmark_conformance.driver_wrapper import DriverWrapper
 from threadmark_conformance.engine import Run, at, values
 from threadmark_conformance.leasing import LONG, microseconds_left, put, taken, under
@@ -64,3 +66,21 @@ async def a_put_that_expects_the_newest_is_done_once(world: World) -> None:
     await run.step({"a": 2})
     with pytest.raises(ConflictError):
         await put(run.saver, {"configurable": {"thread_id": "thread", "expect_newest": True}}, a=3)
+
+
+async def messages_are_stored_replaced_and_deleted_once(world: World) -> None:
+    talk = world.interface(Conversations, _twice(world))
+    for content in ("x" * 300, "y" * 300, "y"):
+        given = [{"id": "a", "content": content}, {"id": "b", "content": content}]
+        assert await talk.aput_messages(TALK, given) == ["a", "b"]
+        assert await world.interface(Conversations, world.cold).aget_messages(TALK) == given
+        verified = await world.cold.averify("talk", decode=True)
+        assert (verified.problems, verified.checkpoints) == ([], 2)
+    assert await talk.adelete_message(TALK, "a") is True
+    assert await talk.adelete_message(TALK, "a") is False
+    await talk.aput_state(TALK, {"text": "z" * 300})
+    assert await talk.aget_state(TALK) == {"text": "z" * 300}
+    assert await talk.aclear_state(TALK) is True
+    assert await talk.aclear_state(TALK) is False
+    assert (await world.cold.averify("talk")).problems == []
+    assert await talk.adelete_thread(TALK) is True

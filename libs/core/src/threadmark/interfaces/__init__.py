@@ -4,19 +4,23 @@ A session is a thread, a saved state is a checkpoint, and bytes are shared as ev
 once, as operations; each class has them in both APIs.
 """
 
+from threadmark.interfaces.conversations import Conversations
 from threadmark.interfaces.interface import Interface
 from threadmark.interfaces.operations.outlining import StateInfo, StatePage
 from threadmark.interfaces.session_checkpoint import SessionCheckpoint, SessionMetadata, SessionStats
 from threadmark.interfaces.sessions import Sessions
+from threadmark.interfaces.state_cache import SharedCache
 from threadmark.interfaces.states import CleanedStates, States
 
 __all__ = [
     "CleanedStates",
+    "Conversations",
     "Interface",
     "SessionCheckpoint",
     "SessionMetadata",
     "SessionStats",
     "Sessions",
+    "SharedCache",
     "StateInfo",
     "StatePage",
     "States",

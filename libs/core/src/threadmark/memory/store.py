@@ -5,6 +5,7 @@ from functools import partial
 
 from threadmark.memory.tables import Tables, Thread, clock, with_tables
 from threadmark.memory.thread_store import MemoryThreadStore, found_of, newest, next_lease
+from threadmark.names import MESSAGES_NS
 from threadmark.program import Program
 from threadmark.store import (
     ANYONE,
@@ -120,11 +121,12 @@ class MemoryStore(MemoryThreadStore, Store):
         exists = any(row.outline.key in thread.checkpoints for row in change.checkpoints)
         if exists and not replace:
             return Added(thread.epoch, exists=True)
-        if change.expects is not None and not exists and change.expects != _newest_rank(thread, change):
+        if change.has_place and not exists and not change.may_follow(_newest_rank(thread, change)):
             return Added(thread.epoch, "conflict")
         if not thread.live:
             yield from with_tables(partial(_begin, thread=thread, change=change))
         yield from with_tables(partial(_add_segments, thread=thread, segments=change.segments.items()))
+        yield from with_tables(partial(_update, thread=thread, change=change))
         replaced = yield from with_tables(partial(_add_checkpoints, thread=thread, rows=change.checkpoints))
         replaced_writes = yield from with_tables(partial(_add_writes, thread=thread, rows=change.writes))
         return Added(
@@ -187,7 +189,7 @@ class MemoryStore(MemoryThreadStore, Store):
             thread = tables.threads.get(thread_id)
             if thread is None:
                 return
-            ids = [row.outline.id for row in thread.checkpoints.values()]
+            ids = [row.outline.id for row in thread.checkpoints.values() if row.outline.ns != MESSAGES_NS]
             ids += [row.checkpoint_id for row in thread.writes.values()]
             deleted_up_to = max([*ids, thread.deleted_up_to])
             tombstone = Thread(thread_id, max(now, thread.epoch + 1), live=False, deleted_up_to=deleted_up_to)
@@ -237,6 +239,7 @@ def _begin(tables: Tables, thread: Thread, change: Change) -> None:
     owner, expires_at, check = change.beginning
     row = ThreadRow(change.thread_id, change.now, owner, expires_at=expires_at, check=check)
     tables.set(thread.state, "row", row)
+    tables.set(thread.state, "updated", change.now)
 
 
 def _refusal(thread: Thread, change: Change) -> Refusal | None:
@@ -264,6 +267,20 @@ def _too_late(thread: Thread, change: Change) -> bool:
     if continued is None or continued > thread.deleted_up_to:
         return False
     return not any(key[1] == continued for key in thread.checkpoints)
+
+
+def _update(tables: Tables, thread: Thread, change: Change) -> None:
+    """Note when the thread was updated, before the checkpoints of a change are added.
+
+    A thread without checkpoints was updated when it was created: that does not count any more once it has one.
+    """
+    fresh = {row.outline.key: row.outline.created_at for row in change.checkpoints if row.outline.ns == ""}
+    if fresh:
+        has_others = any(key[0] == "" and key not in fresh for key in thread.checkpoints)
+        times = [thread.updated_at, *fresh.values()] if has_others else fresh.values()
+        tables.set(thread.state, "updated", max(times))
+    if change.touches:
+        tables.set(thread.state, "updated", max(thread.updated_at, change.now))
 
 
 def _add_segments(tables: Tables, thread: Thread, segments: Iterable[tuple[bytes, bytes]]) -> None:

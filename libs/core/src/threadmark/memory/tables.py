@@ -36,7 +36,13 @@ class Thread:
     """One thread's rows. Dictionaries are changed through `Tables.set` and `Tables.unset` only."""
 
     def __init__(self, thread_id: str, epoch: int, *, live: bool = True, deleted_up_to: str = "") -> None:
-        self.state: dict[str, Any] = {"epoch": epoch, "live": live, "row": ThreadRow(thread_id, epoch), "lease": _NEVER}
+        self.state: dict[str, Any] = {
+            "epoch": epoch,
+            "live": live,
+            "row": ThreadRow(thread_id, epoch),
+            "updated": epoch,
+            "lease": _NEVER,
+        }
         self.deleted_up_to = deleted_up_to
         self.checkpoints: dict[Key, CheckpointRow] = {}
         self.writes: dict[WriteKey, WriteRow] = {}
@@ -57,6 +63,11 @@ class Thread:
         """What is set of it."""
         row: ThreadRow = self.state["row"]
         return row
+
+    @property
+    def updated_at(self) -> int:
+        """When something was last stored that listings go by."""
+        return int(self.state["updated"])
 
     @property
     def lease(self) -> "Lease":

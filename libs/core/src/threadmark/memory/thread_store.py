@@ -138,8 +138,7 @@ def _left(thread: Thread) -> LeaseRow:
 
 
 def _outline(thread: Thread) -> ThreadOutline:
-    times = [row.outline.created_at for row in thread.checkpoints.values() if row.outline.ns == ""]
-    return ThreadOutline(thread.row, max(times, default=thread.row.created_at))
+    return ThreadOutline(thread.row, thread.updated_at)
 
 
 def _place(scope: ThreadScope, outline: ThreadOutline) -> ThreadPlace:

@@ -13,7 +13,7 @@ from uuid import UUID
 from threadmark.config import ParsedConfig
 from threadmark.errors import ConfigError, shown
 from threadmark.model import MAPPING, ChannelVersions, Checkpoint
-from threadmark.names import ID_BYTES, MOST_BYTES, NAMESPACE_BYTES, THREAD_ID_BYTES, as_text, check_length
+from threadmark.names import ID_BYTES, MESSAGES_NS, MOST_BYTES, NAMESPACE_BYTES, THREAD_ID_BYTES, as_text, check_length
 from threadmark.versions import Version
 
 T = TypeVar("T")
@@ -77,8 +77,10 @@ def given_writes(writes: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 
 def check_config(where: ParsedConfig) -> None:
-    """ConfigError where names are longer than the key of a row may be."""
+    """ConfigError where names are longer than the key of a row may be, or the namespace is not for checkpoints."""
     thread_id, ns, checkpoint_id, _ = where
+    if ns == MESSAGES_NS:
+        raise ConfigError(f"the namespace {ns!r} is that of messages: threadmark.Conversations(saver) stores them")
     if len(thread_id) <= _SHORT and len(ns) <= _SHORT and len(checkpoint_id or "") <= _SHORT:
         return
     check_length(thread_id, THREAD_ID_BYTES, "thread_id")

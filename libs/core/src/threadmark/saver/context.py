@@ -96,6 +96,8 @@ class SaverContext(NamedTuple):
     pause_gc: bool = False
     """Whether the garbage collector is paused while a large value is decoded."""
     threads: ThreadRules = ThreadRules()
+    keyring: Keyring | None = None
+    """The one that rows are sealed with."""
 
     def of_owner(self, owner: str) -> "SaverContext":
         """The same, where only the threads of one owner are there. Raises ConfigError if only another one's are."""
@@ -182,4 +184,6 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
     if not isinstance(keyring, Keyring):
         raise ConfigError(f"keyring must be a threadmark.Keyring, not a {type(keyring).__name__}")
     sealed = SealedStore(store, keyring, seal_metadata=seal_metadata)
-    return context._replace(store=sealed, segment_key=keyring.segment_key, segment_names=SegmentNames(keyring))
+    return context._replace(
+        store=sealed, segment_key=keyring.segment_key, segment_names=SegmentNames(keyring), keyring=keyring
+    )

@@ -54,6 +54,8 @@ class Moved:
     """How many pending writes, those added to checkpoints that were there among them."""
     already_there: int = 0
     """How many were there from an earlier move."""
+    messages: int = 0
+    """How many messages of conversations, which only move between two Threadmark savers."""
     problems: list[NotMoved] = field(default_factory=list)
     changed: list[Changed] = field(default_factory=list)
     """What LangGraph's serializer cannot keep, such as an exception that becomes text. Tuples that become lists are
@@ -71,8 +73,9 @@ class Moved:
     @property
     def counts(self) -> str:
         """The counts in a line."""
+        messages = f" and {self.messages} messages" if self.messages else ""
         return (
-            f"{self.checkpoints} checkpoints with {self.writes} pending writes of {self.threads} threads, "
+            f"{self.checkpoints} checkpoints with {self.writes} pending writes{messages} of {self.threads} threads, "
             f"{self.already_there} already there, {len(self.problems)} not moved"
         )
 

@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from threadmark import CheckpointRef
+from threadmark.names import MESSAGES_NS
 from threadmark_langgraph.checkpointer import Checkpointer
 from threadmark_langgraph.moving import sql
 from threadmark_langgraph.sends import lacks_sends, with_sends
@@ -162,7 +163,8 @@ class _Threadmarks(_Listed):
         return self._stored.has_tables()
 
     def refs(self) -> list[CheckpointRef]:
-        return list(self._stored.list_checkpoint_refs())
+        """Return all but the messages of conversations, which are moved by themselves (`messages.py`)."""
+        return [ref for ref in self._stored.list_checkpoint_refs() if ref.ns != MESSAGES_NS]
 
     def orphan_writes(self) -> list[CheckpointRef]:
         return list(self._stored.orphan_writes())

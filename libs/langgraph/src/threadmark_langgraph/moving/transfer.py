@@ -7,7 +7,7 @@ meanwhile, on either side; only where it did on both, its last checkpoint has a 
 import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -33,6 +33,7 @@ from threadmark_langgraph.moving.conflicts import conflicts, parents_first
 from threadmark_langgraph.moving.databases import Database, opened_for_export, opened_source, opened_target
 from threadmark_langgraph.moving.describing import describe
 from threadmark_langgraph.moving.differences import Difference
+from threadmark_langgraph.moving.messages import NO_PLACE, last_of_each, message_refs, move_messages
 from threadmark_langgraph.moving.report import Changed, Moved, NotMoved, Progress
 from threadmark_langgraph.moving.sources import Source, config_of, read, source_of
 from threadmark_langgraph.moving.versions import Renaming
@@ -113,7 +114,8 @@ class _Move:
         begun = time.monotonic()
         source = source_of(self._from)
         refs = source.refs()
-        self._moved.threads = len({ref.thread_id for ref in refs})
+        messages = message_refs(self._from)
+        self._moved.threads = len({ref.thread_id for ref in (*refs, *messages)})
         there = source_of(self._to).refs()
         self._conflicts = conflicts(refs, there)
         thread_id = None
@@ -132,11 +134,36 @@ class _Move:
             if progress:
                 progress(done, len(refs))
         self._moved.note_incomplete(there, decided=self._conflicts)
+        self._move_messages(messages)
         for orphan in source.orphan_writes():
             self._moved.problems.append(NotMoved(orphan, "only pending writes of it are there: they were not moved"))
         moved = "would be moved" if self._dry_run else "moved"
         log.write(logging.INFO, "%s: %s, in %.3f s", moved, self._moved.counts, time.monotonic() - begun)
         return self._moved
+
+    def _move_messages(self, refs: Sequence[CheckpointRef]) -> None:
+        """Move the messages that the target does not have. One that it has is left alone, whatever it says."""
+        source, target = self._from, self._to
+        if not refs or not isinstance(source, Checkpointer):
+            return
+        if not isinstance(target, Checkpointer):
+            self._moved.problems += [NotMoved(ref, NO_PLACE) for ref in last_of_each(refs, source)]
+            return
+        there: dict[str, set[str]] = {}
+        for ref in message_refs(target):
+            there.setdefault(ref.thread_id, set()).add(ref.id)
+        for thread_id in sorted({ref.thread_id for ref in refs}):
+            known = there.get(thread_id, set())
+            if self._dry_run:
+                self._moved.messages += sum(ref.thread_id == thread_id and ref.id not in known for ref in refs)
+                continue
+            try:
+                with _refused("its messages cannot be moved"):
+                    describe(source, target, thread_id)
+                    self._moved.messages += move_messages(source, target, thread_id, known)
+            except _CannotMove as problem:
+                ref = next(ref for ref in refs if ref.thread_id == thread_id)
+                self._moved.problems.append(NotMoved(ref, problem.cause, problem.detail))
 
     def _move(self, source: Source, ref: CheckpointRef) -> None:
         found = self._read(ref)

@@ -113,6 +113,7 @@ def connection_pragmas(settings: Settings) -> tuple[str, ...]:
         sql.BUSY_TIMEOUT.format(milliseconds=round(settings.timeout * 1000)),
         sql.SYNCHRONOUS[settings.durability],
         sql.WAL_SIZE_LIMIT,
+        sql.SECURE_DELETE,
     )
 
 
@@ -166,21 +167,41 @@ def end_transaction(connection: sqlite3.Connection) -> None:
         connection.execute(sql.ROLLBACK)
 
 
-def give_space_back(connection: sqlite3.Connection) -> None:
-    """Return free pages to the file system. If a reader or another process is in the way, the next removal does it."""
+def give_space_back(connection: sqlite3.Connection) -> bool:
+    """Return free pages to the file system, and empty the log, which may hold what was removed.
+
+    Returns whether that was done. A reader or another process may be in the way: then the next transaction tries to
+    empty the log again, and the next removal to return the pages.
+    """
     try:
         # As a script, because `execute` stops after the first page: that step returns no row to go on for.
         connection.executescript(sql.GIVE_SPACE_BACK)
-        connection.execute(sql.EMPTY_LOG).fetchall()
+        ((busy, *_),) = connection.execute(sql.EMPTY_LOG).fetchall()
     except sqlite3.OperationalError:
         end_transaction(connection)
+        return False
+    return not busy
 
 
-def empty_log(connection: sqlite3.Connection) -> None:
-    """Bring the log into the file, as far as nobody is in the way: they are not waited for."""
+def empty_log(connection: sqlite3.Connection) -> bool:
+    """Bring the log into the file, as far as nobody is in the way: they are not waited for, then or later.
+
+    Returns whether it is empty.
+    """
     end_transaction(connection)
     connection.execute(sql.BUSY_TIMEOUT.format(milliseconds=0))
-    connection.execute(sql.EMPTY_LOG).fetchall()
+    ((busy, *_),) = connection.execute(sql.EMPTY_LOG).fetchall()
+    return not busy
+
+
+def try_to_empty_log(connection: sqlite3.Connection, settings: Settings) -> bool:
+    """Empty the log if nobody is in the way right now. Returns whether it is empty."""
+    try:
+        return empty_log(connection)
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        connection.execute(sql.BUSY_TIMEOUT.format(milliseconds=round(settings.timeout * 1000)))
 
 
 def execute(connection: sqlite3.Connection, step: Step) -> Any:

@@ -30,6 +30,7 @@ from threadmark_sqlite.driver.connection import (
     execute,
     give_space_back,
     to_threadmark_error,
+    try_to_empty_log,
 )
 from threadmark_sqlite.driver.forking import Pausing
 from threadmark_sqlite.driver.jobs import Jobs, answer
@@ -51,6 +52,8 @@ class Writer:
         """Held by the thread that serves."""
         self._thread: threading.Thread | None = None
         self._abandoned: Pausing | None = None
+        self._log_is_due = False
+        """Whether the log may still hold what was removed, because a reader was in the way of emptying it."""
 
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run a transaction. Returns its result when it is committed."""
@@ -150,7 +153,9 @@ class Writer:
             begun = time.monotonic()
             outcomes = self._together(connection, transactions)
             if any(transaction.reclaims_space for transaction in transactions):
-                give_space_back(connection)
+                self._log_is_due = not give_space_back(connection)
+            elif self._log_is_due:
+                self._log_is_due = not try_to_empty_log(connection, self._settings)
             if (seconds := time.monotonic() - begun) >= self._settings.slow:
                 log.note_slow(self._settings, seconds, transactions[0], len(transactions) - 1)
             self._watch.expect_kept()

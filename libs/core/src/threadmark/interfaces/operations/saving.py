@@ -52,7 +52,7 @@ def save(
     config: Mapping[str, Any],
     draft: StateDraft,
     metadata: Mapping[str, Any],
-    mark: Mark,
+    mark: Mark | None,
     *,
     replaces: bool = False,
 ) -> Operation[dict[str, Any]]:

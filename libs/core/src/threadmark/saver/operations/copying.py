@@ -9,6 +9,7 @@ from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, Transaction, ask, read, write
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.refusals import busy_error, refusal_error
+from threadmark.saver.operations.removing import sweep
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving.batches import proven_batches
 from threadmark.saver.proving.checks import checkpoint_row, prove_checkpoint, rebound_write
@@ -29,7 +30,11 @@ def copy_thread(context: SaverContext, source: str, target: str) -> Operation[bo
     check_length(target, THREAD_ID_BYTES, "target_thread_id")
     if source == target:
         return (yield from read(context.store.epoch, source)) is not None
-    return (yield from write(_copy, context, source, target))
+    replaced: list[bool] = []
+    copied = yield from write(_copy, context, source, target, replaced)
+    if any(replaced):  # a message's bytes go with it
+        yield from sweep(context, target)
+    return copied
 
 
 def rename_thread(context: SaverContext, thread_id: str, new_thread_id: str) -> Operation[bool]:
@@ -55,7 +60,7 @@ def _rename(context: SaverContext, source: str, target: str, tried: list[int | N
     lease = yield from context.store.lease(source)
     if lease is not None and lease.left:
         raise busy_error(source, lease)
-    yield from _copy(context, source, target)
+    yield from _copy(context, source, target, [])
     yield from context.store.drop(source, now())
     tried.append((yield from context.store.epoch(target)))
     return True
@@ -69,8 +74,8 @@ def _locked(context: SaverContext, source: str, target: str) -> Program[dict[str
     return epochs
 
 
-def _copy(context: SaverContext, source: str, target: str) -> Program[bool]:
-    """One transaction: a copy is there whole or not at all.
+def _copy(context: SaverContext, source: str, target: str, replaced: list[bool]) -> Program[bool]:
+    """One transaction: a copy is there whole or not at all. `replaced` gets whether others were replaced.
 
     A row's check binds it to its thread, so each row is proven under the old key and bound to the new one: damage
     is never copied into a row that looks good.
@@ -92,11 +97,15 @@ def _copy(context: SaverContext, source: str, target: str) -> Program[bool]:
         page = pages.read((yield from context.store.page(*pages.request)))
         rows = yield from context.store.rows(source, [outline.key for outline in page])
         bound = [_rebound(row, target) for row in rows]
-        yield from context.store.replace(Change(target, None, moment, {}, bound, (), None))
+        added = yield from context.store.replace(Change(target, None, moment, {}, bound, (), None))
+        replaced.append(added.replaced)
     writes = yield from context.store.writes(source, None)
     proven_batches(source, writes)
     bound_writes = [rebound_write(source, target, write) for write in writes]
-    yield from context.store.add(Change(target, None, moment, {}, (), bound_writes, None))
+    # Messages are no checkpoints that listings go by, and were not stored just now.
+    outline = yield from context.store.thread(source)
+    updated = outline.updated_at if outline else 0
+    yield from context.store.add(Change(target, None, updated, {}, (), bound_writes, None, touches=True))
     return True
 
 

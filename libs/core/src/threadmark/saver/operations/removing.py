@@ -23,7 +23,7 @@ from threadmark.saver.proving.batches import without_records
 from threadmark.saver.proving.checks import checkpoint_row, prove_checkpoint
 from threadmark.saver.proving.completeness import prove_complete
 from threadmark.saver.pruning.late_writes import late_writes
-from threadmark.saver.pruning.survivors import Choice, Namespace, survival
+from threadmark.saver.pruning.survivors import Choice, Namespace, sparing_messages, survival
 from threadmark.store import Key, Outline, Scope, WriteRow, now
 
 _PAGE = 4096
@@ -39,6 +39,8 @@ class Rule(NamedTuple):
     choose: Choice
     late_writes: bool = False
     """Whether writes go, too, that came when their checkpoint had gone."""
+    orphan_writes: bool = False
+    """Whether all writes go whose checkpoint is not there, even if it may still come."""
 
 
 class Removal(NamedTuple):
@@ -105,8 +107,11 @@ def removal_of(context: SaverContext, thread_id: str, rule: Rule) -> Program[Rem
     yield from prove_complete(context, thread_id, None)
     outlines = yield from all_outlines(context, thread_id)
     writes = yield from context.store.writes(thread_id, None)
-    doomed, needed = yield from survival(context, thread_id, outlines, writes, rule.choose)
+    choose = rule.choose if rule.everything else sparing_messages(rule.choose)
+    doomed, needed = yield from survival(context, thread_id, outlines, writes, choose)
     late = late_writes(outlines, writes, now()) if rule.late_writes else set()
+    if rule.orphan_writes:
+        late = {row[:2] for row in writes} - {outline.key for outline in outlines}
     gone = [row for row in writes if rule.everything or row[:2] in doomed or row[:2] in late]
     kept = () if rule.everything else [row for row in writes if row[:2] not in doomed and row[:2] not in late]
     sizes = yield from context.store.segment_sizes(thread_id)

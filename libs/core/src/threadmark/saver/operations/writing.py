@@ -263,12 +263,21 @@ def _add(
     if not added.replaced and change.epoch not in (None, added.epoch):
         return None
     deduplicator.remember(added.epoch)
+    if added.renewal or added.expires_at is not None:
+        return added if (yield from live_on(context, change, added)) else None
+    return added
+
+
+def live_on(context: SaverContext, change: Change, added: Added) -> Operation[bool]:
+    """Renew the lease of a change that was made, and let its thread live on, as far as either is due.
+
+    Returns whether the thread is still there: it may have expired before, and been removed with what was added.
+    """
     if added.renewal and change.token is not None:
         yield from write(context.store.renew_lease, change.thread_id, change.token, added.renewal)
     if added.expires_at is not None and is_due(context, added.expires_at):
-        is_there = yield from extend_expiry(context, change.thread_id)
-        return added if is_there else None
-    return added
+        return (yield from extend_expiry(context, change.thread_id))
+    return True
 
 
 def _beginning(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from threadmark.errors import located
 from threadmark.header import Header, plain_fields
+from threadmark.names import MESSAGES_NS
 from threadmark.program import Program
 from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
@@ -60,6 +61,11 @@ class _Visited(NamedTuple):
     """The values of channels that its descendants look for."""
     reads_sends: bool
     segments: frozenset[bytes]
+
+
+def sparing_messages(choose: Choice) -> Choice:
+    """Return the choice that never takes messages for old checkpoints: each is as new as it was."""
+    return lambda namespace: set() if namespace.outlines[0].ns == MESSAGES_NS else choose(namespace)
 
 
 def survival(

@@ -1,0 +1,265 @@
+"""`Conversations`: messages, state and threads, as an agent server needs them, over any saver."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from threadmark.interfaces.conversation_config import (
+    Conversation,
+    ConversationConfig,
+    given_conversation,
+    given_user,
+)
+from threadmark.interfaces.interface import Interface
+from threadmark.interfaces.messages import given_message_id, given_messages, given_page
+from threadmark.interfaces.operations import conversation_states as states
+from threadmark.interfaces.operations import messages as stored_messages
+from threadmark.interfaces.operations.cached_states import CachedOperation, Caches
+from threadmark.interfaces.state_cache import CacheCall, SharedCache, Sharing, StateCache
+from threadmark.model import ThreadInfo, ThreadPage
+from threadmark.program import Operation, Transaction, aplay, play
+from threadmark.saver import SaverProtocol
+from threadmark.saver.operations import threads
+from threadmark.saver.thread_arguments import given_count, given_query
+
+T = TypeVar("T")
+
+CACHE_BYTES = 16 * 1024 * 1024
+CACHE_ENTRIES = 1024
+
+
+class Conversations(Interface):
+    """Messages, state and threads of an agent server.
+
+    Each method takes a `config`: `{"thread_id": ..., "user_id": ..., "run_id": ...}`, or that of a LangGraph run, which
+    has these under "configurable". With a `user_id` only this user's threads are there (`Saver.for_owner`); without one
+    all threads are that the saver has.
+
+    Args:
+        saver: What everything is stored in. Close it, not this.
+        cache: A cache of states that several processes share, such as one on Redis. What it gives back is verified;
+            where it fails, states are read from the database. Where the saver has a keyring, it is given sealed bytes.
+        cache_bytes: How many bytes of states to remember in this process.
+        cache_entries: How many states.
+        cache_ttl: For how long a state is remembered, here and in the shared cache.
+    """
+
+    def __init__(
+        self,
+        saver: SaverProtocol,
+        *,
+        cache: SharedCache | None = None,
+        cache_bytes: int = CACHE_BYTES,
+        cache_entries: int = CACHE_ENTRIES,
+        cache_ttl: timedelta = timedelta(minutes=10),
+    ) -> None:
+        super().__init__(saver)
+        self._caches = Caches(StateCache(cache_bytes, cache_entries, cache_ttl), Sharing(cache))
+
+    def put_messages(self, config: ConversationConfig, messages: Iterable[Any]) -> list[str]:
+        """Store messages behind those that are there. Returns their ids, in the order of the messages.
+
+        All are stored, in their order, or none. A message is a dictionary, a dataclass, one of LangChain's, or any
+        object with an attribute `id`; one without an id gets one, in a copy. One whose id is known takes the place of
+        the message of that id, of which nothing is left. Of several of one id in one call, the last is stored.
+
+        The first of a thread begins it, as a put does, and then it belongs to the config's `user_id`. The `run_id` is
+        stored beside each message; `delete_for_runs` leaves messages alone. Leases count: without the token of one, in
+        the config's `lease_token`, ThreadBusyError is raised while somebody holds one.
+        """
+        return self._play(stored_messages.put_messages(self._named(config), given_messages(messages)))
+
+    async def aput_messages(self, config: ConversationConfig, messages: Iterable[Any]) -> list[str]:
+        """Like `put_messages`, for asyncio."""
+        return await self._aplay(stored_messages.put_messages(self._named(config), given_messages(messages)))
+
+    def get_messages(
+        self,
+        config: ConversationConfig,
+        search: str | None = None,
+        offset: int = 0,
+        limit: int = 50,
+        before: str | None = None,
+    ) -> list[Any]:
+        """Return the newest messages, oldest first: what a chat shows, and with `before` what stands above that.
+
+        Only these are read, however long the conversation is. What is returned is a copy.
+
+        Args:
+            config: The conversation.
+            search: Only messages with this in their text, whatever its case. Reads back until there are enough.
+            offset: How many of the newest to leave out.
+            limit: How many to return at most.
+            before: Only messages before the one of this id. Raises ConfigError if there is none: it may have been
+                deleted, and nothing would be taken for the beginning of the conversation.
+        """
+        return self._play(stored_messages.get_messages(self._named(config), *given_page(search, offset, limit, before)))
+
+    async def aget_messages(
+        self,
+        config: ConversationConfig,
+        search: str | None = None,
+        offset: int = 0,
+        limit: int = 50,
+        before: str | None = None,
+    ) -> list[Any]:
+        """Like `get_messages`, for asyncio."""
+        return await self._aplay(
+            stored_messages.get_messages(self._named(config), *given_page(search, offset, limit, before))
+        )
+
+    def get_message(self, config: ConversationConfig, message_id: str) -> Any:
+        """Return one message, None where there is none of this id."""
+        return self._play(stored_messages.get_message(self._named(config), given_message_id(message_id)))
+
+    async def aget_message(self, config: ConversationConfig, message_id: str) -> Any:
+        """Like `get_message`, for asyncio."""
+        return await self._aplay(stored_messages.get_message(self._named(config), given_message_id(message_id)))
+
+    def delete_message(self, config: ConversationConfig, message_id: str) -> bool:
+        """Remove a message, so that no stored row has anything of it. Returns whether there was one.
+
+        It costs the same whatever the length of the conversation. docs/conversations.md says what databases keep
+        outside of their rows. What a graph or `put_state` stored is another matter: `clear_state` removes that.
+        """
+        return self._play(stored_messages.delete_message(self._named(config), given_message_id(message_id)))
+
+    async def adelete_message(self, config: ConversationConfig, message_id: str) -> bool:
+        """Like `delete_message`, for asyncio."""
+        return await self._aplay(stored_messages.delete_message(self._named(config), given_message_id(message_id)))
+
+    def put_state(self, config: ConversationConfig, state: Any) -> None:
+        """Store a state as the newest of the conversation. What did not change since the last one costs nothing.
+
+        The state before it stays in the thread's history, until it is pruned or cleared. A graph that runs on the
+        thread goes on from this state: a dictionary's keys are its channels.
+        """
+        self._play(states.put_state(self._named(config), self._caches, state))
+
+    async def aput_state(self, config: ConversationConfig, state: Any) -> None:
+        """Like `put_state`, for asyncio."""
+        await self._aplay(states.put_state(self._named(config), self._caches, state))
+
+    def get_state(self, config: ConversationConfig) -> Any:
+        """Return a copy of the newest state, None where there is none. Of a graph it is the values of its channels."""
+        return self._play(states.get_state(self._named(config), self._caches))
+
+    async def aget_state(self, config: ConversationConfig) -> Any:
+        """Like `get_state`, for asyncio."""
+        return await self._aplay(states.get_state(self._named(config), self._caches))
+
+    def clear_state(self, config: ConversationConfig) -> bool:
+        """Remove the state of a conversation with its whole history, and what subgraphs and tasks stored.
+
+        Messages stay, and so does the thread. Returns whether there was a state.
+        """
+        return self._play(states.clear_state(self._named(config), self._caches))
+
+    async def aclear_state(self, config: ConversationConfig) -> bool:
+        """Like `clear_state`, for asyncio."""
+        return await self._aplay(states.clear_state(self._named(config), self._caches))
+
+    def put_state_cache(self, config: ConversationConfig, state: Any) -> bool:
+        """Remember a state for `get_state_cache`, if it is what the newest checkpoint holds. Returns whether it is.
+
+        `put_state` and `get_state` do so by themselves.
+        """
+        return self._play(states.put_state_cache(self._named(config), self._caches, state))
+
+    async def aput_state_cache(self, config: ConversationConfig, state: Any) -> bool:
+        """Like `put_state_cache`, for asyncio."""
+        return await self._aplay(states.put_state_cache(self._named(config), self._caches, state))
+
+    def get_state_cache(self, config: ConversationConfig) -> Any:
+        """Return the newest state if it is remembered, and None if it is not; `get_state` reads it then.
+
+        Which state is the newest is asked of the database, with no value. So it is never one that another process has
+        replaced.
+        """
+        return self._play(states.get_state_cache(self._named(config), self._caches))
+
+    async def aget_state_cache(self, config: ConversationConfig) -> Any:
+        """Like `get_state_cache`, for asyncio."""
+        return await self._aplay(states.get_state_cache(self._named(config), self._caches))
+
+    def get_thread(self, config: ConversationConfig) -> ThreadInfo | None:
+        """Return what is known of a conversation without reading it, None where there is none."""
+        return self._play(self._thread(config))
+
+    async def aget_thread(self, config: ConversationConfig) -> ThreadInfo | None:
+        """Like `get_thread`, for asyncio."""
+        return await self._aplay(self._thread(config))
+
+    def delete_thread(self, config: ConversationConfig) -> bool:
+        """Remove a conversation whole: messages, state and history. Returns whether there was one."""
+        return self._play(states.delete_conversation(self._named(config), self._caches))
+
+    async def adelete_thread(self, config: ConversationConfig) -> bool:
+        """Like `delete_thread`, for asyncio."""
+        return await self._aplay(states.delete_conversation(self._named(config), self._caches))
+
+    def get_threads(
+        self,
+        config: ConversationConfig | None = None,
+        search: str | None = None,
+        offset: int = 0,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> ThreadPage:
+        """Return a page of conversations, the one with the latest message or checkpoint first.
+
+        It has `threads` and the `cursor` of the next page. Every thread of the database is one, and with a `user_id` in
+        the config every thread of this user.
+
+        Args:
+            config: Whose conversations; it need not name a thread.
+            search: Is in the title, whatever its case, or in the id.
+            offset: How many to skip. Prefer the cursor: it neither skips nor repeats what is stored meanwhile.
+            limit: How many to return at most.
+            cursor: That of the page before.
+        """
+        return self._play(self._threads(config, search, offset, limit, cursor))
+
+    async def aget_threads(
+        self,
+        config: ConversationConfig | None = None,
+        search: str | None = None,
+        offset: int = 0,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> ThreadPage:
+        """Like `get_threads`, for asyncio."""
+        return await self._aplay(self._threads(config, search, offset, limit, cursor))
+
+    def _named(self, config: ConversationConfig) -> Conversation:
+        return given_conversation(self._saver._context, config)  # noqa: SLF001 - see `Interface`
+
+    def _thread(self, config: ConversationConfig) -> Operation[ThreadInfo | None]:
+        conversation = self._named(config)
+        return threads.thread(conversation.context, conversation.thread_id)
+
+    def _threads(
+        self, config: ConversationConfig | None, search: str | None, offset: int, limit: int, cursor: str | None
+    ) -> Operation[ThreadPage]:
+        context = given_user(self._saver._context, config)  # noqa: SLF001 - see `Interface`
+        return threads.threads(
+            context, given_query(text=search), given_count(limit, "limit"), cursor, given_count(offset, "offset"), {}
+        )
+
+    def _play(self, operation: CachedOperation[T]) -> T:
+        """Drive an operation that may ask the shared cache, on the caller's thread."""
+        return play(operation, self._answer)
+
+    async def _aplay(self, operation: CachedOperation[T]) -> T:
+        """Like `_play`, for asyncio."""
+        return await aplay(operation, self._aanswer)
+
+    def _answer(self, asked: Transaction[Any] | CacheCall) -> Any:
+        if isinstance(asked, CacheCall):
+            return self._caches.shared.call(asked)
+        return self._saver._driver.run(asked)  # noqa: SLF001 - see `Interface`
+
+    async def _aanswer(self, asked: Transaction[Any] | CacheCall) -> Any:
+        if isinstance(asked, CacheCall):
+            return await self._caches.shared.acall(asked)
+        return await self._saver._driver.arun(asked)  # noqa: SLF001 - see `Interface`

@@ -1,0 +1,117 @@
+"""Messages as users give them: dictionaries, dataclasses, LangChain's, or any object with an `id`.
+
+What was given is never changed: a message without an id gets one in a copy. No class is known by name here, so that
+nothing of LangChain is imported for it.
+"""
+
+import copy
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from threadmark.errors import ConfigError, shown
+from threadmark.ids import new_id
+from threadmark.names import ID_BYTES, as_text, check_length
+from threadmark.saver.thread_arguments import given_count
+
+_NO_LISTS = (str, bytes, bytearray, memoryview, Mapping)
+
+
+class GivenMessage(NamedTuple):
+    """A message with its id."""
+
+    id: str
+    message: Any
+
+
+def given_messages(messages: Iterable[Any]) -> list[GivenMessage]:
+    """Check the messages given to `put_messages`. Returns each with its id, in a copy where it had none."""
+    if isinstance(messages, _NO_LISTS) or not isinstance(messages, Iterable):
+        raise ConfigError(f"messages must be a list of messages, not {type(messages).__name__}")
+    return [_given(message) for message in messages]
+
+
+def given_message_id(message_id: object) -> str:
+    """Check the id of a message."""
+    name = as_text(message_id, "a message's id")
+    if not name:
+        raise ConfigError("a message's id must not be empty: leave it out, and one is made")
+    check_length(name, ID_BYTES, "a message's id")
+    return name
+
+
+class MessagePage(NamedTuple):
+    """Which messages are asked for."""
+
+    search: str | None
+    offset: int
+    limit: int
+    before: str | None
+
+
+def given_page(search: object, offset: object, limit: object, before: object) -> MessagePage:
+    """Check which messages are asked for."""
+    return MessagePage(
+        None if search is None else as_text(search, "search"),
+        given_count(offset, "offset"),
+        given_count(limit, "limit"),
+        None if before is None else given_message_id(before),
+    )
+
+
+def has_text(message: Any, folded: str) -> bool:
+    """Whether a message's text has this in it, whatever the case of either. `folded` is casefolded already."""
+    return folded in "\n".join(_texts(message)).casefold()
+
+
+def _given(message: Any) -> GivenMessage:
+    if isinstance(message, dict):
+        found = message.get("id")
+    elif hasattr(message, "id"):
+        found = message.id
+    else:
+        raise ConfigError(
+            f"a message must be a dictionary or have an attribute `id`, and a {type(message).__name__} is and has not: "
+            "give {'content': ...}, a dataclass, or a message of LangChain"
+        )
+    if found is not None:
+        return GivenMessage(given_message_id(found), message)
+    made = new_id()
+    return GivenMessage(made, _with_id(message, made))
+
+
+def _with_id(message: Any, made: str) -> Any:
+    """A copy of a message, with an id."""
+    if isinstance(message, dict):
+        if type(message) is dict:
+            return {"id": made, **{key: value for key, value in message.items() if key != "id"}}
+        other = copy.copy(message)
+        other["id"] = made
+        return other
+    try:
+        if dataclasses.is_dataclass(message) and not isinstance(message, type):
+            return dataclasses.replace(message, id=made)
+        if callable(getattr(message, "model_copy", None)):
+            return message.model_copy(update={"id": made})
+        other = copy.copy(message)
+        setattr(other, "id", made)  # noqa: B010 - of a class that is not known here
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f"{shown(message)} has no id, and cannot be given one ({error}): give it one") from error
+    return other
+
+
+def _texts(message: Any) -> Iterator[str]:
+    """The text of a message: its content, which may be a list of blocks, and its `text`."""
+    for name in ("content", "text"):
+        found = message.get(name) if isinstance(message, dict) else getattr(message, name, None)
+        # LangChain's `text` is made of its content.
+        yield from _texts_in(found if isinstance(found, (str, list, tuple)) else None)
+
+
+def _texts_in(content: Any) -> Iterator[str]:
+    blocks = [content] if isinstance(content, str) else content or ()
+    for block in blocks:
+        if isinstance(block, str):
+            yield str.__str__(block)
+        elif isinstance(block, dict) and isinstance(block.get("text"), str):
+            yield block["text"]

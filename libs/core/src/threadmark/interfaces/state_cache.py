@@ -1,0 +1,167 @@
+"""States that are remembered between calls: in this process, and in a cache that several processes share.
+
+An entry is found by a digest of everything that the state consists of, never by its thread alone. Which state is the
+newest is no question for a cache: the store is asked that each time. So an entry can be evicted, but not outdated.
+"""
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from threadmark.errors import ConfigError, shown
+from threadmark.forks import begin_anew_after_fork
+from threadmark.logs import log
+
+_ENTRY_OVERHEAD = 400
+"""What the interpreter needs for an entry beside its bytes, roughly."""
+
+_LEFT_OUT = 30.0
+"""For how many seconds a shared cache that failed is not asked."""
+
+
+@runtime_checkable
+class SharedCache(Protocol):
+    """A cache that several processes share, such as one on Redis. What it gives back is verified, and may be missing.
+
+    The blocking methods serve `Conversations.get_state` and its like, the others their `a` twins.
+    """
+
+    def get(self, key: str) -> bytes | None:
+        """Return what was kept under a key, None where it is not there any more."""
+
+    def set(self, key: str, data: bytes, ttl: float) -> None:
+        """Keep bytes for so many seconds at most."""
+
+    def delete(self, key: str) -> None:
+        """Forget what was kept under a key."""
+
+    async def aget(self, key: str) -> bytes | None:
+        """Like `get`, for asyncio."""
+
+    async def aset(self, key: str, data: bytes, ttl: float) -> None:
+        """Like `set`, for asyncio."""
+
+    async def adelete(self, key: str) -> None:
+        """Like `delete`, for asyncio."""
+
+
+class CacheCall(NamedTuple):
+    """What an operation asks a shared cache for. The answer of one that fails is None."""
+
+    method: str
+    arguments: tuple[Any, ...]
+
+
+class Sharing:
+    """A shared cache, which may fail: that costs speed, and nothing else."""
+
+    def __init__(self, cache: SharedCache | None) -> None:
+        if cache is not None and not isinstance(cache, SharedCache):
+            raise ConfigError(
+                f"cache must have get, set and delete, and aget, aset and adelete: a {type(cache).__name__} has not"
+            )
+        self._cache = cache
+        self._left_out_until = 0.0
+        self._failing = False
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is one that is worth asking now."""
+        return self._cache is not None and time.monotonic() >= self._left_out_until
+
+    def call(self, asked: CacheCall) -> Any:
+        """Ask it. Returns its answer, None where it fails."""
+        try:
+            answer = getattr(self._cache, asked.method)(*asked.arguments)
+        except Exception as error:  # noqa: BLE001 - whatever it raises is no reason to fail
+            return self._failed(error)
+        self._failing = False
+        return answer
+
+    async def acall(self, asked: CacheCall) -> Any:
+        """Like `call`, for asyncio."""
+        try:
+            answer = await getattr(self._cache, f"a{asked.method}")(*asked.arguments)
+        except Exception as error:  # noqa: BLE001 - see above
+            return self._failed(error)
+        self._failing = False
+        return answer
+
+    def _failed(self, error: Exception) -> None:
+        self._left_out_until = time.monotonic() + _LEFT_OUT
+        if not self._failing:
+            self._failing = True
+            # Only the error's class: its text may quote what was to be kept.
+            log.write(
+                logging.WARNING,
+                "the shared cache of states failed (%s): states are read from the database meanwhile",
+                type(error).__name__,
+            )
+
+
+class _Entry(NamedTuple):
+    values: Mapping[bytes, bytes]
+    cost: int
+    ends: float
+
+
+class StateCache:
+    """Encoded values of states, bounded in bytes, entries and time. The least recently used are evicted first."""
+
+    def __init__(self, most_bytes: int, most_entries: int, ttl: timedelta) -> None:
+        for number, name in ((most_bytes, "cache_bytes"), (most_entries, "cache_entries")):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+                raise ConfigError(f"{name} must be a number from 0 on, not {shown(number)}")
+        if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
+            raise ConfigError(f"cache_ttl must be a positive datetime.timedelta, not {shown(ttl)}")
+        self._most_bytes = most_bytes
+        self._most_entries = most_entries
+        self.ttl = ttl.total_seconds()
+        self._used = 0
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self.begin_anew()
+        begin_anew_after_fork(self)
+
+    def get(self, name: str) -> Mapping[bytes, bytes] | None:
+        """Return the values of a state by their digests."""
+        with self._lock:
+            entry = self._entries.get(name)
+            if entry is None:
+                return None
+            if entry.ends <= time.monotonic():
+                self._forget(name)
+                return None
+            self._entries.move_to_end(name)
+            return entry.values
+
+    def set(self, name: str, values: Mapping[bytes, bytes]) -> None:
+        """Keep the values of a state."""
+        cost = sum(map(len, values.values())) + _ENTRY_OVERHEAD
+        with self._lock:
+            self._forget(name)
+            if cost > self._most_bytes or self._most_entries == 0:
+                return
+            self._entries[name] = _Entry(values, cost, time.monotonic() + self.ttl)
+            self._used += cost
+            while self._used > self._most_bytes or len(self._entries) > self._most_entries:
+                self._forget(next(iter(self._entries)))
+
+    def delete(self, name: str) -> None:
+        """Forget a state."""
+        with self._lock:
+            self._forget(name)
+
+    def begin_anew(self) -> None:
+        """In the child of a fork, where another thread may have been at work in here: forget everything."""
+        self._lock = threading.Lock()
+        self._entries.clear()
+        self._used = 0
+
+    def _forget(self, name: str) -> None:
+        entry = self._entries.pop(name, None)
+        if entry is not None:
+            self._used -= entry.cost
