@@ -14,7 +14,7 @@ from threadmark.saver.arguments import GivenCheckpoint
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.storing import Deduplicator, Draft, encode
 from threadmark.serde import Serializer
-from threadmark.stored import Stored
+from threadmark.stored import Encoded, Stored
 from threadmark.versions import Version, next_version
 
 _WHOLE = "__root__"
@@ -39,6 +39,12 @@ def state_of(values: Mapping[str, Any]) -> Any:
     return values[_WHOLE] if _WHOLE in values else dict(values)
 
 
+def encoded(serde: Serializer, values: Mapping[str, Any]) -> dict[str, Encoded]:
+    """Encode channel values. Errors say where in the state they occurred."""
+    locations = {channel: "state" if channel == _WHOLE else f"state[{channel!r}]" for channel in values}
+    return {channel: encode(serde, locations[channel], value) for channel, value in values.items()}
+
+
 class StateDraft(Draft):
     """A state to store. It is encoded at once, so that what cannot be stored is refused before anything is read."""
 
@@ -46,9 +52,7 @@ class StateDraft(Draft):
         fields = {"v": _FORMAT, "ts": datetime.now(UTC).isoformat(), "versions_seen": {}, "updated_channels": None}
         values = channels_of(state)
         super().__init__(serde, GivenCheckpoint(checkpoint_id, fields, values, {}, values.keys()))
-        for channel, value in values.items():
-            location = "state" if channel == _WHOLE else f"state[{channel!r}]"
-            self._encoded[channel] = encode(serde, location, value)
+        self._encoded |= encoded(serde, values)
 
     @property
     def size(self) -> int:

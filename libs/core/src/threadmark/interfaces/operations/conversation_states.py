@@ -11,7 +11,7 @@ from threadmark.header import Header
 from threadmark.ids import new_id
 from threadmark.interfaces.conversation_config import Conversation
 from threadmark.interfaces.operations.cached_states import CachedOperation, Caches
-from threadmark.interfaces.operations.channels import StateDraft, channels_of, state_of
+from threadmark.interfaces.operations.channels import StateDraft, channels_of, encoded, state_of
 from threadmark.interfaces.operations.saving import config_of, save
 from threadmark.program import Program, Transaction, ask, read
 from threadmark.saver.caches.segment_cache import fill
@@ -22,7 +22,6 @@ from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.removing import Rule, carry_out, delete_thread, removal_of
 from threadmark.saver.proving.completeness import prove_complete
 from threadmark.saver.pruning.survivors import Namespace
-from threadmark.saver.storing import encode
 from threadmark.store import Key, Outline
 from threadmark.stored import LITERAL_LIMIT
 
@@ -79,16 +78,13 @@ def get_state_cache(conversation: Conversation, caches: Caches) -> CachedOperati
 
 def put_state_cache(conversation: Conversation, caches: Caches, state: Any) -> CachedOperation[bool]:
     """Remember a state, if it is what the newest checkpoint holds. Returns whether it is."""
-    encoded = {
-        channel: encode(conversation.context.serde, f'channel "{channel}"', value)
-        for channel, value in channels_of(state).items()
-    }
+    given = encoded(conversation.context.serde, channels_of(state))
     newest = yield from read(_newest, conversation)
-    if newest is None or newest[1].values.keys() != encoded.keys():
+    if newest is None or newest[1].values.keys() != given.keys():
         return False
     values: dict[bytes, bytes] = {}
     for channel, stored in newest[1].values.items():
-        tag, data = encoded[channel]
+        tag, data = given[channel]
         digest = proof(data).digest if len(data) > LITERAL_LIMIT else b""
         same = stored.digest == digest if stored.digest else stored.packed == data
         if tag != stored.tag or not same:
