@@ -41,7 +41,7 @@ class Header(NamedTuple):
                 [
                     self.plain,
                     self.versions,
-                    {channel: value.to_bytes() for channel, value in self.values.items()},
+                    {channel: value.body for channel, value in self.values.items()},
                     list(self.rest) if self.rest else None,
                 ]
             )

@@ -34,8 +34,8 @@ class Known(NamedTuple):
     header: Header
     source: Source
     """The header's own encoding."""
-    digest: bytes
-    """The header's."""
+    body: bytes
+    """The header's own stored form."""
 
 
 class _Entry(NamedTuple):
@@ -79,10 +79,10 @@ class EncodingCache:
         # A decoded header takes several times the memory of its encoding.
         self._set(("checkpoint", thread_id, ns, checkpoint_id), known, 5 * len(known.source.data))
 
-    def header(self, thread_id: str, ns: str, checkpoint_id: str, digest: bytes) -> Known | None:
-        """The checkpoint, if its header has this digest, whenever it was seen."""
+    def header(self, thread_id: str, ns: str, checkpoint_id: str, body: bytes) -> Known | None:
+        """The checkpoint, if its header has this stored form, whenever it was seen."""
         known = self._get(("checkpoint", thread_id, ns, checkpoint_id))
-        return known if isinstance(known, Known) and known.digest == digest != b"" else None
+        return known if isinstance(known, Known) and known.body == body else None
 
     def data(self, thread_id: str, digest: bytes) -> bytes | None:
         """The bytes with this digest, whenever they were seen."""

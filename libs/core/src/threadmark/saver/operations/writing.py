@@ -83,7 +83,7 @@ def put(
         rank = rank_after(parent.rank if parent and parent_id else None, draft.id)
         moment = now()
         outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, moment, text)
-        rows = [checkpoint_row(outline, stored.to_bytes(), run_id)]
+        rows = [checkpoint_row(outline, stored.body, run_id)]
         needs = partial(needed_segments, header, stored)
         change = Change(
             where.thread_id,
@@ -102,7 +102,7 @@ def put(
         added = yield from _add(context, deduplicator, change)
         if added is not None:
             epoch = added.epoch
-            known = Known(epoch, rank, header, source, stored.digest)
+            known = Known(epoch, rank, header, source, stored.body)
             context.encoding_cache.see_checkpoint(where.thread_id, where.ns, draft.id, known)
             if added.replaced:
                 yield from sweep(context, where.thread_id)
@@ -141,7 +141,7 @@ def put_writes(
         for index, (channel, value) in encoded.items():
             near = _alike(deduplicator, where, channel, current) if len(value.data) >= _WORTH_COMPARING else []
             stored = deduplicator.store(value, near, beside)
-            row = WriteRow(where.ns, where.checkpoint_id, task_id, index, task_path, channel, stored.to_bytes(), b"")
+            row = WriteRow(where.ns, where.checkpoint_id, task_id, index, task_path, channel, stored.body, b"")
             rows.append(write_row(where.thread_id, row))
             written.append((channel, stored.digest))
         if rows:

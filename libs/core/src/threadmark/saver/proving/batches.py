@@ -26,7 +26,7 @@ def batch_record(thread_id: str, rows: Sequence[WriteRow]) -> WriteRow:
     """
     listed: bytes = msgpack.packb(sorted(row.idx for row in rows))
     idx = FIRST_RECORD | (crc32(listed) & (FIRST_RECORD - 1))
-    value = Stored("", listed, b"").to_bytes()
+    value = Stored("", listed, b"").body
     return write_row(thread_id, rows[0]._replace(idx=idx, task_path="", channel="", value=value))
 
 
