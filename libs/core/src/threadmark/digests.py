@@ -7,7 +7,7 @@ pieces, so that only those pieces are hashed that differ from a value already pr
 from hashlib import blake2b, sha256
 from typing import NamedTuple
 
-import msgpack
+from threadmark.packing import pack_plain
 
 KEY_SIZE = 12
 """The length of a segment's key."""
@@ -56,9 +56,4 @@ def proof(data: bytes, near: Proof | None = None) -> Proof:
 
 def row_check(*fields: str | bytes | int | None) -> bytes:
     """Compute the check of a row, which proves that its body stands under the key it was written with."""
-    return blake2b(_unambiguous(fields), digest_size=CHECK_SIZE).digest()
-
-
-def _unambiguous(fields: tuple[object, ...]) -> bytes:
-    packed: bytes = msgpack.packb(fields, unicode_errors="surrogatepass")
-    return packed
+    return blake2b(pack_plain([*fields]), digest_size=CHECK_SIZE).digest()

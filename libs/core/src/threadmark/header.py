@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.packing import pack_plain
 from threadmark.serde import Serializer
 from threadmark.serde.announced import check_complete
 from threadmark.serde.buffers import holds_buffer_or_envelope
@@ -37,7 +38,7 @@ class Header(NamedTuple):
     def to_bytes(self) -> bytes:
         """Return the header's encoding (docs/format.md)."""
         try:
-            return _packb(
+            return pack_plain(
                 [
                     self.plain,
                     self.versions,

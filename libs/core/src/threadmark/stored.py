@@ -9,7 +9,7 @@ read without it.
 import threading
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from threadmark.digests import KEY_SIZE, VALUE_DIGEST_SIZE, Proof, proof
 from threadmark.errors import CorruptDataError, MissingDependencyError
@@ -102,15 +102,12 @@ class Stored(_Fields):
 
     __slots__ = ()
 
-    def __new__(cls, tag: str, packed: bytes, digest: bytes) -> "Stored":
+    def __new__(cls, tag: str, packed: bytes, digest: bytes) -> Self:
         """Make the form that a row holds of the other three. A literal has no digest."""
         name = tag.encode("utf-8", "surrogatepass")
-        if digest:
-            # The manifest comes first, because it begins with the keys of its segments, which SQL reads.
-            body = b"%b%b%b%c" % (packed, digest, name, len(name))
-        else:
-            body = b"\x00%c%b%b" % (len(name), name, packed)
-        return super().__new__(cls, tag, packed, digest, body)
+        # The manifest comes first, because it begins with the keys of its segments, which SQL reads.
+        parts = (packed, digest, name, bytes([len(name)])) if digest else (b"\0", bytes([len(name)]), name, packed)
+        return super().__new__(cls, tag, packed, digest, b"".join(parts))
 
     def segment_keys(self) -> tuple[bytes, ...]:
         """Return the keys of the segments that hold the value's bytes."""

@@ -4,6 +4,7 @@ Reading never raises: of a damaged column comes some value, and the row's check 
 its place.
 """
 
+from functools import lru_cache
 from typing import Any
 
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
@@ -12,6 +13,7 @@ from threadmark.text import from_column, to_column
 from threadmark.thread_store import LeaseRow, ThreadCounts, ThreadOutline, ThreadRow
 
 
+@lru_cache(256)  # the writes of a task have two in common, and a step's tasks one
 def id_column(text: str) -> str | bytes:
     """An id that is only compared for equality: 16 bytes where it is a UUID as it is usually written."""
     packed = packed_uuid(text)

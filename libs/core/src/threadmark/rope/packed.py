@@ -47,7 +47,7 @@ _WIDEST = 63
 
 def pack(manifest: Manifest) -> bytes:
     """Return the packed form of a manifest. Equal manifests give equal bytes."""
-    sizes = {part[0]: part[1] for part in manifest if type(part) is not bytes}
+    sizes = {part[0]: part[1] for part in manifest if isinstance(part, Slice)}
     index_of = {key: index for index, key in enumerate(sizes)}
     packed = [bytes([len(sizes)]), *sizes, *map(_varint_of, sizes.values())]
     # Where the last slice of each segment ended, in the segment and in the value: the reader knows it, too. It is kept
@@ -56,11 +56,11 @@ def pack(manifest: Manifest) -> bytes:
     position = used = run = 0  # `used` segments were seen so far; a run of whole ones is still to be written
     last = other = -1
     for part in manifest:
-        if type(part) is bytes:
+        if not isinstance(part, Slice):
             if run:
                 packed.append(_varint_of(run << 4 | _RUN))
                 run = 0
-            packed += _varint_of(len(part) << 4 | _LITERAL), part
+            packed += [_varint_of(len(part) << 4 | _LITERAL), part]
             position += len(part)
             continue
         key, size, start, length = part
@@ -173,7 +173,9 @@ def _varint_of(number: int) -> bytes:
     return bytes(spelled)
 
 
-def _parts(packed: bytes, at: int, sizes: list[int]) -> tuple[list[tuple[int, int, int]], int, int]:
+def _parts(  # noqa: C901, PLR0912 - one loop, because a call for each part would take longer than the rest
+    packed: bytes, at: int, sizes: list[int]
+) -> tuple[list[tuple[int, int, int]], int, int]:
     """The parts, which are all that follows, how many segments they use, and how long they are together."""
     parts: list[tuple[int, int, int]] = []
     left, left_at = [0] * len(sizes), [0] * len(sizes)

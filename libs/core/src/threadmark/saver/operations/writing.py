@@ -131,18 +131,19 @@ def put_writes(
     }
     if not context.keyring_check.done:
         yield from check_keyring(context)
-    large = sum(len(value.data) for _, value in encoded.values()) >= _WORTH_READING
+    large = sum([len(value.data) for _, value in encoded.values()]) >= _WORTH_READING
     channels = {channel for channel, _ in encoded.values()}
     for _ in range(_ATTEMPTS):
         current, deduplicator = yield from _prepared(context, where, channels if large else None, early=True)
         # Whoever reads a pending write reads the values of its checkpoint, too.
-        beside = {key for value in current.header.values.values() for key in value.segment_keys()} if current else set()
+        others = current.header.values.values() if current and large else ()
+        beside = {key for value in others for key in value.segment_keys()}
         rows, written = [], []
         for index, (channel, value) in encoded.items():
             near = _alike(deduplicator, where, channel, current) if len(value.data) >= _WORTH_COMPARING else []
             stored = deduplicator.store(value, near, beside)
-            row = WriteRow(where.ns, where.checkpoint_id, task_id, index, task_path, channel, stored.body, b"")
-            rows.append(write_row(where.thread_id, row))
+            key = where.thread_id, where.ns, where.checkpoint_id, task_id, index
+            rows.append(write_row(*key, task_path, channel, stored.body))
             written.append((channel, stored.digest))
         if rows:
             rows.append(batch_record(where.thread_id, rows))
@@ -192,7 +193,7 @@ def _prepared(
             found = yield from read(load, context, where, reads.__contains__, early=early)
             known, lent = (found.known(), found.sources()) if found else (None, {})
     epoch = known.epoch if known else context.encoding_cache.epoch(where.thread_id)
-    return known, Deduplicator(context, where.thread_id, epoch, lent)
+    return known, Deduplicator(context, where.thread_id, epoch, lent, continues=known is not None)
 
 
 def _lacks(context: SaverContext, thread_id: str, known: Known, channels: set[str]) -> bool:
