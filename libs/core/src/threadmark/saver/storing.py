@@ -168,8 +168,10 @@ class Draft:
             if channel in inherited:
                 values[channel] = inherited[channel]
             else:
-                near = [*deduplicator.sources(known.get(channel)), *written(channel)]
-                values[channel] = deduplicator.store(self._encode(channel, value), near)
+                encoded = self._encode(channel, value)
+                is_short = len(encoded.data) <= LITERAL_LIMIT
+                near = [] if is_short else [*deduplicator.sources(known.get(channel)), *written(channel)]
+                values[channel] = deduplicator.store(encoded, near)
         return Header(self._versions, {**values, **inherited}, self._plain, self._rest)
 
     def _encode(self, channel: str, value: Any) -> Encoded:

@@ -14,7 +14,7 @@ from threadmark.saver.loading.loader import LoadedCheckpoint, Write
 from threadmark.saver.proving.checks import channel_location, checkpoint_location, header_location, write_location
 from threadmark.serde import Serializer
 from threadmark.store import Outline
-from threadmark.stored import Encoded, Stored
+from threadmark.stored import Stored
 
 _LARGE = 16 * 1024
 """Decoding a value of fewer bytes than this makes too few objects for the collector to matter."""
@@ -22,21 +22,29 @@ _LARGE = 16 * 1024
 
 def decoded(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTuple:
     """The checkpoint as its user sees it."""
-    outline, header, data = loaded.outline, loaded.header, loaded.data
+    outline, header = loaded.outline, loaded.header
     thread_id, ns, checkpoint_id, _, parent, _, _ = outline
     checkpoint: Checkpoint = _fields(outline, header, context.serde)
     checkpoint["id"] = checkpoint_id
-    checkpoint["channel_values"] = {
-        channel: decode_channel(context, outline, channel, value, data) for channel, value in header.values.items()
-    }
+    checkpoint["channel_values"] = _values(context, loaded)
     checkpoint["channel_versions"] = header.versions.copy()
     return CheckpointTuple(
         ParsedConfig(thread_id, ns, checkpoint_id).config(),
         checkpoint,
         decode_metadata(outline),
         ParsedConfig(thread_id, ns, parent).config() if parent else None,
-        [decode_write(context, thread_id, write, data) for write in loaded.writes],
+        [decode_write(context, thread_id, write, loaded.data) for write in loaded.writes],
     )
+
+
+def _values(context: SaverContext, loaded: LoadedCheckpoint) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for channel, value in loaded.header.values.items():
+        try:
+            values[channel] = _loads(context, value, loaded.data)
+        except LocatedError as error:
+            raise error.at(channel_location(loaded.outline, channel)) from error.origin
+    return values
 
 
 def decode_channel(
@@ -81,11 +89,11 @@ def decode_metadata(outline: Outline) -> Metadata:
 
 
 def _loads(context: SaverContext, value: Stored, data: Mapping[bytes, bytes]) -> Any:
-    encoded = Encoded(value.tag, data[value.digest] if value.digest else value.packed)
+    encoded = data[value.digest] if value.digest else value.packed
     try:
-        if context.pause_gc and len(encoded.data) >= _LARGE:
-            return with_gc_paused(context.serde.loads_typed, encoded)
-        return context.serde.loads_typed(encoded)
+        if context.pause_gc and len(encoded) >= _LARGE:
+            return with_gc_paused(context.serde.loads_typed, (value.tag, encoded))
+        return context.serde.loads_typed((value.tag, encoded))
     except ThreadmarkError:
         raise
     except Exception as error:

@@ -169,13 +169,13 @@ def put_writes(
 
 
 def _alike(deduplicator: Deduplicator, where: ParsedConfig, channel: str, current: Known | None) -> list[Source]:
-    """Return what a pending write probably repeats: the channel's value, and the write before it.
+    """Return what a pending write probably repeats: the write before it, and the channel's value.
 
     Packets to the same node are often alike; to compare with more than one costs more than it gains.
     """
-    base = deduplicator.sources(current.header.values.get(channel)) if current else []
     written = deduplicator.siblings() or deduplicator.written(where.ns, where.checkpoint_id, channel)
-    return [*base, *written[:1]]
+    base = deduplicator.sources(current.header.values.get(channel)) if current else []
+    return [*written[:1], *base]
 
 
 def _prepared(
