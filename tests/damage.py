@@ -39,9 +39,13 @@ Expected = dict[Key, CheckpointTuple]
 
 
 def fill(saver: Saver) -> Expected:
-    """Two threads with two namespaces each, values of all sizes, pending writes; and what reading them gives."""
+    """Two threads with two namespaces each, values of all sizes, pending writes; and what reading them gives.
+
+    The headers of one thread are literals, those of the other are not.
+    """
     chance = random.Random(7)
     for thread_id in ("one", "two"):
+        node = "model" if thread_id == "one" else "a node with a long name" * 20
         for ns in ("", "child:1"):
             config: Any = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns}}
             messages: list[dict[str, Any]] = []
@@ -55,7 +59,7 @@ def fill(saver: Saver) -> Expected:
                     "ts": f"2026-11-20T00:00:{step:02d}+00:00",
                     "channel_values": values,
                     "channel_versions": versions,
-                    "versions_seen": {"model": versions},
+                    "versions_seen": {node: versions},
                     "updated_channels": list(values),
                 }
                 config = saver.put(config, checkpoint, {"source": "loop", "step": step}, versions)

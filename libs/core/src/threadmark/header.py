@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import msgpack
 
+from threadmark.digests import pack_plain
 from threadmark.errors import ConfigError, CorruptDataError
-from threadmark.packing import pack_plain
 from threadmark.serde import Serializer
 from threadmark.serde.announced import check_complete
 from threadmark.serde.buffers import holds_buffer_or_envelope

@@ -110,6 +110,8 @@ def _found(data: bytes, sources: Sequence[Source]) -> list[tuple[Match, int]]:
     found = [(match, 0) for match in edited]
     gaps = [gap for gap in whole.without(edited) if gap.length >= _WORTH]
     for number, source in enumerate(sources[1:], start=1):
+        if not gaps:
+            break
         gaps = _filled(gaps, data, number, source.data, found)
     moved = [gap for gap in gaps if max(gap.length, _SMALL) < len(data) <= gap.length * _MOVED]
     _filled(moved, data, 0, sources[0].data, found)

@@ -96,8 +96,7 @@ class Deduplicator:
 
     def remember(self, epoch: int) -> None:
         """Once stored, what was deduplicated is a source for the next change."""
-        for stored, source in self.deduplicated:
-            self._encoding_cache.see_value(self._thread_id, epoch, stored, source)
+        self._encoding_cache.see_values(self._thread_id, epoch, self.deduplicated)
 
     def _stored(
         self, encoded: Encoded, near: Sequence[Source], deduplicating: Callable[[], Deduplicated]

@@ -179,7 +179,7 @@ def remember(encoding_cache: EncodingCache, loaded: LoadedCheckpoint) -> None:
     """Keep what was read for the put that may follow."""
     thread_id, ns, checkpoint_id = loaded.outline[:3]
     encoding_cache.see_checkpoint(thread_id, ns, checkpoint_id, loaded.known())
-    for digest, value in loaded.values().items():
-        encoding_cache.see_value(thread_id, loaded.epoch, value, value.source(loaded.data[digest]))
-    for row, value in loaded.writes:
-        encoding_cache.see_write(thread_id, ns, checkpoint_id, row.channel, value.digest)
+    values = [(value, value.source(loaded.data[digest])) for digest, value in loaded.values().items()]
+    encoding_cache.see_values(thread_id, loaded.epoch, values)
+    written = [(row.channel, value.digest) for row, value in loaded.writes]
+    encoding_cache.see_writes(thread_id, ns, checkpoint_id, written)

@@ -162,8 +162,7 @@ def put_writes(
         if added is not None:
             if added.replaced_writes:
                 yield from _clear_away(context, where.thread_id, added.replaced_writes, rows)
-            for channel, digest in written:
-                context.encoding_cache.see_write(where.thread_id, where.ns, where.checkpoint_id, channel, digest)
+            context.encoding_cache.see_writes(where.thread_id, where.ns, where.checkpoint_id, written)
             return
     raise _kept_changing(where)
 

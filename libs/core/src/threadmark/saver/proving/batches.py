@@ -10,8 +10,8 @@ from zlib import crc32
 
 import msgpack
 
+from threadmark.digests import pack_plain
 from threadmark.errors import CorruptDataError
-from threadmark.packing import pack_plain
 from threadmark.saver.proving.checks import prove_write, task_location, write_location, write_row
 from threadmark.store import FIRST_RECORD, WriteRow
 from threadmark.stored import Stored
