@@ -49,9 +49,6 @@ _PATCH_COST = 12
 _FEW_SEGMENTS = 2
 """A value of at least this many segments that cannot be patched any more becomes one segment again."""
 
-_FEWEST_MERGED = 4
-"""A value of fewer segments has room for all of them, however short they are."""
-
 _MOSTLY_NEW = 12
 """But not if more than one byte in this many is new since the value before it."""
 
@@ -224,8 +221,6 @@ def _with_fewer_segments(pieces: Pieces, beside: frozenset[bytes]) -> Pieces:
     the least cost for the square of the number of segments it removes: after k fewer, about k * k / 2 more segments can
     come and be merged once before larger ones have to be.
     """
-    if len(pieces.used) < _FEWEST_MERGED:
-        return pieces
     spared = beside if len(pieces.used) < MOST_SEGMENTS else frozenset()
     ascending = sorted((length, key) for key, length in pieces.used.items() if key not in spared)
     smaller = [length for length, _ in ascending[: (len(ascending) + 1) // 2]]
