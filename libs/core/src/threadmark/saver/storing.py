@@ -4,8 +4,9 @@ A `Draft` encodes a checkpoint's values. A `Deduplicator` gives each its stored 
 repeats.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from threadmark.digests import proof
@@ -23,6 +24,8 @@ _SOURCES = 24
 WHOLE_HEADER = 512
 """Up to this many bytes a header stands in its row as it is: to store it costs less than to find what is new in it."""
 
+_DIGEST = attrgetter("digest")
+
 _MUCH = 1024
 """With this many new bytes, it pays to search everything that is remembered."""
 
@@ -34,15 +37,7 @@ class Deduplicator:
     read in that epoch, whether or not they are still remembered.
     """
 
-    def __init__(
-        self,
-        context: SaverContext,
-        thread_id: str,
-        epoch: int | None,
-        lent: Mapping[bytes, Source],
-        *,
-        continues: bool = False,
-    ) -> None:
+    def __init__(self, context: SaverContext, thread_id: str, epoch: int | None, lent: Mapping[bytes, Source]) -> None:
         self._encoding_cache = context.encoding_cache
         self._segment_key = context.segment_key
         self._thread_id = thread_id
@@ -50,7 +45,7 @@ class Deduplicator:
         self._lent = lent
         self._fresh: dict[bytes, bytes] = {}
         self._used: set[bytes] = set()
-        self._continues = continues
+        self._inherits = False
         self.deduplicated: list[tuple[Stored, Source]] = []
         """What was deduplicated, for the encoding cache."""
 
@@ -72,6 +67,10 @@ class Deduplicator:
         stored, source = self._stored(Encoded(HEADER_TAG, data), near, partial(patch, data, parent, self._segment_key))
         return stored, source or stored.source(data)
 
+    def inherit(self, values: Iterable[Stored]) -> None:
+        """Count on values that the thread already holds."""
+        self._inherits = any(map(_DIGEST, values))
+
     def sources(self, stored: Stored | None) -> list[Source]:
         """Return the bytes of a stored value, to compare with. Empty for literals and values not in the cache."""
         found = self._source(stored.digest) if stored is not None and stored.digest else None
@@ -91,8 +90,8 @@ class Deduplicator:
 
     @property
     def epoch(self) -> int | None:
-        """The epoch that must be proven: None if nothing continues a checkpoint or needs segments of before."""
-        return self._epoch if self._continues or not self._used <= self._fresh.keys() else None
+        """The epoch that must be proven: None if no value needs segments that the thread holds already."""
+        return self._epoch if self._inherits or not self._used <= self._fresh.keys() else None
 
     def remember(self, epoch: int) -> None:
         """Once stored, what was deduplicated is a source for the next change."""
@@ -162,6 +161,7 @@ class Draft:
             for channel, version in self._versions.items()
             if channel in known and channel not in self._new and held.get(channel) == version
         }
+        deduplicator.inherit(inherited.values())
         values: dict[str, Stored] = {}
         for channel, value in self._values.items():
             if channel in inherited:

@@ -192,7 +192,7 @@ def _prepared(
             found = yield from read(load, context, where, reads.__contains__, early=early)
             known, lent = (found.known(), found.sources()) if found else (None, {})
     epoch = known.epoch if known else context.encoding_cache.epoch(where.thread_id)
-    return known, Deduplicator(context, where.thread_id, epoch, lent, continues=known is not None)
+    return known, Deduplicator(context, where.thread_id, epoch, lent)
 
 
 def _lacks(context: SaverContext, thread_id: str, known: Known, channels: set[str]) -> bool:
