@@ -21,7 +21,7 @@ from threadmark.stored import LITERAL_LIMIT, LONGEST_TAG, Encoded, Stored, shrin
 
 _SOURCES = 24
 
-WHOLE_HEADER = 512
+_WHOLE_HEADER = 512
 """Up to this many bytes a header stands in its row as it is: to store it costs less than to find what is new in it."""
 
 _DIGEST = attrgetter("digest")
@@ -61,7 +61,7 @@ class Deduplicator:
 
         It resembles its parent's, and nothing else resembles a header.
         """
-        if len(data) <= WHOLE_HEADER:
+        if len(data) <= _WHOLE_HEADER:
             return Stored(HEADER_TAG, data, b""), Source(data, (data,))
         near = [parent] if parent else []
         stored, source = self._stored(Encoded(HEADER_TAG, data), near, partial(patch, data, parent, self._segment_key))
