@@ -38,14 +38,14 @@ Key = tuple[str, str, str]
 Expected = dict[Key, CheckpointTuple]
 
 
-def fill(saver: Saver) -> Expected:
-    """Two threads with two namespaces each, values of all sizes, pending writes; and what reading them gives.
+LONG_NAME = "a node whose name makes a header too long for a literal " * 10
 
-    The headers of one thread are literals, those of the other are not.
-    """
+
+def fill(saver: Saver, second_node: str = "model") -> Expected:
+    """Two threads with two namespaces each, values of all sizes, pending writes; and what reading them gives."""
     chance = random.Random(7)
     for thread_id in ("one", "two"):
-        node = "model" if thread_id == "one" else "a node with a long name" * 20
+        node = "model" if thread_id == "one" else second_node
         for ns in ("", "child:1"):
             config: Any = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns}}
             messages: list[dict[str, Any]] = []
