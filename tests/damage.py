@@ -38,10 +38,14 @@ Key = tuple[str, str, str]
 Expected = dict[Key, CheckpointTuple]
 
 
-def fill(saver: Saver) -> Expected:
+LONG_NAME = "a node whose name makes a header too long for a literal " * 10
+
+
+def fill(saver: Saver, second_node: str = "model") -> Expected:
     """Two threads with two namespaces each, values of all sizes, pending writes; and what reading them gives."""
     chance = random.Random(7)
     for thread_id in ("one", "two"):
+        node = "model" if thread_id == "one" else second_node
         for ns in ("", "child:1"):
             config: Any = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns}}
             messages: list[dict[str, Any]] = []
@@ -55,7 +59,7 @@ def fill(saver: Saver) -> Expected:
                     "ts": f"2026-11-20T00:00:{step:02d}+00:00",
                     "channel_values": values,
                     "channel_versions": versions,
-                    "versions_seen": {"model": versions},
+                    "versions_seen": {node: versions},
                     "updated_channels": list(values),
                 }
                 config = saver.put(config, checkpoint, {"source": "loop", "step": step}, versions)

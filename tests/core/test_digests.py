@@ -1,11 +1,13 @@
 """Value digests: made of pieces, and the same whether or not a resembling value was there to save work."""
 
 from hashlib import sha256
+from typing import Any
 
+import msgpack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadmark.digests import PIECE, VALUE_DIGEST_SIZE, Proof, proof
+from threadmark.digests import PIECE, VALUE_DIGEST_SIZE, Proof, pack_plain, proof
 
 SOME = bytes(range(251)) * (3 * PIECE // 251 + 1)
 LENGTHS = st.sampled_from([0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE])
@@ -41,3 +43,15 @@ def test_pieces_that_are_the_same_are_not_hashed_again() -> None:
     marked = Proof(near.data, near.digest, tuple(bytes(32) for _ in near.pieces))
     assert proof(SOME[: 2 * PIECE] + b"new", marked).pieces[:2] == marked.pieces[:2]
     assert proof(SOME[: 2 * PIECE] + b"new", marked).pieces[2] == sha256(b"new").digest()
+
+
+TEXT = st.text() | st.text(st.characters(codec=None, exclude_categories=[]))
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 64) - 1) | st.floats() | st.binary() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+)
+
+
+@given(PLAIN)
+def test_whatever_packs_faster_packs_the_same_bytes(value: Any) -> None:
+    assert pack_plain(value) == msgpack.packb(value, unicode_errors="surrogatepass")

@@ -5,7 +5,7 @@ import random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from threadmark.rope.match import Budget, Gap, Match, matches
+from threadmark.rope.match import Budget, Gap, Match, abreast, matches
 
 AMPLE = 1 << 30
 
@@ -116,3 +116,21 @@ def test_bytes_that_match_everywhere_cost_no_more_distances_than_the_budget_has(
     budget = Budget(AMPLE)
     assert len(found(bytes(noise), bytes(other), budget)) <= 3001
     assert budget._distances >= 0
+
+
+@settings(deadline=None)
+@given(st.integers(0, 20_000), st.lists(st.tuples(st.integers(0, 20_000), st.integers(1, 40)), max_size=6))
+def test_strings_of_one_length_share_all_but_the_bytes_that_differ(length: int, edits: list[tuple[int, int]]) -> None:
+    source = random.Random(length).randbytes(length)
+    changed = bytearray(source)
+    for at, size in edits:
+        changed[at : at + size] = bytes(byte ^ 1 for byte in changed[at : at + size])
+    data = bytes(changed)
+    end = 0
+    for match in abreast(data, source):
+        assert match.at == match.start >= end
+        end = match.at + match.length
+        assert data[match.at : end] == source[match.at : end]
+    differing = sum(mine != other for mine, other in zip(data, source, strict=True))
+    crumbs = 15 * (2 * len(edits) + 1)  # what is too short for a match, between two edits or around them
+    assert sum(match.length for match in abreast(data, source)) >= length - differing - crumbs

@@ -10,7 +10,7 @@ from threadmark_sqlite.columns import from_id_column, id_column
 
 @given(some.uuids())
 def test_a_uuid_is_its_sixteen_bytes(number: UUID) -> None:
-    assert id_column(str(number)) == number.bytes
+    assert id_column(str(number)) == bytearray(number.bytes)
     assert from_id_column(number.bytes) == str(number)
 
 

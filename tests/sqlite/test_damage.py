@@ -7,7 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from damage import Damage, Expected, Field, check, check_counts, check_listing, check_threads, damages, describe, fill
+from damage import (
+    LONG_NAME,
+    Damage,
+    Expected,
+    Field,
+    check,
+    check_counts,
+    check_listing,
+    check_threads,
+    damages,
+    describe,
+    fill,
+)
 from length import times
 from sqlite_cells import TABLES, cells, inflict, row_key
 from threadmark import CorruptDataError, MemorySaver, Saver, SchemaError, StoreError
@@ -42,7 +54,7 @@ def saver(database: sqlite3.Connection) -> Saver:
 
 @pytest.fixture(scope="module")
 def expected(saver: Saver) -> Expected:
-    found = fill(saver)
+    found = fill(saver, second_node=LONG_NAME)
     describe(saver)
     return found
 

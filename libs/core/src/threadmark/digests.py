@@ -5,9 +5,15 @@ pieces, so that only those pieces are hashed that differ from a value already pr
 """
 
 from hashlib import blake2b, sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgpack
+
+try:
+    import ormsgpack
+except ImportError:
+    ormsgpack = None  # type: ignore[assignment]  # a module that is not there
+
 
 KEY_SIZE = 12
 """The length of a segment's key."""
@@ -56,9 +62,19 @@ def proof(data: bytes, near: Proof | None = None) -> Proof:
 
 def row_check(*fields: str | bytes | int | None) -> bytes:
     """Compute the check of a row, which proves that its body stands under the key it was written with."""
-    return blake2b(_unambiguous(fields), digest_size=CHECK_SIZE).digest()
+    return blake2b(pack_plain([*fields]), digest_size=CHECK_SIZE).digest()
 
 
-def _unambiguous(fields: tuple[object, ...]) -> bytes:
-    packed: bytes = msgpack.packb(fields, unicode_errors="surrogatepass")
+def pack_plain(value: Any) -> bytes:
+    """Pack lists, dictionaries, text, bytes, numbers and None of our own: the same bytes for the same value.
+
+    ormsgpack, where it is installed, only makes it faster. What users give, which may be of any class, is packed by
+    `serde/wire.py`.
+    """
+    if ormsgpack is not None:
+        try:
+            return ormsgpack.packb(value)
+        except ormsgpack.MsgpackEncodeError:
+            pass  # text with lone surrogates, or an int of more than 64 bits
+    packed: bytes = msgpack.packb(value, strict_types=True, unicode_errors="surrogatepass")
     return packed

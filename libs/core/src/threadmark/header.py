@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 
+from threadmark.digests import pack_plain
 from threadmark.errors import ConfigError, CorruptDataError
 from threadmark.serde import Serializer
 from threadmark.serde.announced import check_complete
@@ -37,11 +38,11 @@ class Header(NamedTuple):
     def to_bytes(self) -> bytes:
         """Return the header's encoding (docs/format.md)."""
         try:
-            return _packb(
+            return pack_plain(
                 [
                     self.plain,
                     self.versions,
-                    {channel: value.to_bytes() for channel, value in self.values.items()},
+                    {channel: value.body for channel, value in self.values.items()},
                     list(self.rest) if self.rest else None,
                 ]
             )

@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import orjson
+
 from threadmark.config import config_metadata
 from threadmark.errors import ConfigError, CorruptDataError, SerializationError, shown
 from threadmark.model import MAPPING, Config, Metadata
@@ -20,6 +22,9 @@ Python's own bound counts the callers, too."""
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _LONGEST_LOCATION = 200
+
+_INEXACT = "null"
+"""What orjson makes of None, and of numbers that are none (NaN) or infinite as well."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _decode = json.JSONDecoder().raw_decode
@@ -39,6 +44,12 @@ def to_json(metadata: Mapping[str, Any]) -> str:
     """Convert metadata to JSON that `from_json` reads back equal. Raises SerializationError if that is impossible."""
     plain = metadata if type(metadata) is dict else dict(metadata)
     check_plain(plain, "metadata")
+    try:
+        text = orjson.dumps(plain).decode()
+    except orjson.JSONEncodeError:  # an int of more than 64 bits, or lone surrogates
+        text = _INEXACT
+    if _INEXACT not in text:
+        return text
     try:
         # Surrogates stand as they are (`text.to_column` is for those): two of them that JSON escapes are one letter.
         return _encode(plain)

@@ -9,7 +9,7 @@ read without it.
 import threading
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from threadmark.digests import KEY_SIZE, VALUE_DIGEST_SIZE, Proof, proof
 from threadmark.errors import CorruptDataError, MissingDependencyError
@@ -95,14 +95,27 @@ class Allowance:
             )
 
 
-class Stored(NamedTuple):
-    """A value in its stored form. The manifest stays packed, because few of the values that are read are decoded."""
-
+class _Fields(NamedTuple):
     tag: str
     packed: bytes
     """The packed manifest, or the value itself if it is a literal."""
     digest: bytes
     """The digest of the value. Empty for a literal, which is covered by the check of its row."""
+    body: bytes
+    """All of that in the form that a row holds (docs/format.md)."""
+
+
+class Stored(_Fields):
+    """A value in its stored form. The manifest stays packed, because few of the values that are read are decoded."""
+
+    __slots__ = ()
+
+    def __new__(cls, tag: str, packed: bytes, digest: bytes) -> Self:
+        """Make the form that a row holds of the other three. A literal has no digest."""
+        name = tag.encode("utf-8", "surrogatepass")
+        # The manifest comes first, because it begins with the keys of its segments, which SQL reads.
+        parts = (packed, digest, name, bytes([len(name)])) if digest else (b"\0", bytes([len(name)]), name, packed)
+        return super().__new__(cls, tag, packed, digest, b"".join(parts))
 
     def segment_keys(self) -> tuple[bytes, ...]:
         """Return the keys of the segments that hold the value's bytes."""
@@ -117,7 +130,7 @@ class Stored(NamedTuple):
     def overhead(self) -> int:
         """Return how many bytes of the stored form are not the value's own: the manifest, the digest and the tag."""
         literals = layout(self.packed).literals() if self.digest else len(self.packed)
-        return len(self.to_bytes()) - literals
+        return len(self.body) - literals
 
     def data(self, segments: Mapping[bytes, bytes], allowance: Allowance | None = None) -> bytes:
         """Join and verify the value's bytes from its stored segments. Raises CorruptDataError if they are damaged."""
@@ -155,26 +168,19 @@ class Stored(NamedTuple):
         """Return the value's bytes with its manifest, to compare other values with."""
         return Source(data, packed=self.packed) if self.digest else Source(data, (data,) if data else ())
 
-    def to_bytes(self) -> bytes:
-        """Return the form that a row holds (docs/format.md)."""
-        tag = self.tag.encode("utf-8", "surrogatepass")
-        if not self.digest:
-            return b"\x00" + bytes([len(tag)]) + tag + self.packed
-        # The manifest comes first, because it begins with the keys of its segments, which SQL reads.
-        return self.packed + self.digest + tag + bytes([len(tag)])
-
     @classmethod
     def from_bytes(cls, body: bytes) -> "Stored":
         """Parse the form that a row holds. Raises CorruptDataError if it is cut off or damaged."""
         try:
             if body[0] == 0:
                 start = 2 + body[1]
-                return cls(body[2:start].decode("utf-8", "surrogatepass"), body[start:], b"")
+                return cls._make((body[2:start].decode("utf-8", "surrogatepass"), body[start:], b"", body))
             tag_start = len(body) - 1 - body[-1]
             end = tag_start - VALUE_DIGEST_SIZE
             if end < 1 + body[0] * KEY_SIZE:
                 raise CorruptDataError("its stored form is cut off or damaged")
-            return cls(body[tag_start:-1].decode("utf-8", "surrogatepass"), body[:end], body[end:tag_start])
+            tag = body[tag_start:-1].decode("utf-8", "surrogatepass")
+            return cls._make((tag, body[:end], body[end:tag_start], body))
         except (IndexError, UnicodeDecodeError) as error:
             raise CorruptDataError("its stored form is cut off or damaged") from error
 

@@ -77,7 +77,9 @@ def added(thread: Thread, change: Change, replaced_writes: Sequence[WriteRow], *
 def insert(thread: Thread, change: Change) -> Program[list[WriteRow]]:
     """Insert the rows of a change. Returns the writes that replaced others, each with the value of the other one."""
     if change.segments:
-        yield from executemany(sql.ADD_SEGMENT, [(thread.number, key, data) for key, data in change.segments.items()])
+        yield from executemany(
+            sql.ADD_SEGMENT, [(thread.number, bytearray(key), bytearray(data)) for key, data in change.segments.items()]
+        )
     for row in change.checkpoints:
         yield from execute(sql.ADD_CHECKPOINT, checkpoint_columns(thread.number, row))
         _, ns, _, rank, _, created_at, _ = row.outline

@@ -2,8 +2,12 @@
 
 Reading never raises: of a damaged column comes some value, and the row's check says that it is the wrong one, with
 its place.
+
+What is written with every step is a bytearray: for bytes, sqlite3 looks for an adapter each time, which takes ten times
+as long as the copy.
 """
 
+from functools import lru_cache
 from typing import Any
 
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
@@ -12,10 +16,11 @@ from threadmark.text import from_column, to_column
 from threadmark.thread_store import LeaseRow, ThreadCounts, ThreadOutline, ThreadRow
 
 
-def id_column(text: str) -> str | bytes:
+@lru_cache(256)  # the writes of a task have two in common, and a step's tasks one
+def id_column(text: str) -> str | bytearray:
     """An id that is only compared for equality: 16 bytes where it is a UUID as it is usually written."""
     packed = packed_uuid(text)
-    return to_column(text) if packed is None else packed
+    return to_column(text) if packed is None else bytearray(packed)
 
 
 def from_id_column(column: Any) -> str:
@@ -76,8 +81,8 @@ def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
         text_or_null(parent),
         created_at,
         to_column(metadata),
-        row.header,
-        row.check,
+        bytearray(row.header),
+        bytearray(row.check),
     )
 
 
@@ -112,8 +117,8 @@ def write_columns(thread: int, row: WriteRow) -> tuple[Any, ...]:
         row.idx,
         to_column(row.task_path),
         to_column(row.channel),
-        row.value,
-        row.check,
+        bytearray(row.value),
+        bytearray(row.check),
     )
 
 

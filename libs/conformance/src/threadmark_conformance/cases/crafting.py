@@ -11,7 +11,7 @@ from threadmark.errors import CorruptDataError
 from threadmark.header import HEADER_TAG, Header
 from threadmark.rope import Slice, pack
 from threadmark.saver.proving.checks import checkpoint_row, write_row
-from threadmark.store import Change, Outline, WriteRow
+from threadmark.store import Change, Outline
 from threadmark.stored import Stored
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at
@@ -51,8 +51,8 @@ async def _refuse(world: World, value: Stored, segments: Mapping[bytes, bytes]) 
     await Run(world.saver, "other").step({"a": 1})
     outline = Outline("crafted", "", "1", "1", None, 1, "{}")
     header = Header({"a": 1}, {"a": value}, _PLAIN, None)
-    checkpoint = checkpoint_row(outline, Stored(HEADER_TAG, header.to_bytes(), b"").to_bytes(), None)
-    write = write_row("crafted", WriteRow("", "2", "task", 0, "", "a", value.to_bytes(), b""))
+    checkpoint = checkpoint_row(outline, Stored(HEADER_TAG, header.to_bytes(), b"").body, None)
+    write = write_row("crafted", "", "2", "task", 0, "", "a", value.body)
     change = Change("crafted", None, 1, segments, [checkpoint], [write], None)
     await world.in_store(lambda store: store.add(change))
     saver = world.another()

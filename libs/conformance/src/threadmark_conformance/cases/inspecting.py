@@ -49,12 +49,12 @@ class _Twice:
         await self._driver.aclose()
 
 
-async def _filled(world: World, *threads: str) -> Stats:
-    """What is counted of threads of four steps."""
+async def _filled(world: World, *threads: str, **more: object) -> Stats:
+    """What is counted of threads of four steps, which have more channels that never change."""
     for thread in threads:
         run = Run(world.saver, thread)
         for number in range(4):
-            await run.step({"a": f"{thread} {number} {_LONG}", "n": number})
+            await run.step({"a": f"{thread} {number} {_LONG}", "n": number, **more})
             await run.write(("a", _LONG))
     return await world.saver.astats()
 
@@ -305,7 +305,7 @@ async def checkpoints_whose_bytes_are_gone_are_named_and_the_others_counted(worl
         sizes = yield from store.segment_sizes("damaged")
         yield from store.remove("damaged", (), sorted(sizes))
 
-    await _filled(world, "damaged", "sound")
+    await _filled(world, "damaged", "sound", **{"a name that makes headers too long to be literals" * 20: 0})
     sound = await world.saver.astats("sound")
     await world.in_store(lose)
     counted = await world.another().astats()

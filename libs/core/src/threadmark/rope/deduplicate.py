@@ -34,7 +34,7 @@ _SEGMENT_COST = 14
 _ROW_COST = 60
 """What a new segment costs beside its bytes."""
 
-_COSTLY = 7
+_COSTLY = 5
 """A manifest that costs more than this many times the square root of the value's length is simplified."""
 
 _SIMPLIFIED = 8

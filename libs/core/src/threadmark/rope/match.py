@@ -6,6 +6,7 @@ pieces) of each string are searched for in the other with `find`, further and fu
 windows, so that a small edit costs a small search. A budget limits the whole search, whatever the bytes are.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
@@ -47,6 +48,12 @@ _FASTER = 16
 
 _ALIKE = bytes(_ANCHOR)
 """The exclusive or of two equal anchors."""
+
+_BLOCKS = (4096, 512, 64)
+"""The blocks in which strings of one length are compared."""
+
+_DIFFERING = re.compile(rb"[^\0](?:\0{0,%d}[^\0])*" % (_LEAST - 1))
+"""In an exclusive or: bytes that differ, and those between them that are too few for a match."""
 
 _NUMBER = 1024
 """Up to this many bytes are compared as one number, which tells where they differ; longer stretches are halved."""
@@ -102,6 +109,29 @@ def matches(data: bytes, gap: Gap, source: bytes, budget: Budget) -> list[Match]
     walk = _Walk(data, gap, source[first:last], budget)
     found = [match for match in walk.matches() if match.length >= _LEAST]
     return [Match(at, start + first, length) for at, start, length in found] if first else found
+
+
+def abreast(data: bytes, source: bytes) -> list[Match]:
+    """Return what two strings of one length share at the same positions, in ascending order.
+
+    Large blocks are compared first, then smaller ones in those that differ, and single bytes only where these do.
+    """
+    blocks, length = [0], len(data)
+    for size in _BLOCKS:
+        inside = [at for block in blocks for at in range(block, min(block + length, len(data)), size)]
+        blocks, length = [at for at in inside if data[at : at + size] != source[at : at + size]], size
+    found: list[Match] = []
+    same = 0  # where the two begin to be the same
+    for block in blocks:
+        difference = _exclusive_or(data[block : block + length], source[block : block + length])
+        for differing in _DIFFERING.finditer(difference):
+            at = block + differing.start()
+            if at - same >= _LEAST:
+                found.append(Match(same, same, at - same))
+            same = block + differing.end()
+    if len(data) - same >= _LEAST:
+        found.append(Match(same, same, len(data) - same))
+    return found
 
 
 def stretch(data: bytes, gap: Gap, source: bytes) -> list[Match]:
@@ -262,10 +292,14 @@ class _Walk:
         return self.data.startswith(self.view[start : start + length], at)
 
 
+def _exclusive_or(mine: bytes, other: bytes) -> bytes:
+    return (int.from_bytes(mine, "big") ^ int.from_bytes(other, "big")).to_bytes(len(mine), "big")
+
+
 def _alike(mine: bytes, other: bytes) -> Iterator[tuple[int, int]]:
     """Yield where two strings of one length agree (start and end), while they agree for longer than they differed."""
     length = len(mine)
-    differing = (int.from_bytes(mine, "big") ^ int.from_bytes(other, "big")).to_bytes(length, "big")
+    differing = _exclusive_or(mine, other)
     after, same = 0, differing.find(_ALIKE)
     while same >= 0:
         before, after = after, length - len(differing[same:].lstrip(b"\0"))

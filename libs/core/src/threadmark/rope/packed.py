@@ -24,7 +24,6 @@ index nor a start. Segments that are used whole and in order need nothing but th
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from itertools import accumulate, repeat
 from struct import Struct
 from typing import NamedTuple
 
@@ -49,28 +48,45 @@ _WIDEST = 63
 def pack(manifest: Manifest) -> bytes:
     """Return the packed form of a manifest. Equal manifests give equal bytes."""
     sizes = {part[0]: part[1] for part in manifest if isinstance(part, Slice)}
-    packed = bytearray([len(sizes)])
-    packed += b"".join([*sizes, *map(_varint_of, sizes.values())])
     index_of = {key: index for index, key in enumerate(sizes)}
-    trail = _Trail(len(sizes))
-    run: list[int] = []  # the sizes of consecutive whole segments that are still to be written
+    packed = [bytes([len(sizes)]), *sizes, *map(_varint_of, sizes.values())]
+    # Where the last slice of each segment ended, in the segment and in the value: the reader knows it, too. It is kept
+    # in local names, here and in `_parts`, because both go through every part of a value with every put and get.
+    left, left_at = [0] * len(sizes), [0] * len(sizes)
+    position = used = run = 0  # `used` segments were seen so far; a run of whole ones is still to be written
+    last = other = -1
     for part in manifest:
-        if isinstance(part, bytes):
-            run = _end_run(packed, trail, run)
-            packed += _varint_of(len(part) << 4 | _LITERAL)
-            packed += part
-            trail.position += len(part)
+        if not isinstance(part, Slice):
+            if run:
+                packed.append(_varint_of(run << 4 | _RUN))
+                run = 0
+            packed += [_varint_of(len(part) << 4 | _LITERAL), part]
+            position += len(part)
             continue
         key, size, start, length = part
         index = index_of[key]
-        if length == size and index == trail.used + len(run):
-            run.append(size)
+        if length == size and index == used:
+            run += 1
         else:
-            run = _end_run(packed, trail, run)
-            _put_slice(packed, trail, index, start, length)
-            trail.follow(index, start, length)
-    _end_run(packed, trail, run)
-    return bytes(packed)
+            if run:
+                packed.append(_varint_of(run << 4 | _RUN))
+                run = 0
+            place = _LAST if index == last else _OTHER if index == other else _NUMBERED
+            shift = start - left[index]
+            way = _LEFT if not shift else _IN_STEP if shift == position - left_at[index] else _MOVED
+            packed.append(_varint_of(length << 4 | way << 2 | place))
+            if place == _NUMBERED:
+                packed.append(_varint_of(index))
+            if way == _MOVED:
+                packed.append(_varint_of(shift << 1 if shift > 0 else ~shift << 1 | 1))
+        position += length
+        left[index], left_at[index] = start + length, position
+        if index != last:
+            last, other = index, last
+            used += index == used
+    if run:
+        packed.append(_varint_of(run << 4 | _RUN))
+    return b"".join(packed)
 
 
 class Layout(NamedTuple):
@@ -147,57 +163,6 @@ def join(manifest: Layout, segments: Mapping[bytes, bytes]) -> bytes:
     return b"".join([held[index][start : start + length] for index, start, length in manifest.parts])
 
 
-class _Trail:
-    """Where the last slice of each segment ended. Writer and reader both know it, so it need not be written."""
-
-    def __init__(self, segments: int) -> None:
-        self.position = 0  # in the value
-        self.used = 0  # the number of segments seen so far
-        self.last = self.other = -1
-        self.left = [0] * segments
-        self.left_at = [0] * segments
-
-    def in_step(self, index: int) -> int:
-        return self.left[index] + self.position - self.left_at[index]
-
-    def follow(self, index: int, start: int, length: int) -> None:
-        self.position += length
-        self.left[index] = start + length
-        self.left_at[index] = self.position
-        if index != self.last:
-            self.last, self.other = index, self.last
-        if index == self.used:
-            self.used += 1
-
-    def follow_whole(self, sizes: list[int]) -> None:
-        """Like `follow`, for the next unused segments, each of them whole."""
-        first, self.used = self.used, self.used + len(sizes)
-        self.left[first : self.used] = sizes
-        self.left_at[first : self.used] = ends = [self.position + so_far for so_far in accumulate(sizes)]
-        self.position = ends[-1]
-        self.last, self.other = self.used - 1, self.used - 2 if len(sizes) > 1 else self.last
-
-
-def _end_run(packed: bytearray, trail: _Trail, run: list[int]) -> list[int]:
-    """Write a run of whole segments, if there is one. Returns an empty run."""
-    if not run:
-        return run
-    packed += _varint_of(len(run) << 4 | _RUN)
-    trail.follow_whole(run)
-    return []
-
-
-def _put_slice(packed: bytearray, trail: _Trail, index: int, start: int, length: int) -> None:
-    position = _LAST if index == trail.last else _OTHER if index == trail.other else _NUMBERED
-    shift = start - trail.left[index]
-    way = _LEFT if not shift else _IN_STEP if start == trail.in_step(index) else _MOVED
-    packed += _varint_of(length << 4 | way << 2 | position)
-    if position == _NUMBERED:
-        packed += _varint_of(index)
-    if way == _MOVED:
-        packed += _varint_of(shift << 1 if shift > 0 else ~shift << 1 | 1)
-
-
 @lru_cache(4096)  # a put repeats most of the numbers of the one before
 def _varint_of(number: int) -> bytes:
     spelled = bytearray()
@@ -208,53 +173,60 @@ def _varint_of(number: int) -> bytes:
     return bytes(spelled)
 
 
-def _parts(packed: bytes, at: int, sizes: list[int]) -> tuple[list[tuple[int, int, int]], int, int]:
+def _parts(  # noqa: C901, PLR0912 - one loop, because a call for each part would take longer than the rest
+    packed: bytes, at: int, sizes: list[int]
+) -> tuple[list[tuple[int, int, int]], int, int]:
     """The parts, which are all that follows, how many segments they use, and how long they are together."""
     parts: list[tuple[int, int, int]] = []
-    trail = _Trail(len(sizes))
+    left, left_at = [0] * len(sizes), [0] * len(sizes)
+    position = used = 0
+    last = other = -1
     while at < len(packed):
         head, at = _varint(packed, at)
-        amount, start, position = head >> 4, head >> 2 & 3, head & 3
+        amount, way, place = head >> 4, head >> 2 & 3, head & 3
         if not amount:
             raise CorruptDataError("a manifest has an empty part")
-        if position == _LITERAL:
-            if start or amount > len(packed) - at:
+        if place == _LITERAL:
+            if way or amount > len(packed) - at:
                 raise CorruptDataError("a manifest's literal is damaged")
             parts.append((_LITERALS, at, amount))
             at += amount
-            trail.position += amount
-        elif start == _WHOLE:
-            if position != _NUMBERED or amount > len(sizes) - trail.used:
+            position += amount
+        elif way == _WHOLE:
+            if place != _NUMBERED or amount > len(sizes) - used:
                 raise CorruptDataError("a manifest names segments that it does not list")
-            first, end = trail.used, trail.used + amount
-            parts += zip(range(first, end), repeat(0), sizes[first:end])
-            trail.follow_whole(sizes[first:end])
+            for index in range(used, used + amount):
+                length = left[index] = sizes[index]
+                position += length
+                left_at[index] = position
+                parts.append((index, 0, length))
+                last, other = index, last
+            used += amount
         else:
-            index, begin, at = _slice(packed, at, trail, position, start)
-            if not 0 <= begin < begin + amount <= sizes[index]:
+            if place == _NUMBERED:
+                index, at = _varint(packed, at)
+            else:
+                index = last if place == _LAST else other
+            if not 0 <= index <= used or index == len(sizes):
+                raise CorruptDataError("a manifest names a segment that it does not list")
+            start = left[index]
+            if way == _IN_STEP:
+                start += position - left_at[index]
+            elif way == _MOVED:
+                shift, at = _varint(packed, at)
+                start += ~(shift >> 1) if shift & 1 else shift >> 1
+            end = start + amount
+            if not 0 <= start < end <= sizes[index]:
                 raise CorruptDataError("a manifest's slice is not inside its segment")
-            parts.append((index, begin, amount))
-            trail.follow(index, begin, amount)
+            parts.append((index, start, amount))
+            position += amount
+            left[index], left_at[index] = end, position
+            if index != last:
+                last, other = index, last
+                used += index == used
         if len(parts) > MOST_PARTS:
             raise CorruptDataError(f"a manifest has more than {MOST_PARTS} parts")
-    return parts, trail.used, trail.position
-
-
-def _slice(packed: bytes, at: int, trail: _Trail, position: int, start: int) -> tuple[int, int, int]:
-    """Read a slice. Returns the index of its segment, its start in that, and the position after the slice."""
-    if position == _NUMBERED:
-        index, at = _varint(packed, at)
-    else:
-        index = trail.last if position == _LAST else trail.other
-    if not 0 <= index <= trail.used or index == len(trail.left):
-        raise CorruptDataError("a manifest names a segment that it does not list")
-    if start == _IN_STEP:
-        return index, trail.in_step(index), at
-    begin = trail.left[index]
-    if start == _MOVED:
-        shift, at = _varint(packed, at)
-        begin += ~(shift >> 1) if shift & 1 else shift >> 1
-    return index, begin, at
+    return parts, used, position
 
 
 def _varint(packed: bytes, at: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from threadmark.digests import Proof
 from threadmark.rope.manifest import Manifest, Slice
-from threadmark.rope.match import Budget, Gap, Match, matches, stretch
+from threadmark.rope.match import Budget, Gap, Match, abreast, matches, stretch
 from threadmark.rope.packed import pack, unpack
 
 RAW = b""
@@ -22,6 +22,9 @@ _WORTH = 64
 
 _MOVED = 32
 """A gap of at least one part in this many of the value is worth another search of the whole first source."""
+
+_SHIFTED = 256
+"""A gap of this many bytes in a value of the same length is searched for what has only been shifted in it."""
 
 _SMALL = 2048
 """But not in values shorter than this. Shorter sources are searched for as a whole."""
@@ -103,14 +106,28 @@ def _add(slices: list[Slice], more: list[Slice]) -> None:
 def _found(data: bytes, sources: Sequence[Source]) -> list[tuple[Match, int]]:
     """Return disjoint matches in ascending order, each with the number of its source."""
     whole = Gap(0, len(data))
-    edited = matches(data, whole, sources[0].data, Budget(4 * len(data) + (1 << 20)))
+    edited = _edited(data, whole, sources[0].data)
     found = [(match, 0) for match in edited]
     gaps = [gap for gap in whole.without(edited) if gap.length >= _WORTH]
     for number, source in enumerate(sources[1:], start=1):
+        if not gaps:
+            break
         gaps = _filled(gaps, data, number, source.data, found)
     moved = [gap for gap in gaps if max(gap.length, _SMALL) < len(data) <= gap.length * _MOVED]
     _filled(moved, data, 0, sources[0].data, found)
     return sorted(found)
+
+
+def _edited(data: bytes, whole: Gap, source: bytes) -> list[Match]:
+    """Return what a value shares with what it most likely came from, in ascending order in both."""
+    budget = Budget(4 * len(data) + (1 << 20))
+    if len(data) != len(source):
+        return matches(data, whole, source, budget)
+    edited = abreast(data, source)
+    for gap in [gap for gap in whole.without(edited) if gap.length >= _SHIFTED]:
+        moved = matches(data, gap, source[gap.start : gap.end], budget)
+        edited += [Match(at, start + gap.start, length) for at, start, length in moved]
+    return sorted(edited)
 
 
 def _filled(gaps: list[Gap], data: bytes, number: int, source: bytes, found: list[tuple[Match, int]]) -> list[Gap]:

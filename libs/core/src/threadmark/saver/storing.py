@@ -4,8 +4,9 @@ A `Draft` encodes a checkpoint's values. A `Deduplicator` gives each its stored 
 repeats.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from threadmark.digests import proof
@@ -17,9 +18,13 @@ from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
 from threadmark.serde import Serializer
 from threadmark.stored import LITERAL_LIMIT, LONGEST_TAG, Encoded, Stored, shrink
-from threadmark.versions import Version
 
 _SOURCES = 24
+
+_WHOLE_HEADER = 512
+"""Up to this many bytes a header stands in its row as it is: to store it costs less than to find what is new in it."""
+
+_DIGEST = attrgetter("digest")
 
 _MUCH = 1024
 """With this many new bytes, it pays to search everything that is remembered."""
@@ -40,12 +45,15 @@ class Deduplicator:
         self._lent = lent
         self._fresh: dict[bytes, bytes] = {}
         self._used: set[bytes] = set()
+        self._inherits = False
         self.deduplicated: list[tuple[Stored, Source]] = []
         """What was deduplicated, for the encoding cache."""
 
     def store(self, encoded: Encoded, near: Sequence[Source], beside: Collection[bytes] = ()) -> Stored:
         """The stored form of a value: compared with sources near it, and if much of it is new, with all others."""
-        stored, _ = self._stored(encoded, near, partial(self._deduplicated, encoded.data, near, beside))
+        stored, source = self._stored(encoded, near, partial(self._deduplicated, encoded.data, near, beside))
+        if source is not None:
+            self.deduplicated.append((stored, source))
         return stored
 
     def store_header(self, data: bytes, parent: Source | None) -> tuple[Stored, Source]:
@@ -53,14 +61,15 @@ class Deduplicator:
 
         It resembles its parent's, and nothing else resembles a header.
         """
+        if len(data) <= _WHOLE_HEADER:
+            return Stored(HEADER_TAG, data, b""), Source(data, (data,))
         near = [parent] if parent else []
         stored, source = self._stored(Encoded(HEADER_TAG, data), near, partial(patch, data, parent, self._segment_key))
         return stored, source or stored.source(data)
 
-    def inherit(self, stored: Stored) -> Stored:
-        """A value that the thread already holds."""
-        self._used.update(stored.segment_keys())
-        return stored
+    def inherit(self, values: Iterable[Stored]) -> None:
+        """Count on values that the thread already holds."""
+        self._inherits = any(map(_DIGEST, values))
 
     def sources(self, stored: Stored | None) -> list[Source]:
         """Return the bytes of a stored value, to compare with. Empty for literals and values not in the cache."""
@@ -82,12 +91,11 @@ class Deduplicator:
     @property
     def epoch(self) -> int | None:
         """The epoch that must be proven: None if no value needs segments that the thread holds already."""
-        return None if self._used <= self._fresh.keys() else self._epoch
+        return self._epoch if self._inherits or not self._used <= self._fresh.keys() else None
 
     def remember(self, epoch: int) -> None:
         """Once stored, what was deduplicated is a source for the next change."""
-        for stored, source in self.deduplicated:
-            self._encoding_cache.see_value(self._thread_id, epoch, stored, source)
+        self._encoding_cache.see_values(self._thread_id, epoch, self.deduplicated)
 
     def _stored(
         self, encoded: Encoded, near: Sequence[Source], deduplicating: Callable[[], Deduplicated]
@@ -120,8 +128,8 @@ class Deduplicator:
         return self._lent.get(digest) or self._encoding_cache.source(self._thread_id, digest, self._epoch)
 
     def _keep(self, stored: Stored, source: Source) -> tuple[Stored, Source]:
-        self.deduplicated.append((stored, source))
-        return self.inherit(stored), source
+        self._used.update(stored.segment_keys())
+        return stored, source
 
 
 class Draft:
@@ -145,31 +153,30 @@ class Draft:
         self, deduplicator: Deduplicator, parent: Known | None, written: Callable[[str], Sequence[Source]]
     ) -> Header:
         """Return the header with every value in its stored form. `written` gives what tasks wrote to a channel."""
-        held = parent.header if parent else _NOTHING
+        known, held = (parent.header.values, parent.header.versions) if parent else ({}, {})
+        # Where the version has moved on, nothing is inherited: LangGraph puts a copy of a checkpoint as its
+        # sibling, with no new versions, and a channel that was emptied on the way stays empty.
+        inherited = {
+            channel: known[channel]
+            for channel, version in self._versions.items()
+            if channel in known and channel not in self._new and held.get(channel) == version
+        }
+        deduplicator.inherit(inherited.values())
         values: dict[str, Stored] = {}
         for channel, value in self._values.items():
-            if channel in held.values and self._unchanged(channel, held.versions):
-                values[channel] = deduplicator.inherit(held.values[channel])
+            if channel in inherited:
+                values[channel] = inherited[channel]
             else:
-                base = deduplicator.sources(held.values.get(channel))
-                values[channel] = deduplicator.store(self._encode(channel, value), [*base, *written(channel)])
-        for channel in self._versions:
-            # Where the version has moved on, nothing is inherited: LangGraph puts a copy of a checkpoint as its
-            # sibling, with no new versions, and a channel that was emptied on the way stays empty.
-            if channel not in values and channel in held.values and self._unchanged(channel, held.versions):
-                values[channel] = deduplicator.inherit(held.values[channel])
-        return Header(self._versions, values, self._plain, self._rest)
-
-    def _unchanged(self, channel: str, held: Mapping[str, Version]) -> bool:
-        return channel not in self._new and channel in held and held[channel] == self._versions.get(channel)
+                encoded = self._encode(channel, value)
+                is_short = len(encoded.data) <= LITERAL_LIMIT
+                near = [] if is_short else [*deduplicator.sources(known.get(channel)), *written(channel)]
+                values[channel] = deduplicator.store(encoded, near)
+        return Header(self._versions, {**values, **inherited}, self._plain, self._rest)
 
     def _encode(self, channel: str, value: Any) -> Encoded:
         if channel not in self._encoded:
             self._encoded[channel] = encode(self._serde, f'channel "{channel}"', value)
         return self._encoded[channel]
-
-
-_NOTHING = Header({}, {}, b"", None)
 
 
 def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:

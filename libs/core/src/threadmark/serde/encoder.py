@@ -21,12 +21,19 @@ _SORTABLE: tuple[frozenset[type], ...] = (frozenset({str}), frozenset({int}), fr
 _LOOKS_A_BYTE = 1 / 250
 """Suspicious bytes, for each byte of the encoding, that are examined before it is cheaper to look at all values."""
 
+_SCALARS = frozenset({str, int, float, bool, bytes})
+
 _PATIENCE = 3
 """How many headers back `is_in_span` follows an argument."""
 
 
 def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
     """Encode a value. Returns the bytes, and whether there are marks in them."""
+    if type(value) in _SCALARS and wire.HAS_FAST:  # nothing in it that a packer would not ask about
+        try:
+            return wire.pack_fast(value, None), False
+        except wire.PackFastError:
+            pass  # the other packer may be able to
     encoder = Encoder(dispatch, fast_mark)
     try:
         encoded = wire.pack_fast(value, encoder.write) if wire.HAS_FAST else None

@@ -120,9 +120,9 @@ _END = b"\xcf" + _END_NUMBER.to_bytes(8, "big")
 PackFastError: type[Exception]
 """What `pack_fast` raises for a value that ormsgpack cannot carry, and for what `write` raised."""
 
-pack_fast: Callable[[Any, Callable[[Any], Any]], bytes]
+pack_fast: Callable[[Any, Callable[[Any], Any] | None], bytes]
 """Packs like `new_pack`, if ormsgpack is installed (`HAS_FAST`), keys are text without surrogates, and nesting is not
-deep. The second argument is `write`."""
+deep. The second argument is `write`, or None for what needs none."""
 
 if HAS_FAST:
     PackFastError = ormsgpack.MsgpackEncodeError

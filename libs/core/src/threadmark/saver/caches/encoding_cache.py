@@ -8,10 +8,11 @@ relies on it, which compares the thread's epoch. Bounded in bytes, shared by bot
 import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from threadmark.forks import begin_anew_after_fork
-from threadmark.header import HEADER_TAG, Header
+from threadmark.header import Header
 from threadmark.logs import log
 from threadmark.rope import Source
 from threadmark.stored import Stored
@@ -34,8 +35,8 @@ class Known(NamedTuple):
     header: Header
     source: Source
     """The header's own encoding."""
-    digest: bytes
-    """The header's."""
+    body: bytes
+    """The header's own stored form."""
 
 
 class _Entry(NamedTuple):
@@ -90,10 +91,10 @@ class EncodingCache:
         # A decoded header takes several times the memory of its encoding.
         self._set(("checkpoint", thread_id, ns, checkpoint_id), known, 5 * len(known.source.data))
 
-    def header(self, thread_id: str, ns: str, checkpoint_id: str, digest: bytes) -> Known | None:
-        """The checkpoint, if its header has this digest, whenever it was seen."""
+    def header(self, thread_id: str, ns: str, checkpoint_id: str, body: bytes) -> Known | None:
+        """The checkpoint, if its header has this stored form, whenever it was seen."""
         known = self._get(("checkpoint", thread_id, ns, checkpoint_id))
-        return known if isinstance(known, Known) and known.digest == digest != b"" else None
+        return known if isinstance(known, Known) and known.body == body else None
 
     def data(self, thread_id: str, digest: bytes) -> bytes | None:
         """The bytes with this digest, whenever they were seen."""
@@ -105,21 +106,26 @@ class EncodingCache:
         found = self._get(("value", thread_id, digest))
         return found[1] if isinstance(found, tuple) and found[0] == epoch else None
 
-    def see_value(self, thread_id: str, epoch: int, stored: Stored, source: Source) -> None:
-        """Remember a value that was read or stored, unless it is a literal."""
-        if stored.digest:
-            # A part of a manifest takes about 100 bytes of memory, and in the packed form ten or so: a slice five, a
-            # whole segment 14, a literal a little more than its length.
-            cost = len(source.data) + 10 * len(stored.packed)
-            self._set(("value", thread_id, stored.digest), (epoch, source), cost)
-            # A header resembles its parent's, and nothing else resembles a header.
-            if stored.tag != HEADER_TAG:
-                self._add_to_list(("recent", thread_id), stored.digest, _RECENT_KEPT)
+    def see_values(self, thread_id: str, epoch: int, values: Iterable[tuple[Stored, Source]]) -> None:
+        """Remember values that were read or stored, the last of them longest. Literals are not worth it."""
+        digests = []
+        for stored, source in values:
+            if stored.digest:
+                # A part of a manifest takes about 100 bytes of memory, and in the packed form ten or so: a slice five,
+                # a whole segment 14, a literal a little more than its length.
+                cost = len(source.data) + 10 * len(stored.packed)
+                self._set(("value", thread_id, stored.digest), (epoch, source), cost)
+                digests.append(stored.digest)
+        self._add_to_list(("recent", thread_id), digests, _RECENT_KEPT)
 
-    def see_write(self, thread_id: str, ns: str, checkpoint_id: str, channel: str, digest: bytes) -> None:
-        """Remember what a task of the step after this checkpoint wrote: the channel will hold it next."""
-        if digest:
-            self._add_to_list(("writes", thread_id, ns, checkpoint_id, channel), digest, _SIBLINGS_KEPT)
+    def see_writes(self, thread_id: str, ns: str, checkpoint_id: str, written: Iterable[tuple[str, bytes]]) -> None:
+        """Remember what tasks of the step after this checkpoint wrote to which channel, which will hold it next."""
+        digests: dict[str, list[bytes]] = {}
+        for channel, digest in written:
+            if digest:
+                digests.setdefault(channel, []).append(digest)
+        for channel, some in digests.items():
+            self._add_to_list(("writes", thread_id, ns, checkpoint_id, channel), some, _SIBLINGS_KEPT)
 
     def written(
         self, thread_id: str, ns: str, checkpoint_id: str | None, channel: str, epoch: int | None
@@ -143,10 +149,12 @@ class EncodingCache:
         known = self.checkpoint(thread_id, ns, checkpoint_id)
         if known is None:
             return
+        spared = []
         for stored in known.header.values.values():
             source = self.source(thread_id, stored.digest, known.epoch) if stored.digest else None
             if source is not None and source.packed == stored.packed:  # the slices of another writer may be gone
-                self.see_value(thread_id, epoch, stored, source)
+                spared.append((stored, source))
+        self.see_values(thread_id, epoch, spared)
         self.see_checkpoint(thread_id, ns, checkpoint_id, known._replace(epoch=epoch))
 
     def put_before_removal(self, thread_id: str, ns: str) -> bool:
@@ -185,9 +193,10 @@ class EncodingCache:
         digests = self._get(key)
         return digests if isinstance(digests, list) else []
 
-    def _add_to_list(self, key: tuple[object, ...], digest: bytes, kept: int) -> None:
-        others = [other for other in self._list(key) if other != digest]
-        self._set(key, [digest, *others][:kept], 40 * kept)
+    def _add_to_list(self, key: tuple[object, ...], digests: Sequence[bytes], kept: int) -> None:
+        """Put digests at the beginning of a list, the last of them first."""
+        if digests:
+            self._set(key, list(dict.fromkeys([*reversed(digests), *self._list(key)]))[:kept], 40 * kept)
 
     def _get(self, key: tuple[object, ...]) -> object:
         with self._lock:

@@ -26,21 +26,29 @@ _LARGE = 16 * 1024
 
 def decoded(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTuple:
     """The checkpoint as its user sees it."""
-    outline, header, data = loaded.outline, loaded.header, loaded.data
+    outline, header = loaded.outline, loaded.header
     thread_id, ns, checkpoint_id, _, parent, _, _ = outline
     checkpoint: Checkpoint = _fields(outline, header, context.serde)
     checkpoint["id"] = checkpoint_id
-    checkpoint["channel_values"] = {
-        channel: decode_channel(context, outline, channel, value, data) for channel, value in header.values.items()
-    }
+    checkpoint["channel_values"] = _values(context, loaded)
     checkpoint["channel_versions"] = header.versions.copy()
     return CheckpointTuple(
         ParsedConfig(thread_id, ns, checkpoint_id).config(),
         checkpoint,
         decode_metadata(outline),
         ParsedConfig(thread_id, ns, parent).config() if parent else None,
-        [decode_write(context, thread_id, write, data) for write in loaded.writes],
+        [decode_write(context, thread_id, write, loaded.data) for write in loaded.writes],
     )
+
+
+def _values(context: SaverContext, loaded: LoadedCheckpoint) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for channel, value in loaded.header.values.items():
+        try:
+            values[channel] = _loads(context, value, loaded.data)
+        except LocatedError as error:
+            raise error.at(channel_location(loaded.outline, channel)) from error.origin
+    return values
 
 
 def decode_channel(

@@ -47,7 +47,7 @@ class LoadedCheckpoint(NamedTuple):
 
     def known(self) -> Known:
         """The checkpoint as a later put needs it."""
-        return Known(self.epoch, self.outline.rank, self.header, self.source, self.stored.digest)
+        return Known(self.epoch, self.outline.rank, self.header, self.source, self.stored.body)
 
     def values(self) -> dict[bytes, Stored]:
         """The values whose bytes were read, by digest."""
@@ -77,7 +77,7 @@ class CheckpointLoader:
             self._header_stored = Stored.from_bytes(row.header)
         except CorruptDataError as error:
             raise error.at(header_location(outline)) from error
-        self._known = encoding_cache.header(outline.thread_id, outline.ns, outline.id, self._header_stored.digest)
+        self._known = encoding_cache.header(outline.thread_id, outline.ns, outline.id, row.header)
         self._source = _NO_SOURCE
         self._writes = proven_writes(outline.thread_id, writes) if writes else []
         self._data: dict[bytes, bytes] = {}
@@ -101,9 +101,7 @@ class CheckpointLoader:
         self._segment_cache = segment_cache
         segment_cache.allowance.renew()
         if self._known is not None:
-            # The same bytes may lie in other segments by now, so only they are taken from memory.
-            self._source = self._header_stored.source(self._known.source.data)
-            self.header = self._known.header
+            self._source, self.header = self._known.source, self._known.header
             return
         try:
             data = segment_cache.data(self._header_stored)
@@ -181,7 +179,7 @@ def remember(encoding_cache: EncodingCache, loaded: LoadedCheckpoint) -> None:
     """Keep what was read for the put that may follow."""
     thread_id, ns, checkpoint_id = loaded.outline[:3]
     encoding_cache.see_checkpoint(thread_id, ns, checkpoint_id, loaded.known())
-    for digest, value in loaded.values().items():
-        encoding_cache.see_value(thread_id, loaded.epoch, value, value.source(loaded.data[digest]))
-    for row, value in loaded.writes:
-        encoding_cache.see_write(thread_id, ns, checkpoint_id, row.channel, value.digest)
+    values = [(value, value.source(loaded.data[digest])) for digest, value in loaded.values().items()]
+    encoding_cache.see_values(thread_id, loaded.epoch, values)
+    written = [(row.channel, value.digest) for row, value in loaded.writes]
+    encoding_cache.see_writes(thread_id, ns, checkpoint_id, written)

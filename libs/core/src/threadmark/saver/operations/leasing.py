@@ -147,4 +147,4 @@ def _empty_state(context: SaverContext, thread_id: str) -> _Empty:
     deduplicator = Deduplicator(context, thread_id, None, {})
     header = draft.header(deduplicator, None, lambda _: ())
     stored, _ = deduplicator.store_header(header.to_bytes(), None)
-    return _Empty(draft.id, stored.to_bytes(), deduplicator.segments(), partial(needed_segments, header, stored))
+    return _Empty(draft.id, stored.body, deduplicator.segments(), partial(needed_segments, header, stored))

@@ -102,7 +102,7 @@ def store(
         rank = replaced_rank or rank_after(parent.rank if parent and parent_id else None, draft.id)
         moment = now()
         outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, moment, text)
-        rows = [checkpoint_row(outline, stored.to_bytes(), run_id)]
+        rows = [checkpoint_row(outline, stored.body, run_id)]
         needs = partial(needed_segments, header, stored)
         change = Change(
             where.thread_id,
@@ -121,7 +121,7 @@ def store(
         added = yield from _add(context, deduplicator, change, about_thread)
         if added is not None:
             epoch = added.epoch
-            known = Known(epoch, rank, header, source, stored.digest)
+            known = Known(epoch, rank, header, source, stored.body)
             context.encoding_cache.see_checkpoint(where.thread_id, where.ns, draft.id, known)
             if added.replaced:
                 yield from sweep(context, where.thread_id)
@@ -150,18 +150,19 @@ def put_writes(
     }
     if not context.keyring_check.done:
         yield from check_keyring(context)
-    large = sum(len(value.data) for _, value in encoded.values()) >= _WORTH_READING
+    large = sum([len(value.data) for _, value in encoded.values()]) >= _WORTH_READING
     channels = {channel for channel, _ in encoded.values()}
     for _ in range(_ATTEMPTS):
         current, deduplicator = yield from _prepared(context, where, channels if large else None, early=True)
         # Whoever reads a pending write reads the values of its checkpoint, too.
-        beside = {key for value in current.header.values.values() for key in value.segment_keys()} if current else set()
+        others = current.header.values.values() if current and large else ()
+        beside = {key for value in others for key in value.segment_keys()}
         rows, written = [], []
         for index, (channel, value) in encoded.items():
             near = _alike(deduplicator, where, channel, current) if len(value.data) >= _WORTH_COMPARING else []
             stored = deduplicator.store(value, near, beside)
-            row = WriteRow(where.ns, where.checkpoint_id, task_id, index, task_path, channel, stored.to_bytes(), b"")
-            rows.append(write_row(where.thread_id, row))
+            key = where.thread_id, where.ns, where.checkpoint_id, task_id, index
+            rows.append(write_row(*key, task_path, channel, stored.body))
             written.append((channel, stored.digest))
         if rows:
             rows.append(batch_record(where.thread_id, rows))
@@ -180,20 +181,19 @@ def put_writes(
         if added is not None:
             if added.replaced_writes:
                 yield from _clear_away(context, where.thread_id, added.replaced_writes, rows)
-            for channel, digest in written:
-                context.encoding_cache.see_write(where.thread_id, where.ns, where.checkpoint_id, channel, digest)
+            context.encoding_cache.see_writes(where.thread_id, where.ns, where.checkpoint_id, written)
             return
     raise _kept_changing(where)
 
 
 def _alike(deduplicator: Deduplicator, where: ParsedConfig, channel: str, current: Known | None) -> list[Source]:
-    """Return what a pending write probably repeats: the channel's value, and the write before it.
+    """Return what a pending write probably repeats: the write before it, and the channel's value.
 
     Packets to the same node are often alike; to compare with more than one costs more than it gains.
     """
-    base = deduplicator.sources(current.header.values.get(channel)) if current else []
     written = deduplicator.siblings() or deduplicator.written(where.ns, where.checkpoint_id, channel)
-    return [*base, *written[:1]]
+    base = deduplicator.sources(current.header.values.get(channel)) if current else []
+    return [*written[:1], *base]
 
 
 def _prepared(

@@ -10,6 +10,7 @@ from zlib import crc32
 
 import msgpack
 
+from threadmark.digests import pack_plain
 from threadmark.errors import CorruptDataError
 from threadmark.saver.proving.checks import prove_write, task_location, write_location, write_row
 from threadmark.store import FIRST_RECORD, WriteRow
@@ -24,10 +25,10 @@ def batch_record(thread_id: str, rows: Sequence[WriteRow]) -> WriteRow:
     Its index is made of what it lists, so that two batches of one task that list the same share a record, and others
     have one each.
     """
-    listed: bytes = msgpack.packb(sorted(row.idx for row in rows))
+    listed = pack_plain(sorted([row.idx for row in rows]))
     idx = FIRST_RECORD | (crc32(listed) & (FIRST_RECORD - 1))
-    value = Stored("", listed, b"").to_bytes()
-    return write_row(thread_id, rows[0]._replace(idx=idx, task_path="", channel="", value=value))
+    ns, checkpoint_id, task_id, *_ = rows[0]
+    return write_row(thread_id, ns, checkpoint_id, task_id, idx, "", "", Stored("", listed, b"").body)
 
 
 def is_record(row: WriteRow) -> bool:

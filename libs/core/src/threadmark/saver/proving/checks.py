@@ -16,15 +16,18 @@ def checkpoint_row(outline: Outline, header: bytes, run_id: str | None) -> Check
     return CheckpointRow(outline, header, row_check(*outline, header), run_id)
 
 
-def write_row(thread_id: str, row: WriteRow) -> WriteRow:
-    """Return the row of a pending write with its check. Its batch has a record (`saver/proving/batches.py`)."""
-    return row._replace(check=row_check(_RECORDED, thread_id, *row[:-1]))
+def write_row(
+    thread_id: str, ns: str, checkpoint_id: str, task_id: str, idx: int, task_path: str, channel: str, value: bytes
+) -> WriteRow:
+    """Return the row of a pending write, with its check. Its batch has a record (`saver/proving/batches.py`)."""
+    check = row_check(_RECORDED, thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value)
+    return WriteRow(ns, checkpoint_id, task_id, idx, task_path, channel, value, check)
 
 
 def rebound_write(source: str, target: str, row: WriteRow) -> WriteRow:
     """Verify a write's row and return it for another thread. Raises CorruptDataError if it is damaged."""
     if prove_write(source, row):
-        return write_row(target, row)
+        return write_row(target, *row[:-1])
     return row._replace(check=row_check(target, *row[:-1]))
 
 
