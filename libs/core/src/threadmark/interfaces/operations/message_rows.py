@@ -57,7 +57,7 @@ def drafted(context: SaverContext, thread_id: str, given: GivenMessage) -> Messa
     value = deduplicator.store(encoded, ())
     header = Header({_CHANNEL: 1}, {_CHANNEL: value}, _FIELDS, None)
     stored, _ = deduplicator.store_header(header.to_bytes(), None)
-    return MessageDraft(given.id, stored.to_bytes(), deduplicator.segments())
+    return MessageDraft(given.id, stored.body, deduplicator.segments())
 
 
 def alone(context: SaverContext) -> SaverContext:

@@ -33,8 +33,8 @@ def load_channel(context: SaverContext, where: ParsedConfig, channel: str) -> Pr
     loaded = loader.loaded(found.epoch)
     if found.epoch != NO_EPOCH:
         # The checkpoint itself is not remembered: a put would miss its other values then, and store them again.
-        for digest, value in loaded.values().items():
-            context.encoding_cache.see_value(where.thread_id, found.epoch, value, value.source(loaded.data[digest]))
+        values = [(value, value.source(loaded.data[digest])) for digest, value in loaded.values().items()]
+        context.encoding_cache.see_values(where.thread_id, found.epoch, values)
     return loaded
 
 

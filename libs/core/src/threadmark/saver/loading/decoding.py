@@ -18,7 +18,9 @@ from threadmark.serde import Serde, Serializer
 from threadmark.serde.parts import DecodedItems, Items
 from threadmark.serde.steps import taken
 from threadmark.store import Outline
-from threadmark.stored import Encoded, Stored
+from threadmark.stored import Stored
+
+_Typed = tuple[str, bytes]
 
 _LARGE = 16 * 1024
 """Decoding a value of fewer bytes than this makes too few objects for the collector to matter."""
@@ -45,7 +47,7 @@ def _values(context: SaverContext, loaded: LoadedCheckpoint) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for channel, value in loaded.header.values.items():
         try:
-            values[channel] = _loads(context, value, loaded.data)
+            values[channel] = _decoded(context, context.serde.loads_typed, value, loaded.data)
         except LocatedError as error:
             raise error.at(channel_location(loaded.outline, channel)) from error.origin
     return values
@@ -65,7 +67,7 @@ def decode_part(context: SaverContext, outline: Outline, path: Path, value: Stor
     """Decode the part of a channel's value that a path leads to. Returns `NOTHING` where there is none."""
     serde = context.serde
 
-    def loads(encoded: Encoded) -> Any:
+    def loads(encoded: _Typed) -> Any:
         return (
             serde.loads_part(encoded, path.steps)
             if finds_parts(serde)
@@ -129,12 +131,12 @@ def decode_metadata(outline: Outline) -> Metadata:
         raise error.at(checkpoint_location(outline)) from error
 
 
-def _decoded(context: SaverContext, loads: Callable[[Encoded], Any], value: Stored, data: Mapping[bytes, bytes]) -> Any:
-    encoded = Encoded(value.tag, data[value.digest] if value.digest else value.packed)
+def _decoded(context: SaverContext, loads: Callable[[_Typed], Any], value: Stored, data: Mapping[bytes, bytes]) -> Any:
+    encoded = data[value.digest] if value.digest else value.packed
     try:
-        if context.pause_gc and len(encoded.data) >= _LARGE:
-            return with_gc_paused(loads, encoded)
-        return loads(encoded)
+        if context.pause_gc and len(encoded) >= _LARGE:
+            return with_gc_paused(loads, (value.tag, encoded))
+        return loads((value.tag, encoded))
     except ThreadmarkError:
         raise
     except Exception as error:
