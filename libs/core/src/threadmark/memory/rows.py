@@ -33,6 +33,7 @@ def _entry(thread: Thread) -> tuple[Any, ...]:
         thread.live,
         thread.deleted_up_to,
         tuple(thread.row),
+        thread.updated_at,
         (lease.token, lease.holder, lease.began),
         tuple((*row.outline, row.header, row.check, row.run_id) for row in thread.checkpoints.values()),
         tuple(tuple(row) for row in thread.writes.values()),
@@ -46,6 +47,7 @@ def _thread(
     live: bool,  # noqa: FBT001 - a part of an entry, in their order
     deleted_up_to: str,
     row: tuple[Any, ...],
+    updated_at: int,
     lease: tuple[int, str, str | None],
     checkpoints: tuple[tuple[Any, ...], ...],
     writes: tuple[tuple[Any, ...], ...],
@@ -55,6 +57,7 @@ def _thread(
     thread = Thread(thread_id, epoch, live=live, deleted_up_to=deleted_up_to)
     token, holder, began = lease
     thread.state["row"] = ThreadRow(*row)
+    thread.state["updated"] = updated_at
     thread.state["lease"] = Lease(LeaseRow(token, 0, holder, began), ttl=0, ends=0)
     for *outline, header, check, run_id in checkpoints:
         checkpoint = CheckpointRow(Outline(*outline), header, check, run_id)
