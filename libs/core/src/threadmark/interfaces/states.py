@@ -8,7 +8,7 @@ from typing import Any, Self
 from threadmark.interfaces.interface import Interface
 from threadmark.interfaces.operations import clearing, outlining, states
 from threadmark.interfaces.operations.marks import STATE
-from threadmark.interfaces.operations.outlining import StatePage
+from threadmark.interfaces.state_info import StatePage
 from threadmark.model import RetentionReport, ThreadSort
 from threadmark.retention import Retention
 from threadmark.saver import SaverProtocol
