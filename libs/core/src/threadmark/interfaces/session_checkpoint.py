@@ -23,7 +23,7 @@ class SessionMetadata:
     timestamp: datetime | None = None
     """Has a time zone. Made by `Sessions.save` where it is None."""
     node_name: str | None = None
-    """The step that was done; any text. None in a thread of a graph that says no such name."""
+    """The name of the step that was done, any text. None also where a graph stored the checkpoint without one."""
     step: int | None = None
     """Its number; what it counts is the caller's affair."""
 
@@ -42,7 +42,7 @@ class SessionMetadata:
 
 @dataclass(frozen=True)
 class SessionCheckpoint:
-    """What a session was after a step."""
+    """The state of a session after a step."""
 
     metadata: SessionMetadata
     state: Any
