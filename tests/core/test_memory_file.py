@@ -81,7 +81,7 @@ def kept(folder: Path, **fixed: Any) -> Iterator[Opener]:
     driver.close()
 
 
-@pytest.mark.parametrize("case", CASES if ALL else CASES[::3], ids=str)
+@pytest.mark.parametrize("case", CASES if ALL else CASES[::5], ids=str)
 def test_whatever_a_case_of_the_suite_stores_is_there_again(case: Case, tmp_path: Path) -> None:
     run_case(case, kept, "blocking", tmp_path)
 

@@ -170,12 +170,21 @@ def test_properties_methods_and_class_attributes_are_no_parts() -> None:
         def __getitem__(self, key: str) -> Any:
             raise AssertionError
 
+    class LoudDeque(deque[int]):
+        def __iter__(self) -> Iterator[int]:
+            raise AssertionError
+
+        def __len__(self) -> int:
+            raise AssertionError
+
     for name in ("computed", "shared", "__init__", "__class__", "__dict__", "other"):
         assert taken(Loud(), [Name(name)]) is NOTHING
     assert taken(Loud(), [Name("own")]) == 1
     assert taken(LoudDict(a=1), [Key("a")]) == 1
     assert taken(LoudDict(a=1), [Name("b")]) is NOTHING
     assert taken(defaultdict(list), [Key("a")]) is NOTHING
+    assert taken(LoudDeque([1, 2, 3]), [Slice(1, None)]) == [2, 3]
+    assert taken(LoudDeque([1, 2, 3]), [Index(-1)]) == 3
 
 
 def test_a_reference_means_the_mark_that_came_first() -> None:

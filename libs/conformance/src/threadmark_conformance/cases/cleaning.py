@@ -26,7 +26,7 @@ async def there_are_never_more_than_max_history(world: World) -> None:
         name = f"at most {most}"
         savers = [world.saver, world.another(), world.cold]
         cleaned = [world.interface(CleanedStates, saver, max_history=most) for saver in savers]
-        for number in range(25):
+        for number in range(14):
             await cleaned[number % 3].asave(name, {"n": number, "text": f"{number}{_LONG}"})
             assert await _count(cleaned[0], name) == min(most, number + 1)
             assert await cleaned[0].aload(name) == {"n": number, "text": f"{number}{_LONG}"}
@@ -39,9 +39,9 @@ async def of_a_long_history_some_go_at_once(world: World) -> None:
     counts = []
     for number in range(134):
         await states.asave("thread", {"n": number})
-        counts.append(await _count(states))
-    assert counts[:128] == list(range(1, 129))
-    assert counts[128:] == [126, 127, 128, 126, 127, 128]
+        if number >= 126:
+            counts.append(await _count(states))
+    assert counts == [127, 128, 126, 127, 128, 126, 127, 128]
 
 
 async def those_who_save_at_once_keep_no_more(world: World) -> None:

@@ -1,17 +1,16 @@
 """The shapes of sessions: a checkpoint with its metadata, and what all sessions hold."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from threadmark.errors import ConfigError, SerializationError, shown
-from threadmark.ids import time_of_id
 from threadmark.interfaces.json_ready import json_ready
-from threadmark.interfaces.operations.channels import state_of
-from threadmark.model import CheckpointTuple
 from threadmark.names import as_text
-from threadmark.saver.thread_arguments import microseconds_of, time_of
+from threadmark.saver.thread_arguments import microseconds_of
+
+_FIELDS = ("checkpoint_id", "session_id", "timestamp", "node_name", "step")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +23,7 @@ class SessionMetadata:
     timestamp: datetime | None = None
     """Has a time zone. Made by `Sessions.save` where it is None."""
     node_name: str | None = None
-    """The step that was done; any text. None in a thread of a graph that says no such name."""
+    """The name of the step that was done, any text. None also where a graph stored the checkpoint without one."""
     step: int | None = None
     """Its number; what it counts is the caller's affair."""
 
@@ -43,7 +42,7 @@ class SessionMetadata:
 
 @dataclass(frozen=True)
 class SessionCheckpoint:
-    """What a session was after a step."""
+    """The state of a session after a step."""
 
     metadata: SessionMetadata
     state: Any
@@ -67,7 +66,7 @@ class SessionCheckpoint:
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> "SessionCheckpoint":
         """Return the checkpoint that `to_dict` made a dictionary of. Raises ConfigError for any other dictionary."""
-        fields = _parts(given, "a session's checkpoint", {"metadata", "state"})
+        fields = _parts(given, "a session's checkpoint", ("metadata", "state"))
         about = _parts(fields["metadata"], "its metadata", _FIELDS)
         time = about["timestamp"]
         try:
@@ -92,44 +91,9 @@ class SessionStats(NamedTuple):
     """What is stored of them, as `ThreadInfo.bytes` counts."""
 
 
-def stored_metadata(about: SessionMetadata) -> dict[str, Any]:
-    """The metadata of the thread's checkpoint."""
-    time = None if about.timestamp is None else about.timestamp.isoformat()
-    fields = {"node_name": about.node_name, "step": about.step, "timestamp": time}
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def session_checkpoint(found: CheckpointTuple) -> SessionCheckpoint:
-    """What a thread's checkpoint is to a session. One of a graph says some of it in its own way."""
-    configurable, metadata, checkpoint = found.config["configurable"], found.metadata, found.checkpoint
-    node, step = metadata.get("node_name"), metadata.get("step")
-    made_at = time_of_id(checkpoint["id"])
-    made = None if made_at is None else time_of(made_at)
-    about = SessionMetadata(
-        checkpoint_id=checkpoint["id"],
-        session_id=configurable["thread_id"],
-        timestamp=_time(metadata.get("timestamp")) or _time(checkpoint.get("ts")) or made,
-        node_name=node if isinstance(node, str) else None,
-        step=step if type(step) is int else None,
-    )
-    return SessionCheckpoint(about, state_of(checkpoint["channel_values"]))
-
-
-_FIELDS = ("checkpoint_id", "session_id", "timestamp", "node_name", "step")
-
-
-def _parts(given: object, what: str, names: "set[str] | tuple[str, ...]") -> dict[str, Any]:
+def _parts(given: object, what: str, names: Collection[str]) -> dict[str, Any]:
     """A dictionary with exactly these keys."""
     if not isinstance(given, Mapping) or given.keys() != set(names):
         keys = f"the keys {', '.join(map(shown, given))}" if isinstance(given, Mapping) else f"a {type(given).__name__}"
         raise ConfigError(f"{what} must be a dictionary of {', '.join(sorted(names))}, not {keys}")
     return dict(given)
-
-
-def _time(text: object) -> datetime | None:
-    """A time with its zone, None for anything else."""
-    try:
-        time = datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-    return None if time is None else time if time.tzinfo else time.replace(tzinfo=UTC)

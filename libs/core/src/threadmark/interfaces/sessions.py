@@ -50,7 +50,7 @@ class Sessions(Interface):
         return await self._arun(sessions.list_checkpoints(self._context, session_id, limit))
 
     def delete(self, session_id: str, checkpoint_id: str | None = None) -> bool:
-        """Remove a session whole, or one checkpoint of it. Returns whether there was such a one.
+        """Remove a whole session, or one checkpoint of it. Returns whether it was there.
 
         The other checkpoints read as before. With its last checkpoint a session is gone.
         """

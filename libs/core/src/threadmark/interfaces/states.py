@@ -8,7 +8,7 @@ from typing import Any, Self
 from threadmark.interfaces.interface import Interface
 from threadmark.interfaces.operations import clearing, outlining, states
 from threadmark.interfaces.operations.marks import STATE
-from threadmark.interfaces.operations.outlining import StatePage
+from threadmark.interfaces.state_info import StatePage
 from threadmark.model import RetentionReport, ThreadSort
 from threadmark.retention import Retention
 from threadmark.saver import SaverProtocol
@@ -20,7 +20,8 @@ class States(Interface):
     """The states of threads over any saver. Each that is saved becomes the newest of its thread's history.
 
     Every method has an asyncio version whose name begins with `a`. What is loaded is a copy. A thread that a graph made
-    can be read by its id as well: its state is the values of its channels. What goes over many threads leaves it out.
+    can be read by its id as well: its state is the values of its channels. `list`, `size` and `cleanup_old` leave such
+    threads out.
     """
 
     _max_history: int | None = None
@@ -57,32 +58,32 @@ class States(Interface):
         """Like `save`, for asyncio."""
         return await self._arun(states.save(self._context, thread_id, state, metadata, lease_token, self._max_history))
 
-    def load(self, thread_id: str, id: str | None = None, *, default: Any = None) -> Any:  # noqa: A002 - as in `StateInfo`
+    def load(self, thread_id: str, state_id: str | None = None, *, default: Any = None) -> Any:
         """Return a state of a thread, by default the newest. Returns `default` if there is none."""
-        return self._run(states.load(self._context, thread_id, id, default))
+        return self._run(states.load(self._context, thread_id, state_id, default))
 
-    async def aload(self, thread_id: str, id: str | None = None, *, default: Any = None) -> Any:  # noqa: A002 - as in `StateInfo`
+    async def aload(self, thread_id: str, state_id: str | None = None, *, default: Any = None) -> Any:
         """Like `load`, for asyncio."""
-        return await self._arun(states.load(self._context, thread_id, id, default))
+        return await self._arun(states.load(self._context, thread_id, state_id, default))
 
-    def exists(self, thread_id: str, id: str | None = None) -> bool:  # noqa: A002 - as in `StateInfo`
+    def exists(self, thread_id: str, state_id: str | None = None) -> bool:
         """Return whether a thread has a state, or the one with this id. No value is read."""
-        return self._run(states.exists(self._context, thread_id, id))
+        return self._run(states.exists(self._context, thread_id, state_id))
 
-    async def aexists(self, thread_id: str, id: str | None = None) -> bool:  # noqa: A002 - as in `StateInfo`
+    async def aexists(self, thread_id: str, state_id: str | None = None) -> bool:
         """Like `exists`, for asyncio."""
-        return await self._arun(states.exists(self._context, thread_id, id))
+        return await self._arun(states.exists(self._context, thread_id, state_id))
 
-    def delete(self, thread_id: str, id: str | None = None) -> bool:  # noqa: A002 - as in `StateInfo`
-        """Remove a thread whole, or one state of its history. Returns whether there was such a one.
+    def delete(self, thread_id: str, state_id: str | None = None) -> bool:
+        """Remove a whole thread, or one state of its history. Returns whether it was there.
 
         The other states read as before. With its last state a thread is gone.
         """
-        return self._run(clearing.delete(self._context, thread_id, id))
+        return self._run(clearing.delete(self._context, thread_id, state_id))
 
-    async def adelete(self, thread_id: str, id: str | None = None) -> bool:  # noqa: A002 - as in `StateInfo`
+    async def adelete(self, thread_id: str, state_id: str | None = None) -> bool:
         """Like `delete`, for asyncio."""
-        return await self._arun(clearing.delete(self._context, thread_id, id))
+        return await self._arun(clearing.delete(self._context, thread_id, state_id))
 
     def list(self, *, limit: int = 20, cursor: str | None = None, sort: ThreadSort = "-updated") -> StatePage:
         """Return a page of the newest states of all threads that were begun here, and the cursor of the next page.
@@ -134,7 +135,7 @@ class States(Interface):
 
 
 class CleanedStates(States):
-    """States of which only so much is kept, by a `Retention` that runs from `start` to `stop`.
+    """States of which old ones are removed: by each save, and by a `Retention` that runs from `start` to `stop`.
 
     As a context manager, blocking or asyncio, it is started and stopped. Threads of graphs are left alone. The saver
     stays open.
@@ -156,8 +157,8 @@ class CleanedStates(States):
             max_history: How many states of a thread are kept. Each save sees to it, whether this is started or not.
             max_age: Threads whose newest state is older than that are removed.
             interval: How long to wait between two looks at all threads.
-            compression: Whether to insist on it. What is stored is compressed wherever zstandard is installed; with
-                True, it is a MissingDependencyError where it is not.
+            compression: Whether it must be there: True raises MissingDependencyError where zstandard is not installed.
+                What is stored is compressed wherever it is, with False, too.
         """
         super().__init__(saver)
         check_keep_last(max_history)

@@ -1,9 +1,7 @@
 """What callers say of threads, checked on its way in: what to set, what to list, and where a page begins."""
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from json import dumps, loads
 from os import getpid
 from socket import gethostname
 from typing import Any, NamedTuple, cast, get_args
@@ -14,6 +12,7 @@ from threadmark.metadata import certain_fragments, checked_filter, to_json
 from threadmark.model import UNSET, OnBusy, ThreadSort, ThreadStatus, Unset
 from threadmark.names import ID_BYTES, THREAD_ID_BYTES, as_text, check_length
 from threadmark.saver.arguments import MOST, check_seconds, microseconds_in
+from threadmark.saver.cursors import new_cursor, parts_of_cursor
 from threadmark.saver.operations.leasing import LeaseRequest
 from threadmark.store import now
 from threadmark.thread_store import SortKey, ThreadOutline, ThreadPlace, ThreadScope
@@ -22,9 +21,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _SHORTEST_LEASE, _LONGEST_LEASE = 0.01, 30 * 86400
 """Seconds. One that lives for a month has been forgotten by whoever took it."""
-
-_BITS = 63
-"""Of a number in a database, without its sign."""
 
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
@@ -95,24 +91,17 @@ def given_count(number: object, what: str) -> int:
 
 def cursor_of(query: ThreadQuery, last: ThreadOutline) -> str:
     """The cursor of the page that begins behind a thread."""
-    text = dumps([_sort_of(query), *query.place(last)], ensure_ascii=True)
-    return urlsafe_b64encode(text.encode()).decode()
+    return new_cursor(_sort_of(query), *query.place(last))
 
 
 def place_of(query: ThreadQuery, cursor: str | None) -> ThreadPlace | None:
     """The place that a cursor names."""
     if cursor is None:
         return None
-    try:
-        sort, value, thread_id = loads(urlsafe_b64decode(as_text(cursor, "cursor")))
-        place = ThreadPlace(value, as_text(thread_id, "cursor"))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise ConfigError(f"{shown(cursor)} is no cursor: give the one of the page before") from error
-    if type(value) is not int or value.bit_length() > _BITS:
-        raise ConfigError(f"{shown(cursor)} is no cursor: give the one of the page before")
+    sort, value, thread_id = parts_of_cursor(cursor, (str, int, str))
     if sort != _sort_of(query):
         raise ConfigError(f"the cursor is of a listing sorted by {shown(sort)}: give the same sort, or no cursor")
-    return place
+    return ThreadPlace(value, thread_id)
 
 
 def given_update(

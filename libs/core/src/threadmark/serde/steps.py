@@ -63,15 +63,19 @@ def taken(value: Any, steps: Sequence[Step]) -> Any:
 def _take(value: Any, step: Step) -> Any:
     kind = type(value)
     if isinstance(step, Index):
-        base = _base(kind, (*_SEQUENCES, deque))
-        inside = base is not None and -base.__len__(value) <= step.number < base.__len__(value)
-        return base.__getitem__(value, step.number) if inside else NOTHING
+        if (base := _base(kind, (*_SEQUENCES, deque))) is None:
+            return NOTHING
+        length = base.__len__(value)
+        # Given a negative index, a deque would ask its class how long it is.
+        place = step.number + length if step.number < 0 else step.number
+        return base.__getitem__(value, place) if 0 <= place < length else NOTHING
     if isinstance(step, Slice):
         if (base := _base(kind, _SEQUENCES)) is not None:
             return base.__getitem__(value, slice(step.start, step.stop))
         if _base(kind, (deque,)) is None:
             return NOTHING
-        return list(islice(value, *slice(step.start, step.stop).indices(len(value))))
+        ends = slice(step.start, step.stop).indices(deque.__len__(value))
+        return list(islice(deque.__iter__(value), *ends))
     found = _value_of(value, step.text)
     return _field(value, step.text) if found is NOTHING and isinstance(step, Name) else found
 

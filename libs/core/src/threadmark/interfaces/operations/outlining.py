@@ -1,52 +1,27 @@
 """States without their values: one for each thread, and the history of a thread. No value is read for it."""
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from json import dumps, loads
-from typing import Any, NamedTuple
+from typing import Any
 
-from threadmark.config import ParsedConfig, as_thread_id
+from threadmark.config import as_thread_id
 from threadmark.errors import ConfigError, shown
 from threadmark.interfaces.operations.marks import STATE, marked
-from threadmark.interfaces.operations.saving import newest_outline
+from threadmark.interfaces.operations.newest import newest_rows
+from threadmark.interfaces.state_info import StateInfo, StatePage
 from threadmark.model import ThreadSort
-from threadmark.names import as_text
 from threadmark.program import Operation, Program, read
 from threadmark.saver.context import SaverContext
+from threadmark.saver.cursors import new_cursor, parts_of_cursor
 from threadmark.saver.loading.decoding import decode_metadata
 from threadmark.saver.operations.threads import filtered
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving.checks import prove_checkpoint
-from threadmark.saver.proving.completeness import proven_row
 from threadmark.saver.thread_arguments import cursor_of, given_count, place_of, time_of
 from threadmark.store import Outline, Scope
 from threadmark.thread_store import ThreadOutline
 
 _SIZE = "__size__"
 """The key of a checkpoint's metadata that holds the size of its state."""
-
-
-class StateInfo(NamedTuple):
-    """A saved state without its value."""
-
-    id: str
-    thread_id: str
-    created_at: datetime
-    """When its thread began."""
-    updated_at: datetime
-    """When this state was saved."""
-    metadata: dict[str, Any]
-    """What was given with it."""
-    size: int | None
-    """How many bytes it was encoded in, whatever of it was there before. None where a graph made it."""
-
-
-class StatePage(NamedTuple):
-    """Some states, and the cursor with which the next ones are found; None where these are the last."""
-
-    states: list[StateInfo]
-    cursor: str | None
 
 
 def with_size(metadata: Mapping[str, Any], size: int) -> dict[str, Any]:
@@ -71,17 +46,16 @@ def history(context: SaverContext, thread_id: str, limit: int, cursor: str | Non
     name, count = as_thread_id(thread_id), given_count(limit, "limit")
     thread, outlines = yield from read(_page, context, name, count + 1, _rank_of(name, cursor))
     infos = [_info(thread, outline) for outline in outlines[:count]] if thread else []
-    return StatePage(infos, _cursor_of(outlines[count - 1]) if len(outlines) > count > 0 else None)
+    return StatePage(infos, new_cursor(name, outlines[count - 1].rank) if len(outlines) > count > 0 else None)
 
 
 def _newest(context: SaverContext, threads: Sequence[ThreadOutline]) -> Program[list[StateInfo]]:
     """The newest state of each thread, in one question. One that has gone meanwhile is left out."""
-    found = yield from context.store.newest([thread.row.thread_id for thread in threads], "")
-    there = [(thread, found[thread.row.thread_id]) for thread in threads if thread.row.thread_id in found]
-    rows = [(thread, proven_row(ParsedConfig(thread.row.thread_id, "", None), each)) for thread, each in there]
-    for _, row in rows:
+    rows = yield from newest_rows(context, [thread.row.thread_id for thread in threads])
+    for row in rows.values():
         prove_checkpoint(row)
-    return [_info(thread, row.outline) for thread, row in rows]
+    names = ((thread, thread.row.thread_id) for thread in threads)
+    return [_info(thread, rows[name].outline) for thread, name in names if name in rows]
 
 
 def _page(
@@ -89,7 +63,7 @@ def _page(
 ) -> Program[tuple[ThreadOutline | None, Sequence[Outline]]]:
     thread = yield from context.store.thread(thread_id)
     if before is None:
-        yield from newest_outline(context, thread_id)  # so that none of the newest is missed
+        yield from newest_rows(context, [thread_id])  # so that none of the newest is missed
     pages = Pages(Scope(thread_id, "", before=before), limit)
     return thread, pages.read((yield from context.store.page(*pages.request)))
 
@@ -107,18 +81,11 @@ def _info(thread: ThreadOutline, outline: Outline) -> StateInfo:
     )
 
 
-def _cursor_of(last: Outline) -> str:
-    return urlsafe_b64encode(dumps([last.thread_id, last.rank]).encode()).decode()
-
-
 def _rank_of(thread_id: str, cursor: str | None) -> str | None:
     """The rank that a cursor of this thread names."""
     if cursor is None:
         return None
-    try:
-        name, rank = loads(urlsafe_b64decode(as_text(cursor, "cursor")))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise ConfigError(f"{shown(cursor)} is no cursor: give the one of the page before") from error
-    if name != thread_id or type(rank) is not str:
+    name, rank = parts_of_cursor(cursor, (str, str))
+    if name != thread_id:
         raise ConfigError(f"{shown(cursor)} is no cursor of thread {thread_id!r}: give the one of the page before")
-    return rank
+    return str(rank)

@@ -7,18 +7,17 @@ from threadmark.config import parse_config
 from threadmark.errors import ConfigError, ConflictError
 from threadmark.interfaces.operations.channels import StateDraft
 from threadmark.interfaces.operations.marks import Mark
+from threadmark.interfaces.operations.newest import newest_rows
 from threadmark.names import ID_BYTES, check_length
 from threadmark.program import Operation, Program, read
 from threadmark.saver.arguments import check_config
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decode_metadata
 from threadmark.saver.operations.writing import store
-from threadmark.saver.proving.completeness import prove_complete
-from threadmark.store import Outline, Scope
+from threadmark.store import Scope
 
 _ATTEMPTS = 64
 """How often a place is looked for. Each time somebody else was faster, and has saved."""
-
 
 _SOURCES = ("input", "loop", "update", "fork")
 """What made a checkpoint of LangGraph, as its metadata says."""
@@ -84,22 +83,13 @@ def save(
     raise AssertionError("the last attempt expects nothing")
 
 
-def newest_outline(context: SaverContext, thread_id: str) -> Program[Outline | None]:
-    """The newest checkpoint of a thread. Raises CorruptDataError where it is missing."""
-    page = yield from context.store.page(Scope(thread_id, ""), None, 1)
-    heads = yield from context.store.heads(thread_id, "")
-    if [head.newest for head in heads] != [outline.rank for outline in page]:  # damage, or somebody was quicker
-        yield from prove_complete(context, thread_id, "")
-    return page[0] if page else None
-
-
 def _place(context: SaverContext, thread_id: str, own_id: str | None, attempt: int) -> Program[_Place]:
     if own_id is not None:
         same = yield from context.store.page(Scope(thread_id, "", own_id), None, 1)
         if same:
             return _Place(same[0].parent, same[0].rank, _in_graph(decode_metadata(same[0]), steps=0))
     if attempt > 1:  # another one was the newest: somebody was faster, or its row is damaged and was not found
-        yield from newest_outline(context, thread_id)
+        yield from newest_rows(context, [thread_id])
     newest = yield from context.store.page(Scope(thread_id, ""), None, 1)
     return _Place(newest[0].id, None, _in_graph(decode_metadata(newest[0]), steps=1)) if newest else _FIRST
 

@@ -2,26 +2,23 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from threadmark.errors import ConfigError
-from threadmark.ids import new_id
-from threadmark.interfaces.operations.channels import StateDraft
+from threadmark.ids import new_id, time_of_id
+from threadmark.interfaces.operations.channels import StateDraft, state_of
 from threadmark.interfaces.operations.clearing import counts
 from threadmark.interfaces.operations.marks import SESSION
 from threadmark.interfaces.operations.saving import config_of
 from threadmark.interfaces.operations.saving import save as save_draft
-from threadmark.interfaces.session_checkpoint import (
-    SessionCheckpoint,
-    SessionStats,
-    session_checkpoint,
-    stored_metadata,
-)
+from threadmark.interfaces.session_checkpoint import SessionCheckpoint, SessionMetadata, SessionStats
+from threadmark.model import CheckpointTuple
 from threadmark.names import as_text
 from threadmark.program import Operation
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.listing import Reader, listing
 from threadmark.saver.operations.reading import get_tuple
-from threadmark.saver.thread_arguments import given_count
+from threadmark.saver.thread_arguments import given_count, time_of
 
 
 def save(context: SaverContext, checkpoint: SessionCheckpoint, lease_token: int | None) -> Operation[SessionCheckpoint]:
@@ -34,14 +31,14 @@ def save(context: SaverContext, checkpoint: SessionCheckpoint, lease_token: int 
     draft = StateDraft(context.serde, made_id, checkpoint.state)
     config = config_of(about.session_id, lease_token=lease_token)
     is_known = checkpoint.metadata.checkpoint_id is not None
-    yield from save_draft(context, config, draft, stored_metadata(about), SESSION, replaces=is_known)
+    yield from save_draft(context, config, draft, _stored_metadata(about), SESSION, replaces=is_known)
     return SessionCheckpoint(about, checkpoint.state)
 
 
 def load(context: SaverContext, session_id: str, checkpoint_id: str | None) -> Operation[SessionCheckpoint | None]:
     """Return a checkpoint of a session, the newest for None. Returns None if there is none."""
     found = yield from get_tuple(context, config_of(session_id, checkpoint_id))
-    return session_checkpoint(found) if found else None
+    return _session_checkpoint(found) if found else None
 
 
 def list_checkpoints(context: SaverContext, session_id: str, limit: int) -> Operation[list[SessionCheckpoint]]:
@@ -50,7 +47,7 @@ def list_checkpoints(context: SaverContext, session_id: str, limit: int) -> Oper
     found: list[SessionCheckpoint] = []
     while reader.more:
         batch = yield from reader.next_batch()
-        found += [session_checkpoint(item) for item in reader.readable(batch)]
+        found += [_session_checkpoint(item) for item in reader.readable(batch)]
     reader.finish()
     return found
 
@@ -61,3 +58,35 @@ def stats(context: SaverContext) -> Operation[SessionStats]:
     sessions, checkpoints = len(found), sum(each.checkpoints for each in found)
     mean = checkpoints / sessions if sessions else 0.0
     return SessionStats(sessions, checkpoints, mean, sum(each.bytes for each in found))
+
+
+def _stored_metadata(about: SessionMetadata) -> dict[str, Any]:
+    """The metadata of the thread's checkpoint."""
+    time = None if about.timestamp is None else about.timestamp.isoformat()
+    fields = {"node_name": about.node_name, "step": about.step, "timestamp": time}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _session_checkpoint(found: CheckpointTuple) -> SessionCheckpoint:
+    """What a thread's checkpoint is to a session. One of a graph says some of it in its own way."""
+    configurable, metadata, checkpoint = found.config["configurable"], found.metadata, found.checkpoint
+    node, step = metadata.get("node_name"), metadata.get("step")
+    made_at = time_of_id(checkpoint["id"])
+    made = None if made_at is None else time_of(made_at)
+    about = SessionMetadata(
+        checkpoint_id=checkpoint["id"],
+        session_id=configurable["thread_id"],
+        timestamp=_time(metadata.get("timestamp")) or _time(checkpoint.get("ts")) or made,
+        node_name=node if isinstance(node, str) else None,
+        step=step if type(step) is int else None,
+    )
+    return SessionCheckpoint(about, state_of(checkpoint["channel_values"]))
+
+
+def _time(text: object) -> datetime | None:
+    """A time with its zone, None for anything else."""
+    try:
+        time = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return None if time is None else time if time.tzinfo else time.replace(tzinfo=UTC)

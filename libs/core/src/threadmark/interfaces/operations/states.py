@@ -9,8 +9,9 @@ from threadmark.errors import ConfigError, StoreError
 from threadmark.ids import new_id
 from threadmark.interfaces.operations.channels import StateDraft, state_of
 from threadmark.interfaces.operations.marks import STATE, is_marked, marked
+from threadmark.interfaces.operations.newest import newest_rows
 from threadmark.interfaces.operations.outlining import with_size
-from threadmark.interfaces.operations.saving import config_of, newest_outline
+from threadmark.interfaces.operations.saving import config_of
 from threadmark.interfaces.operations.saving import save as save_draft
 from threadmark.model import RetentionReport
 from threadmark.program import Operation, Program, read, read_existing
@@ -77,7 +78,7 @@ def ping(context: SaverContext) -> Operation[bool]:
 
 def _exists(context: SaverContext, where: ParsedConfig) -> Program[bool]:
     if where.checkpoint_id is None:
-        return (yield from newest_outline(context, where.thread_id)) is not None
+        return bool((yield from newest_rows(context, [where.thread_id])))
     found = yield from context.store.page(Scope(where.thread_id, "", where.checkpoint_id), None, 1)
     if not found:
         yield from prove_absent(context, where)

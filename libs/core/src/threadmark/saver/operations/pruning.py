@@ -90,7 +90,7 @@ def keep_last(context: SaverContext, where: ParsedConfig, kept: int) -> Operatio
 def keep_at_most(context: SaverContext, where: ParsedConfig, most: int) -> Operation[None]:
     """Prune a thread that was put to, where a namespace has more than so many checkpoints now.
 
-    Unlike `keep_last` it counts after every put, those of others, too, so that there are never more. Of more than 64, a
+    Unlike `keep_last` it counts after every put, those of others, too, so that there are never more. From 64 on, a
     few more are removed than have to be, so that not every put removes. Damage is left to whoever reads it.
     """
     thread_id, ns, checkpoint_id, *_ = where
