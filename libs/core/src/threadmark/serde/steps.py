@@ -4,6 +4,7 @@ A step reads an item, a dictionary's key or a field as it is stored in an object
 a class answers with are no part of the value.
 """
 
+import gc
 import types
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -60,18 +61,26 @@ def taken(value: Any, steps: Sequence[Step]) -> Any:
     return value
 
 
+def items_of(value: Any) -> list[Any] | None:
+    """Return the items of a list, a tuple or a deque, None for any other value."""
+    base = _base(type(value), (list, tuple, deque))
+    return None if base is None else [*base.__iter__(value)]
+
+
 def _take(value: Any, step: Step) -> Any:
     kind = type(value)
     if isinstance(step, Index):
         base = _base(kind, (*_SEQUENCES, deque))
-        inside = base is not None and -base.__len__(value) <= step.number < base.__len__(value)
-        return base.__getitem__(value, step.number) if inside else NOTHING
+        length = 0 if base is None else base.__len__(value)
+        # For a number from the end, the interpreter would ask the class for the length.
+        place = step.number + length if step.number < 0 else step.number
+        return base.__getitem__(value, place) if 0 <= place < length else NOTHING
     if isinstance(step, Slice):
         if (base := _base(kind, _SEQUENCES)) is not None:
             return base.__getitem__(value, slice(step.start, step.stop))
         if _base(kind, (deque,)) is None:
             return NOTHING
-        return list(islice(value, *slice(step.start, step.stop).indices(len(value))))
+        return list(islice(deque.__iter__(value), *slice(step.start, step.stop).indices(deque.__len__(value))))
     found = _value_of(value, step.text)
     return _field(value, step.text) if found is NOTHING and isinstance(step, Name) else found
 
@@ -85,7 +94,8 @@ def _base(kind: type, bases: Sequence[Any]) -> Any:
 def _value_of(mapping: Any, key: str) -> Any:
     kind = type(mapping)
     if kind is types.MappingProxyType:
-        return mapping.get(key, NOTHING)
+        (shown,) = gc.get_referents(mapping)  # the methods of a proxy are those of the mapping
+        return _value_of(shown, key)
     return dict.get(mapping, key, NOTHING) if dict in ancestry(kind) else NOTHING
 
 
@@ -108,7 +118,8 @@ def _field(value: Any, name: str) -> Any:
 def _slot(value: Any, name: str) -> Any:
     for owner in ancestry(type(value)):
         member = namespace(owner).get(name)
-        if isinstance(member, types.MemberDescriptorType):
+        # A class may also have another one's slot under some name, which its own instances do not have.
+        if isinstance(member, types.MemberDescriptorType) and member.__objclass__ is owner:
             try:
                 return member.__get__(value)
             except AttributeError:
