@@ -22,7 +22,8 @@ class SessionMetadata:
     """Made by `Sessions.save` where it is None."""
     session_id: str
     timestamp: datetime | None = None
-    """Has a time zone. Made by `Sessions.save` where it is None."""
+    """Has a time zone. It is kept as ISO 8601 says it, with its offset from UTC and to the microsecond, so that what
+    is stored is equal to it. Made by `Sessions.save` where it is None."""
     node_name: str | None = None
     """The step that was done; any text. None in a thread of a graph that says no such name."""
     step: int | None = None
@@ -39,6 +40,7 @@ class SessionMetadata:
             raise ConfigError(f"step must be a whole number or None, not {shown(self.step)}")
         if self.timestamp is not None:
             microseconds_of(self.timestamp, "timestamp")
+            object.__setattr__(self, "timestamp", datetime.fromisoformat(self.timestamp.isoformat()))
 
 
 @dataclass(frozen=True)
