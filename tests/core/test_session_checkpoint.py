@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import pandas
+import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -174,7 +174,7 @@ def test_equal_times_in_other_zones_are_equal() -> None:
         # Python takes no time of another zone for equal to one in an hour that comes twice.
         datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Vienna")),
         datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Vienna")),
-        pandas.Timestamp("2026-01-01T00:00:00.123456789", tz="UTC"),
+        pd.Timestamp("2026-01-01T00:00:00.123456789", tz="UTC"),
         datetime(2026, 1, 1, tzinfo=timezone(timedelta(seconds=1))),
     ],
 )
