@@ -7,7 +7,9 @@ from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime, timedelta, timezone
 from enum import IntEnum
 from typing import Any
+from zoneinfo import ZoneInfo
 
+import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -164,3 +166,20 @@ def test_the_shapes_are_frozen() -> None:
 def test_equal_times_in_other_zones_are_equal() -> None:
     other = SessionMetadata(checkpoint_id="c", session_id="s", timestamp=WHEN.astimezone(UTC), node_name="plan", step=3)
     assert other == ABOUT
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        # Python takes no time of another zone for equal to one in an hour that comes twice.
+        datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Vienna")),
+        datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Vienna")),
+        pd.Timestamp("2026-01-01T00:00:00.123456789", tz="UTC"),
+        datetime(2026, 1, 1, tzinfo=timezone(timedelta(seconds=1))),
+    ],
+)
+def test_any_time_is_one_that_comes_back_equal(when: datetime) -> None:
+    checkpoint = SessionCheckpoint(SessionMetadata(session_id="s", timestamp=when), None)
+    assert SessionCheckpoint.from_dict(json.loads(json.dumps(checkpoint.to_dict()))) == checkpoint
+    assert checkpoint.metadata.timestamp is not None
+    assert checkpoint.metadata.timestamp.timestamp() == pytest.approx(when.timestamp(), abs=1e-6)

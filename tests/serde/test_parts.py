@@ -4,6 +4,7 @@ import random
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from threadmark.errors import CorruptDataError, ForbiddenTypeError
 from threadmark.serde import Serde
 from threadmark.serde.kinds_api import reference_to
 from threadmark.serde.registry import Registry
-from threadmark.serde.steps import NOTHING, Index, Key, Name, Slice, Step, taken
+from threadmark.serde.steps import NOTHING, Index, Key, Name, Slice, Step, items_of, taken
 
 SERDE = Serde()
 NAMES = ("x", "y", "a", "name", "content", "id", "value", "items", "maxlen", "start", "nobody", "__class__", "real")
@@ -185,6 +186,39 @@ def test_properties_methods_and_class_attributes_are_no_parts() -> None:
     assert taken(defaultdict(list), [Key("a")]) is NOTHING
     assert taken(LoudDeque([1, 2, 3]), [Slice(1, None)]) == [2, 3]
     assert taken(LoudDeque([1, 2, 3]), [Index(-1)]) == 3
+
+
+def test_no_method_of_a_class_of_containers_runs() -> None:
+    def refuse(*_: Any) -> Any:
+        raise AssertionError
+
+    names = ("__getattribute__", "__getitem__", "__iter__", "__len__", "__contains__", "get", "keys")
+    methods = dict.fromkeys(names, refuse)
+    kinds: Any = {base: type("Loud", (base,), methods) for base in (list, tuple, deque, dict)}
+    for base in (list, tuple, deque):
+        value = kinds[base]([1, 2, 3])
+        assert taken(value, [Index(-1)]) == 3
+        assert list(taken(value, [Slice(-2, None)])) == [2, 3]
+        assert items_of(value) == [1, 2, 3]
+    for mapping in (kinds[dict](a=1), MappingProxyType(kinds[dict](a=1))):
+        assert taken(mapping, [Name("a")]) == 1
+        assert taken(mapping, [Name("b")]) is NOTHING
+        assert items_of(mapping) is None
+
+
+def test_attributes_of_a_dictionary_are_found_behind_its_keys() -> None:
+    made = [s.attach(OrderedDict(a=1), note=[2]), s.attach(Counter[str](note=3), note=4)]
+    encoded = SERDE.dumps_typed(made)
+    assert SERDE.loads_part(encoded, [Index(0), Name("note"), Index(0)]) == 2
+    assert SERDE.loads_part(encoded, [Index(0), Key("note")]) is NOTHING
+    assert SERDE.loads_part(encoded, [Index(1), Name("note")]) == 3
+
+
+def test_a_slot_of_another_class_is_no_part() -> None:
+    class Borrowing:
+        borrowed = s.SlotPoint.__dict__["x"]
+
+    assert taken(Borrowing(), [Name("borrowed")]) is NOTHING
 
 
 def test_a_reference_means_the_mark_that_came_first() -> None:

@@ -22,7 +22,7 @@ from damage import (
 )
 from length import times
 from sqlite_cells import TABLES, cells, inflict, row_key
-from threadmark import CorruptDataError, MemorySaver, Saver, SchemaError, StoreError
+from threadmark import CorruptDataError, MemorySaver, Saver, SchemaError, States, StoreError
 from threadmark_sqlite import SqliteSaver
 
 ROUNDS = times(90, at_length=2000)
@@ -130,6 +130,29 @@ def test_a_thread_that_no_listing_finds_is_named(database: sqlite3.Connection, s
     database.execute("DELETE FROM threadmark_head WHERE thread_id = 'empty'")
     (problem,) = saver.verify().problems
     assert problem.problem == "1 threads are in no listing: their rows are missing here"
+
+
+@pytest.mark.parametrize(
+    "damage", ["DELETE FROM threadmark_checkpoint", "UPDATE threadmark_thread SET number = number + 1000000"]
+)
+def test_a_part_of_a_thread_whose_checkpoints_are_all_missing_is_a_problem(
+    database: sqlite3.Connection, saver: Saver, damage: str
+) -> None:
+    States(saver).save("said", {"a": 1})
+    saver.create_thread("empty")
+    database.execute(damage)
+    infos = {info.id: info for info in saver.threads(extract={"part": "a"}, limit=100).threads}
+    assert (infos["empty"].extracted, infos["empty"].problems) == ({"part": None}, [])
+    assert infos["said"].extracted == {}
+    (problem,) = infos["said"].problems
+    assert "newest checkpoint is missing" in problem.problem
+
+
+def test_a_time_of_a_listing_that_is_none_is_damage(database: sqlite3.Connection, saver: Saver) -> None:
+    States(saver).save("said", 1)
+    database.execute("UPDATE threadmark_head SET updated_at = x'00' WHERE thread_id = 'said'")
+    with pytest.raises(CorruptDataError, match="'said': a stored time is"):
+        saver.threads(limit=100)
 
 
 def test_what_an_earlier_release_left_of_a_deleted_thread_is_gone_when_it_begins_again(

@@ -60,6 +60,20 @@ def test_only_the_state_that_is_damaged_cannot_be_loaded(tmp_path: Path) -> None
         assert [info.id for info in states.history("thread").states] == [newest.id, middle.id, oldest.id]
 
 
+def test_a_history_tells_of_a_state_that_is_missing_from_it(tmp_path: Path) -> None:
+    with SqliteSaver(tmp_path / "x.db") as saver:
+        newest, middle, _ = _states(saver, 3)
+    connection = sqlite3.connect(tmp_path / "x.db")
+    assert connection.execute("DELETE FROM threadmark_checkpoint WHERE rank = ?", (middle.id,)).rowcount == 1
+    connection.commit()
+    connection.close()
+    with SqliteSaver(tmp_path / "x.db") as saver:
+        page = States(saver).history("thread", limit=1)
+        assert [info.id for info in page.states] == [newest.id]
+        with pytest.raises(CorruptDataError, match="2 of 3 checkpoints are there"):
+            States(saver).history("thread", limit=1, cursor=page.cursor)
+
+
 def test_a_ping_makes_no_file(tmp_path: Path) -> None:
     with SqliteSaver(tmp_path / "x.db") as saver:
         assert States(saver).ping() is True

@@ -1,7 +1,9 @@
 """`Sessions`: checkpoints of named steps, in the order in which they were saved."""
 
 import asyncio
+from collections.abc import Generator
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,11 +11,33 @@ import pytest
 from threadmark.errors import ConfigError, SerializationError, ThreadBusyError, ThreadNotFoundError
 from threadmark.ids import time_of_id
 from threadmark.interfaces import SessionCheckpoint, SessionMetadata, Sessions, SessionStats, States
+from threadmark.program import Driver, Program, Transaction
+from threadmark.store import Store, now
 from threadmark_conformance.backend import World
+from threadmark_conformance.driver_wrapper import DriverWrapper
 from threadmark_conformance.engine import Run, at, id_of, listed, values
 from threadmark_conformance.leasing import taken
 
 _LONG = "a part of a state that is long enough for a segment of its own. " * 8
+
+
+class _DeletesFirst(DriverWrapper):
+    """Has the session deleted when a save knows what it follows, and is about to store it."""
+
+    def __init__(self, driver: Driver, store: Store) -> None:
+        super().__init__(driver)
+        self._delete: Transaction[None] | None = Transaction(partial(_drop, store), writes=True)
+
+    def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:
+        if transaction.writes and self._delete is not None:
+            delete, self._delete = self._delete, None
+            yield delete
+        return (yield transaction)
+
+
+def _drop(store: Store) -> Program[None]:
+    yield from store.lock("session")
+    yield from store.drop("session", now())
 
 
 def _made(state: Any, step: int = 0, session_id: str = "session", **fields: Any) -> SessionCheckpoint:
@@ -162,6 +186,15 @@ async def two_who_save_at_once_lose_nothing(world: World) -> None:
     for who in "ab":
         assert [each.metadata.step for each in found if each.state["who"] == who] == list(range(6))
     assert len(found) == 12
+
+
+async def a_session_that_is_deleted_meanwhile_begins_anew(world: World) -> None:
+    await _steps(world.interface(Sessions), 2)
+    deleting = world.behind(partial(_DeletesFirst, store=world.saver._context.store))  # noqa: SLF001 - a program of the store's
+    saved = await world.interface(Sessions, deleting).asave(_made(3, 3))
+    sessions = world.interface(Sessions, world.cold)
+    assert await sessions.alist("session") == [saved]
+    assert (await sessions.astats()).sessions == 1
 
 
 async def what_is_handed_out_is_a_copy(world: World) -> None:

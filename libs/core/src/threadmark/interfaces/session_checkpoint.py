@@ -21,7 +21,8 @@ class SessionMetadata:
     """Made by `Sessions.save` where it is None."""
     session_id: str
     timestamp: datetime | None = None
-    """Has a time zone. Made by `Sessions.save` where it is None."""
+    """Has a time zone. It is kept as ISO 8601 says it, with its offset from UTC and to the microsecond, so that what
+    is stored is equal to it. Made by `Sessions.save` where it is None."""
     node_name: str | None = None
     """The name of the step that was done, any text. None also where a graph stored the checkpoint without one."""
     step: int | None = None
@@ -38,6 +39,7 @@ class SessionMetadata:
             raise ConfigError(f"step must be a whole number or None, not {shown(self.step)}")
         if self.timestamp is not None:
             microseconds_of(self.timestamp, "timestamp")
+            object.__setattr__(self, "timestamp", datetime.fromisoformat(self.timestamp.isoformat()))
 
 
 @dataclass(frozen=True)

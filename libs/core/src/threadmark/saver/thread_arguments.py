@@ -7,7 +7,7 @@ from socket import gethostname
 from typing import Any, NamedTuple, cast, get_args
 
 from threadmark.config import as_thread_id
-from threadmark.errors import ConfigError, shown
+from threadmark.errors import ConfigError, CorruptDataError, shown
 from threadmark.metadata import certain_fragments, checked_filter, to_json
 from threadmark.model import UNSET, OnBusy, ThreadSort, ThreadStatus, Unset
 from threadmark.names import ID_BYTES, THREAD_ID_BYTES, as_text, check_length
@@ -159,6 +159,8 @@ def time_of(microseconds: int) -> datetime:
         return _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:  # somebody's clock, or damage: `created` and `updated` are in no check
         return _LAST if microseconds > 0 else _FIRST
+    except TypeError as error:
+        raise CorruptDataError(f"a stored time is {shown(microseconds)}") from error
 
 
 def microseconds_of(time: object, what: str) -> int:

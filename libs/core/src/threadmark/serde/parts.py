@@ -5,7 +5,7 @@ class is needed. Where it comes to anything else, that is decoded, and the rest 
 """
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
@@ -75,8 +75,8 @@ class Items:
 class DecodedItems:
     """The items of a sequence that was decoded whole, because there was no other way."""
 
-    def __init__(self, sequence: Iterable[Any]) -> None:
-        self._items = [*sequence]
+    def __init__(self, found: list[Any]) -> None:
+        self._items = found
 
     def __len__(self) -> int:
         return len(self._items)
@@ -155,8 +155,11 @@ class _Walk:
 
     def _enter_object(self, step: Name | Key, mark: bytes, count: int) -> _Way:
         if mark in _DICTIONARIES:
-            self._pass_over(_DICTIONARIES[mark])
-            return self._enter_map(step.text) if self._stands_at(_MAPS) else _Way.CLOSED
+            before = _DICTIONARIES[mark]
+            self._pass_over(before)
+            way = self._enter_map(step.text) if self._stands_at(_MAPS) else _Way.CLOSED
+            has_attributes = count > before + 1
+            return _Way.CLOSED if way is _Way.NOWHERE and has_attributes and isinstance(step, Name) else way
         names = self._source.dispatch.stored_fields(mark) if isinstance(step, Name) else None
         if names is None or step.text not in names:  # it may have a default now, or be an extra value
             return _Way.CLOSED

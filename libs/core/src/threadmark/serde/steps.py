@@ -4,6 +4,7 @@ A step reads an item, a dictionary's key or a field as it is stored in an object
 a class answers with are no part of the value.
 """
 
+import gc
 import types
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -60,6 +61,12 @@ def taken(value: Any, steps: Sequence[Step]) -> Any:
     return value
 
 
+def items_of(value: Any) -> list[Any] | None:
+    """Return the items of a list, a tuple or a deque, None for any other value."""
+    base = _base(type(value), (list, tuple, deque))
+    return None if base is None else [*base.__iter__(value)]
+
+
 def _take(value: Any, step: Step) -> Any:
     kind = type(value)
     if isinstance(step, Index):
@@ -89,7 +96,8 @@ def _base(kind: type, bases: Sequence[Any]) -> Any:
 def _value_of(mapping: Any, key: str) -> Any:
     kind = type(mapping)
     if kind is types.MappingProxyType:
-        return mapping.get(key, NOTHING)
+        (shown,) = gc.get_referents(mapping)  # the methods of a proxy are those of the mapping
+        return _value_of(shown, key)
     return dict.get(mapping, key, NOTHING) if dict in ancestry(kind) else NOTHING
 
 
@@ -112,7 +120,8 @@ def _field(value: Any, name: str) -> Any:
 def _slot(value: Any, name: str) -> Any:
     for owner in ancestry(type(value)):
         member = namespace(owner).get(name)
-        if isinstance(member, types.MemberDescriptorType):
+        # A class may also have another one's slot under some name, which its own instances do not have.
+        if isinstance(member, types.MemberDescriptorType) and member.__objclass__ is owner:
             try:
                 return member.__get__(value)
             except AttributeError:

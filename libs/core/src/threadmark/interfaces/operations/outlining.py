@@ -16,6 +16,7 @@ from threadmark.saver.loading.decoding import decode_metadata
 from threadmark.saver.operations.threads import filtered
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving.checks import prove_checkpoint
+from threadmark.saver.proving.completeness import prove_complete
 from threadmark.saver.thread_arguments import cursor_of, given_count, place_of, time_of
 from threadmark.store import Outline, Scope
 from threadmark.thread_store import ThreadOutline
@@ -65,7 +66,10 @@ def _page(
     if before is None:
         yield from newest_rows(context, [thread_id])  # so that none of the newest is missed
     pages = Pages(Scope(thread_id, "", before=before), limit)
-    return thread, pages.read((yield from context.store.page(*pages.request)))
+    page = pages.read((yield from context.store.page(*pages.request)))
+    if not pages.more:
+        yield from prove_complete(context, thread_id, "")  # nor one of the others
+    return thread, page
 
 
 def _info(thread: ThreadOutline, outline: Outline) -> StateInfo:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from threadmark.config import parse_config
-from threadmark.errors import ConfigError, ConflictError
+from threadmark.errors import ConfigError, ConflictError, ThreadDeletedError, TransientStoreError
 from threadmark.interfaces.operations.channels import StateDraft
 from threadmark.interfaces.operations.marks import Mark
 from threadmark.interfaces.operations.newest import newest_rows
@@ -78,9 +78,9 @@ def save(
                     about_thread=mark if place == _FIRST else None,
                 )
             )
-        except ConflictError:
+        except (ConflictError, ThreadDeletedError):  # what is deleted meanwhile begins anew, as if it had gone before
             continue
-    raise AssertionError("the last attempt expects nothing")
+    raise TransientStoreError(f"{where} is deleted and begun anew all the time, so that nothing was stored: try again")
 
 
 def _place(context: SaverContext, thread_id: str, own_id: str | None, attempt: int) -> Program[_Place]:

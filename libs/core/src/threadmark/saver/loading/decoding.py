@@ -1,6 +1,5 @@
 """From stored bytes to what a saver's user sees. Every call decodes anew, so that nothing handed out is shared."""
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard, cast
 
@@ -16,7 +15,7 @@ from threadmark.saver.paths import Path
 from threadmark.saver.proving.checks import channel_location, checkpoint_location, header_location, write_location
 from threadmark.serde import Serde, Serializer
 from threadmark.serde.parts import DecodedItems, Items
-from threadmark.serde.steps import taken
+from threadmark.serde.steps import items_of, taken
 from threadmark.store import Outline
 from threadmark.stored import Stored
 
@@ -88,8 +87,8 @@ def decode_items(
     try:
         found = _decoded(context, serde.loads_items, value, data) if finds_parts(serde) else None
         if found is None:
-            whole = _decoded(context, serde.loads_typed, value, data)
-            found = DecodedItems(whole) if isinstance(whole, (list, tuple, deque)) else None
+            whole = items_of(_decoded(context, serde.loads_typed, value, data))
+            found = None if whole is None else DecodedItems(whole)
     except LocatedError as error:
         raise error.at(channel_location(outline, channel)) from error.origin
     return cast("Items | DecodedItems | None", found)  # what is decoded is Any

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from threadmark.config import as_thread_id
-from threadmark.errors import ConflictError, ThreadNotFoundError
+from threadmark.errors import ConflictError, ThreadNotFoundError, located
 from threadmark.metadata import matches, to_json
 from threadmark.model import UNSET, ThreadInfo, ThreadPage, ThreadStatus
 from threadmark.names import THREAD_ID_BYTES, check_length
@@ -114,9 +114,9 @@ def filtered(
 def _with_parts(
     context: SaverContext, infos: Sequence[ThreadInfo], paths: Mapping[str, Path]
 ) -> Operation[list[ThreadInfo]]:
-    parts = yield from parts_of(context, [info.id for info in infos if info.newest is not None], paths)
-    found = [(info, *parts.get(info.id, (dict.fromkeys(paths), []))) for info in infos]
-    return [info._replace(extracted=extracted, problems=problems) for info, extracted, problems in found]
+    # Those without a newest checkpoint, too: it may be missing.
+    parts = yield from parts_of(context, [info.id for info in infos], paths)
+    return [info._replace(extracted=parts[info.id][0], problems=parts[info.id][1]) for info in infos]
 
 
 def _thread(context: SaverContext, thread_id: str) -> Program[ThreadInfo | None]:
@@ -137,13 +137,15 @@ def _infos(context: SaverContext, outlines: Sequence[ThreadOutline]) -> Program[
 
 def _info(outline: ThreadOutline, counts: ThreadCounts) -> ThreadInfo:
     row = sound_row(outline)
+    with located(f"thread {row.thread_id!r}"):
+        created, updated = time_of(row.created_at), time_of(outline.updated_at)
     return ThreadInfo(
         row.thread_id,
         row.owner,
         row.title,
         metadata_of(row),
-        time_of(row.created_at),
-        time_of(outline.updated_at),
+        created,
+        updated,
         status_of(counts),
         counts.checkpoints,
         counts.namespaces,
