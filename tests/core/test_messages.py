@@ -33,6 +33,15 @@ class Slotted:
         self.id = None
 
 
+class Shared:
+    """One for the whole process: a copy of it is itself."""
+
+    id = None
+
+    def __copy__(self) -> "Shared":
+        return self
+
+
 class OnlyRead:
     @property
     def id(self) -> None:
@@ -69,6 +78,14 @@ def test_a_message_that_has_an_id_is_taken_as_it_is() -> None:
 def test_what_is_no_message_or_takes_no_id_is_refused(given: Any) -> None:
     with pytest.raises(ConfigError, match=r"attribute `id`|cannot be given one"):
         given_messages([given])
+
+
+@pytest.mark.parametrize("given", [Shared(), Shared])
+def test_what_is_its_own_copy_is_refused_and_stays_without_an_id(given: Any) -> None:
+    before = given.id
+    with pytest.raises(ConfigError, match="cannot be given one"):
+        given_messages([given])
+    assert given.id is before
 
 
 @pytest.mark.parametrize(

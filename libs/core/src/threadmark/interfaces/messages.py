@@ -94,6 +94,8 @@ def _with_id(message: Any, made: str) -> Any:
         if callable(getattr(message, "model_copy", None)):
             return message.model_copy(update={"id": made})
         other = copy.copy(message)
+        if other is message:  # a class, say
+            raise TypeError("it is no other when it is copied")  # noqa: TRY301 - like what `copy` raises
         setattr(other, "id", made)  # noqa: B010 - of a class that is not known here
     except (TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f"{shown(message)} has no id, and cannot be given one ({error}): give it one") from error
