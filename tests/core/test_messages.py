@@ -42,6 +42,20 @@ class Shared:
         return self
 
 
+class SharedWords(dict[str, Any]):
+    """The same, as a dictionary."""
+
+    def __copy__(self) -> "SharedWords":
+        return self
+
+
+class ReadOnlyWords(dict[str, Any]):
+    """Dictionaries that nobody writes to."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        raise TypeError("it is for reading")
+
+
 class OnlyRead:
     @property
     def id(self) -> None:
@@ -80,12 +94,11 @@ def test_what_is_no_message_or_takes_no_id_is_refused(given: Any) -> None:
         given_messages([given])
 
 
-@pytest.mark.parametrize("given", [Shared(), Shared])
-def test_what_is_its_own_copy_is_refused_and_stays_without_an_id(given: Any) -> None:
-    before = given.id
+@pytest.mark.parametrize("given", [Shared(), Shared, SharedWords(text="x"), ReadOnlyWords(text="x")])
+def test_what_takes_no_id_in_a_copy_is_refused_and_stays_as_it_is(given: Any) -> None:
     with pytest.raises(ConfigError, match="cannot be given one"):
         given_messages([given])
-    assert given.id is before
+    assert (given == {"text": "x"}) if isinstance(given, dict) else (given.id is None)
 
 
 @pytest.mark.parametrize(
