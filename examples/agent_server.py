@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import JSONResponse
+from pydantic_core import to_json
 
 import threadmark
 from threadmark_postgres import PostgresSaver
@@ -51,6 +52,15 @@ def expect(found: Any, what: str) -> Any:
     return found
 
 
+def sendable(body: Any) -> Any:
+    """Return what a front end sent, if it can be sent back: half of an emoji, which a string cut in two has, cannot."""
+    try:
+        to_json(body)
+    except ValueError as error:
+        raise HTTPException(422, "there is text in it that is not Unicode, or it is nested too deeply") from error
+    return body
+
+
 Asker = Annotated[Config, Depends(user)]
 Talk = Annotated[Config, Depends(conversation)]
 Stored = Annotated[threadmark.Conversations, Depends(stored)]
@@ -61,7 +71,7 @@ router = APIRouter(prefix="/threads")
 
 @router.post("/{thread_id}/messages", status_code=201)
 async def append(talk: Talk, stored: Stored, messages: list[dict[str, Any]]) -> list[str]:
-    return await stored.aput_messages(talk, messages)
+    return await stored.aput_messages(talk, sendable(messages))
 
 
 @router.get("/{thread_id}/messages")
@@ -76,7 +86,7 @@ async def delete_message(talk: Talk, stored: Stored, message_id: str) -> None:
 
 @router.put("/{thread_id}/state", status_code=204)
 async def put_state(talk: Talk, stored: Stored, state: dict[str, Any]) -> None:
-    await stored.aput_state(talk, state)
+    await stored.aput_state(talk, sendable(state))
 
 
 @router.get("/{thread_id}/state")

@@ -102,6 +102,17 @@ def test_a_state_is_stored_and_replaced(address: str) -> None:
             assert ada.get("/threads/state/state").json() == state
 
 
+@pytest.mark.parametrize("content", ['"\\ud83d"', "[" * 500 + "]" * 500])
+def test_what_could_not_be_sent_back_is_not_stored(address: str, content: str) -> None:
+    with _client(address, "ada") as ada:
+        ada.headers["content-type"] = "application/json"
+        message = f'{{"id": "a", "content": {content}}}'
+        assert ada.post("/threads/odd/messages", content=f"[{message}]").status_code == 422
+        assert ada.put("/threads/odd/state", content=message).status_code == 422
+        assert ada.get("/threads/odd/messages").json() == []
+        assert ada.get("/threads/odd/state").status_code == 404
+
+
 def test_threads_are_listed_for_their_user_alone(address: str) -> None:
     with _client(address, "lin") as lin, _client(address, "eve") as eve, _client(address, "") as nobody:
         names = ["lins-one", *(f"lins-{number}" for number in range(24))]

@@ -33,6 +33,29 @@ class Slotted:
         self.id = None
 
 
+class Shared:
+    """One for the whole process: a copy of it is itself."""
+
+    id = None
+
+    def __copy__(self) -> "Shared":
+        return self
+
+
+class SharedWords(dict[str, Any]):
+    """The same, as a dictionary."""
+
+    def __copy__(self) -> "SharedWords":
+        return self
+
+
+class ReadOnlyWords(dict[str, Any]):
+    """Dictionaries that nobody writes to."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        raise TypeError("it is for reading")
+
+
 class OnlyRead:
     @property
     def id(self) -> None:
@@ -69,6 +92,13 @@ def test_a_message_that_has_an_id_is_taken_as_it_is() -> None:
 def test_what_is_no_message_or_takes_no_id_is_refused(given: Any) -> None:
     with pytest.raises(ConfigError, match=r"attribute `id`|cannot be given one"):
         given_messages([given])
+
+
+@pytest.mark.parametrize("given", [Shared(), Shared, SharedWords(text="x"), ReadOnlyWords(text="x")])
+def test_what_takes_no_id_in_a_copy_is_refused_and_stays_as_it_is(given: Any) -> None:
+    with pytest.raises(ConfigError, match="cannot be given one"):
+        given_messages([given])
+    assert (given == {"text": "x"}) if isinstance(given, dict) else (given.id is None)
 
 
 @pytest.mark.parametrize(

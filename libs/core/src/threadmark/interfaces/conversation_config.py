@@ -51,8 +51,22 @@ def _fields(config: ConversationConfig) -> Mapping[str, Any]:
     if isinstance(config, MAPPING):
         configurable = config.get("configurable", config)
         if isinstance(configurable, MAPPING):
+            if configurable is not config:
+                _expect_none_beside(config)
             return configurable
     raise ConfigError('a conversation is named by a dictionary: {"thread_id": ..., "user_id": ..., "run_id": ...}')
+
+
+def _expect_none_beside(config: ConversationConfig) -> None:
+    """Raise ConfigError for what is given beside "configurable": a user that is overlooked is every user.
+
+    A run's configuration has a `run_id` of its own there.
+    """
+    for name in ("thread_id", "user_id", "lease_token"):
+        if name in config:
+            raise ConfigError(
+                f'the config has {name!r} beside "configurable", where nobody looks for it: put it inside'
+            )
 
 
 def _of_user(context: SaverContext, fields: Mapping[str, Any]) -> SaverContext:

@@ -82,21 +82,26 @@ def _given(message: Any) -> GivenMessage:
 
 def _with_id(message: Any, made: str) -> Any:
     """A copy of a message, with an id."""
-    if isinstance(message, dict):
-        if type(message) is dict:
-            return {"id": made, **{key: value for key, value in message.items() if key != "id"}}
-        other = copy.copy(message)
-        other["id"] = made
-        return other
+    if type(message) is dict:
+        return {"id": made, **{key: value for key, value in message.items() if key != "id"}}
     try:
-        if dataclasses.is_dataclass(message) and not isinstance(message, type):
+        if dataclasses.is_dataclass(message) and not isinstance(message, type | dict):
             return dataclasses.replace(message, id=made)
         if callable(getattr(message, "model_copy", None)):
             return message.model_copy(update={"id": made})
-        other = copy.copy(message)
-        setattr(other, "id", made)  # noqa: B010 - of a class that is not known here
+        return _put_into(copy.copy(message), message, made)
     except (TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f"{shown(message)} has no id, and cannot be given one ({error}): give it one") from error
+
+
+def _put_into(other: Any, message: Any, made: str) -> Any:
+    """Put an id into a copy of a message of whatever class, and return it."""
+    if other is message:  # a class, say
+        raise TypeError("it is no other when it is copied")
+    if isinstance(other, dict):
+        other["id"] = made
+    else:
+        setattr(other, "id", made)  # noqa: B010 - of a class that is not known here
     return other
 
 
