@@ -315,7 +315,10 @@ def test_no_value_and_no_password_is_logged(
         async with AsyncConnectionPool(url.replace("@", f":{PASSWORD}@"), min_size=1, max_size=2) as pool:
             saver = PostgresSaver(pool, slow=0)
             await aplay(saver, "two", 2)
-            tables.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+            tables.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE pid <> pg_backend_pid() AND datname = current_database()"  # the server is shared with other tests
+            )
             await aplay(saver, "three", 2)
 
     asyncio.run(pools())
