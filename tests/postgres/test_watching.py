@@ -317,7 +317,7 @@ def test_no_value_and_no_password_is_logged(
             await aplay(saver, "two", 2)
             tables.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE pid <> pg_backend_pid() AND datname = current_database()"  # the server is shared with other tests
+                "WHERE pid <> pg_backend_pid() AND datname = current_database()"  # others share the server
             )
             await aplay(saver, "three", 2)
 
