@@ -132,7 +132,10 @@ def test_one_saver_serves_loops_in_several_threads_and_blocking_callers(url: str
 def test_a_loop_that_ends_closes_its_connections(url: str, tables: psycopg.Connection) -> None:
     saver = PostgresSaver(url)
     asyncio.run(aplay(saver, "one", 2))
-    sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'threadmark'"
+    sessions = """
+        SELECT count(*) FROM pg_stat_activity
+        WHERE application_name = 'threadmark' AND datname = current_database()
+    """
     until_gone = 200
     while next(tables.execute(sessions))[0] and until_gone:
         until_gone -= 1

@@ -529,8 +529,9 @@ FROM judged
 """
 
 # A checkpoint that is there already, perhaps under another rank, is not touched here: it may have another header, which
-# others count on, so whoever replaces it takes the thread for itself (`PostgresStore.replace`). Here and below, the
-# conditions with ANY say again what the joins say, because only they surely become look-ups in an index.
+# others count on, so whoever replaces it takes the thread for itself (`PostgresStore.replace`). OFFSET 0 makes it one
+# look-up in the index for each, as in ROWS: a plan that was made when the tables were small, and is kept, would else go
+# through the whole thread. Below, the conditions with ANY say again what the joins say, for the same reason.
 _ADD_CHECKPOINTS = f"""
 {_ADD}, given AS (
     SELECT proven.thread_id, proven.owner, fresh.*
@@ -542,20 +543,18 @@ _ADD_CHECKPOINTS = f"""
 ), ranked_otherwise AS (
     SELECT given.number
     FROM given
-    JOIN tm.checkpoint AS c
-        ON c.thread_id = given.thread_id AND c.ns = given.ns AND c.rank = given.id AND c.id IS NULL
-    WHERE c.thread_id {_OF_ONE}
-        AND c.ns = ANY (ARRAY(SELECT ns FROM given))
-        AND c.rank = ANY (ARRAY(SELECT id FROM given))
-    UNION ALL
-    SELECT given.number
-    FROM given
-    JOIN tm.checkpoint AS c
-        ON c.thread_id = given.thread_id AND c.ns = given.ns AND c.rank <> given.rank
-        AND c.id = coalesce(given.id, given.rank)
-    WHERE c.thread_id {_OF_ONE}
-        AND c.ns = ANY (ARRAY(SELECT ns FROM given))
-        AND c.id = ANY (ARRAY(SELECT coalesce(id, rank) FROM given))
+    CROSS JOIN LATERAL (
+        SELECT
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = given.thread_id AND c.thread_id {_OF_ONE}
+            AND c.ns = given.ns AND c.rank = given.id AND c.id IS NULL
+        UNION ALL
+        SELECT
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = given.thread_id AND c.thread_id {_OF_ONE}
+            AND c.ns = given.ns AND c.id = coalesce(given.id, given.rank) AND c.rank <> given.rank
+        OFFSET 0
+    ) AS c
 ), fresh AS (
     SELECT DISTINCT ON (thread_id, ns, rank) *
     FROM given
