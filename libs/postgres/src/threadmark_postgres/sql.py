@@ -181,8 +181,13 @@ SELECT 1, idx, NULL, task_path, channel, NULL, NULL, value, checksum, task_id, N
 FROM pending
 UNION ALL
 SELECT 2, NULL, NULL, NULL, NULL, NULL, NULL, s.data, s.key, NULL, NULL, NULL
-FROM tm.segment AS s
-WHERE s.thread_id = $1::text AND s.key = ANY (ARRAY(SELECT key FROM needed))
+FROM (SELECT DISTINCT key FROM needed) AS asked
+CROSS JOIN LATERAL (
+    SELECT s.key, s.data
+    FROM tm.segment AS s
+    WHERE s.thread_id = $1::text AND s.key = asked.key
+    OFFSET 0
+) AS s
 """
 # The head stands by itself: where the thread or its checkpoints are not found, it tells that they should be.
 FIND_NEWEST = f"""
@@ -261,10 +266,17 @@ CROSS JOIN LATERAL (
 ) AS h
 """
 
+# OFFSET 0 makes it one look-up in the index for each key: a plan that was made when the table was small, and is kept,
+# would else go through the whole thread.
 SEGMENTS = """
-SELECT key, data
-FROM tm.segment
-WHERE thread_id = $1::text AND key = ANY ($2::bytea[])
+SELECT s.key, s.data
+FROM unnest($2::bytea[]) AS asked (key)
+CROSS JOIN LATERAL (
+    SELECT s.key, s.data
+    FROM tm.segment AS s
+    WHERE s.thread_id = $1::text AND s.key = asked.key
+    OFFSET 0
+) AS s
 """
 
 SEGMENTS_OF_THREADS = """
