@@ -65,7 +65,7 @@ def test_what_is_remembered_of_the_newest_checkpoint_does_not_come_again(url: st
 def _fetched(saver: PostgresSaver) -> set[bytes]:
     """The segments that a get of the newest checkpoint brings along."""
     context = saver._context
-    find = partial(context.store.find, "one", "", None, context.encoding_cache.newest_held("one", ""))
+    find = partial(context.store.find, "one", "", None, partial(context.encoding_cache.newest_held, "one", ""))
     found = saver._driver.run(Transaction(find, writes=False))
     assert found is not None
     return set(found.segments)

@@ -13,7 +13,19 @@ from typing import TypeVar
 
 from threadmark.errors import CorruptDataError, ThreadNotFoundError
 from threadmark.program import Program
-from threadmark.store import Added, Change, CheckpointRow, Found, Head, Key, Outline, Scope, Store, WriteRow
+from threadmark.store import (
+    Added,
+    Change,
+    CheckpointRow,
+    Found,
+    Head,
+    Key,
+    Outline,
+    Scope,
+    Store,
+    WriteRow,
+    nothing_held,
+)
 from threadmark.thread_store import (
     LeaseRow,
     ThreadCounts,
@@ -40,7 +52,7 @@ class OwnedStore(Store):
         self._proves_owners = proves_owners
 
     def find(
-        self, thread_id: str, ns: str, checkpoint_id: str | None, held: str | None = None
+        self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held
     ) -> Program[Found | None]:
         found = yield from self._store.find(thread_id, ns, checkpoint_id, held)
         if found is None or found.owner != self._owner:

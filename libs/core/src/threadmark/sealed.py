@@ -6,7 +6,7 @@ sealed body is bound to its table and key, so a row that was moved or swapped do
 """
 
 from base64 import b85decode, b85encode
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgpack
@@ -17,7 +17,20 @@ from threadmark.metadata import run_id_in
 from threadmark.program import Program
 from threadmark.sealed_threads import NOT_OPENED, SealedThreadStore
 from threadmark.sealing import HOW_TO_SEAL, Keyring
-from threadmark.store import ANYONE, Added, Change, CheckpointRow, Found, Head, Key, Outline, Scope, Store, WriteRow
+from threadmark.store import (
+    ANYONE,
+    Added,
+    Change,
+    CheckpointRow,
+    Found,
+    Head,
+    Key,
+    Outline,
+    Scope,
+    Store,
+    WriteRow,
+    nothing_held,
+)
 from threadmark.stored import announced_size, expand
 
 T = TypeVar("T")
@@ -38,7 +51,7 @@ class SealedStore(SealedThreadStore, Store):
         self._seal_metadata = seal_metadata
 
     def find(
-        self, thread_id: str, ns: str, checkpoint_id: str | None, held: str | None = None
+        self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held
     ) -> Program[Found | None]:
         found = yield from self._store.find(thread_id, ns, checkpoint_id, held)
         return self._open_found(thread_id, found) if found else None

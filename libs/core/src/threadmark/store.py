@@ -211,15 +211,26 @@ class Added(NamedTuple):
     """When the thread expires."""
 
 
+def was_added(change: Change, added: Added) -> bool:
+    """Whether a change was made: it was neither refused, nor too late, nor to be prepared again."""
+    refused = added.refused is not None or added.too_late or added.exists
+    return not refused and change.epoch in (None, added.epoch)
+
+
+def nothing_held() -> None:
+    """What a caller of `Store.find` holds that has read nothing yet."""
+
+
 class Store(ThreadStore, Protocol):
     """The operations of a backend."""
 
     def find(
-        self, thread_id: str, ns: str, checkpoint_id: str | None, held: str | None = None
+        self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held
     ) -> Program[Found | None]:
         """Return the checkpoint with this id, or the newest one. Returns None if there is none and none is recorded.
 
-        `held` is the rank of a checkpoint of which the caller has all segments: they need not come along.
+        `held` returns the rank of a checkpoint of which the caller has all segments, if there is one: a backend that
+        would bring them along asks, and leaves them out.
         """
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:

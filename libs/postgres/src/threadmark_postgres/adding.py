@@ -1,13 +1,12 @@
 """Adding and replacing rows of one thread: what a change is refused for, and the statement that judges and inserts."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
 from threadmark.errors import TransientStoreError
 from threadmark.program import Program
-from threadmark.store import ANYONE, Added, Change, Key, Refusal, Store
+from threadmark.store import ANYONE, Added, Change, Key, Refusal, Store, was_added
 from threadmark.text import from_column, to_column
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import BatchParams
@@ -104,7 +103,7 @@ class AddingStore(PostgresThreadStore, Store):
                 found = yield from self._execute(next(waits), thread)
                 return None if found else _refusal_without_row(change)
             added = yield from self._outcome(change, rows)
-            if added is None or _adds_nothing(change, added):
+            if added is None or not was_added(change, added):
                 return added
         if change.touches and not change.checkpoints:
             yield from self._execute(sql.TOUCH, thread, change.now)
@@ -140,8 +139,8 @@ class AddingStore(PostgresThreadStore, Store):
             statement, params = sql.ADD_CHECKPOINT_ALONE, checkpoint_alone(change)
         if params is None:
             return None
-        shared = partial(next, self._adding(change))
-        return Query(in_schema(statement, self._schema), params, likely_last=True, shared=shared)
+        query = in_schema(statement, self._schema)
+        return Query(query, params, likely_last=True, shared=lambda: next(self._adding(change)))
 
     def _adding(self, change: Change) -> Iterator[Query]:
         # What shares a statement with others must end with it.
@@ -178,10 +177,6 @@ def _refusal(change: Change, epoch: int, refused: Refusal | None, too_late: bool
     if refused is not None:
         return Added(epoch, refused)
     return Added(epoch, too_late=True) if too_late else None
-
-
-def _adds_nothing(change: Change, added: Added) -> bool:
-    return added.exists or added.too_late or added.refused is not None or change.epoch not in (None, added.epoch)
 
 
 def _refusal_without_row(change: Change) -> Added | None:

@@ -1,6 +1,6 @@
 """The store operations in SQL: one statement wherever that can be, because each is a round trip."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from threadmark.program import Program
@@ -13,6 +13,7 @@ from threadmark.store import (
     Outline,
     Scope,
     WriteRow,
+    nothing_held,
 )
 from threadmark.text import from_column, to_column
 from threadmark_postgres import sql
@@ -36,12 +37,12 @@ class PostgresStore(AddingStore):
     """The rows of every saver on one schema. None is the first schema of the connection's search path."""
 
     def find(
-        self, thread_id: str, ns: str, checkpoint_id: str | None, held: str | None = None
+        self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held
     ) -> Program[Found | None]:
         """One statement, which includes every segment of the newest checkpoint, unless that is the one that is held."""
         namespace = (to_column(thread_id), to_column(ns))
         if checkpoint_id is None:
-            rows = yield from self._execute(sql.FIND_NEWEST, *namespace, optional(held), likely_last=True)
+            rows = yield from self._execute(sql.FIND_NEWEST, *namespace, optional(held()), likely_last=True)
         else:
             rows = yield from self._execute(sql.FIND, *namespace, to_column(checkpoint_id))
         found = newest = owner = None

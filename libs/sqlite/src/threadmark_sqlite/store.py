@@ -1,6 +1,6 @@
 """The store operations in SQL. A thread has a small number here, so that its long name stands in one row only."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -17,6 +17,7 @@ from threadmark.store import (
     Scope,
     Store,
     WriteRow,
+    nothing_held,
 )
 from threadmark.text import to_column
 from threadmark_sqlite import sql
@@ -45,7 +46,7 @@ class SqliteStore(SqliteThreadStore, Store):
         thread_id: str,
         ns: str,
         checkpoint_id: str | None,
-        held: str | None = None,  # noqa: ARG002 - segments never come along here
+        held: Callable[[], str | None] = nothing_held,  # noqa: ARG002 - segments never come along here
     ) -> Program[Found | None]:
         thread, namespace = to_column(thread_id), to_column(ns)
         if checkpoint_id is None:

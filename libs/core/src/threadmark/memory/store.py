@@ -1,6 +1,6 @@
 """The store operations on dictionaries, row for row what a database would keep."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from threadmark.memory.tables import Tables, Thread, clock, with_tables
@@ -21,6 +21,7 @@ from threadmark.store import (
     Scope,
     Store,
     WriteRow,
+    nothing_held,
 )
 from threadmark.thread_store import LeaseRow, ThreadRow
 
@@ -33,7 +34,7 @@ class MemoryStore(MemoryThreadStore, Store):
         thread_id: str,
         ns: str,
         checkpoint_id: str | None,
-        held: str | None = None,  # noqa: ARG002 - segments never come along here
+        held: Callable[[], str | None] = nothing_held,  # noqa: ARG002 - segments never come along here
     ) -> Program[Found | None]:
         def call(tables: Tables) -> Found | None:
             thread = tables.threads.get(thread_id)

@@ -17,7 +17,7 @@ from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.reading import expect_plain, load
 from threadmark.saver.proving.thread_rows import metadata_of, sound_row
 from threadmark.sealing import SegmentNames
-from threadmark.store import Added, Change, Outline, Scope, Store
+from threadmark.store import Added, Change, Outline, Scope, Store, was_added
 from threadmark.thread_store import thread_row
 
 _LOOKED_AT = 4
@@ -42,8 +42,8 @@ def add_first(store: Store, change: Change, about_thread: Mapping[str, Any]) -> 
     yield from store.lock(change.thread_id)
     heads = yield from store.heads(change.thread_id, None)
     added = yield from store.add(change)
-    was_added = not (added.refused or added.too_late or added.exists) and change.epoch in (None, added.epoch)
-    outline = (yield from store.thread(change.thread_id)) if was_added and not heads else None
+    is_first = not heads and was_added(change, added)
+    outline = (yield from store.thread(change.thread_id)) if is_first else None
     if outline is not None:
         row = sound_row(outline)
         yield from store.set_thread(thread_row(row._replace(metadata=to_json({**about_thread, **metadata_of(row)}))))

@@ -1,5 +1,7 @@
 """Reading one checkpoint."""
 
+from functools import partial
+
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import ConfigError
 from threadmark.model import CheckpointTuple, Config
@@ -31,7 +33,7 @@ def load(
 
     One that is asked for `early` may still be on its way; any other one that is not found must not be damaged.
     """
-    held = context.encoding_cache.newest_held(where.thread_id, where.ns) if where.checkpoint_id is None else None
+    held = partial(context.encoding_cache.newest_held, where.thread_id, where.ns)
     found = yield from context.store.find(where.thread_id, where.ns, where.checkpoint_id, held)
     if found is None:
         if where.checkpoint_id is not None and not early:
