@@ -90,7 +90,9 @@ def test_tasks_that_put_at_the_same_time_make_one_round_trip(
         through = url.replace(f":{cluster.port}/", f":{proxy.port}/") + "?sslmode=disable"
         async with PostgresSaver(through, combine=combine) as saver:
             configs = await warmed(saver)
-            for _ in range(2):  # as often as a connection needs to have the statement prepared
+            # At its sixth use by a connection a statement is prepared, which is one round trip more. Who is alone in a
+            # turn of the loop takes another statement, so how often this one was used while they warmed up varies.
+            for _ in range(8):
                 before = proxy.round_trips
                 await asyncio.gather(*(saver.aput_writes(config, [("count", 7)], "late") for config in configs))
             assert (proxy.round_trips - before == 1) == combine
