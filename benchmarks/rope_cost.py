@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import msgpack
 
-from threadmark.rope import Source, deduplicate, join, layout, pack, segment_keys
+from threadmark.rope import Source, deduplicate, join, keys_in, layout, unpack
 from threadmark.rope.match import Budget, Gap, matches
 from threadmark.stored import shrink
 
@@ -36,7 +36,7 @@ class Thread:
         data: bytes = msgpack.packb(value)
         self.last = value, data, [source for source in sources if source]
         deduplicated = deduplicate(data, self.last[2])
-        packed = pack(deduplicated.manifest)
+        packed = deduplicated.packed
         for key, segment in deduplicated.fresh.items():
             if key not in self.segments:
                 self.segments[key] = segment
@@ -44,11 +44,11 @@ class Thread:
                 self.compressed += len(shrink(segment)) + SEGMENT_ROW
         self.manifests += len(packed) + VALUE_ROW
         self.whole += len(data) + VALUE_ROW
-        self.most_segments = max(self.most_segments, len(segment_keys(deduplicated.manifest)))
-        self.most_parts = max(self.most_parts, len(deduplicated.manifest))
+        self.most_segments = max(self.most_segments, len(keys_in(packed)))
+        self.most_parts = max(self.most_parts, len(unpack(packed)))
         if join(layout(packed), self.segments) != data:
             raise SystemExit("what was stored is not what was put")
-        return Source(data, deduplicated.manifest)
+        return Source(data, packed)
 
     def times(self) -> tuple[float, float]:
         """Comparing and storing the last value again, as multiples of encoding it."""
@@ -56,7 +56,7 @@ class Thread:
         whole, first = Gap(0, len(data)), sources[0].data
         encoding = best_of(lambda: msgpack.packb(value))
         comparing = best_of(lambda: matches(data, whole, first, Budget(1 << 30)))
-        storing = best_of(lambda: pack(deduplicate(data, sources).manifest))
+        storing = best_of(lambda: deduplicate(data, sources))
         return comparing / encoding, storing / encoding
 
     def start_counting(self) -> None:

@@ -6,7 +6,7 @@ import threading
 from signals.strikes import Interruptions, Step
 from threadmark.digests import proof
 from threadmark.header import Header
-from threadmark.rope import Source, deduplicate, pack
+from threadmark.rope import Source, deduplicate
 from threadmark.saver.caches.encoding_cache import EncodingCache, Known
 from threadmark.stored import Stored
 
@@ -14,11 +14,11 @@ _HEADER = Header({}, {}, b"", None)
 
 
 def _stored(data: bytes) -> Stored:
-    return Stored("m", pack(deduplicate(data, []).manifest), proof(data).digest)
+    return Stored("m", deduplicate(data, []).packed, proof(data).digest)
 
 
 def _known(epoch: int, data: bytes = b"header") -> Known:
-    return Known(epoch, "rank", _HEADER, Source(data, ()), b"digest")
+    return Known(epoch, "rank", _HEADER, Source(data), b"digest")
 
 
 def test_it_never_holds_more_than_its_capacity() -> None:
@@ -27,7 +27,7 @@ def test_it_never_holds_more_than_its_capacity() -> None:
         encoding_cache = EncodingCache(capacity)
         for number in range(500):
             data = chance.randbytes(chance.choice([100, 1000, 20_000]))
-            encoding_cache.see_values("thread", 1, [(_stored(data), Source(data, deduplicate(data, []).manifest))])
+            encoding_cache.see_values("thread", 1, [(_stored(data), Source(data, deduplicate(data, []).packed))])
             encoding_cache.see_checkpoint(f"thread {number}", "", str(number), _known(1, data))
             encoding_cache.see_writes("thread", "", str(number), [("channel", proof(data).digest)])
             assert 0 <= encoding_cache.used <= capacity
@@ -39,7 +39,7 @@ def test_the_least_recently_used_goes_first() -> None:
     encoding_cache = EncodingCache(5 * (1000 + 700))
     values = [bytes([number]) * 1000 for number in range(9)]
     for number, data in enumerate(values):
-        encoding_cache.see_values("thread", 1, [(_stored(data), Source(data, deduplicate(data, []).manifest))])
+        encoding_cache.see_values("thread", 1, [(_stored(data), Source(data, deduplicate(data, []).packed))])
         assert encoding_cache.data("thread", proof(values[0]).digest) == values[0], number
     assert encoding_cache.data("thread", proof(values[1]).digest) is None
     assert encoding_cache.data("thread", proof(values[8]).digest) == values[8]
@@ -47,10 +47,10 @@ def test_the_least_recently_used_goes_first() -> None:
 
 def test_bytes_are_known_in_every_epoch_but_segments_only_in_theirs() -> None:
     encoding_cache, data = EncodingCache(1 << 20), b"x" * 1000
-    encoding_cache.see_values("thread", 7, [(_stored(data), Source(data, deduplicate(data, []).manifest))])
+    encoding_cache.see_values("thread", 7, [(_stored(data), Source(data, deduplicate(data, []).packed))])
     digest = proof(data).digest
     assert encoding_cache.data("thread", digest) == data
-    assert encoding_cache.source("thread", digest, 7) == Source(data, deduplicate(data, []).manifest)
+    assert encoding_cache.source("thread", digest, 7) == Source(data, deduplicate(data, []).packed)
     assert encoding_cache.source("thread", digest, 8) is None
     assert encoding_cache.source("thread", digest, None) is None
     assert encoding_cache.data("other", digest) is None
@@ -69,7 +69,7 @@ def test_what_a_step_wrote_to_a_channel_is_found_for_the_next() -> None:
     encoding_cache = EncodingCache(1 << 20)
     values = [bytes([number]) * 300 for number in range(3)]
     for data in values:
-        encoding_cache.see_values("thread", 1, [(_stored(data), Source(data, deduplicate(data, []).manifest))])
+        encoding_cache.see_values("thread", 1, [(_stored(data), Source(data, deduplicate(data, []).packed))])
     for digest in (proof(values[0]).digest, b"", b"unknown digest..", proof(values[1]).digest):
         encoding_cache.see_writes("thread", "", "id", [("channel", digest)])
     assert [source.data for source in encoding_cache.written("thread", "", "id", "channel", 1)] == [
@@ -85,7 +85,7 @@ def test_the_last_values_of_a_thread_are_known_but_not_its_headers() -> None:
     encoding_cache = EncodingCache(1 << 20)
     values = [bytes([number]) * 300 for number in range(40)]
     for data in values:
-        encoding_cache.see_values("thread", 1, [(_stored(data), Source(data, deduplicate(data, []).manifest))])
+        encoding_cache.see_values("thread", 1, [(_stored(data), Source(data, deduplicate(data, []).packed))])
     recent = [source.data for source in encoding_cache.recent("thread", 1)]
     assert recent == values[-1 : -1 - len(recent) : -1]
     assert 0 < len(recent) < 40
@@ -94,7 +94,7 @@ def test_the_last_values_of_a_thread_are_known_but_not_its_headers() -> None:
 
 def test_literals_are_not_remembered() -> None:
     encoding_cache = EncodingCache(1 << 20)
-    encoding_cache.see_values("thread", 1, [(Stored("m", b"small", b""), Source(b"small", (b"small",)))])
+    encoding_cache.see_values("thread", 1, [(Stored("m", b"small", b""), Source(b"small"))])
     assert encoding_cache.used == 0
 
 
@@ -107,7 +107,7 @@ def test_many_threads_use_it_at_once() -> None:
         chance = random.Random(seed)
         for _ in range(1500):
             data = chance.choice(values)
-            encoding_cache.see_values("thread", 1, [(_stored(data), Source(data, deduplicate(data, []).manifest))])
+            encoding_cache.see_values("thread", 1, [(_stored(data), Source(data, deduplicate(data, []).packed))])
             encoding_cache.see_writes("thread", "", "id", [("channel", proof(data).digest)])
             other = chance.choice(values)
             if (found := encoding_cache.data("thread", proof(other).digest)) not in (None, other):
@@ -130,7 +130,7 @@ def test_an_interrupt_at_any_instruction_leaves_what_it_holds_within_its_capacit
 
     def see() -> None:
         for data in values[:1]:
-            encoding_cache.see_values("thread", 1, [(_stored(data), Source(data, (data,)))])
+            encoding_cache.see_values("thread", 1, [(_stored(data), Source(data))])
 
     while reached:
         location += 1
@@ -138,6 +138,6 @@ def test_an_interrupt_at_any_instruction_leaves_what_it_holds_within_its_capacit
         interruptions.during(see, step)
         reached = step.reached
         for data in values[2:5]:
-            encoding_cache.see_values("thread", 1, [(_stored(data), Source(data, (data,)))])
+            encoding_cache.see_values("thread", 1, [(_stored(data), Source(data))])
         assert encoding_cache.used == sum(entry.cost for entry in encoding_cache._entries.values()) <= 3000
     assert interruptions.raised > 50

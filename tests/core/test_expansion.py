@@ -36,9 +36,9 @@ def test_what_is_put_needs_no_allowance(values: list[bytes], beside: int) -> Non
         keys = [*segments][:beside]
         deduplicated = deduplicate(data, sources[-3:], beside=keys)
         segments |= {key: shrink(segment) for key, segment in deduplicated.fresh.items()}
-        stored = Stored("m", pack(deduplicated.manifest), proof(data).digest)
+        stored = Stored("m", deduplicated.packed, proof(data).digest)
         assert stored.data(segments, Allowance(NOTHING)) == data
-        sources.append(Source(data, deduplicated.manifest))
+        sources.append(Source(data, deduplicated.packed))
 
 
 @settings(deadline=None)

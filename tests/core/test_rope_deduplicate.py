@@ -7,7 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threadmark.rope import Deduplicated, Slice, Source, deduplicate, join, layout, pack, patch, segment_keys
+from threadmark.rope import (
+    Deduplicated,
+    Slice,
+    Source,
+    deduplicate,
+    join,
+    keys_in,
+    layout,
+    pack,
+    patch,
+    segment_keys,
+    unpack,
+)
 
 MOST_SEGMENTS = 48
 MOST_PARTS = 512
@@ -32,22 +44,22 @@ class Thread:
         for key, segment in deduplicated.fresh.items():
             self.stored += 0 if key in self.segments else len(segment)
             self.segments[key] = segment
-        self.stored += len(pack(deduplicated.manifest))
+        self.stored += len(deduplicated.packed)
         self.check(data, deduplicated)
-        return Source(data, deduplicated.manifest)
+        return Source(data, deduplicated.packed)
 
     def check(self, data: bytes, deduplicated: Deduplicated) -> None:
-        keys = segment_keys(deduplicated.manifest)
-        assert join(layout(pack(deduplicated.manifest)), self.segments) == data
+        manifest = unpack(deduplicated.packed)
+        keys = segment_keys(manifest)
+        assert join(layout(deduplicated.packed), self.segments) == data
+        assert pack(manifest) == deduplicated.packed
         assert len(deduplicated.fresh) <= 1
         assert set(deduplicated.fresh) <= set(keys)
         assert len(keys) <= MOST_SEGMENTS
-        assert len(deduplicated.manifest) <= MOST_PARTS
+        assert len(manifest) <= MOST_PARTS
         sizes = sum(len(self.segments[key]) for key in keys)
         assert sizes <= 2 * len(data) + SLACK
-        assert len(data) <= MOST_REPEATED * (
-            sizes + sum(len(part) for part in deduplicated.manifest if isinstance(part, bytes))
-        )
+        assert len(data) <= MOST_REPEATED * (sizes + sum(len(part) for part in manifest if isinstance(part, bytes)))
 
     def cost(self, data: bytes, *sources: Source) -> int:
         before = self.stored
@@ -175,22 +187,22 @@ def test_equal_arguments_give_equal_results() -> None:
 
 
 def test_empty_and_tiny_values_need_no_segment() -> None:
-    assert deduplicate(b"", []) == Deduplicated((), {})
-    assert deduplicate(b"tiny", [Source(b"tiny", (b"tiny",))]) == Deduplicated((b"tiny",), {})
+    assert deduplicate(b"", [])[:2] == (pack(()), {})
+    assert deduplicate(b"tiny", [Source(b"tiny")])[:2] == (pack((b"tiny",)), {})
 
 
 def test_a_value_without_sources_is_one_segment() -> None:
     data = random.Random(6).randbytes(100_000)
-    manifest, fresh = deduplicate(data, [])
+    packed, fresh, _ = deduplicate(data, [])
     assert list(fresh.values()) == [data]
-    assert manifest == (Slice(next(iter(fresh)), len(data), 0, len(data)),)
+    assert unpack(packed) == (Slice(next(iter(fresh)), len(data), 0, len(data)),)
 
 
 def test_the_key_function_names_the_segments() -> None:
     data = bytes(range(200))
-    manifest, fresh = deduplicate(data, [], key=lambda segment: bytes([len(segment)]) * 12)
+    packed, fresh, _ = deduplicate(data, [], key=lambda segment: bytes([len(segment)]) * 12)
     assert fresh == {b"\xc8" * 12: data}
-    assert segment_keys(manifest) == (b"\xc8" * 12,)
+    assert keys_in(packed) == (b"\xc8" * 12,)
 
 
 BASE = random.Random(7).randbytes(50_000)
@@ -271,27 +283,27 @@ def test_what_is_read_beside_a_value_may_be_long_and_costs_it_nothing() -> None:
     files = {f"file {number}": random.Random(number).randbytes(5000).hex() for number in range(30)}
     whole = b"".join(path.encode() + text.encode() for path, text in files.items())
     held = deduplicate(whole, [])
-    source = Source(whole, held.manifest)
+    source = Source(whole, held.packed)
     file = whole[120_000:130_000].replace(whole[123_000:123_010], b"an edit")
     alone = deduplicate(file, [source])
     assert sum(map(len, alone.fresh.values())) > 9000
-    beside = deduplicate(file, [source], beside=segment_keys(held.manifest))
+    beside = deduplicate(file, [source], beside=keys_in(held.packed))
     assert sum(map(len, beside.fresh.values())) < 100
-    assert join(layout(pack(beside.manifest)), held.fresh | beside.fresh) == file
+    assert join(layout(beside.packed), held.fresh | beside.fresh) == file
 
 
 def test_there_are_never_more_segments_than_a_manifest_may_name_whatever_is_beside() -> None:
     pieces = [random.Random(number).randbytes(300) for number in range(200)]
-    sources = [Source(piece, deduplicate(piece, []).manifest) for piece in pieces]
+    sources = [Source(piece, deduplicate(piece, []).packed) for piece in pieces]
     beside = [key for source in sources for key in segment_keys(source.manifest)]
     deduplicated = deduplicate(b"".join(pieces), sources, beside=beside)
-    assert len(segment_keys(deduplicated.manifest)) <= 48
+    assert len(keys_in(deduplicated.packed)) <= 48
 
 
 def appended(length: int, times: int) -> Thread:
     chance = random.Random(length)
     thread = Thread()
-    value = Source(b"", ())
+    value = Source(b"")
     for number in range(times):
         value = thread.put(number.to_bytes(4, "big") + value.data[4:] + chance.randbytes(length), value)
     return thread

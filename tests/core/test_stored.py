@@ -12,7 +12,7 @@ from threadmark.digests import proof, row_check
 from threadmark.errors import ConfigError, CorruptDataError, SerializationError
 from threadmark.header import Header, joined_fields, split_fields
 from threadmark.memory import MemorySaver
-from threadmark.rope import deduplicate, pack
+from threadmark.rope import deduplicate
 from threadmark.saver.storing import encode
 from threadmark.serde import Serde
 from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
@@ -23,7 +23,7 @@ LITERALS = st.binary(max_size=LITERAL_LIMIT)
 
 def _large(data: bytes) -> tuple[Stored, dict[bytes, bytes]]:
     deduplicated = deduplicate(data, [])
-    return Stored("m", pack(deduplicated.manifest), proof(data).digest), {
+    return Stored("m", deduplicated.packed, proof(data).digest), {
         key: b"\x00" + part for key, part in deduplicated.fresh.items()
     }
 

@@ -166,7 +166,7 @@ class Stored(_Fields):
 
     def source(self, data: bytes) -> Source:
         """Return the value's bytes with its manifest, to compare other values with."""
-        return Source(data, packed=self.packed) if self.digest else Source(data, (data,) if data else ())
+        return Source(data, self.packed if self.digest else b"")
 
     @classmethod
     def from_bytes(cls, body: bytes) -> "Stored":

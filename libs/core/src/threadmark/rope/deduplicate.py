@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from itertools import accumulate
 from math import isqrt
-from typing import NamedTuple
 
 from threadmark.digests import segment_key
-from threadmark.rope.manifest import MOST_PARTS, MOST_REPEATED, MOST_SEGMENTS, Manifest, Part, Slice
+from threadmark.rope.manifest import MOST_PARTS, MOST_REPEATED, MOST_SEGMENTS, Deduplicated, Part, Slice
+from threadmark.rope.packed import pack
 from threadmark.rope.reuse import RAW, Source, made_raw, reused
 
 SLACK = 1024
@@ -53,13 +53,6 @@ _MOSTLY_NEW = 12
 """But not if more than one byte in this many is new since the value before it."""
 
 
-class Deduplicated(NamedTuple):
-    """A value's manifest, and the segments that must be added for it, by key."""
-
-    manifest: Manifest
-    fresh: dict[bytes, bytes]
-
-
 def deduplicate(
     data: bytes,
     sources: Sequence[Source],
@@ -75,7 +68,7 @@ def deduplicate(
     times as long as the segments and literals together. Equal arguments give equal manifests.
     """
     if len(data) <= MOST_LITERAL:
-        return Deduplicated((data,) if data else (), {})
+        return _packed([data] if data else [], {})
     if not sources:
         return _with_new_segment(data, [Slice(RAW, len(data), 0, len(data))], key)
     return _with_new_segment(data, tidied(reused(data, sources), frozenset(beside)), key)
@@ -121,7 +114,12 @@ def _with_new_segment(
         else:
             manifest.append(Slice(name, size, position, length))
             position += length
-    return Deduplicated(tuple(manifest), {name: segment} if segment else {})
+    return _packed(manifest, {name: segment} if segment else {})
+
+
+def _packed(parts: list[Part], fresh: dict[bytes, bytes]) -> Deduplicated:
+    manifest = tuple(parts)
+    return Deduplicated(pack(manifest), fresh, manifest)
 
 
 def _shortest_gathered(lengths: list[int], most_literal: int) -> int:

@@ -25,6 +25,15 @@ Part = Slice | bytes
 Manifest = tuple[Part, ...]
 
 
+class Deduplicated(NamedTuple):
+    """A value's packed manifest, and the segments that must be added for it, by key."""
+
+    packed: bytes
+    fresh: dict[bytes, bytes]
+    manifest: Manifest | None = None
+    """The manifest, if it was at hand, so that nobody needs to unpack it."""
+
+
 def segment_keys(manifest: Manifest) -> tuple[bytes, ...]:
     """Return the keys of the segments that a manifest names, each once, in order of first appearance."""
     return tuple(dict.fromkeys(part.key for part in manifest if isinstance(part, Slice)))

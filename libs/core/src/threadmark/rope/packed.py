@@ -41,8 +41,8 @@ _LITERALS = -1
 _MORE = 0x80
 """The bit of a varint's byte that says that another follows."""
 
-_WIDEST = 63
-"""Bits in the largest number that a reader accepts."""
+_WIDEST = 49
+"""Where the last seven bits of a number stand that a reader accepts. So it has 56 bits, and sums of them have 63."""
 
 
 def pack(manifest: Manifest) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 from threadmark.digests import Proof
 from threadmark.rope.manifest import Manifest, Slice
 from threadmark.rope.match import Budget, Gap, Match, abreast, matches, stretch
-from threadmark.rope.packed import pack, unpack
+from threadmark.rope.packed import unpack
 
 RAW = b""
 """The key of slices of the value itself."""
@@ -31,39 +31,38 @@ _SMALL = 2048
 
 
 class Source:
-    """An encoding that the thread stores already, with its manifest, which is unpacked when it is first needed."""
+    """An encoding that the thread stores already, with its packed manifest: empty if no segment holds any of it.
 
-    __slots__ = ("_manifest", "_packed", "_positions", "data", "proof")
+    The manifest itself is unpacked when it is first needed, unless it was at hand.
+    """
+
+    __slots__ = ("_manifest", "_positions", "data", "packed", "proof")
 
     def __init__(
-        self, data: bytes, manifest: Manifest | None = None, *, packed: bytes = b"", proof: Proof | None = None
+        self, data: bytes, packed: bytes = b"", manifest: Manifest | None = None, *, proof: Proof | None = None
     ) -> None:
         self.data = data
+        self.packed = packed
         self.proof = proof  # of the data, if it is known, which makes proving a similar value cheap
         self._manifest = manifest
-        self._packed = packed
         self._positions: _Positions | None = None
 
     @property
     def manifest(self) -> Manifest:
         """The slices and literals that make up the data."""
         if self._manifest is None:
-            self._manifest = unpack(self._packed)
+            literal = (self.data,) if self.data else ()
+            self._manifest = unpack(self.packed) if self.packed else literal
         return self._manifest
-
-    @property
-    def packed(self) -> bytes:
-        """The packed form of the manifest."""
-        return self._packed or pack(self.manifest)
 
     def slices(self, match: Match, total: int) -> list[Slice]:
         """Return the slices that make up the matched bytes of a value of `total` bytes."""
         if self._positions is None:
-            self._positions = _Positions(self.manifest)
+            self._positions = _Positions(self.manifest, len(self.data))
         return self._positions.slices(match, total)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Source) and (self.data, self.manifest) == (other.data, other.manifest)
+        return isinstance(other, Source) and (self.data, self.packed) == (other.data, other.packed)
 
     def __hash__(self) -> int:
         return hash(self.data)
@@ -147,12 +146,14 @@ class _Positions:
 
     __slots__ = ("literals", "parts", "starts")
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: Manifest, total: int) -> None:
         lengths = [len(part) if isinstance(part, bytes) else part.length for part in manifest]
         self.parts = manifest
         # Tuples, because this is kept with its source, and the garbage collector would look at a list again and again.
         self.literals = tuple([index for index, part in enumerate(manifest) if isinstance(part, bytes)])
         self.starts = tuple(accumulate(lengths, initial=0))
+        if self.starts[-1] != total:
+            raise ValueError(f"a source of {total} bytes has a manifest of {self.starts[-1]}")
 
     def slices(self, match: Match, total: int) -> list[Slice]:
         """Return the slices that make up the matched bytes. Literals become raw, as nothing else holds them."""

@@ -12,7 +12,7 @@ from typing import Any
 from threadmark.digests import proof
 from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
 from threadmark.header import HEADER_TAG, Header, split_fields
-from threadmark.rope import Deduplicated, Source, deduplicate, keys_in, pack, patch
+from threadmark.rope import Deduplicated, Source, deduplicate, keys_in, patch
 from threadmark.saver.arguments import GivenCheckpoint
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
@@ -62,7 +62,7 @@ class Deduplicator:
         It resembles its parent's, and nothing else resembles a header.
         """
         if len(data) <= _WHOLE_HEADER:
-            return Stored(HEADER_TAG, data, b""), Source(data, (data,))
+            return Stored(HEADER_TAG, data, b""), Source(data)
         near = [parent] if parent else []
         stored, source = self._stored(Encoded(HEADER_TAG, data), near, partial(patch, data, parent, self._segment_key))
         return stored, source or stored.source(data)
@@ -109,12 +109,11 @@ class Deduplicator:
         same = self._source(digest)
         if same is not None:
             return self._keep(Stored(tag, same.packed, digest), same)
-        manifest, fresh = deduplicating()
-        packed = pack(manifest)
+        packed, fresh, manifest = deduplicating()
         if not keys_in(packed):
             return Stored(tag, data, b""), None
         self._fresh |= fresh
-        return self._keep(Stored(tag, packed, digest), Source(data, manifest, packed=packed, proof=proven))
+        return self._keep(Stored(tag, packed, digest), Source(data, packed, manifest, proof=proven))
 
     def _deduplicated(self, data: bytes, near: Sequence[Source], beside: Collection[bytes]) -> Deduplicated:
         deduplicated = deduplicate(data, near, self._segment_key, beside=beside)

@@ -152,7 +152,7 @@ class CheckpointLoader:
         return write_location(self.outline.thread_id, owner)
 
 
-_NO_SOURCE = Source(b"", ())
+_NO_SOURCE = Source(b"")
 
 
 def missing_headers(loaders: Iterable[CheckpointLoader]) -> set[bytes]:
