@@ -19,7 +19,7 @@ def _printed(switch: str | None) -> subprocess.CompletedProcess[str]:
 
 def test_this_run_uses_what_it_was_asked_to_use() -> None:
     is_wanted = os.environ.get(compiled.SWITCH) != "1"
-    assert compiled.IN_USE == is_wanted
+    assert is_wanted == compiled.IN_USE
 
 
 @pytest.mark.parametrize(("switch", "in_use"), [(None, True), ("", True), ("0", True), ("1", False)])
