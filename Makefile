@@ -36,7 +36,8 @@ bench-full: $(VENV)/.ready ## The same with everything that is measured, in an h
 	$(BIN)/python benchmarks/report.py --full
 
 pins: $(VENV)/.ready ## Write constraints.txt anew from what is installed
-	$(BIN)/python -m pip freeze --exclude-editable >constraints.txt
+	$(BIN)/python -m pip freeze --all --exclude pip --exclude-editable >constraints.txt
 
-$(VENV)/.ready: scripts/make-venv constraints.txt requirements-dev.txt $(wildcard libs/*/pyproject.toml)
+$(VENV)/.ready: scripts/make-venv constraints.txt requirements-dev.txt $(wildcard libs/*/pyproject.toml libs/speed/*.py \
+    libs/speed/src/*/*.pyx)
 	@VENV=$(VENV) scripts/make-venv

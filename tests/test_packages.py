@@ -60,14 +60,17 @@ def _installs(block: str) -> tuple[set[str], str]:
 
 def test_a_package_has_all_its_files(package: Built) -> None:
     (source,) = (package.lib / "src").iterdir()
-    expected = {str(path.relative_to(source.parent)) for path in source.rglob("*") if "__pycache__" not in path.parts}
+    paths = [path for path in source.rglob("*") if "__pycache__" not in path.parts and path.suffix != ".so"]
+    expected = {str(path.relative_to(source.parent)) for path in paths}
     with ZipFile(package.wheel) as wheel, tarfile.open(package.sdist) as sdist:
         in_wheel, in_sdist = set(wheel.namelist()), {name.partition("/")[2] for name in sdist.getnames()}
         (licence,) = (name for name in in_wheel if name.endswith("/licenses/LICENSE"))
         assert wheel.read(licence) == (ROOT / "LICENSE").read_bytes()
     files = {name for name in expected if (source.parent / name).is_file()}
     assert f"{source.name}/py.typed" in files
-    assert {name for name in in_wheel if ".dist-info/" not in name} == files
+    compiled = {name for name in in_wheel if name.endswith(".so")}
+    assert {name.partition(".")[0] for name in compiled} == {name[:-4] for name in files if name.endswith(".pyx")}
+    assert {name for name in in_wheel - compiled if ".dist-info/" not in name} == files
     assert in_sdist >= {f"src/{name}" for name in files} | {"LICENSE", "README.md", "PKG-INFO", "pyproject.toml"}
 
 

@@ -1,0 +1,12 @@
+"""The parts of Threadmark that are worth compiling.
+
+Nothing here is called by users: `threadmark.compiled` finds the package where it is installed, and core then uses its
+modules in place of its own. Each module here does what one of core's does, which stays the reference and is what runs
+where this package is missing.
+"""
+
+CONTRACT = 1
+"""Grows when what core expects of these modules changes: core leaves out a package that was made for another one."""
+
+MODULES: tuple[str, ...] = ()
+"""The compiled modules. A source tree in which they were not compiled counts as not installed."""

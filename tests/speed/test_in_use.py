@@ -1,0 +1,31 @@
+"""Which parts are used: the compiled ones where they are installed, those in Python where that is asked for."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from threadmark import compiled
+
+PRINTS = "import threadmark.compiled as c; print(c.IN_USE)"
+
+
+def _printed(switch: str | None) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if name != compiled.SWITCH}
+    environment = kept if switch is None else {**kept, compiled.SWITCH: switch}
+    return subprocess.run([sys.executable, "-c", PRINTS], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_this_run_uses_what_it_was_asked_to_use() -> None:
+    is_wanted = os.environ.get(compiled.SWITCH) != "1"
+    assert is_wanted == compiled.IN_USE
+
+
+@pytest.mark.parametrize(("switch", "in_use"), [(None, True), ("", True), ("0", True), ("1", False)])
+def test_the_environment_says_which_parts_are_used(switch: str | None, *, in_use: bool) -> None:
+    assert _printed(switch).stdout == f"{in_use}\n"
+
+
+def test_another_word_in_the_environment_is_a_mistake() -> None:
+    assert "THREADMARK_PURE_PYTHON in the environment must be 1, 0 or empty, not 'yes'" in _printed("yes").stderr
