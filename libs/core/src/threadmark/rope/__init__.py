@@ -1,9 +1,19 @@
-"""Finding what changed in a value, and storing it as slices of stored segments. Nothing here does I/O."""
+"""Finding what changed in a value, and storing it as slices of stored segments. Nothing here does I/O.
 
-from threadmark.rope.deduplicate import deduplicate, patch
+The functions that every put and get calls have compiled counterparts, which are used where they are installed.
+"""
+
+from threadmark import compiled
 from threadmark.rope.manifest import MOST_REPEATED, Deduplicated, Manifest, Part, Slice, segment_keys
-from threadmark.rope.packed import join, keys_in, layout, pack, unpack
+from threadmark.rope.packed import pack, unpack
 from threadmark.rope.reuse import Source
+
+if compiled.IN_USE:
+    from threadmark_speed.manifests import join, keys_in, layout
+    from threadmark_speed.rope import deduplicate, patch
+else:
+    from threadmark.rope.deduplicate import deduplicate, patch
+    from threadmark.rope.packed import join, keys_in, layout
 
 __all__ = [
     "MOST_REPEATED",
