@@ -17,6 +17,9 @@ test: $(VENV)/.ready ## The whole suite, on real databases (Postgres and PgBounc
 	@scripts/ensure-pgbouncer >/dev/null || true
 	@# Without compiled files every worker and every child process would compile the packages again.
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	@# Again without the compiled parts, if there are any: tests/length.py.
+	if $(BIN)/python -c 'from threadmark import compiled; exit(not compiled.IN_USE)'; then \
+	    THREADMARK_PURE_PYTHON=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal; fi
 
 check: $(VENV)/.ready ## Format, lint and types
 	$(BIN)/ruff format --check $(SOURCES)

@@ -1,8 +1,39 @@
-"""How long the suite is: `THREADMARK_TESTS=all` runs what a change to many parts, or a release, is worth."""
+"""How long the suite is: `THREADMARK_TESTS=all` runs what a change to many parts, or a release, is worth.
+
+`make test` runs it twice: with the compiled parts, and in Python only. The second time a behaviour is checked once on
+each backend, and what `NOT_AGAIN` names is left out. The long form leaves out nothing either time.
+"""
 
 import os
 
+from threadmark import compiled
+
 ALL = os.environ.get("THREADMARK_TESTS") == "all"
+
+ONCE_EACH = not compiled.IN_USE and not ALL
+"""Whether a behaviour is checked on each backend with one API only: the other run of the suite has them all."""
+
+NOT_AGAIN = {
+    "postgres/test_first_contact.py": "connections",
+    "postgres/test_pgbouncer.py": "connections",
+    "postgres/test_setup.py": "tables",
+    "postgres/test_without_libpq.py": "an installation",
+    "postgres/test_watching.py": "logs and spans",
+    "races/": "leases",
+    "signals/": "drivers",
+    "sqlite/test_exit.py": "drivers",
+    "sqlite/test_processes.py": "drivers",
+    "sqlite/test_watching.py": "logs and spans",
+    "test_benchmarks.py": "that benchmarks run",
+    "test_docs.py": "pages",
+    "test_examples.py": "examples",
+    "test_agent_server.py": "an example",
+    "test_house.py": "texts and imports",
+    "test_make_venv.py": "a script",
+    "test_options_page.py": "a page",
+    "test_packages.py": "wheels",
+}
+"""Tests about something else than values, and what: none of it can go through a compiled part."""
 
 
 def times(usual: int, *, at_length: int) -> int:

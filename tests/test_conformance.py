@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from backends import BACKENDS
-from length import ALL
+from length import ALL, ONCE_EACH
 from threadmark_conformance import (
     APIS,
     CASES,
@@ -37,6 +37,8 @@ CHOSEN = (
         ("sqlite memory", "blocking"),
     ]
 )
+if ONCE_EACH:
+    CHOSEN = [("memory", "blocking"), ("memory sealed", "blocking"), ("sqlite file", "asyncio")]
 FIRST = {"asyncio": 0, "blocking": 1}
 """The step that each API dies at first; then it is every second one."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from length import ALL, times
+from length import ALL, ONCE_EACH, times
 from postgres.backends import BACKENDS
 from threadmark_conformance import (
     CASES,
@@ -23,8 +23,8 @@ from threadmark_conformance import (
 )
 from threadmark_conformance.interleaving import Meeting
 
-OWN = [("url", "asyncio"), ("url", "blocking")]
-OTHERS = {
+OWN = [("url", "asyncio"), ("url", "blocking")][: 1 if ONCE_EACH else None]
+OTHERS: dict[tuple[str, str], set[str]] = {
     ("partitioned", "asyncio"): {"writing"},
     ("pgbouncer", "asyncio"): {"concurrency"},
     ("pgbouncer", "blocking"): {"concurrency"},
@@ -35,6 +35,8 @@ OTHERS = {
     ("asyncio pool", "asyncio"): {"isolation"},
 }
 """The other ways to the server, and the topics that each runs whole."""
+if ONCE_EACH:
+    OTHERS = {}
 _FRACTION = 4
 
 
