@@ -20,7 +20,7 @@ cdef enum:
     STRIDE = 16  # from one anchor of the source to the next, at least
     MOST_BLOCKS = 8192
     LEAST = 16  # a match of fewer bytes is not worth a slice
-    JUMP = 32  # a match somewhere else must have as many
+    JUMP = 48  # a match somewhere else must have as many: a version of LangGraph has 31 zeros, as any other has
     SURE = 1024  # a match of as many is the right one, however far away it is
     PATIENCE = 8  # a doubtful match is accepted once the search has gone this many times as far as it skips
     MOST_PATIENCE = 4096  # but no further than this
