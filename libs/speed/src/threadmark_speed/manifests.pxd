@@ -18,11 +18,12 @@ ctypedef struct Part:
 
 cdef class Layout:
     cdef readonly bytes packed
-    cdef readonly int64_t length
-    cdef int count
-    cdef int64_t numbers[MOST_SEGMENTS]
+    cdef readonly int64_t length  # of the value
+    cdef int count  # of segments
+    cdef int64_t numbers[MOST_SEGMENTS]  # their lengths
     cdef Part *items
     cdef Py_ssize_t items_count
+    cdef tuple names
 
 
 cpdef Layout layout(bytes packed)

@@ -5,7 +5,7 @@ and each number is at most 2^56, so that no sum of them overflows (there are 512
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
@@ -62,7 +62,9 @@ cdef class Layout:
     @property
     def keys(self):
         """The keys of the segments."""
-        return _keys(self.packed, self.count)
+        if self.names is None:
+            self.names = _keys(self.packed, self.count)
+        return self.names
 
     @property
     def sizes(self):

@@ -3,12 +3,12 @@
 The functions that every put and get calls have compiled counterparts, which are used where they are installed.
 """
 
-from threadmark import compiled
+from threadmark.compiled import IN_USE
 from threadmark.rope.manifest import MOST_REPEATED, Deduplicated, Manifest, Part, Slice, segment_keys
 from threadmark.rope.packed import pack, unpack
 from threadmark.rope.reuse import Source
 
-if compiled.IN_USE:
+if IN_USE:
     from threadmark_speed.manifests import join, keys_in, layout
     from threadmark_speed.rope import deduplicate, patch
 else:

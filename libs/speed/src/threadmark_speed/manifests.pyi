@@ -1,0 +1,9 @@
+# What `layout` returns has the members of core's `Layout` that are used; it is no tuple.
+
+from collections.abc import Mapping
+
+from threadmark.rope.packed import Layout
+
+def layout(packed: bytes) -> Layout: ...
+def keys_in(packed: bytes) -> tuple[bytes, ...]: ...
+def join(manifest: Layout, segments: Mapping[bytes, bytes]) -> bytes: ...

@@ -1,0 +1,13 @@
+from collections.abc import Callable, Collection, Sequence
+
+from threadmark.rope.manifest import Deduplicated
+from threadmark.rope.reuse import Source
+
+def deduplicate(
+    data: bytes,
+    sources: Sequence[Source],
+    key: Callable[[bytes], bytes] = ...,
+    *,
+    beside: Collection[bytes] = (),
+) -> Deduplicated: ...
+def patch(data: bytes, source: Source | None, key: Callable[[bytes], bytes] = ...) -> Deduplicated: ...
