@@ -1,0 +1,196 @@
+"""The compiled rope beside the one in Python: the same answers where there is one right answer, and the same limits.
+
+The tests of the rope itself (`tests/core/test_rope_*.py`) are run with each of them, as the whole suite is.
+"""
+
+import random
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from length import times
+from speed.ropes import (
+    COMPILED,
+    PYTHON,
+    Rope,
+    damaged,
+    edited,
+    history,
+    in_turns,
+    manifest,
+    outcome,
+    packed_manifest,
+    read,
+)
+from threadmark.digests import segment_key
+from threadmark.rope import Slice, Source, pack, unpack
+
+BOTH = pytest.mark.parametrize("of", [pytest.param(PYTHON, id="python"), pytest.param(COMPILED, id="compiled")])
+
+
+def test_a_manifest_is_read_in_the_same_way_whole_and_damaged() -> None:
+    chance = random.Random(1)
+    refused = 0
+    for _ in range(times(500, at_length=20_000)):
+        packed = packed_manifest(chance)
+        assert read(COMPILED, packed) == read(PYTHON, packed)
+        for _ in range(15):
+            wrong = damaged(packed, chance)
+            found = read(PYTHON, wrong)
+            assert read(COMPILED, wrong) == found
+            refused += isinstance(found[0], tuple) and isinstance(found[0][0], type)
+    assert refused > times(3500, at_length=140_000)
+
+
+@given(st.binary(max_size=120))
+def test_arbitrary_bytes_are_read_in_the_same_way(junk: bytes) -> None:
+    assert read(COMPILED, junk) == read(PYTHON, junk)
+    assert read(COMPILED, b"\x01" + junk) == read(PYTHON, b"\x01" + junk)
+
+
+@pytest.mark.parametrize("length", range(1, 12))
+def test_the_longest_number_is_the_same(length: int) -> None:
+    for last in (b"\x00", b"\x01", b"\x7f"):
+        packed = b"\x01" + bytes(12) + b"\xff" * length + last + b"\x1f"
+        assert read(COMPILED, packed) == read(PYTHON, packed)
+
+
+def test_a_value_is_joined_in_the_same_way_or_refused_in_the_same_words() -> None:
+    chance = random.Random(2)
+    segments = {segment_key(b"%d" % number): chance.randbytes(size) for number, size in enumerate([1, 5, 130, 1000])}
+    sized = [Slice(key, len(segment), 0, len(segment)) for key, segment in segments.items()]
+    for _ in range(300):
+        slices = [_some_of(chance.choice(sized), chance) for _ in range(chance.randint(1, 6))]
+        parts = (*slices, chance.randbytes(chance.randint(1, 9))) if chance.random() < 0.5 else tuple(slices)
+        packed = pack(parts)
+        held = {key: segment for key, segment in segments.items() if chance.random() < 0.9}
+        held = {key: segment if chance.random() < 0.95 else segment + b"x" for key, segment in held.items()}
+        assert outcome(COMPILED.join, COMPILED.layout(packed), held) == outcome(
+            PYTHON.join, PYTHON.layout(packed), held
+        )
+
+
+def _some_of(whole: Slice, chance: random.Random) -> Slice:
+    start = chance.choice([0, chance.randrange(whole.size)])
+    return whole._replace(start=start, length=chance.randint(1, whole.size - start))
+
+
+def test_each_reads_the_layout_of_the_other() -> None:
+    packed = pack((b"<", Slice(segment_key(b"x"), 9, 2, 5), b">"))
+    segments = {segment_key(b"x"): b"012345678"}
+    assert (
+        PYTHON.join(COMPILED.layout(packed), segments) == COMPILED.join(PYTHON.layout(packed), segments) == b"<23456>"
+    )
+
+
+def test_a_value_that_is_one_whole_segment_is_not_copied() -> None:
+    segment = bytes(range(256))
+    packed = pack((Slice(segment_key(segment), 256, 0, 256),))
+    assert COMPILED.join(COMPILED.layout(packed), {segment_key(segment): segment}) is segment
+
+
+@pytest.mark.parametrize("seed", range(times(40, at_length=1000)))
+def test_any_history_is_stored_within_the_limits_by_both_and_by_the_two_in_turns(seed: int) -> None:
+    chance = random.Random(seed)
+    history(chance, 30, PYTHON, COMPILED, in_turns(random.Random(seed)))
+
+
+def test_the_compiled_rope_stores_no_more_bytes() -> None:
+    totals = [0, 0]
+    for seed in range(100, 130):
+        stored = history(random.Random(seed), 25, PYTHON, COMPILED)
+        totals = [total + more for total, more in zip(totals, stored, strict=True)]
+    python, compiled = totals
+    assert compiled <= 1.02 * python
+
+
+MUCH = 2_000_000
+
+
+@cache
+def _noise(seed: int) -> bytes:
+    return random.Random(seed).randbytes(MUCH)
+
+
+def _few_letters(seed: int, weights: list[int]) -> bytes:
+    return bytes(random.Random(seed).choices(b"ab", weights, k=MUCH))
+
+
+@pytest.mark.parametrize(
+    ("data", "source"),
+    [
+        pytest.param(lambda: bytes(MUCH), lambda: bytes(MUCH // 2), id="zeros"),
+        pytest.param(lambda: (b"abcdefg" * MUCH)[:MUCH], lambda: (b"abcdefg" * MUCH)[3 : MUCH - 1], id="one period"),
+        pytest.param(lambda: (b"abcdefg" * MUCH)[:MUCH], lambda: (b"abcdefgh" * MUCH)[: MUCH - 1], id="two periods"),
+        pytest.param(lambda: _noise(1), lambda: _noise(2)[1:], id="noise"),
+        pytest.param(lambda: _noise(1), lambda: _noise(1)[::-1][1:], id="reversed"),
+        pytest.param(lambda: _noise(1)[MUCH // 2 :] + _noise(1)[: MUCH // 2], lambda: _noise(1)[1:], id="turned"),
+        pytest.param(lambda: _few_letters(1, [1, 1]), lambda: _few_letters(2, [1, 1])[1:], id="two letters"),
+        pytest.param(lambda: _few_letters(1, [30, 1]), lambda: _few_letters(2, [30, 1])[1:], id="nearly one letter"),
+        pytest.param(lambda: (_noise(1)[:60] + b"-") * 9000, lambda: (_noise(1)[:60] + b"+") * 9001, id="records"),
+        pytest.param(
+            lambda: b"".join(_noise(1)[at : at + 100] for at in random.Random(3).sample(range(0, MUCH, 100), 9000)),
+            lambda: _noise(1),
+            id="shuffled",
+        ),
+    ],
+)
+def test_no_bytes_make_the_search_long(data: Callable[[], bytes], source: Callable[[], bytes]) -> None:
+    """What takes the square of two million does not end within a test."""
+    before, value = source(), data()
+    segments = COMPILED.deduplicate(before, []).fresh
+    found = COMPILED.deduplicate(value, [Source(before, COMPILED.deduplicate(before, []).packed)])
+    assert COMPILED.join(COMPILED.layout(found.packed), segments | found.fresh) == value
+
+
+@BOTH
+def test_a_source_whose_manifest_is_of_other_bytes_is_refused(of: Rope) -> None:
+    data = random.Random(3).randbytes(500)
+    packed = of.deduplicate(data, []).packed
+    with pytest.raises(ValueError, match="a source of 300 bytes has a manifest of 500"):
+        of.deduplicate(data[:290] + bytes(200), [Source(data[:300], packed)])
+
+
+@BOTH
+def test_what_the_function_that_names_segments_raises_is_raised(of: Rope) -> None:
+    def key(segment: bytes) -> bytes:
+        raise RuntimeError(f"no name for {len(segment)} bytes")
+
+    with pytest.raises(RuntimeError, match="no name for 100 bytes"):
+        of.deduplicate(bytes(100), [], key)
+
+
+def test_arguments_of_other_types_are_refused_before_they_are_read() -> None:
+    with pytest.raises(TypeError):
+        COMPILED.deduplicate("text", [])
+    with pytest.raises(TypeError):
+        COMPILED.layout(None)
+    with pytest.raises(TypeError):
+        COMPILED.layout(bytearray(b"\x00"))
+    with pytest.raises(TypeError):
+        COMPILED.deduplicate(bytes(100), [Source("text" * 30)])  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        COMPILED.deduplicate(bytes(100), [], lambda _: "a name of 12")
+    with pytest.raises(ValueError, match="has 3 bytes, not 12"):
+        COMPILED.deduplicate(bytes(100), [], lambda _: b"abc")
+
+
+def test_what_is_new_and_equals_a_segment_is_named_once() -> None:
+    chance = random.Random(4)
+    first, second = chance.randbytes(3000), chance.randbytes(3000)
+    one = Source(first, COMPILED.deduplicate(first, []).packed)
+    # `second` is stored by somebody else, and not among the sources.
+    both = COMPILED.deduplicate(first + second, [one])
+    again = COMPILED.deduplicate(first + second, [one], lambda _: COMPILED.keys_in(one.packed)[0])
+    assert len(COMPILED.keys_in(both.packed)) == 2
+    assert len(COMPILED.keys_in(again.packed)) == 1
+
+
+def test_edits_and_manifests_are_of_every_kind() -> None:
+    chance = random.Random(5)
+    lengths = {len(edited(bytes(3000), chance)) for _ in range(200)}
+    assert len(lengths) > 50
+    assert {len(unpack(pack(manifest(chance)))) for _ in range(200)} >= set(range(20))
