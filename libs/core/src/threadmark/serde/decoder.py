@@ -1,13 +1,17 @@
 """From bytes to values: msgpack's unpacker calls back for every mark, and for every array once it is complete."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from threadmark.errors import CorruptDataError, LocatedError
+from threadmark.serde import compiled
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.kinds_api import Reader, reference_to
 from threadmark.serde.locations import where_unreadable
 from threadmark.serde.marks import Marks
 from threadmark.serde.wire import MARK_CODE, NeedsSlowWayError, unpack, unpack_fast
+
+Hooks: TypeAlias = tuple[Callable[[list[Any]], Any], Callable[[int, bytes], Reader], Callable[[], int]]
 
 
 def decode_plain(encoded: bytes, dispatch: Dispatch) -> Any:
@@ -26,21 +30,41 @@ def decode(encoded: bytes, dispatch: Dispatch, marks_of_whole: Marks | None = No
     Of a part of a value, `marks_of_whole` are the marks that its references may stand for.
     """
     known: dict[bytes, Reader] = {}
+
+    def new_reader(code: int, payload: bytes) -> Reader:
+        if code != MARK_CODE:
+            raise CorruptDataError(f"extension {code} is not one that this serializer writes")
+        if marks_of_whole is not None:
+            reader = known[payload] = dispatch.reader(marks_of_whole.full(payload))
+            return reader
+        reader = known[payload] = dispatch.reader(payload)
+        known.setdefault(reference_to(payload), reader)
+        return reader
+
+    if compiled.OBJECTS is None:
+        read_array, read_mark, unread_marks = _hooks(known, new_reader)
+    else:
+        read_array, read_mark, unread_marks = compiled.OBJECTS.hooks(MARK_CODE, Reader, known, new_reader)
+    try:
+        value = unpack(encoded, read_array, read_mark)
+    except LocatedError as error:
+        location = "" if marks_of_whole else where_unreadable(encoded, dispatch)
+        raise (error.at(location) if location else error) from error.__cause__
+    except Exception as error:
+        raise unreadable(error, "" if marks_of_whole else where_unreadable(encoded, dispatch)) from error
+    if unread_marks():
+        raise CorruptDataError("a mark stands where no typed array begins")
+    return value
+
+
+def _hooks(known: dict[bytes, Reader], new_reader: Callable[[int, bytes], Reader]) -> Hooks:
+    """Return what reads an array, what reads a mark, and how many marks were read that no array began with."""
     marks = 0
 
     def read_mark(code: int, payload: bytes) -> Reader:
         nonlocal marks
-        if code != MARK_CODE:
-            raise CorruptDataError(f"extension {code} is not one that this serializer writes")
         marks += 1
-        reader = known.get(payload)
-        if reader is None:
-            if marks_of_whole is not None:
-                reader = known[payload] = dispatch.reader(marks_of_whole.full(payload))
-                return reader
-            reader = known[payload] = dispatch.reader(payload)
-            known.setdefault(reference_to(payload), reader)
-        return reader
+        return (code == MARK_CODE and known.get(payload)) or new_reader(code, payload)
 
     def read_array(items: list[Any]) -> Any:
         nonlocal marks
@@ -50,16 +74,7 @@ def decode(encoded: bytes, dispatch: Dispatch, marks_of_whole: Marks | None = No
             return reader.reconstruct(items)
         return items
 
-    try:
-        value = unpack(encoded, read_array, read_mark)
-    except LocatedError as error:
-        location = "" if marks_of_whole else where_unreadable(encoded, dispatch)
-        raise (error.at(location) if location else error) from error.__cause__
-    except Exception as error:
-        raise unreadable(error, "" if marks_of_whole else where_unreadable(encoded, dispatch)) from error
-    if marks:
-        raise CorruptDataError("a mark stands where no typed array begins")
-    return value
+    return read_array, read_mark, lambda: marks
 
 
 def unreadable(error: Exception, location: str = "") -> CorruptDataError:

@@ -1,11 +1,12 @@
 """From values to bytes: the packers, which call back for everything that msgpack cannot carry."""
 
 from collections.abc import Callable, Generator, Iterable
+from functools import partial
 from sys import getrefcount
 from typing import Any
 
 from threadmark.errors import SerializationError
-from threadmark.serde import wire
+from threadmark.serde import compiled, wire
 from threadmark.serde.buffers import BUFFER_HEADERS, ENDS_IN_SPAN, LONGEST_SPAN, holds_buffer_or_envelope, is_in_span
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.kinds_api import Deconstruct, Shape
@@ -29,6 +30,11 @@ _PATIENCE = 3
 
 def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
     """Encode a value. Returns the bytes, and whether there are marks in them."""
+    if compiled.OBJECTS is not None:
+        try:
+            return compiled.OBJECTS.pack(value, partial(_new_objects, dispatch))
+        except compiled.OBJECTS.CannotPackError:
+            pass  # what follows can, or knows what to say
     if type(value) in _SCALARS and wire.HAS_FAST:  # nothing in it that a packer would not ask about
         try:
             return wire.pack_fast(value, None), False
@@ -58,6 +64,12 @@ def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
     if not holds_buffer_or_envelope([value, *encoder.open_states()]):
         return encoded, bool(encoder.states)
     return new_pack(_shielded(dispatch), surrogates=True)(held(value)), True
+
+
+def _new_objects(dispatch: Dispatch) -> tuple[Any, ...]:
+    """Return what the compiled packer needs for objects: known writers and a function for others, and so for marks."""
+    writers, marks = _Writers(dispatch, _Order(dispatch)), _Marks(wire.packed_mark, set())
+    return writers.known, writers.new, marks.known, marks.new
 
 
 def _may_hold_envelope() -> bool:
