@@ -3,10 +3,6 @@ from typing import Any, TypeVar
 
 _Reader = TypeVar("_Reader")
 
-class CannotPackError(Exception): ...
-
-def pack(value: object, begin: Callable[[], tuple[Any, ...]]) -> tuple[bytes, bool]: ...
-
 class ObjectWriter:
     def __init__(
         self,

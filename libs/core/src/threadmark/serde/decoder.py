@@ -41,10 +41,8 @@ def decode(encoded: bytes, dispatch: Dispatch, marks_of_whole: Marks | None = No
         known.setdefault(reference_to(payload), reader)
         return reader
 
-    if compiled.OBJECTS is None:
-        read_array, read_mark, unread_marks = _hooks(known, new_reader)
-    else:
-        read_array, read_mark, unread_marks = compiled.OBJECTS.hooks(MARK_CODE, Reader, known, new_reader)
+    hooks = compiled.objects.hooks if compiled.in_use else _hooks
+    read_array, read_mark, unread_marks = hooks(MARK_CODE, Reader, known, new_reader)
     try:
         value = unpack(encoded, read_array, read_mark)
     except LocatedError as error:
@@ -57,18 +55,23 @@ def decode(encoded: bytes, dispatch: Dispatch, marks_of_whole: Marks | None = No
     return value
 
 
-def _hooks(known: dict[bytes, Reader], new_reader: Callable[[int, bytes], Reader]) -> Hooks:
+def _hooks(
+    mark_code: int,
+    reader_class: type[Reader],
+    known: dict[bytes, Reader],
+    new_reader: Callable[[int, bytes], Reader],
+) -> Hooks:
     """Return what reads an array, what reads a mark, and how many marks were read that no array began with."""
     marks = 0
 
     def read_mark(code: int, payload: bytes) -> Reader:
         nonlocal marks
         marks += 1
-        return (code == MARK_CODE and known.get(payload)) or new_reader(code, payload)
+        return (code == mark_code and known.get(payload)) or new_reader(code, payload)
 
     def read_array(items: list[Any]) -> Any:
         nonlocal marks
-        if items and type(reader := items[0]) is Reader:
+        if items and type(reader := items[0]) is reader_class:
             marks -= 1
             del items[0]
             return reader.reconstruct(items)

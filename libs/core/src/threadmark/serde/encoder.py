@@ -30,11 +30,21 @@ _PATIENCE = 3
 
 def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
     """Encode a value. Returns the bytes, and whether there are marks in them."""
-    if compiled.OBJECTS is not None:
+    if compiled.in_use:
         try:
-            return compiled.OBJECTS.pack(value, partial(_new_objects, dispatch))
-        except compiled.OBJECTS.CannotPackError:
+            return compiled.packing.pack(value, partial(_for_objects, dispatch))
+        except compiled.packing.CannotPackError:
             pass  # what follows can, or knows what to say
+    return _encode(value, dispatch)
+
+
+def _for_objects(dispatch: Dispatch) -> tuple[Any, ...]:
+    """Return what the compiled packer needs for objects: known writers and a function for others, and so for marks."""
+    writers, marks = _Writers(dispatch, _Order(dispatch)), _Marks(wire.packed_mark, set())
+    return writers.known, writers.new, marks.known, marks.new
+
+
+def _encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
     if type(value) in _SCALARS and wire.HAS_FAST:  # nothing in it that a packer would not ask about
         try:
             return wire.pack_fast(value, None), False
@@ -64,12 +74,6 @@ def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
     if not holds_buffer_or_envelope([value, *encoder.open_states()]):
         return encoded, bool(encoder.states)
     return new_pack(_shielded(dispatch), surrogates=True)(held(value)), True
-
-
-def _new_objects(dispatch: Dispatch) -> tuple[Any, ...]:
-    """Return what the compiled packer needs for objects: known writers and a function for others, and so for marks."""
-    writers, marks = _Writers(dispatch, _Order(dispatch)), _Marks(wire.packed_mark, set())
-    return writers.known, writers.new, marks.known, marks.new
 
 
 def _may_hold_envelope() -> bool:

@@ -57,7 +57,7 @@ class Models(Family):
         if asks_itself:
             return _careful_writer(shapes, len(fields))
         write = _writer(shapes, len(fields))
-        return write if compiled.OBJECTS is None else compiled.OBJECTS.ObjectWriter(write, are_models=True)
+        return compiled.objects.ObjectWriter(write, are_models=True) if compiled.in_use else write
 
     def reader(self, stored: StoredClass) -> Reconstruct:
         """Build the model from its state."""
@@ -103,15 +103,15 @@ class Models(Family):
 
         if _HERE in (extra_is, private_is):
             return reconstruct_with_dictionaries
-        if compiled.OBJECTS is None or before != fields.names:
+        if not compiled.in_use or before != fields.names:
             return reconstruct
-        contents = {
+        contents: dict[str, frozenset[str] | dict[str, Any] | None] = {
             "__pydantic_fields_set__": fields_set,
             "__pydantic_extra__": {} if extra_is else None,
             "__pydantic_private__": {} if private_is else None,
         }
         others = [(slots[name], content) for name, content in contents.items()]
-        return compiled.OBJECTS.ObjectReader(reconstruct, cls, slots["__dict__"], names, others)
+        return compiled.objects.ObjectReader(reconstruct, cls, slots["__dict__"], names, others)
 
 
 def _unaccounted(fields_set: Collection[str], names: Collection[str], fields: int) -> int:

@@ -59,7 +59,7 @@ def attribute_writer(fields: Fields, define: Definer) -> Deconstruct:
             latest = ([*state], shape)
         return [shape, *state.values()]
 
-    return deconstruct_dict if compiled.OBJECTS is None else compiled.OBJECTS.ObjectWriter(deconstruct_dict, is_state)
+    return compiled.objects.ObjectWriter(deconstruct_dict, is_state) if compiled.in_use else deconstruct_dict
 
 
 def attribute_reader(fields: Fields, stored: StoredClass) -> Reconstruct:
@@ -83,9 +83,9 @@ def attribute_reader(fields: Fields, stored: StoredClass) -> Reconstruct:
 
     if not (same and attributes.are_dict):
         return reconstruct
-    if compiled.OBJECTS is None:
-        return reconstruct_dict
-    return compiled.OBJECTS.ObjectReader(reconstruct_dict, cls, attributes.dictionary, names)
+    if compiled.in_use:
+        return compiled.objects.ObjectReader(reconstruct_dict, cls, attributes.dictionary, names)
+    return reconstruct_dict
 
 
 def _listed(fields: Fields, names: tuple[str, ...]) -> tuple[list[str], ...]:
