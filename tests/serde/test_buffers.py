@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serde.packers import PACKERS, use
 from serde.sameness import same
 from threadmark.serde import Serde, buffers, encoder, wire
 
@@ -46,10 +47,10 @@ plain = st.recursive(
 buffers_ = st.lists(st.sampled_from(TELLING), max_size=5).map(bytearray)
 
 
-@pytest.fixture(params=[True, False], ids=["ormsgpack", "msgpack"], autouse=True)
+@pytest.fixture(params=PACKERS, autouse=True)
 def _packer(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wire, "HAS_FAST", request.param)
+        use(request.param, patch)
         yield
 
 

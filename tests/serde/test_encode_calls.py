@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from serde import specimens as s
+from serde.packers import PACKERS, use
 from threadmark.errors import SerializationError
-from threadmark.serde import Registry, Serde, wire
+from threadmark.serde import Registry, Serde
 
 
 class Handle:
@@ -47,10 +48,10 @@ def _hiding(serde: Serde, value: Any) -> Any:
         raise ValueError("not mine") from error
 
 
-@pytest.mark.parametrize("has_fast", [True, False], ids=["ormsgpack", "msgpack"])
+@pytest.mark.parametrize("packer", PACKERS)
 @pytest.mark.parametrize("leads_to", ENDLESS)
-def test_it_fails_soon_and_names_the_kind(monkeypatch: pytest.MonkeyPatch, leads_to: str, has_fast: bool) -> None:  # noqa: FBT001 - pytest gives it by name
-    monkeypatch.setattr(wire, "HAS_FAST", has_fast)
+def test_it_fails_soon_and_names_the_kind(monkeypatch: pytest.MonkeyPatch, leads_to: str, packer: str) -> None:
+    use(packer, monkeypatch)
     registry, calls = Registry(), 0
     serde = Serde(registry=registry)
 

@@ -3,7 +3,7 @@
 import gc
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -12,6 +12,7 @@ import ormsgpack
 import pytest
 
 from serde import specimens as s
+from serde.packers import PACKERS, use
 from serde.sameness import same
 from threadmark.errors import SerializationError
 from threadmark.serde import Registry, Serde, encoder, wire
@@ -41,11 +42,9 @@ PLACES: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
-@pytest.fixture(params=[True, False], ids=["ormsgpack", "msgpack"])
-def _packer(request: pytest.FixtureRequest) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wire, "HAS_FAST", request.param)
-        yield
+@pytest.fixture(params=PACKERS)
+def _packer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(request.param, monkeypatch)
 
 
 @pytest.mark.usefixtures("_packer")
@@ -86,7 +85,8 @@ def test_one_that_was_registered_is_stored() -> None:
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was looked through, value by value."""
+    """What was looked through, value by value, because ormsgpack would not ask about all of it."""
+    use("ormsgpack", monkeypatch)
     found: list[Any] = []
 
     def looking(roots: Any) -> bool:
@@ -119,7 +119,7 @@ def test_values_are_not_looked_through_where_there_is_no_envelope(looks: list[An
 
 def test_our_own_marks_are_not_taken_for_envelopes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without ormsgpack, values with marks would all be packed once more, behind shields."""
-    monkeypatch.setattr(wire, "HAS_FAST", False)
+    use("msgpack", monkeypatch)
     monkeypatch.setattr(encoder, "_shielded", lambda _: pytest.fail("shielded"))
     assert Serde().dumps_typed([s.Point(1), {s.Colour.RED: (2,)}])[0] == "t"
 

@@ -11,9 +11,10 @@ import pytest
 
 from serde import specimens as s
 from serde.catalogue import EXACT, REFUSED
+from serde.packers import PACKERS, use
 from serde.sameness import same
 from threadmark.errors import SerializationError
-from threadmark.serde import Serde, wire
+from threadmark.serde import Serde
 
 KINDS = {f"{group}: {name}": make for group, kinds in EXACT.items() for name, make in kinds.items()}
 PLACES: dict[str, Callable[[Any], Any]] = {
@@ -67,13 +68,16 @@ def test_what_cannot_come_back_is_refused_at_put(kind: str) -> None:
         assert words in str(refused.value)
 
 
-def test_both_packers_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_packers_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what is stored does not depend on which packages are installed."""
     values = [location(make()) for make in KINDS.values() for location in PLACES.values()]
-    monkeypatch.setattr(wire, "HAS_FAST", True)
-    fast = [Serde().dumps_typed(value) for value in values]
-    monkeypatch.setattr(wire, "HAS_FAST", False)
-    assert [Serde().dumps_typed(value) for value in values] == fast
+    written = []
+    for packer in PACKERS:
+        with monkeypatch.context() as patch:
+            use(packer, patch)
+            written.append([Serde().dumps_typed(value) for value in values])
+    assert len(written) > 1
+    assert all(each == written[0] for each in written)
 
 
 @pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: (inner,), lambda inner: {1: inner}, s.Point])

@@ -21,15 +21,17 @@ REFERENCE_LENGTH = 2
 class Shape:
     """The content of a mark. Shapes are compared by identity: a class's writer keeps those that it has made.
 
-    The state of an `opaque` shape holds no values of the user's, so it need not be searched for any.
+    The state of an `opaque` shape holds no values of the user's, so it need not be searched for any. `key` is what
+    determines the shape among those of its class, if it is one of several (`Shapes`).
     """
 
-    __slots__ = ("opaque", "payload", "reference")
+    __slots__ = ("key", "opaque", "payload", "reference")
 
     def __init__(self, payload: bytes, *, opaque: bool = False) -> None:
         self.payload = payload
         self.reference = reference_to(payload)
         self.opaque = opaque
+        self.key: Any = None
 
 
 def reference_to(payload: bytes) -> bytes:

@@ -19,6 +19,7 @@ class Shapes(dict[_Key, Shape]):
 
     def __missing__(self, key: _Key) -> Shape:
         shape = self._make(key)
+        shape.key = key
         if len(self) >= _MOST_SHAPES:
             self.clear()
         self[key] = shape

@@ -50,6 +50,12 @@ def mark(payload: bytes) -> Any:
     return msgpack.ExtType(MARK_CODE, payload)
 
 
+def packed_mark(payload: bytes) -> bytes:
+    """Return the encoding of a mark."""
+    packed: bytes = msgpack.packb(msgpack.ExtType(MARK_CODE, payload))
+    return packed
+
+
 def new_pack(write: Callable[[Any], Any], *, surrogates: bool = False) -> Pack:
     """Return a packer that calls `write` for every value that msgpack cannot carry, instances of subclasses included.
 

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import Any
 
 from threadmark.errors import CorruptDataError, SerializationError
+from threadmark.serde import compiled
 from threadmark.serde.attributes import Attributes, Fields, checked_names, checked_state, evolve, storable_names
 from threadmark.serde.kinds.records import attribute_reader, attribute_writer
 from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, Shape, StoredClass
@@ -53,7 +54,10 @@ class Models(Family):
             return define.shape(storable_names(names), sorted(storable_names(fields_set)), extra, private, *listed)
 
         shapes, asks_itself = Shapes(new_shape), attribute(cls, "__getattribute__") is not object.__getattribute__
-        return (_careful_writer if asks_itself else _writer)(shapes, len(fields))
+        if asks_itself:
+            return _careful_writer(shapes, len(fields))
+        write = _writer(shapes, len(fields))
+        return compiled.objects.ObjectWriter(write, are_models=True) if compiled.in_use else write
 
     def reader(self, stored: StoredClass) -> Reconstruct:
         """Build the model from its state."""
@@ -97,7 +101,17 @@ class Models(Family):
                 set_dictionary(model, content)
             return model
 
-        return reconstruct_with_dictionaries if _HERE in (extra_is, private_is) else reconstruct
+        if _HERE in (extra_is, private_is):
+            return reconstruct_with_dictionaries
+        if not compiled.in_use or before != fields.names:
+            return reconstruct
+        contents: dict[str, frozenset[str] | dict[str, Any] | None] = {
+            "__pydantic_fields_set__": fields_set,
+            "__pydantic_extra__": {} if extra_is else None,
+            "__pydantic_private__": {} if private_is else None,
+        }
+        others = [(slots[name], content) for name, content in contents.items()]
+        return compiled.objects.ObjectReader(reconstruct, cls, slots["__dict__"], names, others)
 
 
 def _unaccounted(fields_set: Collection[str], names: Collection[str], fields: int) -> int:

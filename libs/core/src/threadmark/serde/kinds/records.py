@@ -12,6 +12,7 @@ from types import MemberDescriptorType
 from typing import Any
 
 from threadmark.errors import SerializationError
+from threadmark.serde import compiled
 from threadmark.serde.attributes import (
     Attributes,
     Fields,
@@ -58,7 +59,7 @@ def attribute_writer(fields: Fields, define: Definer) -> Deconstruct:
             latest = ([*state], shape)
         return [shape, *state.values()]
 
-    return deconstruct_dict
+    return compiled.objects.ObjectWriter(deconstruct_dict, is_state) if compiled.in_use else deconstruct_dict
 
 
 def attribute_reader(fields: Fields, stored: StoredClass) -> Reconstruct:
@@ -80,7 +81,11 @@ def attribute_reader(fields: Fields, stored: StoredClass) -> Reconstruct:
         set_dict(value, named(items))
         return value
 
-    return reconstruct_dict if same and attributes.are_dict else reconstruct
+    if not (same and attributes.are_dict):
+        return reconstruct
+    if compiled.in_use:
+        return compiled.objects.ObjectReader(reconstruct_dict, cls, attributes.dictionary, names)
+    return reconstruct_dict
 
 
 def _listed(fields: Fields, names: tuple[str, ...]) -> tuple[list[str], ...]:

@@ -1,0 +1,17 @@
+"""The compiled counterpart of the inner loops of encoding and decoding, where it is in use (decision 22).
+
+It writes builtin types, and takes apart and builds the objects that look like one before them. Everything else it gives
+to the functions in this package, which are the reference.
+"""
+
+from typing import TYPE_CHECKING
+
+from threadmark.compiled import IN_USE
+
+if TYPE_CHECKING or IN_USE:
+    from threadmark_speed import objects, packing
+
+__all__ = ["in_use", "objects", "packing"]
+
+in_use: bool = IN_USE
+"""Whether serializers use it. What they have made is kept, so only tests change this."""

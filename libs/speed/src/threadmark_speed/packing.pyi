@@ -1,0 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
+class CannotPackError(Exception): ...
+
+def pack(value: object, begin: Callable[[], tuple[Any, ...]]) -> tuple[bytes, bool]: ...
