@@ -139,5 +139,5 @@ def test_an_interrupt_at_any_instruction_leaves_what_it_holds_within_its_capacit
         reached = step.reached
         for data in values[2:5]:
             encoding_cache.see_values("thread", 1, [(_stored(data), Source(data))])
-        assert encoding_cache.used == sum(entry.cost for entry in encoding_cache._entries.values()) <= 3000
+        assert encoding_cache.used == sum(cost for cost, _ in encoding_cache._entries.values()) <= 3000
     assert interruptions.raised > 50

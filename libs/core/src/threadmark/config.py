@@ -57,28 +57,30 @@ class ParsedConfig(NamedTuple):
 
 def parse_config(config: Config) -> ParsedConfig:
     """Parse a run's configuration. A missing namespace is the root namespace."""
-    configurable = _configurable(config)
+    given = _configurable(config).get
+    thread_id, ns, checkpoint_id = given("thread_id"), given("checkpoint_ns"), given("checkpoint_id")
+    token = given("lease_token")
     return ParsedConfig(
-        _thread_id(configurable),
-        _namespace(configurable) or "",
-        _checkpoint_id(configurable),
-        _lease_token(configurable),
+        thread_id if type(thread_id) is str else as_thread_id(thread_id),
+        ns if type(ns) is str else _as_namespace(ns) or "",
+        (checkpoint_id if type(checkpoint_id) is str else _as_checkpoint_id(checkpoint_id)) or None,
+        None if token is None else _as_token(token),
     )
 
 
 def thread_id(config: Config) -> str:
     """The thread that `config` names."""
-    return _thread_id(_configurable(config))
+    return as_thread_id(_configurable(config).get("thread_id"))
 
 
 def namespace(config: Config) -> str | None:
     """The namespace that `config` names, None where it names none."""
-    return _namespace(_configurable(config))
+    return _as_namespace(_configurable(config).get("checkpoint_ns"))
 
 
 def checkpoint_id(config: Config) -> str | None:
     """The checkpoint that `config` names, None where it names none."""
-    return _checkpoint_id(_configurable(config))
+    return _as_checkpoint_id(_configurable(config).get("checkpoint_id"))
 
 
 def as_thread_id(value: object) -> str:
@@ -115,21 +117,14 @@ def config_metadata(config: Config) -> dict[str, Any]:
     return found
 
 
-def _thread_id(configurable: Mapping[str, Any]) -> str:
-    value = configurable.get("thread_id")
-    return value if type(value) is str else as_thread_id(value)
+def _as_namespace(value: object) -> str | None:
+    return None if value is None else as_text(value, "checkpoint_ns")
 
 
-def _namespace(configurable: Mapping[str, Any]) -> str | None:
-    value = configurable.get("checkpoint_ns")
-    return value if value is None or type(value) is str else as_text(value, "checkpoint_ns")
-
-
-def _checkpoint_id(configurable: Mapping[str, Any]) -> str | None:
+def _as_checkpoint_id(value: object) -> str | None:
     """None for an empty one, too: no checkpoint has it."""
-    value = configurable.get("checkpoint_id")
-    if value is None or type(value) is str:
-        return value or None
+    if value is None:
+        return None
     return as_text(str(value) if isinstance(value, UUID) else value, "checkpoint_id") or None
 
 
@@ -137,6 +132,8 @@ def owner_in(config: Config, metadata: Mapping[str, Any], key: str) -> str | Non
     """The owner that is named under a key: in the configuration's `configurable` or `metadata`, or a checkpoint's."""
     for part in (config.get("configurable"), config.get("metadata"), metadata):
         value = part.get(key) if isinstance(part, MAPPING) else None
+        if value is None:
+            continue
         if isinstance(value, (str, UUID)) or (isinstance(value, int) and not isinstance(value, bool)):
             owner = as_thread_id(value)
             check_length(owner, THREAD_ID_BYTES, f"owner, which {key!r} names,")
@@ -144,9 +141,8 @@ def owner_in(config: Config, metadata: Mapping[str, Any], key: str) -> str | Non
     return None
 
 
-def _lease_token(configurable: Mapping[str, Any]) -> int | None:
-    value = configurable.get("lease_token")
-    if value is None or (type(value) is int and 0 < value < _NO_TOKEN):
+def _as_token(value: object) -> int:
+    if type(value) is int and 0 < value < _NO_TOKEN:
         return value
     raise ConfigError(f"lease_token must be the token of a lease, a positive int, not {shown(value)}")
 

@@ -5,6 +5,7 @@ a few places only, and the rope stores just those.
 """
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgpack
@@ -18,6 +19,8 @@ from threadmark.stored import Encoded, Stored
 from threadmark.versions import Version
 
 HEADER_TAG = "h1"
+
+_BODY = attrgetter("body")
 
 _PLAIN = {"v", "ts", "versions_seen", "updated_channels"}
 _SPECIAL = {"id", "channel_values", "channel_versions"}
@@ -42,7 +45,7 @@ class Header(NamedTuple):
                 [
                     self.plain,
                     self.versions,
-                    {channel: value.body for channel, value in self.values.items()},
+                    dict(zip(self.values, map(_BODY, self.values.values()), strict=True)),
                     list(self.rest) if self.rest else None,
                 ]
             )

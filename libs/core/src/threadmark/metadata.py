@@ -21,6 +21,7 @@ DEEPEST = 100
 Python's own bound counts the callers, too."""
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_TEXT = frozenset({str})
 _LONGEST_LOCATION = 200
 
 _INEXACT = "null"
@@ -30,8 +31,16 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _decode = json.JSONDecoder().raw_decode
 
 
+class CheckedMetadata(Metadata):
+    """Metadata that is merged with a configuration's and has passed `check_plain`: neither is done again."""
+
+    __slots__ = ()
+
+
 def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
     """A checkpoint's metadata: every key given, then what the run's configuration adds."""
+    if type(metadata) is CheckedMetadata:
+        return metadata
     if not isinstance(metadata, MAPPING):
         raise ConfigError(f"metadata must be a dictionary, not {type(metadata).__name__}")
     result = dict(metadata)
@@ -42,8 +51,11 @@ def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
 
 def to_json(metadata: Mapping[str, Any]) -> str:
     """Convert metadata to JSON that `from_json` reads back equal. Raises SerializationError if that is impossible."""
-    plain = metadata if type(metadata) is dict else dict(metadata)
-    check_plain(plain, "metadata")
+    if type(metadata) is CheckedMetadata:
+        plain: Metadata = metadata
+    else:
+        plain = metadata if type(metadata) is dict else dict(metadata)
+        check_plain(plain, "metadata")
     try:
         text = orjson.dumps(plain).decode()
     except orjson.JSONEncodeError:  # an int of more than 64 bits, or lone surrogates
@@ -119,26 +131,23 @@ def check_plain(value: Any, location: str, levels: int = DEEPEST) -> None:
         raise SerializationError(
             f"it is nested deeper than {DEEPEST} levels, or contains itself", location[:_LONGEST_LOCATION]
         )
-    for key, item in _items(value, location):
+    items: Iterable[tuple[object, Any]]
+    if kind is dict:
+        if not _TEXT.issuperset(map(type, value)):
+            key = next(key for key in value if type(key) is not str)
+            raise SerializationError(f"the key {shown(key)} is not a string; metadata is JSON", location)
+        items = value.items()
+    elif kind in (list, tuple):
+        items = enumerate(value)
+    else:
+        raise SerializationError(
+            f"a {kind.__name__} is not a JSON value; metadata is JSON, so that it can be searched. "
+            "Keep it in a channel, or convert it to a string or a number",
+            location,
+        )
+    for key, item in items:
         if type(item) not in _SCALARS:
             check_plain(item, f"{location}[{key!r}]", levels - 1)
-
-
-def _items(value: Any, location: str) -> Iterable[tuple[object, Any]]:
-    """The items of a dictionary or list, each with its key or index."""
-    kind = type(value)
-    if kind is dict:
-        for key in value:
-            if type(key) is not str:
-                raise SerializationError(f"the key {shown(key)} is not a string; metadata is JSON", location)
-        return value.items()  # type: ignore[no-any-return]  # `kind` is not narrowed
-    if kind in (list, tuple):
-        return enumerate(value)
-    raise SerializationError(
-        f"a {kind.__name__} is not a JSON value; metadata is JSON, so that it can be searched. "
-        "Keep it in a channel, or convert it to a string or a number",
-        location,
-    )
 
 
 def _same(stored: Any, wanted: Any) -> bool:

@@ -8,6 +8,7 @@ read without it.
 
 import threading
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import NamedTuple, Self
 
@@ -62,12 +63,6 @@ class Encoded(NamedTuple):
     tag: str
     data: bytes
 
-    @classmethod
-    def of(cls, typed: tuple[str, bytes]) -> "Encoded":
-        """Take what `dumps_typed` returned, copied if it could change: some serializers return the user's bytearray."""
-        tag, data = typed
-        return cls(tag, data if type(data) is bytes else bytes(memoryview(data)))
-
 
 class Allowance:
     """How many bytes the values of one checkpoint may take beyond what their stored bytes account for.
@@ -112,10 +107,10 @@ class Stored(_Fields):
 
     def __new__(cls, tag: str, packed: bytes, digest: bytes) -> Self:
         """Make the form that a row holds of the other three. A literal has no digest."""
-        name = tag.encode("utf-8", "surrogatepass")
+        before, after = _around(tag)
         # The manifest comes first, because it begins with the keys of its segments, which SQL reads.
-        parts = (packed, digest, name, bytes([len(name)])) if digest else (b"\0", bytes([len(name)]), name, packed)
-        return super().__new__(cls, tag, packed, digest, b"".join(parts))
+        body = packed + digest + after if digest else before + packed
+        return tuple.__new__(cls, (tag, packed, digest, body))
 
     def segment_keys(self) -> tuple[bytes, ...]:
         """Return the keys of the segments that hold the value's bytes."""
@@ -174,15 +169,24 @@ class Stored(_Fields):
         try:
             if body[0] == 0:
                 start = 2 + body[1]
-                return cls._make((body[2:start].decode("utf-8", "surrogatepass"), body[start:], b"", body))
+                tag = body[2:start].decode("utf-8", "surrogatepass")
+                return tuple.__new__(cls, (tag, body[start:], b"", body))
             tag_start = len(body) - 1 - body[-1]
             end = tag_start - VALUE_DIGEST_SIZE
             if end < 1 + body[0] * KEY_SIZE:
                 raise CorruptDataError("its stored form is cut off or damaged")
             tag = body[tag_start:-1].decode("utf-8", "surrogatepass")
-            return cls._make((tag, body[:end], body[end:tag_start], body))
+            return tuple.__new__(cls, (tag, body[:end], body[end:tag_start], body))
         except (IndexError, UnicodeDecodeError) as error:
             raise CorruptDataError("its stored form is cut off or damaged") from error
+
+
+@lru_cache(64)  # a serializer has a few tags
+def _around(tag: str) -> tuple[bytes, bytes]:
+    """Return what stands before a literal with this tag, and what stands behind a manifest and its digest."""
+    name = tag.encode("utf-8", "surrogatepass")
+    length = bytes([len(name)])
+    return b"\0" + length + name, name + length
 
 
 def shrink(data: bytes) -> bytes:

@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import (
 from threadmark import Checkpoint as StoredCheckpoint
 from threadmark import CheckpointTuple as StoredTuple
 from threadmark import SerializationError
-from threadmark.metadata import check_plain
+from threadmark.metadata import CheckedMetadata, check_plain
 from threadmark.metadata import merged as merged_by_saver
 from threadmark.saver.arguments import given_writes
 from threadmark_langgraph.log import log
@@ -49,7 +49,10 @@ def following_version(current: str) -> str | None:
 
 
 def stored_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
-    """A checkpoint's metadata as LangGraph merges and cleans it, and as JSON gives it back."""
+    """A checkpoint's metadata as LangGraph merges and cleans it, and as JSON gives it back.
+
+    What is returned is checked as far as it can be, so that the saver need not do that again.
+    """
     merged = merged_by_saver(config, metadata)
     for key, value in merged.items():
         if isinstance(value, str) and "\0" in value:
@@ -58,7 +61,7 @@ def stored_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> dic
         check_plain(merged, "metadata")
     except SerializationError:
         return _as_json_gives_it_back(merged)
-    return merged
+    return CheckedMetadata(merged)
 
 
 def _as_json_gives_it_back(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,8 @@ _PAIR = 2
 _TEXTS = (str, bytes, bytearray, memoryview)
 _LISTS = frozenset({list, tuple})
 _NO_CHANNELS: Mapping[str, Any] = {}
+_TEXT = frozenset({str})
+_PLAIN_VERSIONS = frozenset({str, int})
 
 
 class GivenCheckpoint(NamedTuple):
@@ -162,9 +164,11 @@ def _write(write: object) -> tuple[str, Any]:
 
 def _versions(given: object) -> Mapping[str, Version]:
     versions = _by_channel(given, "channel_versions")
+    if _PLAIN_VERSIONS.issuperset(map(type, versions.values())):
+        return versions
     for version in versions.values():
         kind = type(version)
-        if kind is str or kind is int:
+        if kind in _PLAIN_VERSIONS:
             continue
         if kind is not float:
             raise ConfigError("channel_versions must map channel names to an int of up to 64 bits, a float or a string")
@@ -179,10 +183,7 @@ def _by_channel(given: object, what: str) -> Mapping[str, Any]:
         return _NO_CHANNELS
     if not isinstance(given, MAPPING):
         raise ConfigError(f"{what} must be a dictionary, not {type(given).__name__}")
-    for channel in given:
-        if type(channel) is not str:
-            return _in_plain_text(given, what)
-    return given
+    return given if _TEXT.issuperset(map(type, given)) else _in_plain_text(given, what)
 
 
 def _in_plain_text(given: Mapping[Any, Any], what: str) -> Mapping[str, Any]:

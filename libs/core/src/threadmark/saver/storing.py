@@ -24,6 +24,9 @@ _SOURCES = 24
 _WHOLE_HEADER = 512
 """Up to this many bytes a header stands in its row as it is: to store it costs less than to find what is new in it."""
 
+_WHOLE_HEADER_OF_LITERALS = 1024
+"""The same for a header without manifests: there, more of it is new with every step."""
+
 _DIGEST = attrgetter("digest")
 
 _MUCH = 1024
@@ -51,6 +54,8 @@ class Deduplicator:
 
     def store(self, encoded: Encoded, near: Sequence[Source], beside: Collection[bytes] = ()) -> Stored:
         """The stored form of a value: compared with sources near it, and if much of it is new, with all others."""
+        if len(encoded.data) <= LITERAL_LIMIT:
+            return Stored(encoded.tag, encoded.data, b"")
         stored, source = self._stored(encoded, near, partial(self._deduplicated, encoded.data, near, beside))
         if source is not None:
             self.deduplicated.append((stored, source))
@@ -61,7 +66,7 @@ class Deduplicator:
 
         It resembles its parent's, and nothing else resembles a header.
         """
-        if len(data) <= _WHOLE_HEADER:
+        if len(data) <= (_WHOLE_HEADER if self._inherits or self._used else _WHOLE_HEADER_OF_LITERALS):
             return Stored(HEADER_TAG, data, b""), Source(data)
         near = [parent] if parent else []
         stored, source = self._stored(Encoded(HEADER_TAG, data), near, partial(patch, data, parent, self._segment_key))
@@ -102,8 +107,6 @@ class Deduplicator:
     ) -> tuple[Stored, Source | None]:
         """The stored form of a value, and the value as a source for others, unless it is a literal."""
         tag, data = encoded
-        if len(data) <= LITERAL_LIMIT:
-            return Stored(tag, data, b""), None
         proven = proof(data, near[0].proof if near else None)
         digest = proven.digest
         same = self._source(digest)
@@ -146,41 +149,50 @@ class Draft:
     @property
     def reads(self) -> set[str]:
         """The channels whose value in the parent is worth having, to store only what changed."""
-        return {channel for channel in self._values if channel in self._new}
+        return {channel for channel in self._new if channel in self._values}
 
     def header(
         self, deduplicator: Deduplicator, parent: Known | None, written: Callable[[str], Sequence[Source]]
     ) -> Header:
         """Return the header with every value in its stored form. `written` gives what tasks wrote to a channel."""
-        known, held = (parent.header.values, parent.header.versions) if parent else ({}, {})
-        # Where the version has moved on, nothing is inherited: LangGraph puts a copy of a checkpoint as its
-        # sibling, with no new versions, and a channel that was emptied on the way stays empty.
-        inherited = {
-            channel: known[channel]
-            for channel, version in self._versions.items()
-            if channel in known and channel not in self._new and held.get(channel) == version
-        }
+        known = parent.header.values if parent else {}
+        inherited = self._inherited(parent.header) if parent else {}
         deduplicator.inherit(inherited.values())
-        values: dict[str, Stored] = {}
-        for channel, value in self._values.items():
-            if channel in inherited:
-                values[channel] = inherited[channel]
-            else:
-                encoded = self._encode(channel, value)
+        values: dict[str, Any] = {**self._values, **inherited}
+        for channel in self._values:
+            if channel not in inherited:
+                encoded = self._encode(channel)
                 is_short = len(encoded.data) <= LITERAL_LIMIT
                 near = [] if is_short else [*deduplicator.sources(known.get(channel)), *written(channel)]
                 values[channel] = deduplicator.store(encoded, near)
-        return Header(self._versions, {**values, **inherited}, self._plain, self._rest)
+        return Header(self._versions, values, self._plain, self._rest)
 
-    def _encode(self, channel: str, value: Any) -> Encoded:
-        if channel not in self._encoded:
-            self._encoded[channel] = encode(self._serde, f'channel "{channel}"', value)
-        return self._encoded[channel]
+    def _inherited(self, parent: Header) -> dict[str, Stored]:
+        """The parent's values of the channels that have not changed since. Few of many have, so those are left out.
+
+        Where the version has moved on, nothing is inherited: LangGraph puts a copy of a checkpoint as its sibling, with
+        no new versions, and a channel that was emptied on the way stays empty.
+        """
+        inherited, versions = parent.values.copy(), self._versions
+        for channel in self._new:
+            inherited.pop(channel, None)
+        for channel, _ in versions.items() ^ parent.versions.items():
+            inherited.pop(channel, None)
+        if not inherited.keys() <= versions.keys():  # what has no version cannot have kept it
+            return {channel: value for channel, value in inherited.items() if channel in versions}
+        return inherited
+
+    def _encode(self, channel: str) -> Encoded:
+        encoded = self._encoded.get(channel)
+        if encoded is None:
+            encoded = self._encoded[channel] = encode(self._serde, f'channel "{channel}"', self._values[channel])
+        return encoded
 
 
 def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:
     """The segments that reading a checkpoint takes, those of its header first."""
-    keys = [*stored.segment_keys(), *(key for value in header.values.values() for key in value.segment_keys())]
+    manifests = [value for value in header.values.values() if value.digest]
+    keys = [*stored.segment_keys(), *(key for value in manifests for key in value.segment_keys())]
     return tuple(dict.fromkeys(keys))
 
 
@@ -190,8 +202,10 @@ def encode(serde: Serializer, what: str, value: Any) -> Encoded:
     What the user's own serializer raises is the cause of a SerializationError.
     """
     try:
-        encoded = Encoded.of(serde.dumps_typed(value))
-        length = len(encoded.tag.encode("utf-8", "surrogatepass"))
+        tag, data = serde.dumps_typed(value)
+        if type(data) is not bytes:  # some serializers return the user's bytearray, which may change
+            data = bytes(memoryview(data))
+        length = len(tag.encode("utf-8", "surrogatepass"))
     except LocatedError as error:
         raise error.at(what) from error.origin
     except ThreadmarkError:
@@ -200,4 +214,4 @@ def encode(serde: Serializer, what: str, value: Any) -> Encoded:
         raise SerializationError(f"the serializer cannot store a {type(value).__name__}: {error}", what) from error
     if length > LONGEST_TAG:
         raise SerializationError(f"the serializer's tag is longer than {LONGEST_TAG} bytes", what)
-    return encoded
+    return Encoded(tag, data)

@@ -23,6 +23,10 @@ _ENTRY_OVERHEAD = 400
 _LINES_PER_CAPACITY = 8
 """A line is logged whenever this part of the capacity has been evicted: a full cache evicts with every put."""
 
+_EntryKey = tuple[object, ...]
+_Entry = tuple[_EntryKey, object, int]
+"""A key, a value, and how long the value is."""
+
 _SIBLINGS_KEPT = 24
 _RECENT_KEPT = 8
 
@@ -39,18 +43,14 @@ class Known(NamedTuple):
     """The header's own stored form."""
 
 
-class _Entry(NamedTuple):
-    cost: int
-    value: object
-
-
 class EncodingCache:
     """A cache bounded in bytes. The least recently used entries are evicted first."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._used = 0
-        self._entries: OrderedDict[tuple[object, ...], _Entry] = OrderedDict()
+        self._entries: OrderedDict[_EntryKey, tuple[int, object]] = OrderedDict()
+        """What each entry costs, and its value."""
         self._lock = threading.Lock()
         self._whole = True
         """Whether `_used` is what the entries cost: not while they change, and not after an interrupted change."""
@@ -64,8 +64,9 @@ class EncodingCache:
         return epoch if isinstance(epoch, int) else None
 
     def see_epoch(self, thread_id: str, epoch: int) -> None:
-        """Remember the epoch that a transaction read."""
-        self._set(("epoch", thread_id), epoch, len(thread_id))
+        """Remember the epoch that a transaction read. Mostly it is the one that is known."""
+        if self.epoch(thread_id) != epoch:
+            self._set((("epoch", thread_id), epoch, len(thread_id)))
 
     def checkpoint(self, thread_id: str, ns: str, checkpoint_id: str) -> Known | None:
         """The checkpoint, if it is remembered from the thread's present epoch."""
@@ -87,9 +88,11 @@ class EncodingCache:
     def see_checkpoint(self, thread_id: str, ns: str, checkpoint_id: str, known: Known) -> None:
         """Remember a checkpoint that was read or stored."""
         self.see_epoch(thread_id, known.epoch)
-        self._set(("newest", thread_id, ns), checkpoint_id, len(checkpoint_id))
-        # A decoded header takes several times the memory of its encoding.
-        self._set(("checkpoint", thread_id, ns, checkpoint_id), known, 5 * len(known.source.data))
+        self._set(
+            (("newest", thread_id, ns), checkpoint_id, len(checkpoint_id)),
+            # A decoded header takes several times the memory of its encoding.
+            (("checkpoint", thread_id, ns, checkpoint_id), known, 5 * len(known.source.data)),
+        )
 
     def header(self, thread_id: str, ns: str, checkpoint_id: str, body: bytes) -> Known | None:
         """The checkpoint, if its header has this stored form, whenever it was seen."""
@@ -108,15 +111,18 @@ class EncodingCache:
 
     def see_values(self, thread_id: str, epoch: int, values: Iterable[tuple[Stored, Source]]) -> None:
         """Remember values that were read or stored, the last of them longest. Literals are not worth it."""
+        new: list[_Entry] = []
         digests = []
         for stored, source in values:
             if stored.digest:
                 # A part of a manifest takes about 100 bytes of memory, and in the packed form ten or so: a slice five,
                 # a whole segment 14, a literal a little more than its length.
                 cost = len(source.data) + 10 * len(stored.packed)
-                self._set(("value", thread_id, stored.digest), (epoch, source), cost)
+                new.append((("value", thread_id, stored.digest), (epoch, source), cost))
                 digests.append(stored.digest)
-        self._add_to_list(("recent", thread_id), digests, _RECENT_KEPT)
+        if new:
+            self._set(*new)
+            self._add_to_list(("recent", thread_id), digests, _RECENT_KEPT)
 
     def see_writes(self, thread_id: str, ns: str, checkpoint_id: str, written: Iterable[tuple[str, bytes]]) -> None:
         """Remember what tasks of the step after this checkpoint wrote to which channel, which will hold it next."""
@@ -141,7 +147,7 @@ class EncodingCache:
         """Count bytes of segments that may be unused by now. Returns the total since it was last reset to 0."""
         before = self._get(("waste", thread_id))
         waste = size + before if size and isinstance(before, int) else size
-        self._set(("waste", thread_id), waste, len(thread_id))
+        self._set((("waste", thread_id), waste, len(thread_id)))
         return waste
 
     def outlive(self, thread_id: str, ns: str, checkpoint_id: str, epoch: int) -> None:
@@ -167,7 +173,7 @@ class EncodingCache:
 
     def set_puts_left(self, thread_id: str, ns: str, puts: int) -> None:
         """Remember how many puts to a namespace come before the next removal."""
-        self._set(("puts left", thread_id, ns), puts, len(thread_id) + len(ns))
+        self._set((("puts left", thread_id, ns), puts, len(thread_id) + len(ns)))
 
     def begin_anew(self) -> None:
         """In the child of a fork, where another thread may have been at work in here: forget everything."""
@@ -184,44 +190,47 @@ class EncodingCache:
         """The bytes in use, never more than the capacity."""
         return self._used
 
-    def _sources(self, key: tuple[object, ...], epoch: int | None) -> list[Source]:
+    def _sources(self, key: _EntryKey, epoch: int | None) -> list[Source]:
         _, thread_id, *_ = key
         found = (self.source(str(thread_id), digest, epoch) for digest in self._list(key))
         return [source for source in found if source is not None]
 
-    def _list(self, key: tuple[object, ...]) -> list[bytes]:
+    def _list(self, key: _EntryKey) -> list[bytes]:
         digests = self._get(key)
         return digests if isinstance(digests, list) else []
 
-    def _add_to_list(self, key: tuple[object, ...], digests: Sequence[bytes], kept: int) -> None:
+    def _add_to_list(self, key: _EntryKey, digests: Sequence[bytes], kept: int) -> None:
         """Put digests at the beginning of a list, the last of them first."""
-        if digests:
-            self._set(key, list(dict.fromkeys([*reversed(digests), *self._list(key)]))[:kept], 40 * kept)
+        self._set((key, list(dict.fromkeys([*reversed(digests), *self._list(key)]))[:kept], 40 * kept))
 
-    def _get(self, key: tuple[object, ...]) -> object:
+    def _get(self, key: _EntryKey) -> object:
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
                 return None
             self._entries.move_to_end(key)
-            return entry.value
+            return entry[1]
 
-    def _set(self, key: tuple[object, ...], value: object, size: int) -> None:
-        cost = size + _ENTRY_OVERHEAD
+    def _set(self, *new: _Entry) -> None:
+        """Keep these entries, under one lock."""
+        entries, capacity = self._entries, self._capacity
         with self._lock:
             if not self._whole:
                 self._clear()
             self._whole = False
-            if (former := self._entries.pop(key, None)) is not None:
-                self._used -= former.cost
-            if cost <= self._capacity:
-                self._entries[key] = _Entry(cost, value)
-                self._used += cost
-                while self._used > self._capacity:
-                    _, oldest = self._entries.popitem(last=False)
-                    self._used -= oldest.cost
-                    self._evicted += 1
-                    self._freed += oldest.cost
+            for key, value, size in new:
+                cost = size + _ENTRY_OVERHEAD
+                former = entries.pop(key, None)
+                if former is not None:
+                    self._used -= former[0]
+                if cost <= capacity:
+                    entries[key] = cost, value
+                    self._used += cost
+                    while self._used > capacity:
+                        _, (freed, _) = entries.popitem(last=False)
+                        self._used -= freed
+                        self._evicted += 1
+                        self._freed += freed
             self._whole = True
         if self._freed * _LINES_PER_CAPACITY > self._capacity:
             self._log_evictions()

@@ -94,34 +94,27 @@ def store(
     text, run_id = to_json(merged_metadata), run_id_of(merged_metadata)
     for _ in range(_ATTEMPTS):
         parent, deduplicator = yield from _prepared(context, continues, draft.reads, early=False)
-        header = draft.header(
-            deduplicator, parent, partial(deduplicator.written, continues.ns, continues.checkpoint_id)
-        )
-        data = header.to_bytes()
-        stored, source = deduplicator.store_header(data, parent and parent.source)
+        header = draft.header(deduplicator, parent, partial(deduplicator.written, where.ns, continues.checkpoint_id))
+        stored, source = deduplicator.store_header(header.to_bytes(), parent and parent.source)
         rank = replaced_rank or rank_after(parent.rank if parent and parent_id else None, draft.id)
-        moment = now()
+        epoch, moment = deduplicator.epoch, now()
         outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, moment, text)
-        rows = [checkpoint_row(outline, stored.body, run_id)]
-        needs = partial(needed_segments, header, stored)
         change = Change(
             where.thread_id,
-            deduplicator.epoch,
+            epoch,
             moment,
             deduplicator.segments(),
-            rows,
+            (checkpoint_row(outline, stored.body, run_id),),
             (),
             parent_id,
-            needs,
+            partial(needed_segments, header, stored),
             where.lease_token,
-            _beginning(context, config, merged_metadata, where.thread_id, deduplicator.epoch),
+            _beginning(context, config, merged_metadata, where.thread_id) if epoch is None else NO_BEGINNING,
+            expects=_expected_rank(parent, parent_id) if expect_newest else None,
         )
-        if expect_newest:
-            change = change._replace(expects=_expected_rank(parent, parent_id))
         added = yield from _add(context, deduplicator, change, about_thread)
         if added is not None:
-            epoch = added.epoch
-            known = Known(epoch, rank, header, source, stored.body)
+            known = Known(added.epoch, rank, header, source, stored.body)
             context.encoding_cache.see_checkpoint(where.thread_id, where.ns, draft.id, known)
             if added.replaced:
                 yield from sweep(context, where.thread_id)
@@ -136,7 +129,8 @@ def put_writes(
 ) -> Operation[None]:
     """Store what a task wrote, all of it or nothing."""
     where = parse_config(config)
-    if where.checkpoint_id is None:
+    thread_id, ns, checkpoint_id, token = where
+    if checkpoint_id is None:
         raise ConfigError("put_writes needs the checkpoint_id of the step that the task belongs to")
     check_config(where)
     task_id, task_path = given_task(task_id, task_path)
@@ -151,37 +145,38 @@ def put_writes(
     if not context.keyring_check.done:
         yield from check_keyring(context)
     large = sum([len(value.data) for _, value in encoded.values()]) >= _WORTH_READING
-    channels = {channel for channel, _ in encoded.values()}
+    channels = {channel for channel, _ in encoded.values()} if large else None
     for _ in range(_ATTEMPTS):
-        current, deduplicator = yield from _prepared(context, where, channels if large else None, early=True)
+        current, deduplicator = yield from _prepared(context, where, channels, early=True)
         # Whoever reads a pending write reads the values of its checkpoint, too.
         others = current.header.values.values() if current and large else ()
-        beside = {key for value in others for key in value.segment_keys()}
+        beside = {key for value in others if value.digest for key in value.segment_keys()}
         rows, written = [], []
         for index, (channel, value) in encoded.items():
             near = _alike(deduplicator, where, channel, current) if len(value.data) >= _WORTH_COMPARING else []
             stored = deduplicator.store(value, near, beside)
-            key = where.thread_id, where.ns, where.checkpoint_id, task_id, index
-            rows.append(write_row(*key, task_path, channel, stored.body))
-            written.append((channel, stored.digest))
-        if rows:
-            rows.append(batch_record(where.thread_id, rows))
+            rows.append(write_row(thread_id, ns, checkpoint_id, task_id, index, task_path, channel, stored.body))
+            if stored.digest:
+                written.append((channel, stored.digest))
+        rows.append(batch_record(thread_id, rows))
+        epoch = deduplicator.epoch
         change = Change(
-            where.thread_id,
-            deduplicator.epoch,
+            thread_id,
+            epoch,
             now(),
             deduplicator.segments(),
             (),
             rows,
-            where.checkpoint_id,
-            token=where.lease_token,
-            beginning=_beginning(context, config, {}, where.thread_id, deduplicator.epoch),
+            checkpoint_id,
+            token=token,
+            beginning=_beginning(context, config, {}, thread_id) if epoch is None else NO_BEGINNING,
         )
         added = yield from _add(context, deduplicator, change)
         if added is not None:
             if added.replaced_writes:
-                yield from _clear_away(context, where.thread_id, added.replaced_writes, rows)
-            context.encoding_cache.see_writes(where.thread_id, where.ns, where.checkpoint_id, written)
+                yield from _clear_away(context, thread_id, added.replaced_writes, rows)
+            if written:
+                context.encoding_cache.see_writes(thread_id, ns, checkpoint_id, written)
             return
     raise _kept_changing(where)
 
@@ -280,12 +275,8 @@ def live_on(context: SaverContext, change: Change, added: Added) -> Operation[bo
     return True
 
 
-def _beginning(
-    context: SaverContext, config: Config, metadata: Mapping[str, Any], thread_id: str, epoch: int | None
-) -> Beginning:
-    """What the thread gets if the change begins it. One that counts on an epoch continues a thread."""
-    if epoch is not None:
-        return NO_BEGINNING
+def _beginning(context: SaverContext, config: Config, metadata: Mapping[str, Any], thread_id: str) -> Beginning:
+    """What the thread gets if the change begins it: it may, unless it counts on an epoch."""
     owner, key = context.threads.owner, context.threads.owner_key
     if owner is None and key is not None:
         owner = owner_in(config, metadata, key)

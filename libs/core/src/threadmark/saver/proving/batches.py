@@ -6,6 +6,7 @@ is there must be listed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from zlib import crc32
 
 import msgpack
@@ -18,6 +19,9 @@ from threadmark.stored import Stored
 
 _WriteKey = tuple[str, str, str, int]
 
+_IDX = 3
+"""Where a row has its index."""
+
 
 def batch_record(thread_id: str, rows: Sequence[WriteRow]) -> WriteRow:
     """The record of a batch of one task's writes.
@@ -25,10 +29,16 @@ def batch_record(thread_id: str, rows: Sequence[WriteRow]) -> WriteRow:
     Its index is made of what it lists, so that two batches of one task that list the same share a record, and others
     have one each.
     """
-    listed = pack_plain(sorted([row.idx for row in rows]))
-    idx = FIRST_RECORD | (crc32(listed) & (FIRST_RECORD - 1))
     ns, checkpoint_id, task_id, *_ = rows[0]
-    return write_row(thread_id, ns, checkpoint_id, task_id, idx, "", "", Stored("", listed, b"").body)
+    idx, body = _record(tuple([row[_IDX] for row in rows]))
+    return write_row(thread_id, ns, checkpoint_id, task_id, idx, "", "", body)
+
+
+@lru_cache(64)  # most tasks write as much as another one
+def _record(written: tuple[int, ...]) -> tuple[int, bytes]:
+    """The index and the body of the record that lists these indexes."""
+    listed = pack_plain(sorted(written))
+    return FIRST_RECORD | (crc32(listed) & (FIRST_RECORD - 1)), Stored("", listed, b"").body
 
 
 def is_record(row: WriteRow) -> bool:
