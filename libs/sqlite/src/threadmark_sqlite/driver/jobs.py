@@ -15,7 +15,8 @@ from threadmark.errors import ClosedError
 from threadmark.program import Transaction
 from threadmark.workers import Answer, Failed, Waiting, settle
 
-_BATCH = 64
+BATCH = 64
+"""The most transactions of one commit."""
 
 
 class Job(NamedTuple):
@@ -75,7 +76,7 @@ class Jobs:
             self._queue.put(batch)  # whoever asks again finds the end, too
             return batch
         self._taken = True
-        while len(batch) < _BATCH:
+        while len(batch) < BATCH:
             try:
                 more = self._queue.get_nowait()
             except queue.Empty:
@@ -90,8 +91,8 @@ class Jobs:
         turn = self._turns.pop(loop, [])
         try:
             while turn:
-                self._hand_over(turn[:_BATCH])
-                del turn[:_BATCH]  # these are done, whatever happens to the others
+                self._hand_over(turn[:BATCH])
+                del turn[:BATCH]  # these are done, whatever happens to the others
         except BaseException as error:
             for job in turn:
                 settle(job.waiting, Failed(error))

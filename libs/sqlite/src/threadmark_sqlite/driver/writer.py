@@ -3,8 +3,9 @@
 A transaction in which something fails is rolled back and done again in halves, down to the one that fails alone: so
 nobody suffers from a neighbour, and the many that do not fail pay nothing for that.
 
-A blocking caller that finds nobody else writing does its own, on its own thread: to hand it over and to wait would
-take two changes of threads, which cost as much as the statements.
+Blocking callers write on their own threads (`callers`): to hand over to another thread and to wait for it takes two
+changes of threads, which cost as much as the statements. A thread of the writer's own serves event loops, which must
+not be blocked, and the main thread, which an interrupt could stop half-way.
 """
 
 import asyncio
@@ -20,8 +21,9 @@ from typing import Any
 from threadmark.errors import StoreError
 from threadmark.exits import close_at_exit
 from threadmark.program import Transaction, play
-from threadmark.workers import Failed, may_be_interrupted
+from threadmark.workers import Answer, Failed, may_be_interrupted
 from threadmark_sqlite import sql
+from threadmark_sqlite.driver.callers import Callers, Lead
 from threadmark_sqlite.driver.connection import (
     Settings,
     connect,
@@ -33,7 +35,7 @@ from threadmark_sqlite.driver.connection import (
     try_to_empty_log,
 )
 from threadmark_sqlite.driver.forking import Pausing
-from threadmark_sqlite.driver.jobs import Jobs, answer
+from threadmark_sqlite.driver.jobs import Job, Jobs, answer
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 
@@ -43,6 +45,7 @@ class Writer:
 
     def __init__(self, settings: Settings, watch: Watch) -> None:
         self._jobs = Jobs()
+        self._callers = Callers()
         self.turn = threading.Lock()
         """Held by whoever uses the connection."""
         self._settings = settings
@@ -57,14 +60,23 @@ class Writer:
 
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run a transaction. Returns its result when it is committed."""
-        if not (self._may_be_done_here() and self.turn.acquire(blocking=False)):
+        if may_be_interrupted() or not self._jobs.idle:
             self._let_serve()
             return self._jobs.submit(transaction).result()
+        outcome: Any = self._callers.enter(transaction)
+        if isinstance(outcome, Answer):
+            outcome = outcome.result()
+            if not isinstance(outcome, Lead):
+                return outcome
+            self._callers.lead()
+        others = unfinished = outcome
         try:
-            self._jobs.expect_open()
-            (outcome,) = self._outcomes([transaction])
+            outcome, answers, unfinished = self._lead(transaction, others)
         finally:
-            self.turn.release()
+            if next_ones := self._callers.leave(unfinished):
+                next_ones.pop(0).waiting.set_result(Lead(next_ones))
+        if answers:
+            answer(answers)
         if isinstance(outcome, Failed):
             raise outcome.error
         return outcome
@@ -76,6 +88,7 @@ class Writer:
 
     def close(self) -> None:
         """Finish what was submitted, then stop. Must not run in a thread that an interrupt may strike."""
+        self._callers.close()
         self._jobs.close()
         with self._serving:  # until the thread has ended, if there is one
             self._work()
@@ -112,9 +125,24 @@ class Writer:
                     empty_log(connection)
                 self._watch.close(connection)
 
-    def _may_be_done_here(self) -> bool:
-        """Whether the caller may write by itself: nobody is ahead of it, and no interrupt can stop it half-way."""
-        return self._jobs.idle and not may_be_interrupted()
+    def _lead(
+        self, transaction: Transaction[Any], others: Sequence[Job]
+    ) -> tuple[Any, Sequence[tuple[Job, Any]], Sequence[Job]]:
+        """Commit for the caller on this thread and for others.
+
+        Returns the outcome of the caller's own transaction, the others that are done with their outcomes, and those
+        that this thread's stack had no room for: they are to be done on another one.
+        """
+        with self.turn:
+            outcome, *outcomes = self._outcomes([transaction, *[job.transaction for job in others]])
+        if not others:
+            return outcome, (), ()
+        pairs = list(zip(others, outcomes, strict=True))
+        return (
+            outcome,
+            [pair for pair in pairs if not _lacked_room(pair[1])],
+            [job for job, each in pairs if _lacked_room(each)],
+        )
 
     def _let_serve(self) -> None:
         """Start the thread if it does not run.
@@ -152,7 +180,7 @@ class Writer:
             self._watch.expect_untouched(connection)
             begun = time.monotonic()
             outcomes = self._together(connection, transactions)
-            if any(transaction.reclaims_space for transaction in transactions):
+            if any([transaction.reclaims_space for transaction in transactions]):
                 self._log_is_due = not give_space_back(connection)
             elif self._log_is_due:
                 self._log_is_due = not try_to_empty_log(connection, self._settings)
@@ -198,3 +226,8 @@ class Writer:
         meaning = to_threadmark_error(error, self._settings)
         meaning.__cause__ = error
         return meaning
+
+
+def _lacked_room(outcome: Any) -> bool:
+    """Whether a transaction failed because the stack was full."""
+    return isinstance(outcome, Failed) and isinstance(outcome.error, RecursionError)
