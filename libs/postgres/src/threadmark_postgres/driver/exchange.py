@@ -110,7 +110,7 @@ def _together(
     pgconn.pipeline_sync()
     yield from send(pgconn)
     answers: list[list[PGresult]] = []
-    for _ in prepares:
+    while len(answers) < len(prepares):
         answers.append((yield from fetch_many(pgconn)))
     yield from fetch_many(pgconn)
     pgconn.exit_pipeline_mode()  # a connection that was interrupted before is given up
