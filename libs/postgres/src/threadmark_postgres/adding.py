@@ -9,7 +9,7 @@ from threadmark.program import Program
 from threadmark.store import ANYONE, Added, Change, Key, Refusal, Store, was_added
 from threadmark.text import from_column, to_column
 from threadmark_postgres import sql
-from threadmark_postgres.arrays import BatchParams
+from threadmark_postgres.arrays import BatchParams, Texts
 from threadmark_postgres.columns import (
     change_columns,
     checkpoint_alone,
@@ -83,7 +83,7 @@ class AddingStore(PostgresThreadStore, Store):
         Nothing is added here. A checkpoint that exists may be a second attempt, whatever the change expects.
         """
         ns = change.checkpoints[0].outline.ns if change.checkpoints else ""
-        ids = [to_column(row.outline.id) for row in change.checkpoints]
+        ids = Texts(to_column(row.outline.id) for row in change.checkpoints)
         rows = yield from self._execute(sql.JUDGE, *change_columns(change), to_column(ns), ids)
         ((epoch, refused, too_late, newest, is_there),) = rows
         refusal = _refusal(change, epoch, refused, too_late)
@@ -165,9 +165,9 @@ class AddingStore(PostgresThreadStore, Store):
         return in_schema(statement if change.epoch is None else sql.for_begun(statement), self._schema)
 
 
-def keys_as_arrays(keys: Sequence[Key]) -> tuple[list[str], list[str]]:
+def keys_as_arrays(keys: Sequence[Key]) -> tuple[Texts, Texts]:
     """Return the columns of keys as two parameters."""
-    return [to_column(ns) for ns, _ in keys], [to_column(checkpoint_id) for _, checkpoint_id in keys]
+    return Texts(to_column(ns) for ns, _ in keys), Texts(to_column(checkpoint_id) for _, checkpoint_id in keys)
 
 
 def _refusal(change: Change, epoch: int, refused: Refusal | None, too_late: bool) -> Added | None:  # noqa: FBT001

@@ -1,10 +1,11 @@
-"""Arrays as parameters of statements, in the form that the server's own programs read.
+"""Parameters of statements in the form that the server's own programs read.
 
-psycopg would look at every item to find out what the array holds, write most of them as text with quotes, and take
-another type for the array from call to call, each of which the server plans anew. Here the class says it.
+psycopg would look at every item of an array to find out what it holds, write most of them as text with quotes, and take
+another type for the array from call to call, each of which the server plans anew. Here the class says it. Every
+statement says the types of its parameters, so they are sent without one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from struct import Struct
 from typing import Any, ClassVar, Self
@@ -17,25 +18,68 @@ from psycopg.pq import Format
 _HEAD = Struct("!iiIii")
 _EMPTY = Struct("!iiI")
 _LENGTH = Struct("!i")
-_NUMBER = Struct("!iq")
+_NUMBER = Struct("!q")
 _NULL = _LENGTH.pack(-1)
-_ONE_NULL = [None]
 
 
-class Texts(list[str | None]):
+class _Array(list[Any]):
+    """An array that knows the type of its items."""
+
+    __slots__ = ()
+    element: ClassVar[int]
+    array: ClassVar[int]
+
+    def packed(self, encoding: str = "utf-8") -> bytes:
+        """Return the array in the server's binary form."""
+        if not self:
+            return _EMPTY.pack(0, 0, self.element)
+        items = self.items(encoding)
+        parts = [_HEAD.pack(1, None in items, self.element, len(items), 1)]
+        for item in items:
+            if item is None:
+                parts.append(_NULL)
+            else:
+                parts += (_LENGTH.pack(len(item)), item)
+        return b"".join(parts)
+
+    def items(self, encoding: str) -> Sequence[bytes | None]:  # noqa: ARG002 - only text has one
+        """Return each item in its binary form."""
+        return self
+
+
+class Texts(_Array):
     """A parameter of type text[]."""
 
+    __slots__ = ()
+    element, array = types["text"].oid, types["text"].array_oid
 
-class Blobs(list[bytes | None]):
+    def items(self, encoding: str) -> Sequence[bytes | None]:
+        """Return each text in the encoding of the connection."""
+        return [None if item is None else item.encode(encoding) for item in self]
+
+
+class Blobs(_Array):
     """A parameter of type bytea[]."""
 
+    __slots__ = ()
+    element, array = types["bytea"].oid, types["bytea"].array_oid
 
-class Numbers(list[int | None]):
+
+class Numbers(_Array):
     """A parameter of type bigint[]."""
+
+    __slots__ = ()
+    element, array = types["int8"].oid, types["int8"].array_oid
+
+    def items(self, encoding: str) -> Sequence[bytes | None]:  # noqa: ARG002 - only text has one
+        """Return each number in eight bytes."""
+        return [None if item is None else _NUMBER.pack(item) for item in self]
 
 
 class ChangeNumbers(Numbers):
     """For each item of the other arrays, the number of the change that it belongs to, counted from 1."""
+
+    __slots__ = ()
 
 
 class BatchParams(tuple[Texts | Blobs | Numbers, ...]):
@@ -80,39 +124,42 @@ def _joined(arrays: Sequence[Any]) -> Any:
 
 class _ArrayDumper(Dumper):
     format = Format.BINARY
-    element: ClassVar[int]
 
-    def dump(self, obj: Sequence[Any]) -> bytes:
-        if obj == _ONE_NULL:  # as most columns of a change are that few changes need
-            return _HEAD.pack(1, True, self.element, 1, 1) + _NULL
-        if not obj:
-            return _EMPTY.pack(0, 0, self.element)
-        return _HEAD.pack(1, None in obj, self.element, len(obj), 1) + b"".join(self.items(obj))
-
-    def items(self, obj: Sequence[Any]) -> list[bytes]:
-        """Return the items, each with its length before it."""
-        return [_NULL if item is None else _LENGTH.pack(len(item)) + item for item in obj]
-
-
-class _BlobsDumper(_ArrayDumper):
-    element, oid = types["bytea"].oid, types["bytea"].array_oid
-
-
-class _TextsDumper(_ArrayDumper):
-    element, oid = types["text"].oid, types["text"].array_oid
-
-    def items(self, obj: Sequence[str | None]) -> list[bytes]:
+    def dump(self, obj: _Array) -> bytes:
         encoding = "utf-8"
         if self.connection is not None and (named := self.connection.info.encoding) != "ascii":
             encoding = named
-        return super().items([None if item is None else item.encode(encoding) for item in obj])
+        return obj.packed(encoding)
+
+
+class _BlobsDumper(_ArrayDumper):
+    oid = Blobs.array
+
+
+class _TextsDumper(_ArrayDumper):
+    oid = Texts.array
 
 
 class _NumbersDumper(_ArrayDumper):
-    element, oid = types["int8"].oid, types["int8"].array_oid
-
-    def items(self, obj: Sequence[int | None]) -> list[bytes]:
-        return [_NULL if item is None else _NUMBER.pack(8, item) for item in obj]
+    oid = Numbers.array
 
 
 _DUMPERS = ((Texts, _TextsDumper), (Blobs, _BlobsDumper), (Numbers, _NumbersDumper), (ChangeNumbers, _NumbersDumper))
+
+
+_PACK: dict[type[Any], Callable[[Any], bytes]] = {
+    str: str.encode,
+    **dict.fromkeys((bytes, bytearray, memoryview), bytes),
+    int: _NUMBER.pack,
+    **dict.fromkeys((Texts, Blobs, Numbers, ChangeNumbers), _Array.packed),
+}
+
+
+def packed(params: Sequence[Any]) -> list[bytes | None]:
+    """Return parameters in their binary form, for a connection that has text in UTF-8."""
+    return [None if param is None else (_PACK.get(type(param)) or _packer(param))(param) for param in params]
+
+
+def _packer(param: object) -> Callable[[Any], bytes]:
+    """Return what packs a value of a class of its user's, such as an enumeration of texts."""
+    return next(pack for kind, pack in _PACK.items() if isinstance(param, kind))

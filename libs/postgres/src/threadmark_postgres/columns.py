@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
-from psycopg.types.numeric import Int8
-
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.store import Change, CheckpointRow, Outline, WriteRow
 from threadmark.text import from_column, to_column
@@ -156,11 +154,11 @@ def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
         to_column(outline.ns),
         to_column(outline.id),
         optional(outline.parent),
-        Int8(outline.created_at),
+        outline.created_at,
         to_column(outline.metadata),
         header,
         check,
-        None if run_id is None else Int8(run_number(run_id)),
+        None if run_id is None else run_number(run_id),
         Blobs(change.needs()),
     )
 
@@ -187,8 +185,8 @@ def writes_alone(change: Change) -> tuple[Any, ...] | None:
 def _change_alone(change: Change) -> tuple[Any, ...]:
     return (
         to_column(change.thread_id),
-        change.epoch if change.epoch is None else Int8(change.epoch),
-        change.token if change.token is None else Int8(change.token),
+        change.epoch,
+        change.token,
         optional(change.beginning.owner) if change.only_owner else None,
         optional(change.continues),
         Blobs(change.segments.keys()),

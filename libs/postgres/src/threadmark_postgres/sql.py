@@ -43,7 +43,7 @@ FROM tm.migration
 
 RECORD_MIGRATION = """
 INSERT INTO tm.migration (number, name, applied_at)
-VALUES ($1::int, $2::text, now())
+VALUES ($1::bigint, $2::text, now())
 """
 
 # A live thread's epoch.
@@ -348,7 +348,7 @@ WITH RECURSIVE chain AS (
         FROM tm.checkpoint AS c
         WHERE c.thread_id = $1::text AND c.ns = $2::text AND c.id = chain.parent
     ) AS c
-    WHERE chain.depth < $3::int - 1
+    WHERE chain.depth < $3::bigint - 1
 )
 SELECT {_ROW}
 FROM chain AS c

@@ -18,6 +18,7 @@ from threadmark.store import (
 from threadmark.text import from_column, to_column
 from threadmark_postgres import sql
 from threadmark_postgres.adding import AddingStore, keys_as_arrays
+from threadmark_postgres.arrays import Blobs, Texts
 from threadmark_postgres.columns import (
     checkpoint_columns,
     checkpoint_row,
@@ -68,12 +69,12 @@ class PostgresStore(AddingStore):
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         """One statement, whatever their number."""
-        rows = yield from self._execute(sql.SEGMENTS, to_column(thread_id), list(keys))
+        rows = yield from self._execute(sql.SEGMENTS, to_column(thread_id), Blobs(keys))
         return dict(rows)
 
     def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
         """One statement, with the segments of the headers."""
-        names, namespace = sorted(map(to_column, {*thread_ids})), to_column(ns)
+        names, namespace = Texts(sorted(map(to_column, {*thread_ids}))), to_column(ns)
         rows = yield from self._execute(sql.NEWEST_OF_THREADS, names, namespace)
         found: dict[str, Found] = {}
         heads: dict[str, tuple[str, str | None]] = {}
@@ -100,7 +101,8 @@ class PostgresStore(AddingStore):
         """One statement, whatever their number."""
         pairs = [(to_column(thread_id), key) for thread_id, keys in wanted.items() for key in keys]
         found: dict[str, dict[bytes, bytes]] = {thread_id: {} for thread_id in wanted}
-        rows = yield from self._execute(sql.SEGMENTS_OF_THREADS, [name for name, _ in pairs], [key for _, key in pairs])
+        names, held = Texts(name for name, _ in pairs), Blobs(key for _, key in pairs)
+        rows = yield from self._execute(sql.SEGMENTS_OF_THREADS, names, held)
         for name, key, data in rows:
             found[from_column(name)][key] = data
         return found
@@ -163,7 +165,7 @@ class PostgresStore(AddingStore):
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         """Remove and step the epoch on in one statement."""
         thread = to_column(thread_id)
-        ((epoch,),) = yield from self._execute(sql.REMOVE, thread, *keys_as_arrays(keys), list(segments))
+        ((epoch,),) = yield from self._execute(sql.REMOVE, thread, *keys_as_arrays(keys), Blobs(segments))
         if keys:
             yield from self._execute(sql.SETTLE_HEADS, thread)
             yield from self._execute(sql.REMOVE_EMPTY_HEADS, thread)

@@ -17,6 +17,7 @@ from threadmark.thread_store import (
     ThreadStore,
 )
 from threadmark_postgres import thread_sql
+from threadmark_postgres.arrays import Texts
 from threadmark_postgres.columns import from_optional, optional
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.steps import Rows, execute
@@ -38,7 +39,7 @@ class PostgresThreadStore(ThreadStore):
         return _outline(rows[0]) if rows else None
 
     def thread_outlines(self, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
-        names = sorted(map(to_column, {*thread_ids}))
+        names = Texts(sorted(map(to_column, {*thread_ids})))
         rows = yield from self._execute(thread_sql.THREADS_OF_IDS, names)
         return [_outline(columns) for columns in rows]
 
@@ -72,7 +73,7 @@ class PostgresThreadStore(ThreadStore):
         return int(count)
 
     def thread_counts(self, thread_ids: Sequence[str]) -> Program[list[ThreadCounts]]:
-        names = [to_column(thread_id) for thread_id in thread_ids]
+        names = Texts(to_column(thread_id) for thread_id in thread_ids)
         rows = yield from self._execute(thread_sql.THREAD_COUNTS, names, likely_last=True)
         return [_counts(columns) for columns in rows]
 

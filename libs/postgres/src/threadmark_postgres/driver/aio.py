@@ -17,6 +17,7 @@ from threadmark_postgres.driver.batching import MOST, split_rows, together
 from threadmark_postgres.driver.blocking import check_encoding, is_free, is_idle, is_pipelined
 from threadmark_postgres.driver.cancellation import stopped
 from threadmark_postgres.driver.conversation import Conversation
+from threadmark_postgres.driver.exchange import exchange, is_plain
 from threadmark_postgres.driver.pipelines import pipeline
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.steps import Query, Rows
@@ -265,7 +266,7 @@ async def converse(connection: Connection, conversation: Conversation, *, prepar
     try:
         batch = next(conversation)
         while True:
-            batch = conversation.send(await _answers(connection, batch, prepare=None if prepare else False))
+            batch = conversation.send(await _answers(connection, batch, prepare=prepare))
     except StopIteration as stop:
         return stop.value
     except Exception:
@@ -275,7 +276,14 @@ async def converse(connection: Connection, conversation: Conversation, *, prepar
         conversation.close()
 
 
-async def _answers(connection: Connection, batch: Any, *, prepare: bool | None) -> list[Rows]:
+async def _answers(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> list[Rows]:
+    if is_plain(connection):
+        async with connection.lock:
+            return await connection.wait(exchange(connection, batch, prepare=prepare))
+    return await _answers_of_cursors(connection, batch, prepare=None if prepare else False)
+
+
+async def _answers_of_cursors(connection: Connection, batch: Sequence[Query], *, prepare: bool | None) -> list[Rows]:
     cursors = [psycopg.AsyncRawCursor(connection, row_factory=tuple_row) for _ in batch]
     if len(batch) == 1 and not is_pipelined(connection):
         await _send(cursors[0], batch[0], prepare=prepare)
@@ -295,7 +303,7 @@ async def _roll_back(connection: Connection) -> None:
         return
     try:
         if connection.pgconn.transaction_status != TransactionStatus.ACTIVE:
-            await _answers(connection, [Query(sql.ROLLBACK)], prepare=None)
+            await _answers(connection, [Query(sql.ROLLBACK)], prepare=False)
     except psycopg.Error:
         pass
     finally:

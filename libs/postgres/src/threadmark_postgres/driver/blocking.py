@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from threadmark_postgres import sql
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, split_rows, together
 from threadmark_postgres.driver.conversation import Conversation
+from threadmark_postgres.driver.exchange import exchange, is_plain
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.steps import Query, Rows
 
@@ -228,7 +229,7 @@ def converse(connection: Connection, conversation: Conversation, *, prepare: boo
     try:
         batch = next(conversation)
         while True:
-            batch = conversation.send(_answers(connection, batch, prepare=None if prepare else False))
+            batch = conversation.send(_answers(connection, batch, prepare=prepare))
     except StopIteration as stop:
         return stop.value
     except BaseException:
@@ -238,7 +239,14 @@ def converse(connection: Connection, conversation: Conversation, *, prepare: boo
         conversation.close()
 
 
-def _answers(connection: Connection, batch: Any, *, prepare: bool | None) -> list[Rows]:
+def _answers(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> list[Rows]:
+    if is_plain(connection):
+        with connection.lock:
+            return connection.wait(exchange(connection, batch, prepare=prepare))
+    return _answers_of_cursors(connection, batch, prepare=None if prepare else False)
+
+
+def _answers_of_cursors(connection: Connection, batch: Sequence[Query], *, prepare: bool | None) -> list[Rows]:
     cursors = [psycopg.RawCursor(connection, row_factory=tuple_row) for _ in batch]
     if len(batch) == 1 and not is_pipelined(connection):
         _send(cursors[0], batch[0], prepare=prepare)
@@ -261,7 +269,7 @@ def _roll_back(connection: Connection) -> None:
             # Its answer is still to come; the server rolls back when the connection is gone.
             connection.close()
         else:
-            _answers(connection, [Query(sql.ROLLBACK)], prepare=None)
+            _answers(connection, [Query(sql.ROLLBACK)], prepare=False)
     except psycopg.Error:
         connection.close()
 

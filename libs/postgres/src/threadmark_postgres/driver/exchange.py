@@ -1,0 +1,157 @@
+"""Statements on their way to the server, and their rows on their way back, for both APIs.
+
+A cursor of psycopg finds out anew, for each statement, how to write every parameter and how to read every column, which
+costs several times as much as all the rest. Here parameters are packed by `arrays`, what reads the columns is kept, and
+psycopg's wrapper of libpq does the sending. What is left to psycopg as well is the waiting: `exchange` is a generator
+for the `wait` of a connection, blocking or not, which also knows how to give up.
+"""
+
+from collections.abc import Sequence
+from itertools import count
+from secrets import token_hex
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg import errors
+from psycopg.abc import PQGen
+from psycopg.adapt import Transformer
+from psycopg.generators import execute, fetch_many, send
+from psycopg.pq import DiagnosticField, ExecStatus, Format, PipelineStatus
+from psycopg.pq.abc import PGconn, PGresult
+
+from threadmark_postgres.arrays import packed
+from threadmark_postgres.steps import Query, Rows
+
+Connection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
+
+_MOST = 100
+"""The most statements that are prepared on one connection: the server keeps a plan for each."""
+
+_NAMES = (f"threadmark_{token_hex(4)}_{number}".encode() for number in count())
+"""The names of prepared statements. Behind a pooler, a name of another process must not mean another statement."""
+
+_GOOD = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
+
+_UNKNOWN = (b"26000", b"42P05", b"0A000")
+"""Errors of a statement that the server does not know, knows already, or cannot execute as it was prepared."""
+
+
+class Statements:
+    """The statements that one connection has been used for."""
+
+    def __init__(self, connection: Connection) -> None:
+        # It takes the adapters alone, because these objects are kept by their connection, and must not keep it.
+        self.loading = Transformer(connection.adapters)
+        self._uses: dict[str, int] = {}
+        self._names: dict[str, bytes] = {}
+
+    def name(self, statement: str) -> bytes | None:
+        """Return the name of a prepared statement, None if this one is not prepared."""
+        return self._names.get(statement)
+
+    def new_name(self, statement: str, threshold: int) -> bytes | None:
+        """Count a use of a statement. Returns a name for it if it is now to be prepared."""
+        if statement in self._names:
+            return None
+        uses = self._uses.get(statement, 0)
+        if uses >= threshold and len(self._names) < _MOST:
+            return self._names.setdefault(statement, next(_NAMES))
+        if len(self._uses) >= _MOST:
+            self._uses.clear()
+        self._uses[statement] = uses + 1
+        return None
+
+    def forget(self) -> None:
+        """Forget what is prepared: the server does not know it, or not any more."""
+        self._uses.clear()
+        self._names.clear()
+
+
+_of_connection: WeakKeyDictionary[Connection, Statements] = WeakKeyDictionary()
+
+
+def is_plain(connection: Connection) -> bool:
+    """Whether statements can be exchanged here: in UTF-8, and not in a pipeline that the connection's user began."""
+    pgconn = connection.pgconn
+    return pgconn.pipeline_status == PipelineStatus.OFF and pgconn.parameter_status(b"client_encoding") == b"UTF8"
+
+
+def exchange(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> PQGen[list[Rows]]:
+    """Send statements together. Returns the rows of each. A statement is prepared as often as psycopg would."""
+    statements = _of_connection.get(connection)
+    if statements is None:
+        statements = _of_connection[connection] = Statements(connection)
+    threshold = connection.prepare_threshold if prepare else None
+    if len(batch) == 1:
+        return (yield from _alone(connection.pgconn, statements, batch[0], threshold))
+    return (yield from _together(connection.pgconn, statements, batch, threshold))
+
+
+def _alone(pgconn: PGconn, statements: Statements, query: Query, threshold: int | None) -> PQGen[list[Rows]]:
+    if _prepare(pgconn, statements, query, threshold):
+        _check((yield from execute(pgconn)), statements, prepares=True)
+    _send(pgconn, statements, query)
+    results = yield from execute(pgconn)
+    _check(results, statements)
+    return [_rows(statements, results)]
+
+
+def _together(
+    pgconn: PGconn, statements: Statements, batch: Sequence[Query], threshold: int | None
+) -> PQGen[list[Rows]]:
+    pgconn.enter_pipeline_mode()
+    prepares: list[bool] = []
+    for query in batch:
+        if _prepare(pgconn, statements, query, threshold):
+            prepares.append(True)
+        _send(pgconn, statements, query)
+        prepares.append(False)
+    pgconn.pipeline_sync()
+    yield from send(pgconn)
+    answers: list[list[PGresult]] = []
+    while len(answers) < len(prepares):
+        answers.append((yield from fetch_many(pgconn)))
+    yield from fetch_many(pgconn)
+    pgconn.exit_pipeline_mode()  # a connection that was interrupted before is given up
+    for results in answers:
+        _check(results, statements, prepares=any(prepares))
+    return [_rows(statements, results) for results, name in zip(answers, prepares, strict=True) if not name]
+
+
+def _prepare(pgconn: PGconn, statements: Statements, query: Query, threshold: int | None) -> bool:
+    """Send a statement to be prepared if it has been used often enough. Returns whether it was sent."""
+    name = None if threshold is None else statements.new_name(query.sql, threshold)
+    if name is None:
+        return False
+    pgconn.send_prepare(name, query.sql.encode())
+    return True
+
+
+def _send(pgconn: PGconn, statements: Statements, query: Query) -> None:
+    params = packed(query.params)
+    formats = [Format.BINARY] * len(params)
+    name = statements.name(query.sql)
+    if name is None:
+        pgconn.send_query_params(query.sql.encode(), params, None, formats, Format.BINARY)
+    else:
+        pgconn.send_query_prepared(name, params, formats, Format.BINARY)
+
+
+def _check(results: Sequence[PGresult], statements: Statements, *, prepares: bool = False) -> None:
+    for result in results:
+        if result.status not in _GOOD:
+            if prepares or result.error_field(DiagnosticField.SQLSTATE) in _UNKNOWN:
+                statements.forget()
+            raise errors.error_from_result(result)
+
+
+def _rows(statements: Statements, results: Sequence[PGresult]) -> Rows:
+    (result,) = results
+    if result.status == ExecStatus.COMMAND_OK:
+        return []
+    loading = statements.loading
+    loading.set_pgresult(result)
+    rows = loading.load_rows(0, result.ntuples, tuple)
+    loading.set_pgresult(None)  # it may be large
+    return rows
