@@ -164,6 +164,8 @@ cdef class Walk:
         while True:
             if start >= 0:
                 self.replaced(&at, end, &start, stop)
+            if self.table == NULL:
+                first = max(first, start)  # what was passed until now, in order, is used
             if end - at < JUMP or stop - first < JUMP or self.budget <= 0:
                 return 0
             if self.table == NULL:
