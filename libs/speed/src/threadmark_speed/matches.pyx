@@ -164,6 +164,8 @@ cdef class Walk:
         while True:
             if start >= 0:
                 self.replaced(&at, end, &start, stop)
+            if self.table == NULL:
+                first = max(first, start)  # what was passed until now, in order, is used
             if end - at < JUMP or stop - first < JUMP or self.budget <= 0:
                 return 0
             if self.table == NULL:
@@ -211,10 +213,12 @@ cdef class Walk:
             raise MemoryError
         self.shift, self.first, self.stop = 64 - bits, first, stop
         stop = min(stop, first + <Py_ssize_t>0xFFFFFFF0)  # an entry has 32 bits
-        for at in range(first, stop - BLOCK + 1, stride):
+        at = first
+        while at + BLOCK <= stop:
             entry = self.table + _hashed(self.source + at, self.shift)
             if not entry[0]:
                 entry[0] = <uint32_t>(at - first + 1)
+            at += stride
         return 0
 
     cdef Match jump(self, Py_ssize_t at, Py_ssize_t end, Py_ssize_t start) noexcept:
@@ -241,7 +245,9 @@ cdef class Walk:
             self.budget -= length
             if length >= JUMP and length > best.length:
                 best = Match(here - before, there - before, length, self.number)
-                skipped = best.at - at + (abs(best.start - start) if start >= 0 else 0)
+                skipped = best.at - at
+                if start >= 0:
+                    skipped += max(best.start - start, start - best.start)
                 if length >= min(skipped, SURE):
                     break
                 limit = min(end, at + min(PATIENCE * skipped, MOST_PATIENCE))
