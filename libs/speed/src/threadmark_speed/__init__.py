@@ -5,6 +5,8 @@ modules in place of its own. Each module here does what one of core's does, whic
 where this package is missing.
 """
 
+__all__ = ["CONTRACT", "MODULES"]
+
 CONTRACT = 1
 """Grows when what core expects of these modules changes: core leaves out a package that was made for another one."""
 
