@@ -21,6 +21,7 @@ NOT_AGAIN = {
     "postgres/test_watching.py": "logs and spans",
     "races/": "leases",
     "signals/": "drivers",
+    "speed/test_objects.py": "the compiled part itself",
     "sqlite/test_exit.py": "drivers",
     "sqlite/test_processes.py": "drivers",
     "sqlite/test_watching.py": "logs and spans",

@@ -1,6 +1,5 @@
 cdef class ObjectWriter:
-    cdef object reference, is_state
-    cdef bint are_models
+    cdef object reference, is_state, dictionary, fields_set, extra, private
     cdef tuple layouts
 
     cdef list items(self, value)

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 _Reader = TypeVar("_Reader")
@@ -7,9 +7,8 @@ class ObjectWriter:
     def __init__(
         self,
         reference: Callable[[Any], list[Any]],
+        slots: Sequence[Any],
         is_state: Callable[[tuple[str, ...]], bool] | None = None,
-        *,
-        are_models: bool = False,
     ) -> None: ...
     def __call__(self, value: Any) -> list[Any]: ...
 

@@ -12,15 +12,20 @@ sets are compared), nothing is held but references of our own.
 from cpython.dict cimport PyDict_Copy, PyDict_Next
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
+        object (*tp_descr_get)(object descriptor, object instance, object owner)
         int (*tp_descr_set)(object descriptor, object instance, object value) except -1
 
     PyTypeObject *Py_TYPE(object found)
     PyObject *PyDict_GetItemWithError(object mapping, object key) except? NULL
     int PyUnicode_Compare(object one, object other) except? -1
     object PySet_New(object members)
+    list PyList_New(Py_ssize_t length)
+    void PyList_SET_ITEM(list items, Py_ssize_t index, object item)  # takes a reference that it must be given
+    PyObject *PyTuple_GET_ITEM(tuple items, Py_ssize_t index)
 
 cdef enum:
     MOST_LAYOUTS = 8  # of one class
@@ -39,24 +44,38 @@ cdef class Layout:
         cdef Py_ssize_t position = 0, index = 0
         cdef PyObject *key
         cdef PyObject *value
-        items = [self.shape]
+        cdef PyObject *name
+        cdef list items
+        cdef Py_ssize_t count = len(self.names)
+        if len(state) != count:
+            return None
+        items = PyList_New(1 + count)
+        Py_INCREF(self.shape)
+        PyList_SET_ITEM(items, 0, self.shape)
         # From here on no other code can run: keys are compared only if they are of type str itself.
-        if len(state) != len(self.names):
+        if len(state) != count:
             return None
         while PyDict_Next(state, &position, &key, &value):
-            name = self.names[index]
-            if key != <PyObject *>name and (type(<object>key) is not str or PyUnicode_Compare(<object>key, name)):
+            name = PyTuple_GET_ITEM(self.names, index)
+            if key != name and (type(<object>key) is not str or PyUnicode_Compare(<object>key, <object>name)):
                 return None
-            items.append(<object>value)
             index += 1
+            Py_INCREF(<object>value)
+            PyList_SET_ITEM(items, index, <object>value)
         return items
 
 
 cdef class ObjectWriter:
     """Takes objects of one class apart, as a function of the reference does, which is asked about each new layout."""
 
-    def __init__(self, reference, is_state=None, *, bint are_models=False):
-        self.reference, self.is_state, self.are_models = reference, is_state, are_models
+    def __init__(self, reference, slots, is_state=None):
+        self.reference, self.is_state = reference, is_state
+        self.dictionary, *of_models = slots
+        for descriptor in slots:
+            if Py_TYPE(descriptor).tp_descr_get is NULL:
+                raise TypeError(f"{descriptor!r} cannot get anything")
+        if of_models:
+            self.fields_set, self.extra, self.private = of_models
         self.layouts = ()
 
     def __call__(self, value):
@@ -64,7 +83,10 @@ cdef class ObjectWriter:
 
     cdef list items(self, value):
         """Return the object's shape and state."""
-        found = self.model_items(value) if self.are_models else self.record_items(value)
+        try:
+            found = self.record_items(value) if self.private is None else self.model_items(value)
+        except AttributeError:
+            found = None  # a slot that is not set: the reference knows what that means
         if found is not None:
             return found
         items = self.reference(value)
@@ -74,7 +96,7 @@ cdef class ObjectWriter:
     cdef list record_items(self, value):
         """Return the items of an object that has nothing but its dictionary, or None if it has a new layout."""
         cdef Layout layout
-        state = value.__dict__
+        state = got(self.dictionary, value)
         if type(state) is dict:
             for layout in self.layouts:
                 items = layout.items(<dict>state)
@@ -85,7 +107,7 @@ cdef class ObjectWriter:
     cdef list model_items(self, model):
         """Return the items of a pydantic model without extra values and private attributes, or None."""
         cdef Layout layout
-        state, given, extra = model.__dict__, model.__pydantic_fields_set__, model.__pydantic_extra__
+        state, given, extra = got(self.dictionary, model), got(self.fields_set, model), got(self.extra, model)
         if type(state) is not dict or type(given) is not set:
             return None
         if extra is not None and (type(extra) is not dict or len(<dict>extra)):
@@ -94,7 +116,7 @@ cdef class ObjectWriter:
             if layout.is_bare is (extra is None) and given == layout.fields_set:
                 items = layout.items(<dict>state)
                 if items is not None:
-                    return items if model.__pydantic_private__ is None else None
+                    return items if got(self.private, model) is None else None
         return None
 
     cdef int learn(self, list items) except -1:
@@ -104,7 +126,7 @@ cdef class ObjectWriter:
         key = shape.key
         if key is None or shape in [known.shape for known in self.layouts]:
             return 0
-        if self.are_models:
+        if self.private is not None:
             names, layout.fields_set, extra, private = key
             if private or extra > 1:  # there is a state beside the model's dictionary, or may be
                 return 0
@@ -160,8 +182,13 @@ cdef class ObjectReader:
         return built
 
 
+cdef got(descriptor, instance):
+    """Do what the descriptor's `__get__` does, without making a method of it."""
+    return Py_TYPE(descriptor).tp_descr_get(descriptor, instance, type(instance))
+
+
 cdef int set_by(descriptor, instance, value) except -1:
-    """Do what the descriptor's `__set__` does, without making a method of it."""
+    """Do what the descriptor's `__set__` does."""
     return Py_TYPE(descriptor).tp_descr_set(descriptor, instance, value)
 
 

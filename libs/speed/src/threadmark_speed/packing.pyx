@@ -90,16 +90,24 @@ cdef class Packer:
         return <bytes>self.out
 
     cdef int write(self, const char *content, Py_ssize_t size) except -1:
-        self.reserve(size)
         if size:
+            self.reserve(size)
             memcpy(self.start + self.used, content, size)
             self.used += size
+        return 0
+
+    cdef inline int byte(self, uint8_t byte) except -1:
+        if self.room == self.used:
+            self.reserve(1)
+        self.start[self.used] = <char>byte
+        self.used += 1
         return 0
 
     cdef int number(self, uint8_t header, uint64_t number, int width) except -1:
         """Write a header and a number of so many bytes, the most significant first."""
         cdef int index
-        self.reserve(1 + width)
+        if self.room - self.used <= width:
+            self.reserve(1 + width)
         self.start[self.used] = <char>header
         for index in range(width):
             self.start[self.used + width - index] = <char>(number >> (8 * index) & 0xFF)
@@ -109,7 +117,7 @@ cdef class Packer:
     cdef int length(self, uint8_t short, Py_ssize_t below, uint8_t header, bint has_byte, Py_ssize_t length) except -1:
         """Write the header of something of this length. `header` is that of the least width."""
         if length < below:
-            return self.number(short + <uint8_t>length, 0, 0)
+            return self.byte(short + <uint8_t>length)
         if has_byte:
             if length <= 0xFF:
                 return self.number(header, length, 1)
@@ -146,14 +154,14 @@ cdef class Packer:
                 return self.item(value, depth)
         if number >= 0:
             if number < 0x80:
-                return self.number(<uint8_t>number, 0, 0)
+                return self.byte(<uint8_t>number)
             if number <= 0xFF:
                 return self.number(0xCC, number, 1)
             if number <= 0xFFFF:
                 return self.number(0xCD, number, 2)
             return self.number(0xCE, number, 4) if number <= 0xFFFFFFFF else self.number(0xCF, number, 8)
         if number >= -32:
-            return self.number(<uint8_t>number, 0, 0)
+            return self.byte(<uint8_t>number)
         if number >= -0x80:
             return self.number(0xD0, number, 1)
         if number >= -0x8000:
@@ -249,11 +257,11 @@ cdef class Packer:
         if cls is list:
             return self.array(<list>value, depth, opaque)
         if value is None:
-            return self.number(0xC0, 0, 0)
+            return self.byte(0xC0)
         if cls is int:
             return self.integer(value, depth)
         if cls is bool:
-            return self.number(0xC3 if value is True else 0xC2, 0, 0)
+            return self.byte(0xC3 if value is True else 0xC2)
         if cls is float:
             return self.real(value)
         if cls is bytes:

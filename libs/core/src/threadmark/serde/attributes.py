@@ -43,11 +43,10 @@ class Attributes:
         self.has_dict = cls.__dictoffset__ != 0
         self._name = cls.__qualname__
         # The interpreter's own descriptor: a class may answer for itself.
-        self.dictionary: Any = _dictionary(cls) if self.has_dict else None
-        self._get_dict: Callable[[object], Any] = self.dictionary and self.dictionary.__get__
-        self.set_dict: Callable[[object, dict[str, Any]], None] = (
-            self.dictionary.__set__ if self.dictionary else _no_dictionary
-        )
+        dictionary: Any = _dictionary(cls) if self.has_dict else None
+        self.dictionary: Any = dictionary
+        self._get_dict: Callable[[object], Any] = dictionary and dictionary.__get__
+        self.set_dict: Callable[[object, dict[str, Any]], None] = dictionary.__set__ if dictionary else _no_dictionary
         self.slots: dict[str, Any] = {}
         self._hidden: list[tuple[str, Any]] = []
         _check_layout(cls, base)

@@ -40,7 +40,7 @@ def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
 
 def _for_objects(dispatch: Dispatch) -> tuple[Any, ...]:
     """Return what the compiled packer needs for objects: known writers and a function for others, and so for marks."""
-    writers, marks = _Writers(dispatch, _Order(dispatch)), _Marks(wire.packed_mark, set())
+    writers, marks = _Writers(dispatch), _Marks(wire.packed_mark, set())
     return writers.known, writers.new, marks.known, marks.new
 
 
@@ -109,7 +109,7 @@ def may_hold_buffer(encoded: bytes) -> bool:
 class _Writers:
     """The writers of one call. The next call looks them up again, so that a class redefined meanwhile is noticed."""
 
-    def __init__(self, dispatch: Dispatch, order: "_Order") -> None:
+    def __init__(self, dispatch: Dispatch, order: "_Order | None" = None) -> None:
         self.known: dict[type, Deconstruct] = {}
         self._dispatch = dispatch
         self._order = order
@@ -118,6 +118,7 @@ class _Writers:
         """Return the writer of a class that occurs for the first time."""
         deconstruct = self._dispatch.writer(cls)
         if cls is set or cls is frozenset:
+            self._order = self._order or _Order(self._dispatch)
             deconstruct = _in_order(self._order, *deconstruct(()))
         self.known[cls] = deconstruct
         return deconstruct
@@ -183,7 +184,7 @@ def _writing(
     in them, it is never resumed.
     """
     value = yield []
-    writers, marks = _Writers(dispatch, order or _Order(dispatch)), _Marks(new_mark, opaque)
+    writers, marks = _Writers(dispatch, order), _Marks(new_mark, opaque)
     writer_of, mark_of, keep = writers.known, marks.known, states.append
     while True:
         cls = type(value)
@@ -247,7 +248,7 @@ class Held:
 
 def _shielded(dispatch: Dispatch) -> Callable[[Any], Any]:
     """Return a hook for values that the packers would get wrong by themselves: it sees every value, level by level."""
-    writers, marks = _Writers(dispatch, _Order(dispatch)), _Marks(mark, set())
+    writers, marks = _Writers(dispatch), _Marks(mark, set())
 
     def write(value: Any) -> Any:
         content = value.content if type(value) is Held else value

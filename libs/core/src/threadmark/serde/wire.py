@@ -6,7 +6,7 @@ ormsgpack's reads all others, twice as fast.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import msgpack
@@ -50,6 +50,7 @@ def mark(payload: bytes) -> Any:
     return msgpack.ExtType(MARK_CODE, payload)
 
 
+@lru_cache(1000)
 def packed_mark(payload: bytes) -> bytes:
     """Return the encoding of a mark."""
     packed: bytes = msgpack.packb(msgpack.ExtType(MARK_CODE, payload))

@@ -16,7 +16,8 @@ from threadmark.serde.shapes import Shapes
 # How a model's dictionary of extra values, or of private attributes, is stored.
 _NONE, _EMPTY, _HERE = 0, 1, 2
 _TOO_MANY_SET = "more fields of a model are noted as set than it has"
-_SLOTS = frozenset({"__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"})
+_SLOTS = ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+_MEMBERS = ("__dict__", *_SLOTS)
 
 
 class Models(Family):
@@ -37,7 +38,7 @@ class Models(Family):
 
     def check(self, cls: type) -> None:
         """Refuse classes with slots that pydantic does not count as a model's state."""
-        if own := Attributes(cls).slots.keys() - _SLOTS:
+        if own := Attributes(cls).slots.keys() - {*_SLOTS}:
             raise SerializationError(
                 f"{cls.__qualname__} cannot be stored as it is: pydantic itself does not copy slots of a model's own "
                 f"({', '.join(sorted(own))}); make them private attributes"
@@ -57,12 +58,13 @@ class Models(Family):
         if asks_itself:
             return _careful_writer(shapes, len(fields))
         write = _writer(shapes, len(fields))
-        return compiled.objects.ObjectWriter(write, are_models=True) if compiled.in_use else write
+        members = _members()
+        if compiled.in_use and all(attribute(cls, name) is members[name] for name in _SLOTS):
+            return compiled.objects.ObjectWriter(write, list(members.values()))
+        return write
 
     def reader(self, stored: StoredClass) -> Reconstruct:
         """Build the model from its state."""
-        from pydantic import BaseModel
-
         cls = stored.cls
         names, fields_set, extra_is, private_is, *listed = stored.details
         names, fields_set = checked_names(names), frozenset(checked_names(fields_set))
@@ -72,11 +74,9 @@ class Models(Family):
         unaccounted = _unaccounted(fields_set, names, len(fields.names))
         if unaccounted > 0 and extra_is != _HERE:
             raise CorruptDataError(_TOO_MANY_SET)
-        slots = vars(BaseModel)
-        set_fields_set = slots["__pydantic_fields_set__"].__set__
-        set_extra = slots["__pydantic_extra__"].__set__
-        set_private = slots["__pydantic_private__"].__set__
-        set_dict, new = slots["__dict__"].__set__, object.__new__
+        members = _members()
+        set_dict, set_fields_set, set_extra, set_private = (member.__set__ for member in members.values())
+        new = object.__new__
         named = record_builders(names)
         state_of = named if before == fields.names else lambda items: evolve(stored, named(items), before, fields)
 
@@ -105,18 +105,21 @@ class Models(Family):
             return reconstruct_with_dictionaries
         if not compiled.in_use or before != fields.names:
             return reconstruct
-        contents: dict[str, frozenset[str] | dict[str, Any] | None] = {
-            "__pydantic_fields_set__": fields_set,
-            "__pydantic_extra__": {} if extra_is else None,
-            "__pydantic_private__": {} if private_is else None,
-        }
-        others = [(slots[name], content) for name, content in contents.items()]
-        return compiled.objects.ObjectReader(reconstruct, cls, slots["__dict__"], names, others)
+        contents: tuple[Any, ...] = (fields_set, {} if extra_is else None, {} if private_is else None)
+        dictionary, *others = members.values()
+        return compiled.objects.ObjectReader(reconstruct, cls, dictionary, names, zip(others, contents, strict=True))
 
 
 def _unaccounted(fields_set: Collection[str], names: Collection[str], fields: int) -> int:
     """Return how many more names are noted as set than the model's dictionary and fields have."""
     return len(fields_set) - len(names) - fields
+
+
+def _members() -> dict[str, Any]:
+    """Return the interpreter's descriptors of a model's dictionary and slots, by name."""
+    from pydantic import BaseModel
+
+    return {name: vars(BaseModel)[name] for name in _MEMBERS}
 
 
 def _writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
@@ -151,12 +154,10 @@ def _writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
 
 def _careful_writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
     """Return the writer for models of a class with a `__getattribute__` of its own."""
-    from pydantic import BaseModel
-
-    members = [vars(BaseModel)[name] for name in ("__dict__", *sorted(_SLOTS))]
+    members = list(_members().values())
 
     def deconstruct(model: Any) -> list[Any]:
-        state, extra, fields_set, private = (member.__get__(model) for member in members)
+        state, fields_set, extra, private = (member.__get__(model) for member in members)
         if _unaccounted(fields_set, state, fields) > len(extra or ()):
             raise SerializationError(_TOO_MANY_SET)
         shape = shapes[tuple(state), frozenset(fields_set), _presence(extra), _presence(private)]

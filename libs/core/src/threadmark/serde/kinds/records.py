@@ -59,7 +59,11 @@ def attribute_writer(fields: Fields, define: Definer) -> Deconstruct:
             latest = ([*state], shape)
         return [shape, *state.values()]
 
-    return compiled.objects.ObjectWriter(deconstruct_dict, is_state) if compiled.in_use else deconstruct_dict
+    return (
+        compiled.objects.ObjectWriter(deconstruct_dict, [attributes.dictionary], is_state)
+        if compiled.in_use
+        else deconstruct_dict
+    )
 
 
 def attribute_reader(fields: Fields, stored: StoredClass) -> Reconstruct:
