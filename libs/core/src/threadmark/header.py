@@ -15,6 +15,7 @@ from threadmark.errors import ConfigError, CorruptDataError
 from threadmark.serde import Serializer
 from threadmark.serde.announced import check_complete
 from threadmark.serde.buffers import holds_buffer_or_envelope
+from threadmark.serde.wire import NeedsSlowWayError, unpack_fast
 from threadmark.stored import Encoded, Stored
 from threadmark.versions import Version
 
@@ -89,7 +90,7 @@ def joined_fields(header: Header, serde: Serializer) -> dict[str, Any]:
 def plain_fields(header: Header) -> dict[str, Any]:
     """Return the fields that do not need the serializer."""
     try:
-        plain: dict[str, Any] = _unpackb(header.plain, strict_map_key=False)
+        plain: dict[str, Any] = _unpacked(header.plain)
     except (ValueError, TypeError, MemoryError) as error:
         raise CorruptDataError("its fields cannot be read") from error
     if type(plain) is not dict:
@@ -106,6 +107,13 @@ def _packed(value: Any) -> bytes | None:
     if (b"\xc4" in packed or b"\xc5" in packed or b"\xc6" in packed) and holds_buffer_or_envelope([value]):
         return None  # one of these bytes begins binary data, and a bytearray would come back as bytes
     return packed
+
+
+def _unpacked(packed: bytes) -> Any:
+    try:
+        return unpack_fast(packed)
+    except NeedsSlowWayError:
+        return _unpackb(packed, strict_map_key=False)
 
 
 def _unpackb(packed: bytes, *, strict_map_key: bool = True) -> Any:

@@ -96,6 +96,8 @@ class Deduplicator:
     @property
     def epoch(self) -> int | None:
         """The epoch that must be proven: None if no value needs segments that the thread holds already."""
+        if not self._used and not self._inherits:
+            return None
         return self._epoch if self._inherits or not self._used <= self._fresh.keys() else None
 
     def remember(self, epoch: int) -> None:
@@ -162,10 +164,12 @@ class Draft:
         values: dict[str, Any] = {**self._values, **inherited}
         for channel in self._values:
             if channel not in inherited:
-                encoded = self._encode(channel)
-                is_short = len(encoded.data) <= LITERAL_LIMIT
-                near = [] if is_short else [*deduplicator.sources(known.get(channel)), *written(channel)]
-                values[channel] = deduplicator.store(encoded, near)
+                encoded = self._encoded.get(channel) or self._encode(channel)
+                if len(encoded.data) <= LITERAL_LIMIT:
+                    values[channel] = Stored(*encoded, b"")
+                else:
+                    near = [*deduplicator.sources(known.get(channel)), *written(channel)]
+                    values[channel] = deduplicator.store(encoded, near)
         return Header(self._versions, values, self._plain, self._rest)
 
     def _inherited(self, parent: Header) -> dict[str, Stored]:
@@ -184,9 +188,7 @@ class Draft:
         return inherited
 
     def _encode(self, channel: str) -> Encoded:
-        encoded = self._encoded.get(channel)
-        if encoded is None:
-            encoded = self._encoded[channel] = encode(self._serde, f'channel "{channel}"', self._values[channel])
+        encoded = self._encoded[channel] = encode(self._serde, f'channel "{channel}"', self._values[channel])
         return encoded
 
 
