@@ -5,7 +5,6 @@ a few places only, and the rope stores just those.
 """
 
 from collections.abc import Callable, Mapping
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgpack
@@ -21,7 +20,8 @@ from threadmark.versions import Version
 
 HEADER_TAG = "h1"
 
-_BODY = attrgetter("body")
+_BODY = 3
+"""Where a `Stored` has its body: by its name, each of a hundred takes three times as long."""
 
 _PLAIN = {"v", "ts", "versions_seen", "updated_channels"}
 _SPECIAL = {"id", "channel_values", "channel_versions"}
@@ -46,7 +46,7 @@ class Header(NamedTuple):
                 [
                     self.plain,
                     self.versions,
-                    dict(zip(self.values, map(_BODY, self.values.values()), strict=True)),
+                    {channel: value[_BODY] for channel, value in self.values.items()},
                     list(self.rest) if self.rest else None,
                 ]
             )

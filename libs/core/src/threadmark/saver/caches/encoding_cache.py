@@ -41,6 +41,8 @@ class Known(NamedTuple):
     """The header's own encoding."""
     body: bytes
     """The header's own stored form."""
+    has_manifests: bool = True
+    """Whether any of its values may be more than a literal."""
 
 
 class EncodingCache:

@@ -95,6 +95,7 @@ def store(
     for _ in range(_ATTEMPTS):
         parent, deduplicator = yield from _prepared(context, continues, draft.reads, early=False)
         header = draft.header(deduplicator, parent, partial(deduplicator.written, where.ns, continues.checkpoint_id))
+        has_manifests = deduplicator.has_manifests
         stored, source = deduplicator.store_header(header.to_bytes(), parent and parent.source)
         rank = replaced_rank or rank_after(parent.rank if parent and parent_id else None, draft.id)
         epoch, moment = deduplicator.epoch, now()
@@ -114,7 +115,7 @@ def store(
         )
         added = yield from _add(context, deduplicator, change, about_thread)
         if added is not None:
-            known = Known(added.epoch, rank, header, source, stored.body)
+            known = Known(added.epoch, rank, header, source, stored.body, has_manifests)
             context.encoding_cache.see_checkpoint(where.thread_id, where.ns, draft.id, known)
             if added.replaced:
                 yield from sweep(context, where.thread_id)
