@@ -40,19 +40,18 @@ class ParsedConfig(NamedTuple):
 
     def config(self) -> dict[str, Any]:
         """The configuration that names this checkpoint, with the token of the lease that it was stored under."""
-        configurable = {
-            "thread_id": self.thread_id,
-            "checkpoint_ns": self.ns,
-            "checkpoint_id": self.checkpoint_id,
-        }
-        return {
-            "configurable": configurable
-            if self.lease_token is None
-            else {**configurable, "lease_token": self.lease_token}
-        }
+        config = config_of(self.thread_id, self.ns, self.checkpoint_id)
+        if self.lease_token is not None:
+            config["configurable"]["lease_token"] = self.lease_token
+        return config
 
     def __str__(self) -> str:
         return f"thread {self.thread_id!r}, namespace {self.ns!r}, checkpoint {self.checkpoint_id!r}"
+
+
+def config_of(thread_id: str, ns: str, checkpoint_id: str | None) -> dict[str, Any]:
+    """The configuration that names a checkpoint."""
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}}
 
 
 def parse_config(config: Config) -> ParsedConfig:
@@ -107,6 +106,8 @@ def config_metadata(config: Config) -> dict[str, Any]:
             continue
         if not isinstance(part, MAPPING):
             raise ConfigError(f"the config's 'metadata' must be a dictionary, not {type(part).__name__}")
+        if _NOT_METADATA.issuperset(part):
+            continue
         for key, value in part.items():
             if key in _NOT_METADATA or key in found:
                 continue
@@ -132,8 +133,6 @@ def owner_in(config: Config, metadata: Mapping[str, Any], key: str) -> str | Non
     """The owner that is named under a key: in the configuration's `configurable` or `metadata`, or a checkpoint's."""
     for part in (config.get("configurable"), config.get("metadata"), metadata):
         value = part.get(key) if isinstance(part, MAPPING) else None
-        if value is None:
-            continue
         if isinstance(value, (str, UUID)) or (isinstance(value, int) and not isinstance(value, bool)):
             owner = as_thread_id(value)
             check_length(owner, THREAD_ID_BYTES, f"owner, which {key!r} names,")

@@ -62,7 +62,7 @@ def proof(data: bytes, near: Proof | None = None) -> Proof:
 
 def row_check(*fields: str | bytes | int | None) -> bytes:
     """Compute the check of a row, which proves that its body stands under the key it was written with."""
-    return blake2b(pack_plain([*fields]), digest_size=CHECK_SIZE).digest()
+    return blake2b(pack_plain(list(fields)), digest_size=CHECK_SIZE).digest()
 
 
 def pack_plain(value: Any) -> bytes:

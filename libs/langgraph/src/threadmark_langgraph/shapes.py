@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -34,6 +35,7 @@ The engine also asks for a first version in the middle of a thread's life, and c
 
 
 _COUNT_DIGITS = 32
+_CHANNEL = itemgetter(0)
 
 
 def following_version(current: str) -> str | None:
@@ -79,7 +81,7 @@ def stored_writes(serde: "SerializerProtocol", writes: Sequence[tuple[str, Any]]
     The engine puts down what a node raised, whatever that is, and nobody hears of it where that is refused.
     """
     writes = given_writes(writes)
-    if not any(channel == ERROR for channel, _ in writes):
+    if ERROR not in map(_CHANNEL, writes):
         return writes
     return [(channel, _storable(serde, value) if channel == ERROR else value) for channel, value in writes]
 

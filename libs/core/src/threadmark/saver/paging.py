@@ -37,13 +37,16 @@ class Pages:
         """
         page = page or ()
         after = self.request.after
+        before = after and after.order
         self.more = len(page) == self.request.limit
         for outline in page:
-            if after is not None and outline.order >= after.order:
+            order = outline.order
+            if before is not None and order >= before:
                 self.more = False
                 raise CorruptDataError(
                     "it is found twice, or out of order: `verify` names what is damaged", checkpoint_location(outline)
                 )
-            after = outline
-        self.request = self.request._replace(after=after)
+            before = order
+        if page:
+            self.request = self.request._replace(after=page[-1])
         return page

@@ -66,7 +66,7 @@ class Deduplicator:
 
         It resembles its parent's, and nothing else resembles a header.
         """
-        if len(data) <= (_WHOLE_HEADER if self._inherits or self._used else _WHOLE_HEADER_OF_LITERALS):
+        if len(data) <= (_WHOLE_HEADER if self.has_manifests else _WHOLE_HEADER_OF_LITERALS):
             return Stored(HEADER_TAG, data, b""), Source(data)
         near = [parent] if parent else []
         stored, source = self._stored(Encoded(HEADER_TAG, data), near, partial(patch, data, parent, self._segment_key))
@@ -96,7 +96,14 @@ class Deduplicator:
     @property
     def epoch(self) -> int | None:
         """The epoch that must be proven: None if no value needs segments that the thread holds already."""
+        if not self.has_manifests:
+            return None
         return self._epoch if self._inherits or not self._used <= self._fresh.keys() else None
+
+    @property
+    def has_manifests(self) -> bool:
+        """Whether any value, so far, is not a literal."""
+        return self._inherits or bool(self._used)
 
     def remember(self, epoch: int) -> None:
         """Once stored, what was deduplicated is a source for the next change."""
@@ -157,13 +164,18 @@ class Draft:
         """Return the header with every value in its stored form. `written` gives what tasks wrote to a channel."""
         known = parent.header.values if parent else {}
         inherited = self._inherited(parent.header) if parent else {}
-        deduplicator.inherit(inherited.values())
+        if parent and parent.has_manifests:
+            deduplicator.inherit(inherited.values())
         values: dict[str, Any] = {**self._values, **inherited}
-        for channel in self._values:
-            if channel not in inherited:
-                encoded = self._encode(channel)
-                is_short = len(encoded.data) <= LITERAL_LIMIT
-                near = [] if is_short else [*deduplicator.sources(known.get(channel)), *written(channel)]
+        changed = [channel for channel in self._new if channel in self._values]
+        if len(changed) < len(values) - len(inherited):  # others cannot be inherited either
+            changed = [channel for channel in self._values if channel not in inherited]
+        for channel in changed:
+            encoded = self._encoded.get(channel) or self._encode(channel)
+            if len(encoded.data) <= LITERAL_LIMIT:
+                values[channel] = Stored(*encoded, b"")
+            else:
+                near = [*deduplicator.sources(known.get(channel)), *written(channel)]
                 values[channel] = deduplicator.store(encoded, near)
         return Header(self._versions, values, self._plain, self._rest)
 
@@ -173,19 +185,20 @@ class Draft:
         Where the version has moved on, nothing is inherited: LangGraph puts a copy of a checkpoint as its sibling, with
         no new versions, and a channel that was emptied on the way stays empty.
         """
-        inherited, versions = parent.values.copy(), self._versions
+        inherited, versions, held = parent.values.copy(), self._versions, parent.versions.copy()
         for channel in self._new:
             inherited.pop(channel, None)
-        for channel, _ in versions.items() ^ parent.versions.items():
-            inherited.pop(channel, None)
+            if channel in versions:
+                held[channel] = versions[channel]
+        if held != versions:  # it says more than which channels are new
+            for channel, _ in versions.items() ^ held.items():
+                inherited.pop(channel, None)
         if not inherited.keys() <= versions.keys():  # what has no version cannot have kept it
             return {channel: value for channel, value in inherited.items() if channel in versions}
         return inherited
 
     def _encode(self, channel: str) -> Encoded:
-        encoded = self._encoded.get(channel)
-        if encoded is None:
-            encoded = self._encoded[channel] = encode(self._serde, f'channel "{channel}"', self._values[channel])
+        encoded = self._encoded[channel] = encode(self._serde, f'channel "{channel}"', self._values[channel])
         return encoded
 
 

@@ -41,6 +41,8 @@ class Known(NamedTuple):
     """The header's own encoding."""
     body: bytes
     """The header's own stored form."""
+    has_manifests: bool = True
+    """Whether any of its values may be more than a literal."""
 
 
 class EncodingCache:
@@ -70,10 +72,8 @@ class EncodingCache:
 
     def checkpoint(self, thread_id: str, ns: str, checkpoint_id: str) -> Known | None:
         """The checkpoint, if it is remembered from the thread's present epoch."""
-        known = self._get(("checkpoint", thread_id, ns, checkpoint_id))
-        if isinstance(known, Known) and known.epoch == self.epoch(thread_id):
-            return known
-        return None
+        known, epoch = self._get_all(("checkpoint", thread_id, ns, checkpoint_id), ("epoch", thread_id))
+        return known if isinstance(known, Known) and known.epoch == epoch else None
 
     def newest_held(self, thread_id: str, ns: str) -> str | None:
         """The rank of the checkpoint that was last read or stored, if the bytes of all its values are remembered."""
@@ -87,8 +87,8 @@ class EncodingCache:
 
     def see_checkpoint(self, thread_id: str, ns: str, checkpoint_id: str, known: Known) -> None:
         """Remember a checkpoint that was read or stored."""
-        self.see_epoch(thread_id, known.epoch)
         self._set(
+            (("epoch", thread_id), known.epoch, len(thread_id)),
             (("newest", thread_id, ns), checkpoint_id, len(checkpoint_id)),
             # A decoded header takes several times the memory of its encoding.
             (("checkpoint", thread_id, ns, checkpoint_id), known, 5 * len(known.source.data)),
@@ -204,12 +204,22 @@ class EncodingCache:
         self._set((key, list(dict.fromkeys([*reversed(digests), *self._list(key)]))[:kept], 40 * kept))
 
     def _get(self, key: _EntryKey) -> object:
+        (value,) = self._get_all(key)
+        return value
+
+    def _get_all(self, *keys: _EntryKey) -> list[object]:
+        """The values of these keys, None for those that are not there, under one lock."""
+        entries = self._entries
+        values: list[object] = []
         with self._lock:
-            entry = self._entries.get(key)
-            if entry is None:
-                return None
-            self._entries.move_to_end(key)
-            return entry[1]
+            for key in keys:
+                entry = entries.get(key)
+                if entry is None:
+                    values.append(None)
+                else:
+                    entries.move_to_end(key)
+                    values.append(entry[1])
+        return values
 
     def _set(self, *new: _Entry) -> None:
         """Keep these entries, under one lock."""

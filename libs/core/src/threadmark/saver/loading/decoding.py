@@ -1,13 +1,13 @@
 """From stored bytes to what a saver's user sees. Every call decodes anew, so that nothing handed out is shared."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeGuard, cast
 
-from threadmark.config import ParsedConfig
+from threadmark.config import config_of
 from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
 from threadmark.header import Header, joined_fields
 from threadmark.metadata import from_json
-from threadmark.model import Checkpoint, CheckpointTuple, Metadata
+from threadmark.model import Checkpoint, CheckpointTuple, Metadata, PendingWrite
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.gc_pause import with_gc_paused
 from threadmark.saver.loading.loader import LoadedCheckpoint, Write
@@ -15,7 +15,9 @@ from threadmark.saver.paths import Path
 from threadmark.saver.proving.checks import channel_location, checkpoint_location, header_location, write_location
 from threadmark.serde import Serde, Serializer
 from threadmark.serde.parts import DecodedItems, Items
+from threadmark.serde.serializer import PLAIN
 from threadmark.serde.steps import items_of, taken
+from threadmark.serde.together import decode_together
 from threadmark.store import Outline
 from threadmark.stored import Stored
 
@@ -34,22 +36,42 @@ def decoded(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTuple:
     checkpoint["channel_values"] = _values(context, loaded)
     checkpoint["channel_versions"] = header.versions.copy()
     return CheckpointTuple(
-        ParsedConfig(thread_id, ns, checkpoint_id).config(),
+        config_of(thread_id, ns, checkpoint_id),
         checkpoint,
         decode_metadata(outline),
-        ParsedConfig(thread_id, ns, parent).config() if parent else None,
-        [decode_write(context, thread_id, write, loaded.data) for write in loaded.writes],
+        config_of(thread_id, ns, parent) if parent else None,
+        _pending_writes(context, loaded),
     )
 
 
+def _pending_writes(context: SaverContext, loaded: LoadedCheckpoint) -> list[PendingWrite]:
+    writes = loaded.writes
+    together = _decoded_together(context.serde, [write.value for write in writes])
+    if together is not None:
+        return [(row.task_id, row.channel, value) for (row, _), value in zip(writes, together, strict=True)]
+    return [decode_write(context, loaded.outline.thread_id, write, loaded.data) for write in writes]
+
+
 def _values(context: SaverContext, loaded: LoadedCheckpoint) -> dict[str, Any]:
+    stored = loaded.header.values
+    together = _decoded_together(context.serde, stored.values())
+    if together is not None:
+        return dict(zip(stored, together, strict=True))
     values: dict[str, Any] = {}
-    for channel, value in loaded.header.values.items():
+    for channel, value in stored.items():
         try:
             values[channel] = _decoded(context, context.serde.loads_typed, value, loaded.data)
         except LocatedError as error:
             raise error.at(channel_location(loaded.outline, channel)) from error.origin
     return values
+
+
+def _decoded_together(serde: Serializer, stored: Collection[Stored]) -> list[Any] | None:
+    """Decode values that all are short and plain. Returns None for others, and where one of them cannot be read."""
+    if not finds_parts(serde):
+        return None
+    plain = [value.packed for value in stored if value.tag == PLAIN and not value.digest]
+    return decode_together(plain) if len(plain) == len(stored) else None
 
 
 def decode_channel(
@@ -99,9 +121,7 @@ def finds_parts(serde: Serializer) -> TypeGuard[Serde]:
     return isinstance(serde, Serde) and type(serde).loads_typed is Serde.loads_typed
 
 
-def decode_write(
-    context: SaverContext, thread_id: str, write: Write, data: Mapping[bytes, bytes]
-) -> tuple[str, str, Any]:
+def decode_write(context: SaverContext, thread_id: str, write: Write, data: Mapping[bytes, bytes]) -> PendingWrite:
     """Decode a pending write. Errors name its task and channel."""
     row = write.row
     try:

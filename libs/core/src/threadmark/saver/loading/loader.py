@@ -112,8 +112,9 @@ class CheckpointLoader:
 
     def value_keys(self, wanted: Wanted | None = None) -> set[bytes]:
         """The segments of the values that are wanted and not remembered."""
-        for channel, value in self.header.values.items():
-            if value.digest and (wanted is None or wanted(channel)) and self._lacks(value.digest):
+        # Most values of a state of many channels are short, and those are there.
+        for channel, value in [item for item in self.header.values.items() if item[1].digest]:
+            if (wanted is None or wanted(channel)) and self._lacks(value.digest):
                 self._missing[value] = channel
         for row, value in self._writes:
             if value.digest and (wanted is None or wanted(row.channel)) and self._lacks(value.digest):

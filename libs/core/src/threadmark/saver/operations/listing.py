@@ -3,8 +3,7 @@
 Nothing is held between two batches: a listing that is paused blocks nobody, and one that is dropped leaks nothing.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from threadmark.config import checkpoint_id, namespace, thread_id
@@ -217,7 +216,10 @@ def loaders(
     found: dict[Key, CheckpointLoader | CorruptDataError] = {}
     for row in rows:
         key = row.outline.key
-        found[key] = _attempt(partial(CheckpointLoader, row, writes.get(key, ()), context.encoding_cache))
+        try:
+            found[key] = CheckpointLoader(row, writes.get(key, ()), context.encoding_cache)
+        except CorruptDataError as error:
+            found[key] = error
     return found
 
 
@@ -225,7 +227,10 @@ def open_headers(found: dict[Key, CheckpointLoader | CorruptDataError], segment_
     """Read the headers. The loader of a damaged one is replaced by its error."""
     for key, loader in found.items():
         if isinstance(loader, CheckpointLoader):
-            found[key] = _attempt(partial(_opened, loader, segment_cache))
+            try:
+                loader.open_header(segment_cache)
+            except CorruptDataError as error:
+                found[key] = error
 
 
 def good(found: Mapping[Key, CheckpointLoader | CorruptDataError]) -> list[CheckpointLoader]:
@@ -249,18 +254,6 @@ def _of_thread(
     segment_cache.keep(headers | values)
     yield from fill(segment_cache, context.store, thread, values)
     return found
-
-
-def _opened(loader: CheckpointLoader, segment_cache: SegmentCache) -> CheckpointLoader:
-    loader.open_header(segment_cache)
-    return loader
-
-
-def _attempt(read: Callable[[], CheckpointLoader]) -> CheckpointLoader | CorruptDataError:
-    try:
-        return read()
-    except CorruptDataError as error:
-        return error
 
 
 def _matches(outline: Outline, wanted: Mapping[str, Any]) -> bool:

@@ -65,7 +65,7 @@ def put(
     check_flag(expect_newest, "expect_newest")
     check_config(continues)
     draft = Draft(context.serde, given_checkpoint(checkpoint, new_versions))
-    return (yield from store(context, config, continues, draft, metadata, expect_newest=expect_newest))
+    return store(context, config, continues, draft, metadata, expect_newest=expect_newest)
 
 
 def store(
@@ -95,6 +95,7 @@ def store(
     for _ in range(_ATTEMPTS):
         parent, deduplicator = yield from _prepared(context, continues, draft.reads, early=False)
         header = draft.header(deduplicator, parent, partial(deduplicator.written, where.ns, continues.checkpoint_id))
+        has_manifests = deduplicator.has_manifests
         stored, source = deduplicator.store_header(header.to_bytes(), parent and parent.source)
         rank = replaced_rank or rank_after(parent.rank if parent and parent_id else None, draft.id)
         epoch, moment = deduplicator.epoch, now()
@@ -114,7 +115,7 @@ def store(
         )
         added = yield from _add(context, deduplicator, change, about_thread)
         if added is not None:
-            known = Known(added.epoch, rank, header, source, stored.body)
+            known = Known(added.epoch, rank, header, source, stored.body, has_manifests)
             context.encoding_cache.see_checkpoint(where.thread_id, where.ns, draft.id, known)
             if added.replaced:
                 yield from sweep(context, where.thread_id)
@@ -175,6 +176,7 @@ def put_writes(
         if added is not None:
             if added.replaced_writes:
                 yield from _clear_away(context, thread_id, added.replaced_writes, rows)
+            context.encoding_cache.see_epoch(thread_id, added.epoch)
             if written:
                 context.encoding_cache.see_writes(thread_id, ns, checkpoint_id, written)
             return
@@ -211,13 +213,13 @@ def _prepared(
 
 def _lacks(context: SaverContext, thread_id: str, known: Known, channels: set[str]) -> bool:
     """Whether the bytes of one of these channels' values have been forgotten."""
-    values = (known.header.values.get(channel) for channel in channels)
-    return any(
-        value is not None
-        and value.digest
-        and context.encoding_cache.source(thread_id, value.digest, known.epoch) is None
-        for value in values
-    )
+    for channel in channels:
+        value = known.header.values.get(channel)
+        if value is None or not value.digest:
+            continue
+        if context.encoding_cache.source(thread_id, value.digest, known.epoch) is None:
+            return True
+    return False
 
 
 def _clear_away(
@@ -254,8 +256,8 @@ def _add(
             f"thread {change.thread_id!r} was deleted, and checkpoint {change.continues!r} with it: "
             "what continues it is not stored. Start the thread anew, without a checkpoint_id"
         )
-    context.encoding_cache.see_epoch(change.thread_id, added.epoch)
     if not added.replaced and change.epoch not in (None, added.epoch):
+        context.encoding_cache.see_epoch(change.thread_id, added.epoch)
         return None
     deduplicator.remember(added.epoch)
     if added.renewal or added.expires_at is not None:

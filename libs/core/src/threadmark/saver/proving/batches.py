@@ -5,7 +5,7 @@ of the batch: under an index of its own, it lists the indexes of the batch. What
 is there must be listed.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from zlib import crc32
 
@@ -61,8 +61,9 @@ def proven_batches(thread_id: str, rows: Sequence[WriteRow]) -> list[WriteRow]:
     listed: dict[_WriteKey, WriteRow] = {}
     for row in rows:
         has_record = prove_write(thread_id, row)
-        if is_record(row):
-            listed.update(_listed(thread_id, row))
+        if row.idx >= FIRST_RECORD:  # a number, since the row is proven
+            ns, checkpoint_id, task_id, *_ = row
+            listed.update([((ns, checkpoint_id, task_id, idx), row) for idx in _listed(thread_id, row)])
             continue
         writes.append(row)
         if has_record:
@@ -77,10 +78,17 @@ def proven_batches(thread_id: str, rows: Sequence[WriteRow]) -> list[WriteRow]:
     return writes
 
 
-def _listed(thread_id: str, record: WriteRow) -> Iterator[tuple[_WriteKey, WriteRow]]:
-    """The keys of the writes that a record lists."""
+def _listed(thread_id: str, record: WriteRow) -> tuple[int, ...]:
+    """The indexes of the writes that a record lists."""
     try:
-        for idx in msgpack.unpackb(Stored.from_bytes(record.value).packed):
-            yield (record.ns, record.checkpoint_id, record.task_id, idx), record
+        return _indexes(record.value)
     except (ValueError, TypeError, CorruptDataError) as error:
         raise CorruptDataError("the record of its batch cannot be read", task_location(thread_id, record)) from error
+
+
+@lru_cache(64)  # as `_record`
+def _indexes(body: bytes) -> tuple[int, ...]:
+    indexes: list[int] = msgpack.unpackb(Stored.from_bytes(body).packed)
+    if not {int}.issuperset(map(type, indexes)):
+        raise TypeError
+    return tuple(indexes)
