@@ -208,10 +208,12 @@ def execute(connection: sqlite3.Connection, step: Step) -> Any:
     """Execute one step. Returns its rows."""
     try:
         if isinstance(step, Query):
-            return _cursor(connection).execute(step.sql, step.params).fetchall()
+            cursor = connection.cursor()
+            cursor.row_factory = None  # a connection that a user gave may have one
+            return cursor.execute(step.sql, step.params).fetchall()
         if isinstance(step, Many):
             if step.params:
-                _cursor(connection).executemany(step.sql, step.params)
+                connection.cursor().executemany(step.sql, step.params)
             return []
     except UnicodeDecodeError as error:
         # SQLite quotes damaged text in its message, and sqlite3 cannot read that.
@@ -249,12 +251,6 @@ _MEANINGS = {
 def _text(column: str | bytes) -> str:
     """Return a text column as str, whatever text factory the connection has."""
     return column if isinstance(column, str) else os.fsdecode(column)
-
-
-def _cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:
-    cursor = connection.cursor()
-    cursor.row_factory = None  # a connection that a user gave may have one
-    return cursor
 
 
 def _use_log(connection: sqlite3.Connection, settings: Settings) -> None:
