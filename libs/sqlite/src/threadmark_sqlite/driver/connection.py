@@ -208,9 +208,7 @@ def execute(connection: sqlite3.Connection, step: Step) -> Any:
     """Execute one step. Returns its rows."""
     try:
         if isinstance(step, Query):
-            cursor = connection.cursor()
-            cursor.row_factory = None  # a connection that a user gave may have one
-            return cursor.execute(step.sql, step.params).fetchall()
+            return _cursor(connection).execute(step.sql, step.params).fetchall()
         if isinstance(step, Many):
             if step.params:
                 connection.cursor().executemany(step.sql, step.params)
@@ -251,6 +249,16 @@ _MEANINGS = {
 def _text(column: str | bytes) -> str:
     """Return a text column as str, whatever text factory the connection has."""
     return column if isinstance(column, str) else os.fsdecode(column)
+
+
+def _cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:
+    """Return a new cursor.
+
+    No variable of `execute` refers to it: the traceback of an error would keep it, and it a file that was closed.
+    """
+    cursor = connection.cursor()
+    cursor.row_factory = None  # a connection that a user gave may have one
+    return cursor
 
 
 def _use_log(connection: sqlite3.Connection, settings: Settings) -> None:
