@@ -14,7 +14,10 @@ _ESCAPES |= {code: _HIGH + chr(2 + code - 0xD800) for code in range(0xD800, 0xE0
 
 def to_column(text: str) -> str:
     """Return text without NUL and lone surrogates, from which `from_column` restores the original."""
-    if text.isprintable() and _HIGH not in text:
+    if text.isascii():  # known at once, while `isprintable` looks at each character
+        if "\0" not in text and _LOW not in text:
+            return text
+    elif text.isprintable() and _HIGH not in text:
         return text
     return text.translate(_ESCAPES)
 

@@ -1,6 +1,6 @@
 """Adding and replacing rows of one thread, as programs: what a change is refused for, and what it inserts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -14,10 +14,15 @@ from threadmark_sqlite.columns import (
     from_blob_column,
     from_text_column,
     from_text_or_null,
+    task_columns,
     text_or_null,
     write_columns,
 )
+from threadmark_sqlite.placeholders import with_rows
 from threadmark_sqlite.steps import execute, executemany
+
+_ROWS = 32
+"""The most rows of one statement, which takes half as long as one for each. sqlite3 remembers 128 statements."""
 
 
 class Thread(NamedTuple):
@@ -33,6 +38,8 @@ class Thread(NamedTuple):
     ttl: int | None
     left: int | None
     """Microseconds until its lease ends; negative since it has ended, None where there is none."""
+    has_checkpoint: int = 0
+    """Whether the checkpoint is there that was asked for with it."""
 
 
 _NONE = Thread(0, 0, 0, None, None, None, 0, None, None)
@@ -41,12 +48,19 @@ _NONE = Thread(0, 0, 0, None, None, None, 0, None, None)
 def thread_of(thread_id: str) -> Program[Thread | None]:
     """Return a thread's row, live or not."""
     rows = yield from execute(sql.THREAD, (to_column(thread_id),))
-    return Thread._make(rows[0]) if rows else None
+    return Thread(*rows[0]) if rows else None
 
 
 def admitted(change: Change) -> Program[Thread | Added]:
     """Return the thread of a change, begun if it is not live, or the outcome if the change is refused."""
-    known = yield from thread_of(change.thread_id)
+    thread_id = to_column(change.thread_id)
+    if len(change.checkpoints) == 1:
+        _, ns, checkpoint_id, *_ = change.checkpoints[0].outline
+        asked = (to_column(ns), *twice(checkpoint_id), thread_id)
+        rows = yield from execute(sql.THREAD_AND_CHECKPOINT, asked)
+    else:
+        rows = yield from execute(sql.THREAD, (thread_id,))
+    known = Thread(*rows[0]) if rows else None
     thread = known or _NONE
     if change.epoch is not None and (known is None or change.epoch != known.epoch):
         return Added(thread.epoch)
@@ -55,10 +69,17 @@ def admitted(change: Change) -> Program[Thread | Added]:
     if thread.deleted_up_to is not None and (yield from _is_too_late(thread, change.continues)):
         return Added(thread.epoch, too_late=True)
     if change.has_place and not change.may_follow((yield from _newest(change))):
-        is_there = yield from old_headers(thread.number, change.checkpoints)  # then this may be a second attempt
-        if not is_there:
+        there = yield from is_stored(thread, change)  # then this may be a second attempt
+        if not there:
             return Added(thread.epoch, "conflict")
     return thread if thread.live else (yield from _begun(change))
+
+
+def is_stored(thread: Thread, change: Change) -> Program[bool]:
+    """Whether one of the checkpoints of an admitted change is there already."""
+    if len(change.checkpoints) == 1:
+        return bool(thread.has_checkpoint)  # it was asked for with the thread
+    return bool((yield from old_headers(thread.number, change.checkpoints)))
 
 
 def added(thread: Thread, change: Change, replaced_writes: Sequence[WriteRow], *, replaced: bool = False) -> Added:
@@ -77,9 +98,7 @@ def added(thread: Thread, change: Change, replaced_writes: Sequence[WriteRow], *
 def insert(thread: Thread, change: Change) -> Program[list[WriteRow]]:
     """Insert the rows of a change. Returns the writes that replaced others, each with the value of the other one."""
     if change.segments:
-        yield from executemany(
-            sql.ADD_SEGMENT, [(thread.number, bytearray(key), bytearray(data)) for key, data in change.segments.items()]
-        )
+        yield from _insert_segments(thread.number, change.segments)
     for row in change.checkpoints:
         yield from execute(sql.ADD_CHECKPOINT, checkpoint_columns(thread.number, row))
         _, ns, _, rank, _, created_at, _ = row.outline
@@ -140,23 +159,39 @@ def _begun(change: Change) -> Program[Thread]:
     yield from execute(sql.BEGIN_THREAD, (thread_id, change.now, change.now, *about))
     yield from execute(sql.ADD_ROOT_HEAD, (thread_id, change.now, text_or_null(owner)))
     (row,) = yield from execute(sql.THREAD, (thread_id,))
-    return Thread._make(row)
+    return Thread(*row)
+
+
+def _insert_segments(thread: int, segments: Mapping[bytes, bytes]) -> Program[None]:
+    every = list(segments.items())
+    for start in range(0, len(every), _ROWS):
+        some = every[start : start + _ROWS]
+        columns: list[Any] = [thread]
+        for key, data in some:
+            columns += (bytearray(key), bytearray(data))
+        yield from execute(with_rows(sql.ADD_SEGMENTS, sql.ROW_OF_SEGMENT, len(some)), columns)
 
 
 def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[list[WriteRow]]:
-    kept = [write_columns(thread, row) for row in rows if 0 <= row.idx < FIRST_RECORD]
-    records = [write_columns(thread, row) for row in rows if row.idx >= FIRST_RECORD]
-    replacing = [(row, write_columns(thread, row)) for row in rows if row.idx < 0]
-    if kept:
-        yield from executemany(sql.ADD_WRITE, kept)
-    if records:
-        yield from executemany(sql.ADD_RECORD, records)
+    kinds: dict[str, list[WriteRow]] = {}
+    for row in rows:
+        index = row.idx
+        kind = sql.REPLACE_WRITES if index < 0 else sql.ADD_WRITES if index < FIRST_RECORD else sql.ADD_RECORDS
+        kinds.setdefault(kind, []).append(row)
     replaced: list[WriteRow] = []
-    for row, columns in replacing:
-        stored = yield from execute(sql.STORED_WRITE, columns[:5])
+    for row in kinds.get(sql.REPLACE_WRITES, ()):
+        *task, _ = task_columns(thread, row)
+        stored = yield from execute(sql.STORED_WRITE, (*task, row.idx))
         replaced += [row._replace(value=from_blob_column(value)) for (value,) in stored]
-    if replacing:
-        yield from executemany(sql.REPLACE_WRITE, [columns for _, columns in replacing])
+    for statement, some in kinds.items():
+        if len(some) <= _ROWS and len({(*row[:3], row.task_path) for row in some}) == 1:
+            together = [*task_columns(thread, some[0])]
+            for row in some:
+                together += write_columns(row)
+            yield from execute(with_rows(statement, sql.ROW_OF_WRITE, len(some)), together)
+        else:
+            every = [(*task_columns(thread, row), *write_columns(row)) for row in some]
+            yield from executemany(with_rows(statement, sql.ROW_OF_WRITE, 1), every)
     return replaced
 
 

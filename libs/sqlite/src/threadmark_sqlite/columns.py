@@ -23,6 +23,7 @@ def id_column(text: str) -> str | bytearray:
     return to_column(text) if packed is None else bytearray(packed)
 
 
+@lru_cache(256)
 def from_id_column(column: Any) -> str:
     """The id that `id_column` was given."""
     if isinstance(column, bytes) and len(column) == UUID_BYTES:
@@ -52,12 +53,13 @@ def from_blob_column(column: Any) -> bytes:
 
 def outline(thread_id: str, columns: Any) -> Outline:
     """A checkpoint's outline from the columns of `sql._OUTLINE`."""
-    ns, checkpoint_id, rank, parent, created_at, metadata = columns
+    ns, checkpoint_id, ranked, parent, created_at, metadata = columns
+    rank = from_text_column(ranked)
     return Outline(
         thread_id,
         from_text_column(ns),
-        from_text_column(checkpoint_id),
-        from_text_column(rank),
+        rank if checkpoint_id is None else from_text_column(checkpoint_id),
+        rank,
         from_text_or_null(parent),
         created_at,
         from_text_column(metadata),
@@ -92,6 +94,21 @@ def rewriting_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
     return parent, metadata, header, check, thread, ns, rank
 
 
+def write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
+    """A pending write of a checkpoint from the columns of `sql.WRITES_OF_CHECKPOINT`."""
+    task_id, idx, task_path, channel, value, check = columns
+    return WriteRow(
+        ns,
+        checkpoint_id,
+        from_id_column(task_id),
+        idx,
+        from_text_column(task_path),
+        from_text_column(channel),
+        from_blob_column(value),
+        from_blob_column(check),
+    )
+
+
 def write_row(columns: Any) -> WriteRow:
     """A pending write from the columns of `sql._WRITE`."""
     ns, checkpoint_id, task_id, idx, task_path, channel, value, check = columns
@@ -107,19 +124,15 @@ def write_row(columns: Any) -> WriteRow:
     )
 
 
-def write_columns(thread: int, row: WriteRow) -> tuple[Any, ...]:
-    """The parameters of `sql.ADD_WRITE` and `sql.REPLACE_WRITE`."""
-    return (
-        thread,
-        to_column(row.ns),
-        id_column(row.checkpoint_id),
-        id_column(row.task_id),
-        row.idx,
-        to_column(row.task_path),
-        to_column(row.channel),
-        bytearray(row.value),
-        bytearray(row.check),
-    )
+def task_columns(thread: int, row: WriteRow) -> tuple[Any, ...]:
+    """The parameters of `sql.ROW_OF_WRITE` that the writes of a task have in common."""
+    ns, checkpoint_id, task_id, _, task_path, *_ = row
+    return thread, to_column(ns), id_column(checkpoint_id), id_column(task_id), to_column(task_path)
+
+
+def write_columns(row: WriteRow) -> tuple[Any, ...]:
+    """The other ones."""
+    return row.idx, to_column(row.channel), bytearray(row.value), bytearray(row.check)
 
 
 def thread_outline(columns: Any) -> ThreadOutline:

@@ -1,6 +1,7 @@
 """Statements with a list of parameters, of few lengths."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 _AT_ONCE = 256
@@ -14,6 +15,12 @@ def chunks(keys: Sequence[T]) -> Iterator[Sequence[T]]:
         some = tuple(keys[start : start + _AT_ONCE])
         size = 1 << (len(some) - 1).bit_length()
         yield some + some[-1:] * (size - len(some))
+
+
+@lru_cache(256)
+def with_rows(statement: str, row: str, count: int) -> str:
+    """Return the statement that inserts so many rows."""
+    return statement.format(rows=", ".join([row] * count))
 
 
 def with_pairs(statement: str, pairs: Sequence[tuple[object, object]]) -> str:

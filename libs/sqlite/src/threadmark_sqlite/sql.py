@@ -77,12 +77,24 @@ VALUES (?, ?, ?)
 CLOCK = "(CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)"
 
 # What a change has to know of its thread. The clock is asked only where there was a lease that nobody has ended.
-THREAD = f"""
+_THREAD = f"""
 SELECT number, epoch, live, deleted_up_to, owner, expires_at, token, lease_ttl,
     CASE WHEN lease_ends IS NOT NULL THEN lease_ends - {CLOCK} END
-FROM threadmark_thread
-WHERE thread_id = ?
 """
+_OF_ID = """
+FROM threadmark_thread AS t
+WHERE t.thread_id = ?
+"""
+THREAD = f"{_THREAD}{_OF_ID}"
+
+# The same, and whether a checkpoint is there.
+THREAD_AND_CHECKPOINT = f"""{_THREAD},
+    EXISTS (
+        SELECT 1
+        FROM threadmark_checkpoint AS c
+        WHERE c.thread = t.number AND c.ns = ? AND ((c.rank = ? AND c.id IS NULL) OR c.id = ?)
+    )
+{_OF_ID}"""
 
 # A new thread, or one of which only the memory of a deleted one or a lease is there.
 # A process of an earlier release that deletes a thread leaves its title and metadata.
@@ -171,7 +183,7 @@ LIMIT 1
 """
 
 # `id` is NULL where it equals `rank`, which it does unless a clock was set back.
-_OUTLINE = "c.ns, coalesce(c.id, c.rank), c.rank, c.parent, c.created_at, c.metadata"
+_OUTLINE = "c.ns, c.id, c.rank, c.parent, c.created_at, c.metadata"
 _ROW = f"{_OUTLINE}, c.header, c.checksum"
 
 # The join order is pinned: without statistics SQLite might walk all checkpoints for one thread.
@@ -412,8 +424,9 @@ def _with_records(statement: str) -> str:
     return f"{statement}UNION ALL{_of_records(statement)}"
 
 
-WRITES_OF_CHECKPOINT = _with_records(f"""
-SELECT {_WRITE}
+# Without the columns that are asked for.
+WRITES_OF_CHECKPOINT = _with_records("""
+SELECT w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_write AS w ON w.thread = t.number
 WHERE t.thread_id = ?1 AND w.ns = ?2 AND w.checkpoint_id = ?3
@@ -433,13 +446,15 @@ CROSS JOIN threadmark_write AS w ON w.thread = t.number
 WHERE t.thread_id = ?1
 """)
 
-_ADD_WRITE = """
-INTO threadmark_write (thread, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+_ADD_WRITES = """
+INTO threadmark_write (thread, ns, checkpoint_id, task_id, task_path, idx, channel, value, checksum)
+VALUES {rows}
 """
-ADD_WRITE = f"INSERT OR IGNORE {_ADD_WRITE}"
-ADD_RECORD = _of_records(ADD_WRITE)
-REPLACE_WRITE = f"INSERT OR REPLACE {_ADD_WRITE}"
+ADD_WRITES = f"INSERT OR IGNORE {_ADD_WRITES}"
+ADD_RECORDS = _of_records(ADD_WRITES)
+REPLACE_WRITES = f"INSERT OR REPLACE {_ADD_WRITES}"
+# One of the rows, which have the first columns in common.
+ROW_OF_WRITE = "(?1, ?2, ?3, ?4, ?5, ?, ?, ?, ?)"
 
 STORED_WRITE = """
 SELECT value
@@ -475,10 +490,11 @@ CROSS JOIN threadmark_segment AS s ON s.thread = t.number
 WHERE t.thread_id = ?
 """
 
-ADD_SEGMENT = """
+ADD_SEGMENTS = """
 INSERT OR IGNORE INTO threadmark_segment (thread, key, data)
-VALUES (?, ?, ?)
+VALUES {rows}
 """
+ROW_OF_SEGMENT = "(?1, ?, ?)"
 
 COPY_SEGMENTS = """
 INSERT OR IGNORE INTO threadmark_segment (thread, key, data)

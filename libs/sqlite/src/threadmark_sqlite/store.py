@@ -21,7 +21,16 @@ from threadmark.store import (
 )
 from threadmark.text import to_column
 from threadmark_sqlite import sql
-from threadmark_sqlite.adding import added, admitted, insert, old_headers, remove_checkpoints, thread_of, twice
+from threadmark_sqlite.adding import (
+    added,
+    admitted,
+    insert,
+    is_stored,
+    old_headers,
+    remove_checkpoints,
+    thread_of,
+    twice,
+)
 from threadmark_sqlite.columns import (
     checkpoint_row,
     from_blob_column,
@@ -31,6 +40,7 @@ from threadmark_sqlite.columns import (
     id_column,
     outline,
     rewriting_columns,
+    write_of,
     write_row,
 )
 from threadmark_sqlite.placeholders import chunks, with_pairs, with_placeholders
@@ -60,9 +70,9 @@ class SqliteStore(SqliteThreadStore, Store):
         found = _found(thread_id, rows[0])
         if found.row is None:
             return found
-        writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (thread, namespace, id_column(found.row.outline.id)))
-        epoch, row, _, segments, newest, owner, expires_at = found
-        return Found(epoch, row, [write_row(write) for write in writes], segments, newest, owner, expires_at)
+        found_id = found.row.outline.id
+        writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (thread, namespace, id_column(found_id)))
+        return found._replace(writes=[write_of(ns, found_id, write) for write in writes]) if writes else found
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         found: dict[bytes, bytes] = {}
@@ -144,7 +154,7 @@ class SqliteStore(SqliteThreadStore, Store):
         thread = yield from admitted(change)
         if isinstance(thread, Added):
             return thread
-        if (yield from old_headers(thread.number, change.checkpoints)):
+        if (yield from is_stored(thread, change)):
             return Added(thread.epoch, exists=True)
         replaced_writes = yield from insert(thread, change)
         return added(thread, change, replaced_writes)

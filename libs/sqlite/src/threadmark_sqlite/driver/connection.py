@@ -211,7 +211,7 @@ def execute(connection: sqlite3.Connection, step: Step) -> Any:
             return _cursor(connection).execute(step.sql, step.params).fetchall()
         if isinstance(step, Many):
             if step.params:
-                _cursor(connection).executemany(step.sql, step.params)
+                connection.cursor().executemany(step.sql, step.params)
             return []
     except UnicodeDecodeError as error:
         # SQLite quotes damaged text in its message, and sqlite3 cannot read that.
@@ -252,6 +252,10 @@ def _text(column: str | bytes) -> str:
 
 
 def _cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:
+    """Return a new cursor.
+
+    No variable of `execute` refers to it: the traceback of an error would keep it, and it a file that was closed.
+    """
     cursor = connection.cursor()
     cursor.row_factory = None  # a connection that a user gave may have one
     return cursor

@@ -31,14 +31,10 @@ class Files(NamedTuple):
 
     path: str
     """Where the database was when it was opened, symbolic links followed: its log and index stand beside it."""
+    log_path: str
     database: FileId
     log: FileId | None
     wal_index: FileId | None
-
-    @property
-    def log_path(self) -> str:
-        """Where the log stands."""
-        return f"{self.path}-wal"
 
 
 def file_id(seen: os.stat_result) -> FileId:
@@ -52,6 +48,15 @@ def id_of(path: str) -> FileId | None:
         return file_id(os.stat(path))  # noqa: PTH116 - a Path takes longer, and this is done after every commit
     except OSError:
         return None
+
+
+def is_at(path: str, known: FileId) -> bool:
+    """Whether the known file is at the path."""
+    try:
+        seen = os.stat(path)  # noqa: PTH116 - as above
+    except OSError:
+        return False
+    return (seen.st_dev, seen.st_ino) == known
 
 
 def take_log_away(settings: Settings, connection: sqlite3.Connection | None, files: Files) -> None:

@@ -1,5 +1,6 @@
 """What one process has open of a database file: its readers' connections, the writer, and the threads of both."""
 
+import queue
 import sqlite3
 import threading
 import time
@@ -39,8 +40,8 @@ class Handles:
         self.writer = Writer(settings, self._watch)
         self.threads = Workers(_READERS, "threadmark-sqlite-reader")
         self._settings = settings
-        self._free = threading.Semaphore(_READERS)
-        """Of threads that nothing interrupts: an interrupt could lose what it counts."""
+        self._permits = _Permits(_READERS)
+        """Of threads that nothing interrupts: an interrupt could lose one."""
         self._main_thread = threading.RLock()
         """Held while the main thread reads. Reentrant, because a signal's handler may read in the middle of it."""
         self._idle: list[sqlite3.Connection] = []
@@ -49,33 +50,14 @@ class Handles:
 
     def read(self, transaction: Transaction[Any]) -> Any:
         """Run a program that only reads, on one snapshot of the database."""
-        with self._main_thread if may_be_interrupted() else self._free:
-            try:
-                self._expect_open()
-                self._watch.expect_there()
-                if not self._idle:
-                    settings = for_reading(self._settings)
-                    if settings.read_only and is_whole(settings.path):
-                        with suppress(UnsettledError):
-                            return read_unchanging(settings, transaction)
-                connection = self._open(creates_tables=transaction.creates_tables)
-                if connection is None:
-                    return read_unchanging(self._settings, transaction)
-                try:
-                    end_transaction(connection)
-                    return transact(connection, transaction, self._settings)
-                finally:
-                    self._idle.append(connection)
-                    if self._closed:  # meanwhile, by another thread
-                        self._close_idle()
-            except NotThereError:
-                return None
-            except UnsettledError as error:
-                raise TransientStoreError(
-                    f"{self._settings} was written to during every attempt to read it: try again"
-                ) from error
-            except sqlite3.Error as error:
-                raise to_threadmark_error(error, self._settings) from error
+        if may_be_interrupted():
+            with self._main_thread:
+                return self._read(transaction)
+        self._permits.acquire()
+        try:
+            return self._read(transaction)
+        finally:
+            self._permits.release()
 
     def expect_there(self) -> None:
         """Raise unless the file that is open is at the path."""
@@ -117,7 +99,7 @@ class Handles:
     def pause(self) -> None:
         """Wait until no call of SQLite is under way, and let none begin."""
         deadline = time.monotonic() + _LONGEST_PAUSE
-        turns: list[Any] = [self._main_thread, self.writer.turn, *[self._free] * _READERS]
+        turns: list[Any] = [self._main_thread, self.writer.turn, *[self._permits] * _READERS]
         for turn in turns:
             if turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 self._paused.append(turn)
@@ -142,6 +124,34 @@ class Handles:
         """Like `close`, but wait for nobody: the saver is garbage, and this may run on any thread."""
         self._close_idle()
         self.writer.abandon(self)
+
+    def _read(self, transaction: Transaction[Any]) -> Any:
+        try:
+            self._expect_open()
+            self._watch.expect_there()
+            if not self._idle:
+                settings = for_reading(self._settings)
+                if settings.read_only and is_whole(settings.path):
+                    with suppress(UnsettledError):
+                        return read_unchanging(settings, transaction)
+            connection = self._open(creates_tables=transaction.creates_tables)
+            if connection is None:
+                return read_unchanging(self._settings, transaction)
+            try:
+                end_transaction(connection)
+                return transact(connection, transaction, self._settings)
+            finally:
+                self._idle.append(connection)
+                if self._closed:  # meanwhile, by another thread
+                    self._close_idle()
+        except NotThereError:
+            return None
+        except UnsettledError as error:
+            raise TransientStoreError(
+                f"{self._settings} was written to during every attempt to read it: try again"
+            ) from error
+        except sqlite3.Error as error:
+            raise to_threadmark_error(error, self._settings) from error
 
     def _expect_open(self) -> None:
         if self._closed:
@@ -168,6 +178,27 @@ class Handles:
         with suppress(IndexError):  # others may take one at the same time
             while True:
                 self._watch.close(self._idle.pop())
+
+
+class _Permits:
+    """A semaphore made of a queue: `threading.Semaphore` is written in Python, and takes as long as a statement."""
+
+    def __init__(self, count: int) -> None:
+        self._free: queue.SimpleQueue[None] = queue.SimpleQueue()
+        for _ in range(count):
+            self._free.put(None)
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Take one, waiting for it up to `timeout` seconds. Returns whether there was one."""
+        try:
+            self._free.get(timeout=timeout)
+        except queue.Empty:
+            return False
+        return True
+
+    def release(self) -> None:
+        """Give one back."""
+        self._free.put(None)
 
 
 def _end_epochs() -> Program[None]:

@@ -17,7 +17,7 @@ from functools import partial
 from threadmark.errors import StoreError, TransientStoreError
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import Settings, location
-from threadmark_sqlite.driver.database_files import FileId, Files, file_id, id_of, take_log_away
+from threadmark_sqlite.driver.database_files import FileId, Files, file_id, id_of, is_at, take_log_away
 from threadmark_sqlite.driver.unchanging import is_whole
 
 _ATTEMPTS = 100
@@ -103,7 +103,7 @@ class Watch:
         if self._files is None:
             return
         self._stamp = self._look_again(self._files)
-        if self._files.log is not None and id_of(self._files.log_path) != self._files.log:
+        if self._files.log is not None and not is_at(self._files.log_path, self._files.log):
             raise self._refused(_LOG_GONE.format(log=self._files.log_path))
 
     def leave(self, connection: sqlite3.Connection | None) -> None:
@@ -140,16 +140,17 @@ class Watch:
         path = os.path.realpath(self._settings.path)
         with self._learning:
             if self._files is None or (self._files.log is None and self._files.database == before):
-                self._files = Files(path, before, id_of(f"{path}-wal"), id_of(f"{path}-shm"))
+                self._files = Files(path, f"{path}-wal", before, id_of(f"{path}-wal"), id_of(f"{path}-shm"))
             return self._files.database == before
 
     def _look_again(self, files: Files) -> tuple[int, int]:
         """Return when the file was last written to, and its size. Raises if another file is at the path, or none."""
         if self._left:
             raise ReplacedError
-        now = _look(self._settings)
-        if now is None:
-            raise StoreError(f"{self._settings}{_GONE}")
+        try:
+            now = os.stat(self._settings.path)  # noqa: PTH116 - a Path takes longer, and this is done twice a write
+        except OSError as error:
+            raise _unseen(error, self._settings) or StoreError(f"{self._settings}{_GONE}") from error
         if (now.st_dev, now.st_ino) != files.database:
             raise ReplacedError
         if self._refusal is not None:
@@ -183,11 +184,18 @@ class Watch:
 def _look(settings: Settings) -> os.stat_result | None:
     """Return the status of the file at the path, or None if there is none."""
     try:
-        return os.stat(settings.path)  # noqa: PTH116 - a Path takes longer, and this is done before every transaction
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+        return os.stat(settings.path)  # noqa: PTH116 - a Path makes ten calls more
     except OSError as error:
-        raise StoreError(f"{settings} cannot be looked at: {error}") from error
+        if unseen := _unseen(error, settings):
+            raise unseen from error
+        return None
+
+
+def _unseen(error: OSError, settings: Settings) -> StoreError | None:
+    """Return what it means that a file could not be looked at, or None if it means that there is none."""
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        return None
+    return StoreError(f"{settings} cannot be looked at: {error}")
 
 
 _GONE = (

@@ -180,7 +180,7 @@ class Writer:
             self._watch.expect_untouched(connection)
             begun = time.monotonic()
             outcomes = self._together(connection, transactions)
-            if any([transaction.reclaims_space for transaction in transactions]):
+            if True in [transaction.reclaims_space for transaction in transactions]:
                 self._log_is_due = not give_space_back(connection)
             elif self._log_is_due:
                 self._log_is_due = not try_to_empty_log(connection, self._settings)
