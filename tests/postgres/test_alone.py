@@ -1,6 +1,6 @@
 """The statement for one change to a thread that is there does what the one for several changes does, or nothing."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -36,14 +36,21 @@ def _change(row: CheckpointRow, **others: Any) -> Change:
     return change._replace(now=77, needs=lambda: [b"k" * 12], **{"continues": FIRST.outline.id, **others})
 
 
-def _writes(**others: Any) -> Change:
-    rows = [
-        WriteRow("", FIRST.outline.id, "task", idx, "path", "channel", b"value", bytes(12)) for idx in (0, 1, 1 << 30)
-    ]
+FIRST, SECOND = _row(1), _row(2)
+
+
+def _write(idx: int, path: str = "path", task_id: str = "task") -> WriteRow:
+    return WriteRow("", FIRST.outline.id, task_id, idx, path, "channel", b"value", bytes(12))
+
+
+TASKS = [_write(0), _write(1), _write(2), _write(1 << 30, "")]
+"""What a task wrote, and the record of it."""
+
+
+def _writes(rows: Sequence[WriteRow] = TASKS, **others: Any) -> Change:
     return change_of(THREAD, writes=rows)._replace(now=77, **{"continues": FIRST.outline.id, **others})
 
 
-FIRST, SECOND = _row(1), _row(2)
 ADA = beginning(THREAD, "ada", None)
 Act = Callable[[PostgresStore], Program[Any]]
 
@@ -98,6 +105,14 @@ LEFT: Mapping[str, tuple[Act, Change]] = {
 }
 """What comes before, and a change that it leaves to the other one."""
 
+OTHERS: Mapping[str, Sequence[WriteRow]] = {
+    "that do not count from 0": [_write(1), _write(2), _write(1 << 30, "")],
+    "of two paths": [_write(0), _write(1, "another"), _write(2)],
+    "of two tasks": [_write(0), _write(1, task_id="another")],
+    "one of which is special": [_write(0), _write(-1)],
+}
+"""Writes for which there is only the other one."""
+
 
 @pytest.fixture
 def session(url: str) -> Iterator[psycopg.Connection]:
@@ -137,3 +152,13 @@ def test_both_statements_do_the_same(session: psycopg.Connection, name: str) -> 
     expected, expected_rows, _ = _outcome(session, ByArrays(None), before, change)
     assert _relative(added, rows) == _relative(expected, expected_rows)
     assert (statements == 1) == (name in TAKEN)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_writes_go_by_the_other_statement(session: psycopg.Connection, name: str) -> None:
+    change = _writes(OTHERS[name])
+    assert PostgresStore(None)._alone(change) is None
+    _, rows, statements = _outcome(session, PostgresStore(None), _nothing, change)
+    assert statements == 1
+    stored = {(row[4], row[5]) for row in rows[TABLES.index("write")]}
+    assert stored == {(write.idx, write.task_path) for write in OTHERS[name]}

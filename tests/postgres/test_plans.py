@@ -10,7 +10,7 @@ import pytest
 from postgres.steps import play, step, thread
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import register_dumpers
-from threadmark_postgres.driver import blocking
+from threadmark_postgres.driver import exchange
 from threadmark_postgres.steps import Query
 
 _PART = re.compile(r" on threadmark_[a-z]+_(\d+)")
@@ -18,15 +18,15 @@ _PART = re.compile(r" on threadmark_[a-z]+_(\d+)")
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Query]]:
-    """Every statement that a blocking saver sends."""
+    """Every statement that a saver sends."""
     queries: list[Query] = []
-    send = blocking._send
+    send = exchange._send
 
-    def noted(cursor: Any, query: Query, *, prepare: bool | None) -> None:
+    def noted(pgconn: Any, statements: exchange.Statements, query: Query) -> None:
         queries.append(query)
-        send(cursor, query, prepare=prepare)
+        send(pgconn, statements, query)
 
-    monkeypatch.setattr(blocking, "_send", noted)
+    monkeypatch.setattr(exchange, "_send", noted)
     yield queries
     monkeypatch.undo()
 

@@ -23,6 +23,9 @@ from threadmark_postgres.schema import in_schema
 from threadmark_postgres.steps import Query, Rows
 from threadmark_postgres.thread_store import ATTEMPTS, PostgresThreadStore
 
+_ACCEPTED_COLUMNS = 4
+"""How many columns a row of the shorter statements has."""
+
 
 class AddingStore(PostgresThreadStore, Store):
     """The part of the store that adds."""
@@ -36,7 +39,7 @@ class AddingStore(PostgresThreadStore, Store):
         alone = self._alone(change)
         if alone is not None:
             rows: Rows = yield alone
-            if rows and (added := (yield from self._outcome(change, rows))) is not None:
+            if rows and (added := (yield from self._outcome_alone(change, rows))) is not None:
                 return added
         waits = chain([sql.AWAIT_REMOVAL], repeat(sql.AWAIT_REVIVAL))
         for _ in range(ATTEMPTS):
@@ -121,6 +124,17 @@ class AddingStore(PostgresThreadStore, Store):
             return None
         added = _added(change, epoch, *outcome)
         return added if added.exists else added._replace(renewal=renewal or 0, expires_at=expires_at)
+
+    def _outcome_alone(self, change: Change, rows: Rows) -> Program[Added | None]:
+        """Like `_outcome`, of the shorter statement, which has a row for an accepted change only.
+
+        Where it shared a statement with others, that one judged it.
+        """
+        (row,) = rows
+        if len(row) != _ACCEPTED_COLUMNS:
+            return (yield from self._outcome(change, rows))
+        epoch, exists, renewal, expires_at = row
+        return Added(epoch, exists=True) if exists else Added(epoch, renewal=renewal or 0, expires_at=expires_at)
 
     def _revive(self, change: Change) -> Program[None]:
         owner, expires_at, check = change.beginning

@@ -102,10 +102,13 @@ def size_of(params: Sequence[Any]) -> int:
     """About how many bytes are sent, metadata included, which may be as large as any value."""
     size = 0
     for param in params:
-        if isinstance(param, (str, bytes)):
+        kind = type(param)
+        if kind is str or kind is bytes:
             size += len(param)
-        elif isinstance(param, (Texts, Blobs)):
-            size += sum([len(item) for item in param if item is not None])
+        elif kind is Texts or kind is Blobs:
+            for item in param:
+                if item is not None:
+                    size += len(item)
     return size
 
 

@@ -164,33 +164,50 @@ def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
 
 
 def writes_alone(change: Change) -> tuple[Any, ...] | None:
-    """Return the parameters of `sql.ADD_WRITES_ALONE`, None where a write would replace others, or there is more."""
-    rows = change.writes
-    if change.checkpoints or any(row.idx < 0 for row in rows):
+    """Return the parameters of `sql.ADD_WRITES_ALONE`, None where a write would replace others.
+
+    None as well where they are not one task's writes of the checkpoint that the change continues, counted from 0. The
+    last row may have another place: it is the record of the others.
+    """
+    if change.checkpoints:
         return None
-    if any(row[:3] != rows[0][:3] for row in rows) or rows[0].checkpoint_id != change.continues:
+    ns, checkpoint_id, task_id, _, task_path, *_ = change.writes[0]
+    last = change.writes[-1]
+    channels, values, checks = Texts(), Blobs(), Blobs()
+    for number, row in enumerate(change.writes):
+        row_ns, row_checkpoint_id, row_task_id, idx, row_task_path, channel, value, check = row
+        if row_ns != ns or row_checkpoint_id != checkpoint_id or row_task_id != task_id:
+            return None
+        if (idx != number or row_task_path != task_path) and row is not last:
+            return None
+        channels.append(to_column(channel))
+        values.append(value)
+        checks.append(check)
+    if checkpoint_id != change.continues or last.idx < 0:
         return None
     return (
         *_change_alone(change),
-        to_column(rows[0].ns),
-        id_column(rows[0].task_id),
-        Numbers(row.idx for row in rows),
-        Texts(to_column(row.task_path) for row in rows),
-        Texts(to_column(row.channel) for row in rows),
-        Blobs(row.value for row in rows),
-        Blobs(row.check for row in rows),
+        to_column(ns),
+        id_column(task_id),
+        to_column(task_path),
+        last.idx,
+        to_column(last.task_path),
+        channels,
+        values,
+        checks,
     )
 
 
 def _change_alone(change: Change) -> tuple[Any, ...]:
+    segments = change.segments
     return (
         to_column(change.thread_id),
         change.epoch,
         change.token,
         optional(change.beginning.owner) if change.only_owner else None,
         optional(change.continues),
-        Blobs(change.segments.keys()),
-        Blobs(change.segments.values()),
+        Blobs(segments.keys()) if segments else None,
+        Blobs(segments.values()) if segments else None,
     )
 
 

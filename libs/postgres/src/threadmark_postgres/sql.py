@@ -743,7 +743,7 @@ WITH held AS (
 )
 """
 _ACCEPTED = """
-SELECT 1, epoch, true, true, NULL, false, renewal, expires_at, {outcome}
+SELECT epoch, {exists}, renewal, expires_at
 FROM held
 """
 
@@ -774,22 +774,26 @@ ADD_CHECKPOINT_ALONE = f"""
         checkpoints = h.checkpoints + 1,
         updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at)
 )
-{_ACCEPTED.format(outcome="NOT EXISTS (SELECT FROM added)")}
+{_ACCEPTED.format(exists="NOT EXISTS (SELECT FROM added)")}
 """
 
+# The writes are counted from 0, and the last one is the record of the others: it has its own number and path.
 ADD_WRITES_ALONE = f"""
 {_ADD_ALONE}, added AS (
     INSERT INTO tm.write
         (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
     SELECT
-        $1::text, $8::text, $5::text, $9::bytea, fresh.idx, fresh.task_path, fresh.channel, fresh.value, fresh.checksum
+        $1::text, $8::text, $5::text, $9::bytea,
+        CASE WHEN fresh.number < cardinality($13::text[]) THEN fresh.number - 1 ELSE $11::bigint END AS idx,
+        CASE WHEN fresh.number < cardinality($13::text[]) THEN $10::text ELSE $12::text END,
+        fresh.channel, fresh.value, fresh.checksum
     FROM held
-    CROSS JOIN unnest($10::bigint[], $11::text[], $12::text[], $13::bytea[], $14::bytea[])
-        AS fresh (idx, task_path, channel, value, checksum)
-    ORDER BY fresh.idx
+    CROSS JOIN unnest($13::text[], $14::bytea[], $15::bytea[])
+        WITH ORDINALITY AS fresh (channel, value, checksum, number)
+    ORDER BY idx
     ON CONFLICT DO NOTHING
 )
-{_ACCEPTED.format(outcome="false")}
+{_ACCEPTED.format(exists="false")}
 """
 
 

@@ -22,7 +22,7 @@ class Query(Step):
     on; so such a statement changes nothing unless the program ends with it.
     """
     shared: "Callable[[], Query] | None" = None
-    """Gives the statement that can be combined with those of others, and whose rows tell the program the same."""
+    """Gives the statement that can be combined with those of others, and whose rows the program takes as well."""
 
 
 def execute(sql: str, params: Sequence[Any] = (), *, likely_last: bool = False) -> Program[Rows]:

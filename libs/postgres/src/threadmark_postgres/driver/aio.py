@@ -86,6 +86,9 @@ class LoopPool:
         self._finish_idle()
 
     async def _turn(self) -> None:
+        if not self._free.locked():  # a timeout costs more than the rest
+            await self._free.acquire()
+            return
         try:
             async with asyncio.timeout(self._settings.timeout):
                 await self._free.acquire()

@@ -83,6 +83,8 @@ def _alone(query: Query) -> Program[Rows]:
 
 def split_rows(rows: Rows, parts: int) -> list[Rows]:
     """Return each caller's rows of the answer, numbered as if it had been alone."""
+    if parts == 1:
+        return [rows]
     found: list[Rows] = [[] for _ in range(parts)]
     for number, *judgement in rows:
         found[number - 1].append((1, *judgement))

@@ -2,8 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any
@@ -84,18 +84,22 @@ class Errand:
 _of_thread = threading.local()
 
 
-@contextmanager
-def in_use(connection: psycopg.Connection[Any]) -> Iterator[None]:
+class in_use:  # noqa: N801 - it is used as a function would be
     """A block in which the errand of this thread, if it has one, uses the connection."""
-    errand: Errand | None = getattr(_of_thread, "errand", None)
-    if errand is None:
-        yield
-        return
-    errand.uses(connection)
-    try:
-        yield
-    finally:
-        errand.uses(None)
+
+    __slots__ = ("_connection", "_errand")
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._errand: Errand | None = getattr(_of_thread, "errand", None)
+        if self._errand is not None:
+            self._errand.uses(self._connection)
+
+    def __exit__(self, *_: object) -> None:
+        if self._errand is not None:
+            self._errand.uses(None)
 
 
 def for_main_thread(workers: Workers, work: Callable[[], Any], *, waits: bool) -> Any:

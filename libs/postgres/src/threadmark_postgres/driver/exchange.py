@@ -17,9 +17,10 @@ from psycopg import errors
 from psycopg.abc import PQGen
 from psycopg.adapt import Transformer
 from psycopg.generators import execute, fetch_many, send
-from psycopg.pq import DiagnosticField, ExecStatus, Format, PipelineStatus
+from psycopg.pq import DiagnosticField, ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
+from threadmark_postgres import sql
 from threadmark_postgres.arrays import packed
 from threadmark_postgres.steps import Query, Rows
 
@@ -82,13 +83,23 @@ def exchange(connection: Connection, batch: Sequence[Query], *, prepare: bool) -
     statements = _of_connection.get(connection)
     if statements is None:
         statements = _of_connection[connection] = Statements(connection)
+    pgconn = connection.pgconn
     threshold = connection.prepare_threshold if prepare else None
-    if len(batch) == 1:
-        return (yield from _alone(connection.pgconn, statements, batch[0], threshold))
-    return (yield from _together(connection.pgconn, statements, batch, threshold))
+    begins = pgconn.transaction_status == TransactionStatus.IDLE
+    send_all = _together if len(batch) > 1 else _alone
+    try:
+        return (yield from send_all(pgconn, statements, batch, threshold))
+    except errors.InvalidSqlStatementName:
+        # The connection's user had the server forget all statements, as psycopg itself does after a rollback.
+        if not begins:
+            raise
+    if pgconn.transaction_status != TransactionStatus.IDLE:
+        yield from _alone(pgconn, statements, [Query(sql.ROLLBACK)], None)
+    return (yield from send_all(pgconn, statements, batch, threshold))
 
 
-def _alone(pgconn: PGconn, statements: Statements, query: Query, threshold: int | None) -> PQGen[list[Rows]]:
+def _alone(pgconn: PGconn, statements: Statements, batch: Sequence[Query], threshold: int | None) -> PQGen[list[Rows]]:
+    (query,) = batch
     if _prepare(pgconn, statements, query, threshold):
         _check((yield from execute(pgconn)), statements, prepares=True)
     _send(pgconn, statements, query)
