@@ -63,9 +63,10 @@ def test_a_value_is_joined_in_the_same_way_or_refused_in_the_same_words() -> Non
     segments = {segment_key(b"%d" % number): chance.randbytes(size) for number, size in enumerate([1, 5, 130, 1000])}
     sized = [Slice(key, len(segment), 0, len(segment)) for key, segment in segments.items()]
     for _ in range(300):
-        slices = [_some_of(chance.choice(sized), chance) for _ in range(chance.randint(1, 6))]
-        parts = (*slices, chance.randbytes(chance.randint(1, 9))) if chance.random() < 0.5 else tuple(slices)
-        packed = pack(parts)
+        parts: list[Slice | bytes] = [_some_of(chance.choice(sized), chance) for _ in range(chance.randint(1, 6))]
+        if chance.random() < 0.5:
+            parts.append(chance.randbytes(chance.randint(1, 9)))
+        packed = pack(tuple(parts))
         held = {key: segment for key, segment in segments.items() if chance.random() < 0.9}
         held = {key: segment if chance.random() < 0.95 else segment + b"x" for key, segment in held.items()}
         assert outcome(COMPILED.join, COMPILED.layout(packed), held) == outcome(
