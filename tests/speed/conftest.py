@@ -1,4 +1,4 @@
-"""Without the compiled parts there is nothing to compare; that they are there where they should be is a test of its own."""
+"""Without the compiled parts there is nothing to compare. That they are there in CI is a test of its own."""
 
 from threadmark import compiled
 
