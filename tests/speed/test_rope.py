@@ -172,9 +172,14 @@ def test_arguments_of_other_types_are_refused_before_they_are_read() -> None:
     with pytest.raises(TypeError):
         COMPILED.layout(bytearray(b"\x00"))
     with pytest.raises(TypeError):
-        COMPILED.deduplicate(bytes(100), [Source("text" * 30)])  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        COMPILED.deduplicate(bytes(100), [], lambda _: "a name of 12")
+        COMPILED.keys_in(None)
+    for wrong in (None, "text" * 30, bytearray(100)):
+        with pytest.raises(TypeError):
+            COMPILED.deduplicate(wrong, [])
+        with pytest.raises(TypeError):
+            COMPILED.deduplicate(bytes(100), [Source(bytes(100)), Source(wrong)])  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            COMPILED.deduplicate(bytes(100), [], lambda _, wrong=wrong: wrong)
     with pytest.raises(ValueError, match="has 3 bytes, not 12"):
         COMPILED.deduplicate(bytes(100), [], lambda _: b"abc")
 
