@@ -42,5 +42,5 @@ pins: $(VENV)/.ready ## Write constraints.txt anew from what is installed
 	$(BIN)/python -m pip freeze --all --exclude pip --exclude-editable >constraints.txt
 
 $(VENV)/.ready: scripts/make-venv constraints.txt requirements-dev.txt $(wildcard libs/*/pyproject.toml libs/speed/*.py \
-    libs/speed/src/*/*.pyx)
+    libs/speed/src/*/*.pyx libs/speed/src/*/*.pxd)
 	@VENV=$(VENV) scripts/make-venv

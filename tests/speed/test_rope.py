@@ -63,9 +63,10 @@ def test_a_value_is_joined_in_the_same_way_or_refused_in_the_same_words() -> Non
     segments = {segment_key(b"%d" % number): chance.randbytes(size) for number, size in enumerate([1, 5, 130, 1000])}
     sized = [Slice(key, len(segment), 0, len(segment)) for key, segment in segments.items()]
     for _ in range(300):
-        slices = [_some_of(chance.choice(sized), chance) for _ in range(chance.randint(1, 6))]
-        parts = (*slices, chance.randbytes(chance.randint(1, 9))) if chance.random() < 0.5 else tuple(slices)
-        packed = pack(parts)
+        parts: list[Slice | bytes] = [_some_of(chance.choice(sized), chance) for _ in range(chance.randint(1, 6))]
+        if chance.random() < 0.5:
+            parts.append(chance.randbytes(chance.randint(1, 9)))
+        packed = pack(tuple(parts))
         held = {key: segment for key, segment in segments.items() if chance.random() < 0.9}
         held = {key: segment if chance.random() < 0.95 else segment + b"x" for key, segment in held.items()}
         assert outcome(COMPILED.join, COMPILED.layout(packed), held) == outcome(
@@ -171,9 +172,14 @@ def test_arguments_of_other_types_are_refused_before_they_are_read() -> None:
     with pytest.raises(TypeError):
         COMPILED.layout(bytearray(b"\x00"))
     with pytest.raises(TypeError):
-        COMPILED.deduplicate(bytes(100), [Source("text" * 30)])  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        COMPILED.deduplicate(bytes(100), [], lambda _: "a name of 12")
+        COMPILED.keys_in(None)
+    for wrong in (None, "text" * 30, bytearray(100)):
+        with pytest.raises(TypeError):
+            COMPILED.deduplicate(wrong, [])
+        with pytest.raises(TypeError):
+            COMPILED.deduplicate(bytes(100), [Source(bytes(100)), Source(wrong)])  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            COMPILED.deduplicate(bytes(100), [], lambda _, wrong=wrong: wrong)
     with pytest.raises(ValueError, match="has 3 bytes, not 12"):
         COMPILED.deduplicate(bytes(100), [], lambda _: b"abc")
 

@@ -6,7 +6,8 @@ guess, so it is compared before it is used, and one that was lost costs a match 
 of bytes, whatever they are. Matches are of equal bytes and do not overlap; a source's bytes may occur in several.
 
 Pointers are to the bytes of objects that the caller holds, and nothing of Python is called while they are used. The
-interpreter's lock is held: comparing a megabyte takes 50 microseconds, and a thread may keep the lock for 5,000.
+interpreter's lock is held: two equal values of 300 KB are compared in 10 microseconds, and a thread may keep the lock
+for 5,000.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE

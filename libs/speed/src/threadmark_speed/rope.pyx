@@ -82,11 +82,19 @@ cdef object _whole(bytes data, object key):
     return value.stored(key, MOST_LITERAL)
 
 
+cdef bytes _encoding(object source):
+    """Return a source's bytes, which are kept until the comparison is over."""
+    encoding = source.data
+    if type(encoding) is not bytes:
+        raise TypeError(f"a source's data is bytes, not {type(encoding).__name__}")
+    return encoding
+
+
 cdef Value _compared(bytes data, list sources, object beside):
     """Return the value as slices of the segments of its sources, and raw ones between them."""
     cdef Value value = Value.__new__(Value)
     cdef Py_ssize_t index, at = 0, total = PyBytes_GET_SIZE(data)
-    cdef list encodings = [source.data for source in sources]
+    cdef list encodings = [_encoding(source) for source in sources]
     cdef Matches matches = found(data, encodings)
     cdef Match *match
     value.data = data
@@ -370,6 +378,8 @@ cdef class Value:
         if length:
             segment = self.gathered(shortest, length)
             name = key(segment)
+            if name is None:
+                raise TypeError("the key of a segment is bytes")
             if PyBytes_GET_SIZE(name) != KEY_SIZE:
                 raise ValueError(f"the key of a segment has {len(name)} bytes, not {KEY_SIZE}")
             fresh = self.segment(<const uint8_t *>PyBytes_AS_STRING(name), length)
