@@ -1,4 +1,4 @@
-"""Stores values made at random and compares what comes back: in every place of an instance, under either packer.
+"""Stores values made at random and compares what comes back: in every place of an instance, under every packer.
 
 Run it: `PYTHONPATH=libs/core/src:tests python benchmarks/serde_exact.py [values] [seed]`; a hundred thousand by
 default. Half of them are instances of classes made at random (`tests/serde/hierarchies.py`), half are the kinds of the
@@ -17,8 +17,9 @@ from serde import specimens as s
 from serde.catalogue import EXACT, REFUSED
 from serde.hierarchies import Maker, differences
 from serde.sameness import same
+from threadmark.compiled import IN_USE
 from threadmark.errors import SerializationError
-from threadmark.serde import Serde, wire
+from threadmark.serde import Serde, compiled, wire
 
 MAKERS = [make for kinds in EXACT.values() for make in kinds.values()]
 REFUSED_MAKERS = [
@@ -77,7 +78,9 @@ def main(values: int = 100_000, seed: int = 1) -> None:
     rng, outcomes = random.Random(seed), collections.Counter[str]()
     made, kinds = Maker(seed).values(), nested(rng)
     for number in range(values):
-        wire.HAS_FAST = number % 4 < 2  # either packer, whichever packages are installed
+        packer = number // 2 % 3  # the compiled one where it is in use, ormsgpack, or msgpack
+        compiled.in_use = IN_USE and packer == 0
+        wire.HAS_FAST = packer < 2
         if number % 2:
             outcomes["class made: " + outcome(next(made), lambda one, other: not differences(one, other))] += 1
         else:

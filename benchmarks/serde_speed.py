@@ -1,11 +1,13 @@
-"""Encoding and decoding, beside LangGraph's own serializer in the same process.
+"""Encoding and decoding, beside LangGraph's own serializer and pickle in the same process.
 
-Run it: `python benchmarks/serde_speed.py`. A ratio above 1 means that Threadmark is faster, or smaller. Each
-figure is the best of many short runs, taken in turns so that a busy machine slows both. The peer's arrays come
-back read-only, which saves it a copy.
+Run it: `python benchmarks/serde_speed.py`, and again with `THREADMARK_PURE_PYTHON=1` for the serializer in Python. A
+ratio above 1 means that Threadmark is faster than LangGraph's, or smaller; "pickle" is the same ratio to pickle, which
+runs whatever the bytes say. Each figure is the best of many short runs, taken in turns so that a busy machine slows
+all. The peer's arrays come back read-only, which saves it a copy.
 """
 
 import dataclasses
+import pickle
 import random
 import time
 import uuid
@@ -18,6 +20,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel
 
+from threadmark import compiled
 from threadmark.serde import Serde
 
 ROUNDS = 40
@@ -170,16 +173,23 @@ OUR_CLASSES = [(__name__, cls.__name__) for cls in (Passage, Finding, Chapter, S
 def main() -> None:
     """Print a row for each kind of state."""
     ours, theirs = Serde(), JsonPlusSerializer(allowed_msgpack_modules=OUR_CLASSES)
-    head = ("encode", "decode", "bytes", "encode x", "decode x", "size x")
+    head = ("encode", "decode", "bytes", "encode x", "decode x", "size x", "pickle", "unpickle")
+    print("with the compiled parts" if compiled.IN_USE else "in Python only")
     print(f"{'state':24}" + "".join(f"{title:>11}" for title in head))
     for title, make in STATES.items():
         value = make(random.Random(7))
         mine, other = ours.dumps_typed(value), theirs.dumps_typed(value)
-        encode, peer_encode = best([partial(ours.dumps_typed, value), partial(theirs.dumps_typed, value)])
-        decode, peer_decode = best([partial(ours.loads_typed, mine), partial(theirs.loads_typed, other)])
+        pickled = pickle.dumps(value)
+        encode, peer_encode, pickle_encode = best(
+            [partial(ours.dumps_typed, value), partial(theirs.dumps_typed, value), partial(pickle.dumps, value)]
+        )
+        decode, peer_decode, pickle_decode = best(
+            [partial(ours.loads_typed, mine), partial(theirs.loads_typed, other), partial(pickle.loads, pickled)]
+        )
         print(
             f"{title:24}{encode:9.0f}us{decode:9.0f}us{len(mine[1]):11,}"
             f"{peer_encode / encode:10.2f}x{peer_decode / decode:10.2f}x{len(other[1]) / len(mine[1]):10.2f}x"
+            f"{pickle_encode / encode:10.2f}x{pickle_decode / decode:10.2f}x"
         )
 
 

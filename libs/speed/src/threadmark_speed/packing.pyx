@@ -11,6 +11,7 @@ Code of the user's may run wherever an object is taken apart. So lists are read 
 anew each time; of a dictionary's entries there are references of our own, and its length must stay the same.
 """
 
+from cython cimport final
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_Next
@@ -23,6 +24,11 @@ from libc.string cimport memcpy
 from threadmark_speed.objects cimport ObjectWriter
 
 cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        pass
+
+    PyTypeObject *Py_TYPE(object found)
+    PyTypeObject PyUnicode_Type, PyLong_Type, PyBool_Type, PyFloat_Type, PyBytes_Type, PyDict_Type, PyList_Type
     PyObject *PyDict_GetItemWithError(object mapping, object key) except? NULL
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
     unsigned long long PyLong_AsUnsignedLongLong(object number) except? 0xFFFFFFFFFFFFFFFF
@@ -47,6 +53,7 @@ class CannotPackError(Exception):
     """The value holds something that only the reference can judge."""
 
 
+@final
 cdef class Packer:
     """Writes one value. `begin` returns what is needed once an object occurs: known writers, a function that returns
     the writer of another class, known marks, and a function that returns the mark of another shape."""
@@ -73,14 +80,13 @@ cdef class Packer:
         self.start, self.room = PyBytes_AS_STRING(<object>self.out), room
         return 0
 
-    cdef int reserve(self, Py_ssize_t more) except -1:
+    cdef inline int reserve(self, Py_ssize_t more) except -1:
         """Make room for more bytes."""
-        cdef Py_ssize_t room
-        if self.room - self.used >= more:
-            return 0
-        room = max(2 * self.room, self.used + more)
-        self.resize(room if room < LONG else max(room, min(last_long + last_long // 16, MOST_GUESSED)))
-        return 0
+        return 0 if self.room - self.used >= more else self.grow(more)
+
+    cdef int grow(self, Py_ssize_t more) except -1:
+        cdef Py_ssize_t room = max(2 * self.room, self.used + more)
+        return self.resize(room if room < LONG else max(room, min(last_long + last_long // 16, MOST_GUESSED)))
 
     cdef bytes finished(self):
         global last_long
@@ -97,8 +103,7 @@ cdef class Packer:
         return 0
 
     cdef inline int byte(self, uint8_t byte) except -1:
-        if self.room == self.used:
-            self.reserve(1)
+        self.reserve(1)
         self.start[self.used] = <char>byte
         self.used += 1
         return 0
@@ -106,8 +111,7 @@ cdef class Packer:
     cdef int number(self, uint8_t header, uint64_t number, int width) except -1:
         """Write a header and a number of so many bytes, the most significant first."""
         cdef int index
-        if self.room - self.used <= width:
-            self.reserve(1 + width)
+        self.reserve(1 + width)
         self.start[self.used] = <char>header
         for index in range(width):
             self.start[self.used + width - index] = <char>(number >> (8 * index) & 0xFF)
@@ -139,8 +143,11 @@ cdef class Packer:
             except UnicodeEncodeError:
                 text = (<str>text).encode("utf-8", "surrogatepass")
                 content, size = PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text)
+        self.reserve(size + 5)
         self.length(0xA0, 32, 0xD9, True, size)
-        return self.write(content, size)
+        memcpy(self.start + self.used, content, size)
+        self.used += size
+        return 0
 
     cdef int integer(self, value, int depth) except -1:
         cdef int overflow = 0
@@ -247,27 +254,27 @@ cdef class Packer:
 
     cdef int value(self, value, int depth, bint opaque) except -1:
         """Write any value. The state of an opaque shape may hold buffers, which are written as bytes."""
-        cls = type(value)
-        if depth > DEEPEST:
-            raise CannotPackError
-        if cls is str:
+        cdef PyTypeObject *cls = Py_TYPE(value)
+        if cls is &PyUnicode_Type:
             return self.text(value)
-        if cls is dict:
-            return self.mapping(<dict>value, depth, opaque)
-        if cls is list:
-            return self.array(<list>value, depth, opaque)
         if value is None:
             return self.byte(0xC0)
-        if cls is int:
+        if cls is &PyLong_Type:
             return self.integer(value, depth)
-        if cls is bool:
+        if cls is &PyBool_Type:
             return self.byte(0xC3 if value is True else 0xC2)
-        if cls is float:
+        if cls is &PyFloat_Type:
             return self.real(value)
-        if cls is bytes:
+        if cls is &PyBytes_Type:
             self.length(0, 0, 0xC4, True, PyBytes_GET_SIZE(value))
             return self.write(PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))
-        if opaque and (cls is memoryview or cls is bytearray):
+        if depth > DEEPEST:
+            raise CannotPackError
+        if cls is &PyDict_Type:
+            return self.mapping(<dict>value, depth, opaque)
+        if cls is &PyList_Type:
+            return self.array(<list>value, depth, opaque)
+        if opaque and (type(value) is memoryview or type(value) is bytearray):
             return self.buffer(value)
         return self.item(value, depth)
 

@@ -59,11 +59,9 @@ def attribute_writer(fields: Fields, define: Definer) -> Deconstruct:
             latest = ([*state], shape)
         return [shape, *state.values()]
 
-    return (
-        compiled.objects.ObjectWriter(deconstruct_dict, [attributes.dictionary], is_state)
-        if compiled.in_use
-        else deconstruct_dict
-    )
+    if compiled.in_use:
+        return compiled.objects.ObjectWriter(deconstruct_dict, [attributes.dictionary], is_state)
+    return deconstruct_dict
 
 
 def attribute_reader(fields: Fields, stored: StoredClass) -> Reconstruct:
