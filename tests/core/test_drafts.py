@@ -1,0 +1,86 @@
+"""The header of a put: what its parent has is inherited, and nothing else; a short one stands in its row as it is."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from threadmark.config import config_metadata
+from threadmark.memory import MemorySaver
+from threadmark.metadata import CheckedMetadata, merged, to_json
+from threadmark.model import Checkpoint
+
+CONFIG = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
+
+
+def _checkpoint(number: int, values: Mapping[str, Any], versions: Mapping[str, Any]) -> Checkpoint:
+    return {"v": 4, "id": f"{number:03d}", "channel_values": dict(values), "channel_versions": dict(versions)}
+
+
+@pytest.mark.parametrize(
+    ("values", "versions", "new", "expected"),
+    [
+        # One channel has changed.
+        ({"a": 1, "b": 7, "c": 3}, {"a": 1, "b": 2, "c": 1}, {"b": 2}, {"a": 1, "b": 7, "c": 3}),
+        # A value is left out: it is the parent's.
+        ({"b": 7}, {"a": 1, "b": 2, "c": 1}, {"b": 2}, {"b": 7, "a": 1, "c": 3}),
+        # A new channel without a value is empty, and so is one whose version has moved on.
+        ({"a": 1}, {"a": 1, "b": 2, "c": 2}, {"b": 2}, {"a": 1}),
+        # A channel without a version has what is given.
+        ({"a": 5, "b": 7, "c": 3}, {"b": 2, "c": 1}, {"b": 2}, {"a": 5, "b": 7, "c": 3}),
+        # Nothing is new by name, but a version has moved on.
+        ({"a": 1, "b": 2, "c": 9}, {"a": 1, "b": 1, "c": 2}, {}, {"a": 1, "b": 2, "c": 9}),
+        # Channels that the parent does not have, and another order.
+        (
+            {"d": 4, "c": 3, "b": 2, "a": 1},
+            {"a": 1, "b": 1, "c": 1, "d": 1},
+            {"d": 1},
+            {"d": 4, "c": 3, "b": 2, "a": 1},
+        ),
+        # A version of another kind that is equal is the same one.
+        ({"a": 1, "b": 2, "c": 3}, {"a": 1.0, "b": 1, "c": 1}, {}, {"a": 1, "b": 2, "c": 3}),
+    ],
+)
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_channel_has_the_parents_value_where_it_has_not_changed(
+    values: Mapping[str, Any],
+    versions: Mapping[str, Any],
+    new: Mapping[str, Any],
+    expected: Mapping[str, Any],
+    *,
+    warm: bool,
+) -> None:
+    for padding in ("", "long " * 100):  # with manifests, too
+        with MemorySaver() as saver:
+            first = {"a": 1, "b": 2, "c": 3}
+            ones = dict.fromkeys([*first, "long"], 1)
+            config = saver.put(CONFIG, _checkpoint(1, {**first, "long": padding}, ones), {}, ones)
+            if not warm:
+                saver._context.encoding_cache.clear()
+            child = _checkpoint(2, {**values, "long": padding}, {**versions, "long": 1})
+            found = saver.get(saver.put(config, child, {}, new))
+            assert found is not None
+            assert found["channel_values"] == {**expected, "long": padding}
+            assert [*found["channel_values"]][: len(values)] == [*values]
+            assert found["channel_versions"] == {**versions, "long": 1}
+
+
+def test_a_header_of_short_values_needs_no_segment() -> None:
+    for number, stored in ((5, False), (40, True)):
+        with MemorySaver() as saver:
+            config: Any = CONFIG
+            for step in range(3):
+                values = {f"channel {each}": step * 1000 + each for each in range(number)}
+                versions = dict.fromkeys(values, f"{step:032d}")
+                config = saver.put(config, _checkpoint(step, values, versions), {}, versions)
+            assert bool(saver.stats().segments) is stored
+
+
+def test_checked_metadata_is_taken_as_it_is() -> None:
+    config = {"configurable": {"thread_id": "1", "user": "ada"}, "metadata": {"run": "x"}}
+    assert config_metadata(config) == {"run": "x", "user": "ada"}
+    assert config_metadata(CONFIG) == {}
+    given = CheckedMetadata({"step": 1})
+    assert merged(config, given) is given
+    assert to_json(given) == '{"step":1}'
+    assert merged(config, {"step": 1}) == {"step": 1, "run": "x", "user": "ada"}
