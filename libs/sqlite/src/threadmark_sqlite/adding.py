@@ -180,8 +180,8 @@ def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[list[WriteR
         kinds.setdefault(kind, []).append(row)
     replaced: list[WriteRow] = []
     for row in kinds.get(sql.REPLACE_WRITES, ()):
-        *task, _ = task_columns(thread, row)
-        stored = yield from execute(sql.STORED_WRITE, (*task, row.idx))
+        *key, _ = task_columns(thread, row)
+        stored = yield from execute(sql.STORED_WRITE, (*key, row.idx))
         replaced += [row._replace(value=from_blob_column(value)) for (value,) in stored]
     for statement, some in kinds.items():
         if len(some) <= _ROWS and len({(*row[:3], row.task_path) for row in some}) == 1:
