@@ -79,6 +79,7 @@ class Line:
     @contextmanager
     def held_up(self, failing: BaseException | None = None) -> Iterator[Caller]:
         """Somebody is in the middle of its commit until the end of the block. It fails if that is wanted."""
+        _until(lambda: bool(self.writer._jobs.idle))  # what the main thread asked for is over
         self.commits.clear()
         self._go.clear()
         self._entered.clear()

@@ -1,6 +1,7 @@
 """Every statement of the SQLite backend, one constant each.
 
-Names of users (threads, channels, metadata keys) are always bound, never part of a statement.
+Names of users (threads, channels, metadata keys) are always bound, never part of a statement. No parameter is numbered
+(`?1`): up to Python 3.12.3 sqlite3 takes that for a name, and warns.
 """
 
 from threadmark.names import MESSAGES_NS
@@ -429,7 +430,7 @@ WRITES_OF_CHECKPOINT = _with_records("""
 SELECT w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_write AS w ON w.thread = t.number
-WHERE t.thread_id = ?1 AND w.ns = ?2 AND w.checkpoint_id = ?3
+WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
 """)
 
 WRITES_OF_CHECKPOINTS = _with_records(f"""
@@ -443,7 +444,7 @@ WRITES_OF_THREAD = _with_records(f"""
 SELECT {_WRITE}
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_write AS w ON w.thread = t.number
-WHERE t.thread_id = ?1
+WHERE t.thread_id = ?
 """)
 
 _ADD_WRITES = """
@@ -453,8 +454,7 @@ VALUES {rows}
 ADD_WRITES = f"INSERT OR IGNORE {_ADD_WRITES}"
 ADD_RECORDS = _of_records(ADD_WRITES)
 REPLACE_WRITES = f"INSERT OR REPLACE {_ADD_WRITES}"
-# One of the rows, which have the first columns in common.
-ROW_OF_WRITE = "(?1, ?2, ?3, ?4, ?5, ?, ?, ?, ?)"
+ROW_OF_WRITE = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 STORED_WRITE = """
 SELECT value
@@ -494,7 +494,7 @@ ADD_SEGMENTS = """
 INSERT OR IGNORE INTO threadmark_segment (thread, key, data)
 VALUES {rows}
 """
-ROW_OF_SEGMENT = "(?1, ?, ?)"
+ROW_OF_SEGMENT = "(?, ?, ?)"
 
 COPY_SEGMENTS = """
 INSERT OR IGNORE INTO threadmark_segment (thread, key, data)

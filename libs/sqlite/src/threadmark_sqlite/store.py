@@ -71,7 +71,8 @@ class SqliteStore(SqliteThreadStore, Store):
         if found.row is None:
             return found
         found_id = found.row.outline.id
-        writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (thread, namespace, id_column(found_id)))
+        asked = (thread, namespace, id_column(found_id))
+        writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (*asked, *asked))
         return found._replace(writes=[write_of(ns, found_id, write) for write in writes]) if writes else found
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
@@ -121,7 +122,7 @@ class SqliteStore(SqliteThreadStore, Store):
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
         thread = to_column(thread_id)
         if keys is None:
-            rows = yield from execute(sql.WRITES_OF_THREAD, (thread,))
+            rows = yield from execute(sql.WRITES_OF_THREAD, (thread, thread))
             return [write_row(columns) for columns in rows]
         found: list[WriteRow] = []
         for ns, ids in _by_namespace(keys):
