@@ -29,8 +29,10 @@ Connection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 _MOST = 100
 """The most statements that are prepared on one connection: the server keeps a plan for each."""
 
-_NAMES = (f"threadmark_{token_hex(4)}_{number}".encode() for number in count())
-"""The names of prepared statements. Behind a pooler, a name of another process must not mean another statement."""
+_NAME = f"threadmark_{token_hex(4)}_%d"
+"""The name of a prepared statement. Behind a pooler, a name of another process must not mean another statement."""
+
+_numbers = count()  # not a generator, which two threads must not enter
 
 _GOOD = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 
@@ -57,7 +59,7 @@ class Statements:
             return None
         uses = self._uses.get(statement, 0)
         if uses >= threshold and len(self._names) < _MOST:
-            return self._names.setdefault(statement, next(_NAMES))
+            return self._names.setdefault(statement, (_NAME % next(_numbers)).encode())
         if len(self._uses) >= _MOST:
             self._uses.clear()
         self._uses[statement] = uses + 1
