@@ -112,7 +112,8 @@ class Retries:
 
         `reached` says whether the saver ever had a connection. Call it with no connection and no lock held.
         """
-        if not passes(failure):
+        astray = failure[0] == "MOVED" and self._settings.servers.layout != "cluster"  # nobody here can follow it
+        if isinstance(failure, Refused) and (astray or not passes(failure)):
             raise threadmark_error(failure, self._settings)
         if not reached and isinstance(failure, Lost):
             raise TransientStoreError(
@@ -169,6 +170,8 @@ def threadmark_error(failure: Refused, settings: Settings) -> ThreadmarkError:
             f"{settings}: a thread's keys must stand in one slot, and the server says that they do not "
             f"({failure.text}): give a prefix without braces"
         )
+    if failure.code == "MOVED" and settings.servers.layout != "cluster":
+        return ConfigError(f"{settings} is a node of a cluster: write redis+cluster:// in the URL")
     lowered = failure.text.lower()
     if "unknown command" in lowered or "not allowed" in lowered or "disabled" in lowered:
         return StoreError(f"{said}. {_COMMANDS}")

@@ -6,11 +6,11 @@ sent again: a step only reads, or is a script, which does the same again.
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from threadmark.errors import ConfigError
 from threadmark.program import Step
 from threadmark_redis.driver.connecting import Address
 from threadmark_redis.driver.facts import Facts, unproven, warnings_about
@@ -27,12 +27,15 @@ from threadmark_redis.driver.topology import (
     slot_of,
     topology_of,
 )
-from threadmark_redis.steps import AllKeys, Command, Commands, Run
+from threadmark_redis.steps import AllKeys, Command, Commands, Run, RunEach, Script
 
 _REDIRECTIONS = 16
 """How often in a row a step is sent elsewhere at once. After that it waits before each."""
 
 _KEYS_AT_ONCE = 1000
+
+Call = tuple[Sequence[bytes], Sequence[bytes | int]]
+"""The keys and the arguments of a script."""
 
 
 class Router:
@@ -52,6 +55,8 @@ class Router:
             yield from self.start(retries)
         if isinstance(step, Run):
             return (yield from self._run(step, retries))
+        if isinstance(step, RunEach):
+            return (yield from self._run_each(step, retries))
         if isinstance(step, Commands):
             return (yield from self._read(step.commands, retries))
         if isinstance(step, AllKeys):
@@ -77,26 +82,29 @@ class Router:
         return found
 
     def _run(self, step: Run, retries: Retries) -> Conversation:
-        rest = (len(step.keys), *step.keys, *step.args)
-        ways: list[Command] = [("EVAL", step.script.text, *rest), ("EVALSHA", step.script.sha, *rest)]
-        key = step.keys[0]
-        change = key if step.writes else None
-        (reply,) = yield from self._sent(self._slot(key), lambda: [ways[-1]], retries, change, ways.pop)
+        slot = self._slot(step.keys[0])
+        call = step.keys, step.args
+        batch = _Batch([0], [_by_name(step.script, call)], [_by_text(step.script, call)])
+        (reply,) = yield from self._sent({slot: batch}, retries, step.keys[0] if step.writes else None)
         return reply
 
+    def _run_each(self, step: RunEach, retries: Retries) -> Conversation:
+        batches: dict[int, _Batch] = {}
+        for index, call in enumerate(step.calls):
+            batch = batches.setdefault(self._slot(call[0][0]), _Batch([], [], []))
+            # The first one that has the text makes the script known to those behind it.
+            batch.instead.append(_by_name(step.script, call) if batch.commands else _by_text(step.script, call))
+            batch.add(index, _by_name(step.script, call))
+        return (yield from self._sent(batches, retries))
+
     def _read(self, commands: Sequence[Command], retries: Retries) -> Conversation:
-        by_slot: dict[int, list[int]] = {}
+        batches: dict[int, _Batch] = {}
         for index, command in enumerate(commands):
-            by_slot.setdefault(self._slot(command[1]), []).append(index)
-        replies: list[Any] = [None] * len(commands)
-        for slot, indexes in by_slot.items():
-            found = yield from self._sent(slot, partial(_those, commands, indexes), retries)
-            for index, reply in zip(indexes, found, strict=True):
-                replies[index] = reply
-        return replies
+            batches.setdefault(self._slot(command[1]), _Batch([], [], [])).add(index, command)
+        return (yield from self._sent(batches, retries))
 
     def _slot(self, key: bytes | str | int) -> int:
-        """Return the slot of a key, in a cluster: there each slot may move by itself, so a pipeline is of one."""
+        """Return the slot of a key in a cluster, where each may move by itself. A server has one for all."""
         if self._settings.servers.layout != "cluster":
             return 0
         return slot_of(key if isinstance(key, bytes) else str(key).encode())
@@ -135,74 +143,87 @@ class Router:
         failure = outcome if not isinstance(outcome, Answered) else _first_refused(outcome.replies)
         if failure is None or (isinstance(outcome, Answered) and command == _TRIAL):
             return outcome
-        self._topology.forget(address)
+        if isinstance(failure, Lost) or failure.code not in _STAYS:
+            self._topology.forget(address)
         raise UnreachableError(failure)
 
-    def _sent(
-        self,
-        slot: int,
-        commands: Callable[[], Sequence[Command]],
-        retries: Retries,
-        change: bytes | None = None,
-        unknown_script: Callable[[], object] | None = None,
-    ) -> Conversation:
-        """Send commands of one slot until none is refused. Returns their replies.
-
-        `unknown_script` is called once where the server has lost a script: `commands` then returns another way.
-        """
+    def _sent(self, batches: dict[int, "_Batch"], retries: Retries, change: bytes | None = None) -> Conversation:
+        """Send the commands of some slots, until none is refused. Returns their replies in the order of the step."""
+        replies: dict[int, Any] = {}
         redirections = 0
-        while True:
+        while batches:
+            failed: tuple[Address, Failure] | None = None
             try:
-                address = yield from self._topology.locate(slot)
+                places = yield from self._places(batches)
             except UnreachableError as error:
                 yield Pause(retries.next_wait(error.failure, reached=self._reached))
                 continue
-            asked = commands()
-            outcome = yield Exchange(address, asked, change)
-            self._see(outcome)
-            if isinstance(outcome, Answered) and self._is_redirected(outcome):
+            for address, slots in places.items():
+                asked = [command for slot in slots for command in batches[slot].commands]
+                outcome = yield Exchange(address, asked, change)
+                self._see(outcome)
                 outcome = yield from self._followed(outcome, asked, change)
-            failure = self._failure(outcome)
+                failure = self._sort(outcome, address, {slot: batches[slot] for slot in slots}, replies)
+                failed = (address, failure) if failure is not None else failed
+            batches = {slot: batch for slot, batch in batches.items() if not batch.is_done}
+            if failed is not None:
+                redirections += 1
+                if not self._is_redirection(failed[1]) or redirections > _REDIRECTIONS:
+                    yield from self._wait(*failed, retries)
+        return [replies[index] for index in sorted(replies)]
+
+    def _sort(
+        self, outcome: Outcome, address: Address, batches: Mapping[int, "_Batch"], replies: dict[int, Any]
+    ) -> Failure | None:
+        """Note which batches are done, and their replies. Returns what has to be waited for, None if nothing."""
+        if not isinstance(outcome, Answered):
+            return outcome
+        missing = unproven(outcome.proofs, self._settings)
+        rest = iter(outcome.replies)
+        waits: Failure | None = None
+        for slot, batch in batches.items():
+            found = list(islice(rest, len(batch.commands)))
+            failure = _first_refused(found) or missing
             if failure is None:
-                return outcome.replies
-            if isinstance(failure, Refused):
-                if failure.code == "NOSCRIPT" and unknown_script is not None:
-                    unknown_script()
-                    unknown_script = None
-                    continue
-                if failure.code == "MOVED":
-                    redirections += 1
+                replies.update(zip(batch.indexes, found, strict=True))
+                batch.is_done = True
+            elif failure.code == "NOSCRIPT" and batch.instead:
+                batch.commands, batch.instead = batch.instead, []
+            else:
+                if self._is_redirection(failure):
                     self._topology.moved(slot, _target(failure, address))
-                    if redirections <= _REDIRECTIONS:
-                        continue
-            yield from self._wait(address, failure, retries)
+                waits = failure
+        return waits
 
-    def _is_redirected(self, outcome: Answered) -> bool:
-        """Whether a key is on its way to another node, which has to be asked for it."""
-        return any(isinstance(reply, Refused) and reply.code == "ASK" for reply in outcome.replies)
+    def _is_redirection(self, failure: Failure) -> bool:
+        """Whether a cluster says where to go at once."""
+        clustered = self._settings.servers.layout == "cluster"
+        return clustered and isinstance(failure, Refused) and failure.code == "MOVED"
 
-    def _followed(self, outcome: Answered, asked: Sequence[Command], change: bytes | None) -> Conversation:
-        """Send each command that a node has not the key of any more to the node that has it."""
-        replies = list(outcome.replies)
-        for index, reply in enumerate(replies):
+    def _places(self, slots: Iterable[int]) -> Conversation:
+        """Return the servers that have these slots, each with those that it has."""
+        found: dict[Address, list[int]] = {}
+        for slot in slots:
+            address = yield from self._topology.locate(slot)
+            found.setdefault(address, []).append(slot)
+        return found
+
+    def _followed(self, outcome: Outcome, asked: Sequence[Command], change: bytes | None) -> Conversation:
+        """Send each command to another node whose key is on its way there, as the one that was asked says."""
+        if not isinstance(outcome, Answered):
+            return outcome
+        for index, reply in enumerate(outcome.replies):
             if isinstance(reply, Refused) and reply.code == "ASK":
-                target = _target(reply, Address("", 0))
-                answer = yield Exchange(target, [("ASKING",), asked[index]], change)
+                answer = yield Exchange(_target(reply, Address("", 0)), [("ASKING",), asked[index]], change)
                 self._see(answer)
                 if not isinstance(answer, Answered):
                     return answer
-                replies[index] = answer.replies[1]
-                outcome = answer
-        return outcome._replace(replies=replies)
-
-    def _failure(self, outcome: Outcome) -> Failure | None:
-        if not isinstance(outcome, Answered):
-            return outcome
-        return _first_refused(outcome.replies) or unproven(outcome.proofs, self._settings)
+                followed = list(outcome.replies)
+                followed[index] = answer.replies[1]
+                outcome = answer._replace(replies=followed)
+        return outcome
 
     def _wait(self, address: Address, failure: Failure, retries: Retries) -> Conversation:
-        if isinstance(failure, Refused) and failure.code == "MOVED" and self._settings.servers.layout != "cluster":
-            raise ConfigError(f"{address} is a node of a cluster: write redis+cluster://{address}")
         if isinstance(failure, Lost) or failure.code not in _STAYS:
             self._topology.forget(address)
         yield Pause(retries.next_wait(failure, reached=self._reached))
@@ -217,16 +238,35 @@ class Router:
                 log.note(logging.WARNING, "%s: %s", str(self._settings), warning)
 
 
-_STAYS = {"LOADING", "BUSY", "TRYAGAIN", "UNPROVEN", "NOREPLICAS", "OOM"}
+_STAYS = {"LOADING", "BUSY", "TRYAGAIN", "UNPROVEN", "NOREPLICAS"}
 """Refusals after which the same server is asked again."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The commands of one slot, and where their replies go."""
+
+    indexes: list[int]
+    commands: list[Command]
+    instead: list[Command]
+    """What is sent where the server has lost a script, as by a restart or a failover. It is tried once."""
+    is_done: bool = False
+
+    def add(self, index: int, command: Command) -> None:
+        self.indexes.append(index)
+        self.commands.append(command)
+
+
+def _by_name(script: Script, call: Call) -> Command:
+    return ("EVALSHA", script.sha, len(call[0]), *call[0], *call[1])
+
+
+def _by_text(script: Script, call: Call) -> Command:
+    return ("EVAL", script.text, len(call[0]), *call[0], *call[1])
 
 
 _TRIAL: Command = ("EVAL", "return 1", 0)
 """Whose refusal is an answer."""
-
-
-def _those(commands: Sequence[Command], indexes: Sequence[int]) -> list[Command]:
-    return [commands[index] for index in indexes]
 
 
 def _first_refused(replies: Sequence[Any]) -> Refused | None:
