@@ -34,9 +34,9 @@ def script(name: str, *includes: str) -> Script:
 
 @dataclass(slots=True)
 class Commands(Step):
-    """Commands that only read, in one pipeline. They are answered by a list of replies, as Redis gave them.
+    """Commands that only read, in one pipeline. They are answered by a list of replies, as RESP2 has them.
 
-    Text in a reply is bytes, whatever the client is set to. Commands of several slots may be sent to their nodes at the
+    So text is bytes, whatever the client is set to, and what RESP3 has as a map or as pairs is a flat list. Commands of several slots may be sent to their nodes at the
     same time.
     """
 
@@ -80,15 +80,15 @@ def commands(asked: Sequence[Command]) -> Program[list[Any]]:
     return replies
 
 
-def run(step_script: Script, keys: Sequence[bytes], args: Sequence[bytes | int], *, writes: bool = True) -> Program[Any]:
+def run(
+    step_script: Script, keys: Sequence[bytes], args: Sequence[bytes | int], *, writes: bool = True
+) -> Program[Any]:
     """Run a script. Returns its reply."""
     reply: Any = yield Run(step_script, keys, args, writes)
     return reply
 
 
-def run_each(
-    step_script: Script, calls: Sequence[tuple[Sequence[bytes], Sequence[bytes | int]]]
-) -> Program[list[Any]]:
+def run_each(step_script: Script, calls: Sequence[tuple[Sequence[bytes], Sequence[bytes | int]]]) -> Program[list[Any]]:
     """Run a script that only reads for each of some threads. Returns the replies."""
     replies: list[Any] = (yield RunEach(step_script, calls)) if calls else []
     return replies
