@@ -81,7 +81,11 @@ class RedisCluster:
 
     def master_of(self, key: bytes) -> RedisProcess:
         """Who has the slot of a key now."""
-        return self._at(self._ranges()[key_slot(key)][0])
+        return self.master_of_slot(key_slot(key))
+
+    def master_of_slot(self, slot: int) -> RedisProcess:
+        """Who has a slot now."""
+        return self._at(self._ranges()[slot][0])
 
     def replica_of(self, master: RedisProcess) -> RedisProcess:
         """A replica of this master."""
@@ -94,7 +98,7 @@ class RedisCluster:
     @contextmanager
     def moving(self, slot: int, target: RedisProcess) -> Iterator[RedisProcess]:
         """Within it, a slot is on its way: what asks for its keys is sent from here to there. Gives where it was."""
-        source = self._at(self._ranges()[slot][0])
+        source = self.master_of_slot(slot)
         target.command("CLUSTER", "SETSLOT", slot, "IMPORTING", self._id(source))
         source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", self._id(target))
         yield source
