@@ -80,15 +80,15 @@ def commands(asked: Sequence[Command]) -> Program[list[Any]]:
     return replies
 
 
-def run(step_script: Script, keys: Sequence[bytes], args: Sequence[bytes | int], *, writes: bool = True) -> Program[Any]:
+def run(
+    step_script: Script, keys: Sequence[bytes], args: Sequence[bytes | int], *, writes: bool = True
+) -> Program[Any]:
     """Run a script. Returns its reply."""
     reply: Any = yield Run(step_script, keys, args, writes)
     return reply
 
 
-def run_each(
-    step_script: Script, calls: Sequence[tuple[Sequence[bytes], Sequence[bytes | int]]]
-) -> Program[list[Any]]:
+def run_each(step_script: Script, calls: Sequence[tuple[Sequence[bytes], Sequence[bytes | int]]]) -> Program[list[Any]]:
     """Run a script that only reads for each of some threads. Returns the replies."""
     replies: list[Any] = (yield RunEach(step_script, calls)) if calls else []
     return replies
