@@ -5,7 +5,8 @@
     python benchmarks/lease_rounds.py redis://... --seconds 60 --processes 8
 
 Each process takes the lease, puts some checkpoints, each as the child of the newest, and releases it or does not. They
-are stopped for longer than the lease lives, lose their connections (to a server), and their clocks are set back and forth.
+are stopped for longer than the lease lives, lose their connections (to a server), and their clocks are set back and
+forth.
 Afterwards the checkpoints must form one chain, whose order is the order at the database: a fork would be two holders at
 once, a token that is smaller than its parent's a write that came too late. What was acknowledged must be in it.
 """

@@ -40,9 +40,7 @@ def sealed(_: Path) -> Iterator[Opener]:
     """Values that the server cannot look into."""
     prefix = new_prefix()
     keyring = Keyring({"key": bytes(range(32))}, "key", digest_secret=bytes(32))
-    yield lambda **options: RedisSaver(
-        processes.shared().url, prefix=prefix, keyring=keyring, **OPTIONS, **options
-    )
+    yield lambda **options: RedisSaver(processes.shared().url, prefix=prefix, keyring=keyring, **OPTIONS, **options)
 
 
 @contextmanager

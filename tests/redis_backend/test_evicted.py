@@ -39,8 +39,10 @@ def test_a_thread_that_lacks_a_key_is_an_error_that_says_so(
                 with pytest.raises((StoreError, CorruptDataError), match="evicted"):
                     await calls.aput_writes(config, [("messages", "text")], "another task")
                 with pytest.raises((StoreError, CorruptDataError), match="evicted"):
-                    _ = [item async for item in calls.alist(thread("one"))] if api is not APIS[0] else list(
-                        each.list(thread("one"))
+                    _ = (
+                        [item async for item in calls.alist(thread("one"))]
+                        if api is not APIS[0]
+                        else list(each.list(thread("one")))
                     )
                 assert (await calls.aget(thread("other")))["channel_values"]["count"] == 2
             await api(saver).adelete_thread("one")
@@ -97,7 +99,7 @@ def test_a_server_short_of_memory_loses_whole_threads_or_says_so() -> None:
             try:
                 play(saver, f"thread {number}", 3, 200)
             except (StoreError, CorruptDataError) as error:
-                assert "evicted" in str(error)  # noqa: PT017 - where it is not an error, the thread is whole
+                assert "evicted" in str(error)
         for number in range(150):
             try:
                 found = saver.get(thread(f"thread {number}"))
