@@ -34,9 +34,9 @@ def script(name: str, *includes: str) -> Script:
 
 @dataclass(slots=True)
 class Commands(Step):
-    """Commands that only read, in one pipeline. They are answered by a list of replies, as Redis gave them.
+    """Commands that only read, in one pipeline. They are answered by a list of replies, as RESP2 has them.
 
-    Text in a reply is bytes, whatever the client is set to. Commands of several slots may be sent to their nodes at the
+    So text is bytes, whatever the client is set to, and what RESP3 has as a map or as pairs is a flat list. Commands of several slots may be sent to their nodes at the
     same time.
     """
 

@@ -1,0 +1,340 @@
+"""Listing: checkpoints along the ranks of their threads, and threads along the index.
+
+What the index says is compared with the threads themselves, so that a listing shows nothing that is not there, and
+everything in its real order.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from threadmark.program import Program
+from threadmark.store import Outline, Scope
+from threadmark.thread_store import ThreadOutline, ThreadPlace, ThreadScope
+from threadmark_redis.adding import stored_rows
+from threadmark_redis.columns import (
+    OUTLINE_FIELDS,
+    as_head,
+    checkpoint_row,
+    from_bytes,
+    is_live,
+    measured,
+    member_of,
+    namespaces_in,
+    parts_of,
+    range_of,
+    text_or_none,
+    thread_outline,
+    to_bytes,
+)
+from threadmark_redis.index import STALE, Indexed, Settings, index, unindex
+from threadmark_redis.keys import SHARDS, heads_pattern, index_keys, thread_keys
+from threadmark_redis.reading import Reader, look
+from threadmark_redis.steps import Command, all_keys, commands, run_each, script
+from threadmark_redis.walk import Walk
+
+COUNTS = script("counts", "thread", "groups")
+
+_MOST_FIELDS = 20_000
+"""A thread with more fields is not counted in one script."""
+
+_CHUNK = 500
+
+_EVERYTHING = 2**62
+
+
+# Checkpoints.
+
+
+class _Place(NamedTuple):
+    """Where a checkpoint stands in a listing."""
+
+    rank: str
+    thread_id: str
+    ns: str
+
+
+def wanted_ids(settings: Settings, scope: Scope) -> Program[list[str]]:
+    """Return the threads that a listing of checkpoints is about."""
+    if scope.thread_id is None:
+        if scope.owner is None:
+            return (yield from live_ids(settings))
+        owned = yield from thread_page(settings, ThreadScope(owner=scope.owner), None, 0, _EVERYTHING)
+        return [outline.row.thread_id for outline in owned]
+    if scope.owner is not None:
+        head = yield from Reader(settings.prefix, scope.thread_id).head()
+        if not is_live(head) or text_or_none(head.get(b"o")) != scope.owner:
+            return []
+    return [scope.thread_id]
+
+
+def outlines_of(
+    settings: Settings, names: Sequence[str], scope: Scope, after: Outline | None, limit: int
+) -> Program[list[Outline]]:
+    """Return the next checkpoints of these threads, by descending (rank, thread_id, ns)."""
+    found: dict[_Place, bytes] = {}
+    for name in names:
+        reader = Reader(settings.prefix, name)
+        if scope.checkpoint_id is not None:
+            members = yield from _with_id(reader, scope, scope.checkpoint_id)
+        else:
+            members = yield from _members(reader, scope, after, limit)
+        for member in members:
+            ns, rank = parts_of(member)
+            place = _Place(rank, name, ns)
+            if (scope.before is None or rank < scope.before) and (after is None or place < after.order):
+                found[place] = member
+        if len(names) > 1 and len(found) > _CHUNK + limit:
+            found = dict(sorted(found.items(), reverse=True)[:limit])
+    chosen = sorted(found.items(), reverse=True)[:limit]
+    outlines: dict[_Place, Outline] = {}
+    for name in dict.fromkeys(place.thread_id for place, _ in chosen):
+        some = {place: member for place, member in chosen if place.thread_id == name}
+        values = yield from Reader(settings.prefix, name).checkpoints(list(some.values()))
+        for (place, member), value in zip(some.items(), values, strict=True):
+            if value is not None:
+                outlines[place] = checkpoint_row(name, member, value).outline
+    return [outlines[place] for place, _ in chosen if place in outlines]
+
+
+def _with_id(reader: Reader, scope: Scope, checkpoint_id: str) -> Program[list[bytes]]:
+    namespaces = [scope.ns] if scope.ns is not None else list(namespaces_in((yield from reader.head())))
+    found = yield from stored_rows(reader, [(ns, checkpoint_id) for ns in namespaces])
+    return [member for member, _ in found]
+
+
+def _members(reader: Reader, scope: Scope, after: Outline | None, limit: int) -> Program[list[bytes]]:
+    """Return places of one thread, among them the next ones of the scope in each of its namespaces."""
+    locked = yield from reader.locked()
+    if locked is not None and (locked.emptied or locked.checkpoints.changes):
+        members = yield from reader.members()
+        return [member for member in members if scope.ns in (None, parts_of(member)[0])]
+    namespaces = [scope.ns] if scope.ns is not None else list(namespaces_in((yield from reader.head())))
+    asked: list[Command] = []
+    for ns in namespaces:
+        least, greatest = range_of(ns)
+        if scope.before is not None:
+            greatest = b"(" + member_of(ns, scope.before)
+        if after is not None and (scope.before is None or after.rank < scope.before):
+            greatest = b"[" + member_of(ns, after.rank)  # the same rank in another namespace or thread may be next
+        asked.append((b"ZREVRANGEBYLEX", reader.keys.ranks, greatest, least, b"LIMIT", 0, limit + 1))
+    replies = yield from look(reader.keys, reader.thread_id, asked)
+    return [member for reply in replies for member in reply]
+
+
+# Threads.
+
+
+def thread_outlines(settings: Settings, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
+    """Return those of these threads that are live, in any order."""
+    found: list[ThreadOutline] = []
+    for start in range(0, len(thread_ids), _CHUNK):
+        some = thread_ids[start : start + _CHUNK]
+        replies = yield from commands(
+            [(b"HMGET", thread_keys(settings.prefix, name).head, *OUTLINE_FIELDS) for name in some]
+        )
+        for name, values in zip(some, replies, strict=True):
+            head = {field: value for field, value in zip(OUTLINE_FIELDS, values, strict=True) if value is not None}
+            if is_live(head):
+                found.append(thread_outline(name, head))
+    return found
+
+
+def counts(settings: Settings, thread_ids: Sequence[str], *, sizes: bool) -> Program[list[Any]]:
+    """Return the replies of lua/counts.lua for these threads."""
+    calls = [(thread_keys(settings.prefix, name), (int(sizes), _MOST_FIELDS)) for name in thread_ids]
+    return (yield from run_each(COUNTS, calls))
+
+
+def live_ids(settings: Settings, after: str = "", limit: int = _EVERYTHING) -> Program[list[str]]:
+    """Return the next ids of threads that are there, in ascending order; one whose head is missing is there, too."""
+    walk = Walk([index_keys(settings.prefix, shard).ids for shard in range(SHARDS)], by_score=False, descending=False)
+    walk.start((0, to_bytes(after)))
+    found: list[str] = []
+    while len(found) < limit:
+        batch = yield from walk.next_batch(min(limit - len(found), _CHUNK))
+        if not batch:
+            break
+        names = [from_bytes(member) for _, member in batch]
+        asked: list[Command] = []
+        for name in names:
+            keys = thread_keys(settings.prefix, name)
+            asked += ((b"HGET", keys.head, b"v"), (b"EXISTS", keys.checkpoints))
+        replies = yield from commands(asked)
+        states = zip(names, replies[::2], replies[1::2], strict=True)
+        found += [name for name, live, rows in states if live == b"1" or rows]
+    return found
+
+
+def thread_page(
+    settings: Settings, scope: ThreadScope, after: ThreadPlace | None, offset: int, limit: int
+) -> Program[list[ThreadOutline]]:
+    """Return the next live threads of a scope."""
+    if scope.owner is not None or scope.expired is not None:
+        found = yield from _sorted_page(settings, scope, after)
+        return found[offset : offset + limit]
+    listing = _Listing(settings, scope, after)
+    page: list[ThreadOutline] = []
+    while len(page) < offset + limit and not listing.is_over:
+        page += yield from listing.next_threads(min(offset + limit - len(page), _CHUNK))
+    return page[offset : offset + limit]
+
+
+def count_threads(settings: Settings, scope: ThreadScope) -> Program[int]:
+    """Return how many live threads are in the scope."""
+    if scope == ThreadScope(sort=scope.sort, descending=scope.descending):
+        replies = yield from commands([(b"ZCARD", index_keys(settings.prefix, shard).ids) for shard in range(SHARDS)])
+        return sum(replies)
+    page = yield from thread_page(settings, scope, None, 0, _EVERYTHING)
+    return len(page)
+
+
+def place_of(scope: ThreadScope, outline: ThreadOutline) -> ThreadPlace:
+    """Return where a thread stands in a listing."""
+    values = {"updated": outline.updated_at, "created": outline.row.created_at, "id": 0}
+    return ThreadPlace(values[scope.sort], outline.row.thread_id)
+
+
+def _sorted_page(settings: Settings, scope: ThreadScope, after: ThreadPlace | None) -> Program[list[ThreadOutline]]:
+    """Return all threads of an owner, or all that have expired, that come after a place."""
+    shards = [index_keys(settings.prefix, shard) for shard in range(SHARDS)]
+    names: list[str] = []
+    if scope.owner is not None:
+        start = measured(to_bytes(scope.owner))
+        asked: list[Command] = [
+            (b"ZRANGEBYLEX", shard.owners, b"[" + start, b"(" + start + b"\xff") for shard in shards
+        ]
+        for reply in (yield from commands(asked)):
+            names += [from_bytes(member[len(start) :]) for member in reply]
+    else:
+        asked = [(b"ZRANGEBYSCORE", shard.expiries, b"-inf", scope.expired or 0) for shard in shards]
+        for reply in (yield from commands(asked)):
+            names += map(from_bytes, reply)
+    outlines = yield from thread_outlines(settings, names)
+    chosen = yield from _chosen(settings, scope, outlines)
+    chosen.sort(key=lambda each: place_of(scope, each), reverse=scope.descending)
+    return [each for each in chosen if after is None or _is_behind(scope, each, after)]
+
+
+def _is_behind(scope: ThreadScope, outline: ThreadOutline, after: ThreadPlace) -> bool:
+    place = place_of(scope, outline)
+    return place < after if scope.descending else place > after
+
+
+def _chosen(settings: Settings, scope: ThreadScope, outlines: Sequence[ThreadOutline]) -> Program[list[ThreadOutline]]:
+    """Return those of some threads that are in the scope."""
+    found = [
+        each
+        for each in outlines
+        if scope.owner in (None, each.row.owner)
+        and (scope.since is None or each.updated_at >= scope.since)
+        and (scope.until is None or each.updated_at < scope.until)
+        and (scope.expired is None or (each.row.expires_at is not None and each.row.expires_at <= scope.expired))
+    ]
+    if scope.status is None or not found:
+        return found
+    replies = yield from counts(settings, [each.row.thread_id for each in found], sizes=False)
+    return [each for each, reply in zip(found, replies, strict=True) if _status(reply) == scope.status]
+
+
+def _status(reply: Sequence[Any]) -> str:
+    if len(reply) == 1:
+        return "gone"
+    leased, failed, interrupted = reply[5:8]
+    if leased:
+        return "busy"
+    return "error" if failed else "interrupted" if interrupted else "idle"
+
+
+class _Listing:
+    """A walk along the index that gives threads in their real order.
+
+    By update, a thread may be up to `STALE` further on than its recorded place, so those that are read wait until no
+    other one can come before them.
+    """
+
+    def __init__(self, settings: Settings, scope: ThreadScope, after: ThreadPlace | None) -> None:
+        self.is_over = False
+        self._settings = settings
+        self._scope = scope
+        self._after = after
+        self._waiting: list[ThreadOutline] = []
+        self._seen: set[str] = set()
+        column = {"id": 0, "created": 1, "updated": 2}[scope.sort]
+        shards = [index_keys(settings.prefix, shard)[column] for shard in range(SHARDS)]
+        self._walk = Walk(shards, by_score=scope.sort != "id", descending=scope.descending)
+        if after is not None:
+            back = STALE if scope.sort == "updated" and not scope.descending else 0
+            self._walk.start((after.value - back, b"" if back else to_bytes(after.thread_id)))
+
+    def next_threads(self, number: int) -> Program[list[ThreadOutline]]:
+        """Return the next few threads, perhaps none."""
+        batch = yield from self._walk.next_batch(number + 16)
+        names = [name for name in (from_bytes(member) for _, member in batch) if name not in self._seen]
+        self._seen.update(names)
+        outlines = yield from thread_outlines(self._settings, names)
+        chosen = yield from _chosen(self._settings, self._scope, outlines)
+        after = self._after
+        self._waiting += [each for each in chosen if after is None or _is_behind(self._scope, each, after)]
+        self._waiting.sort(key=lambda each: place_of(self._scope, each), reverse=self._scope.descending)
+        if not batch:
+            self.is_over = True
+            ready, self._waiting = self._waiting, []
+            return ready
+        if self._scope.sort != "updated":
+            ready, self._waiting = self._waiting, []
+            return ready
+        last = batch[-1][0]
+        if self._scope.descending:
+            count = sum(each.updated_at > last + STALE for each in self._waiting)
+        else:
+            count = sum(each.updated_at < last for each in self._waiting)
+        ready, self._waiting = self._waiting[:count], self._waiting[count:]
+        return ready
+
+
+# Repair.
+
+
+def repair(settings: Settings, *, mend: bool) -> Program[list[tuple[str, str]]]:
+    """Compare the index with all threads that there are. Returns what is wrong, and with `mend` puts it right."""
+    keys = yield from all_keys(heads_pattern(settings.prefix))
+    heads: dict[str, dict[bytes, bytes]] = {}
+    for start in range(0, len(keys), _CHUNK):
+        some = keys[start : start + _CHUNK]
+        replies = yield from commands([(b"HGETALL", key) for key in some])
+        for reply in replies:
+            head = as_head(reply)
+            if is_live(head) and b"i" in head:
+                heads[from_bytes(head[b"i"])] = head
+    columns = range(3)
+    indexed: list[set[bytes]] = [set() for _ in columns]
+    owners: set[bytes] = set()
+    for shard in range(SHARDS):
+        shard_keys = index_keys(settings.prefix, shard)
+        replies = yield from commands([(b"ZRANGE", key, 0, -1) for key in shard_keys[:4]])
+        for column in columns:
+            indexed[column].update(replies[column])
+        owners.update(replies[3])
+    unlisted, left_over = [], []
+    for name, head in heads.items():
+        member, owner = to_bytes(name), head.get(b"o")
+        is_owned = owner is None or measured(owner) + member in owners
+        if not is_owned or not all(member in column for column in indexed):
+            unlisted.append(name)
+    for member in set().union(*indexed):
+        if from_bytes(member) not in heads:
+            left_over.append(from_bytes(member))
+    if mend:
+        for name in unlisted:
+            row, updated = thread_outline(name, heads[name])
+            yield from index(settings, name, Indexed(row.created_at, updated, row.owner, row.expires_at))
+        for name in left_over:
+            yield from unindex(settings, name, None)
+        return []
+    problems = []
+    if unlisted:
+        problems.append(("the index of threads", f"{len(unlisted)} threads are in no listing: {_MEND}"))
+    return problems
+
+
+_MEND = "`verify(repair=True)` puts them into it"
