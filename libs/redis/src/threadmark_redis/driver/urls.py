@@ -133,7 +133,8 @@ def _parameters(parts: SplitResult) -> tuple[dict[str, Any], dict[str, Any]]:
             except ValueError:
                 _refuse(f"gives {name} no valid value")
         elif name not in _IGNORED:
-            _refuse(f"has a parameter that there is not ({name[:40]!r}): options of the saver are arguments")
+            shown = "" if "@" in parts.query else f" ({name!r})"  # what follows a bare ? may be of a password
+            _refuse(f"has a parameter that there is not{shown}: options of the saver are arguments")
     return given, sentinel
 
 
