@@ -12,6 +12,7 @@ import redis
 from redis.crc import key_slot
 
 from redis_backend.processes import HOST, RedisProcess, bus_port
+from redis_backend.proxy import Proxy
 from redis_backend.waiting import wait_until
 
 SLOTS = 16_384
@@ -24,13 +25,17 @@ HASTY = 1_000
 
 
 class RedisCluster:
-    """Masters that share the slots evenly, each with as many replicas as asked."""
+    """Masters that share the slots evenly, each with as many replicas as asked.
+
+    With `behind_proxies` every node has a proxy, and the cluster tells its clients the proxies' ports.
+    """
 
     def __init__(
         self,
         masters: int = 3,
         replicas: int = 1,
         *,
+        behind_proxies: bool = False,
         node_timeout: int = _PATIENT,
         settings: Mapping[str, str] | None = None,
     ) -> None:
@@ -45,9 +50,14 @@ class RedisCluster:
         }
         count = masters * (1 + replicas)
         self.nodes = [self._stack.enter_context(RedisProcess(own)) for _ in range(count)]
+        self.proxies = [self._stack.enter_context(Proxy(node.port)) for node in self.nodes] if behind_proxies else []
         self._ids = [secrets.token_hex(20) for _ in self.nodes]
         self.masters: Sequence[RedisProcess] = self.nodes[:masters]
         """Those that were masters when the cluster was formed."""
+        for node, proxy in zip(self.nodes, self.proxies, strict=False):
+            node.configure([f"cluster-announce-port {proxy.port}", f"cluster-announce-bus-port {bus_port(node.port)}"])
+        self._ports = [known.port for known in self.proxies or self.nodes]
+        """The ports that the nodes tell others, in their order."""
         for number, node in enumerate(self.nodes):
             (node.folder / "nodes.conf").write_text("".join(self._known_to(number, masters)))
         for node in self.nodes:
@@ -57,11 +67,11 @@ class RedisCluster:
     @property
     def url(self) -> str:
         """The URL of the whole cluster, by its first node."""
-        return f"redis+cluster://{HOST}:{self.nodes[0].port}"
+        return f"redis+cluster://{HOST}:{self._ports[0]}"
 
     def client(self) -> redis.RedisCluster:
         """A client of the tests' own, which answers with bytes. Whoever asked for it closes it."""
-        return redis.RedisCluster(host=HOST, port=self.nodes[0].port)
+        return redis.RedisCluster(host=HOST, port=self._ports[0])
 
     def wait(self, within: float = 60) -> None:
         """Wait until every node that runs takes commands, and every replica has what its master has."""
@@ -71,20 +81,24 @@ class RedisCluster:
 
     def master_of(self, key: bytes) -> RedisProcess:
         """Who has the slot of a key now."""
-        return self._at(self._ranges()[key_slot(key)][0])
+        return self.master_of_slot(key_slot(key))
+
+    def master_of_slot(self, slot: int) -> RedisProcess:
+        """Who has a slot now."""
+        return self._at(self._ranges()[slot][0])
 
     def replica_of(self, master: RedisProcess) -> RedisProcess:
         """A replica of this master."""
         for node in self.nodes:
             role = node.information("replication")
-            if role["role"] == "slave" and role["master_port"] == master.port:
+            if role["role"] == "slave" and self._at(role["master_port"]) is master:
                 return node
         raise AssertionError(f"the node at {master.port} has no replica")
 
     @contextmanager
     def moving(self, slot: int, target: RedisProcess) -> Iterator[RedisProcess]:
         """Within it, a slot is on its way: what asks for its keys is sent from here to there. Gives where it was."""
-        source = self._at(self._ranges()[slot][0])
+        source = self.master_of_slot(slot)
         target.command("CLUSTER", "SETSLOT", slot, "IMPORTING", self._id(source))
         source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", self._id(target))
         yield source
@@ -103,8 +117,8 @@ class RedisCluster:
 
     def _known_to(self, number: int, masters: int) -> Iterator[str]:
         """What the node of this number remembers of all."""
-        for other, (node, node_id) in enumerate(zip(self.nodes, self._ids, strict=True)):
-            place = f"{node_id} {HOST}:{node.port}@{bus_port(node.port)}"
+        for other, (node, port) in enumerate(zip(self.nodes, self._ports, strict=True)):
+            place = f"{self._ids[other]} {HOST}:{port}@{bus_port(node.port)}"
             myself = "myself," if other == number else ""
             if other < masters:
                 first, last = other * SLOTS // masters, (other + 1) * SLOTS // masters - 1
@@ -128,8 +142,7 @@ class RedisCluster:
         raise AssertionError("no node answers")
 
     def _at(self, port: int) -> RedisProcess:
-        (found,) = (node for node in self.nodes if node.port == port)
-        return found
+        return self.nodes[self._ports.index(port)]
 
     def _id(self, node: RedisProcess) -> str:
         return self._ids[self.nodes.index(node)]
