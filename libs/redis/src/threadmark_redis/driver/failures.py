@@ -172,12 +172,14 @@ def threadmark_error(failure: Refused, settings: Settings) -> ThreadmarkError:
         )
     if failure.code == "MOVED" and settings.servers.layout != "cluster":
         return ConfigError(f"{settings} is a node of a cluster: write redis+cluster:// in the URL")
-    lowered = failure.text.lower()
-    if "unknown command" in lowered or "not allowed" in lowered or "disabled" in lowered:
-        return StoreError(f"{said}. {_COMMANDS}")
     advice = _ADVICE.get(failure.code)
+    if advice is None and any(words in failure.text.lower() for words in _FORBIDDEN):
+        advice = _COMMANDS
     return StoreError(f"{said}. {advice}" if advice else said)
 
+
+_FORBIDDEN = ("unknown command", "not allowed", "disabled", "not supported", "unsupported")
+"""What providers say instead of NOPERM, each in its own way."""
 
 _COMMANDS = (
     "A saver needs EVALSHA and EVAL with the commands on hashes, sorted sets, keys and the time, and SCAN: where a "
