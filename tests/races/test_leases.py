@@ -1,4 +1,4 @@
-"""Two processes, or eight, fight for one thread's lease: stopped for longer than it lives, cut off, with clocks that are set."""
+"""Processes fight for one thread's lease: stopped for longer than it lives, cut off, with clocks that are set."""
 
 import json
 import os

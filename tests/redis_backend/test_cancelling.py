@@ -10,6 +10,7 @@ from redis_backend.backends import OPTIONS
 from redis_backend.places import PLACES, saver_at
 from redis_backend.processes import RedisProcess
 from redis_backend.proxy import Proxy
+from redis_backend.waiting import wait_until
 from threadmark_redis import RedisSaver
 
 _THREADS = 6
@@ -21,6 +22,10 @@ async def _own_texts(saver: RedisSaver, number: int) -> None:
     assert found
     assert found["channel_values"]["count"] == number
     assert [item.metadata["step"] async for item in saver.alist(thread(f"thread {number}"))] == [number]
+
+
+def _wait_for_command(proxy: Proxy, after: int) -> None:
+    wait_until(lambda: len(proxy.commands) > after, "no command comes")
 
 
 async def _prepared(saver: RedisSaver) -> None:
@@ -36,8 +41,7 @@ def test_a_reply_that_comes_after_its_task_was_cancelled_is_nobodys(proxy: Proxy
                 asked = len(proxy.commands)
                 with proxy.holding():
                     task = asyncio.create_task(saver.aget(thread(f"thread {number}")))
-                    while len(proxy.commands) == asked:
-                        await asyncio.sleep(0.001)
+                    await asyncio.to_thread(_wait_for_command, proxy, asked)
                     task.cancel()
                     with pytest.raises(asyncio.CancelledError):
                         await task

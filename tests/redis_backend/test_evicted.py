@@ -1,4 +1,4 @@
-"""A server that evicts a key of a thread, or lets it expire: the thread is there whole, or an error says what happened."""
+"""A server that evicts keys of a thread, or lets them expire: the thread is there whole, or an error says it is not."""
 
 import asyncio
 import time

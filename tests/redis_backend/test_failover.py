@@ -108,7 +108,7 @@ def test_what_a_failover_has_lost_is_not_built_upon(seed: int) -> None:
 def test_a_slot_moves_while_its_thread_is_written() -> None:
     with RedisCluster(masters=2, replicas=0) as cluster, RedisSaver(cluster.url, **_PATIENT) as saver:
         load = Load(saver, "load", 2)
-        slots = {log.thread_id: _slot(cluster, saver, log.thread_id) for log in load.logs}
+        slots = {log.thread_id: _slot(cluster, log.thread_id) for log in load.logs}
         with load.running():
             for _ in range(3):
                 for log in load.logs:
@@ -127,7 +127,7 @@ def _move(cluster: RedisCluster, slot: int, wait_for: Callable[[int], None]) -> 
     wait_for(1)
 
 
-def _slot(cluster: RedisCluster, saver: RedisSaver, thread_id: str) -> int:
+def _slot(cluster: RedisCluster, thread_id: str) -> int:
     keys = thread_keys(b"threadmark:", thread_id)
     return int(cluster.nodes[0].command("CLUSTER", "KEYSLOT", keys.head))
 

@@ -9,4 +9,4 @@ def wait_until(has_come: Callable[[], bool], what: str, *, within: float = 60) -
     until = time.monotonic() + within
     while not has_come():
         assert time.monotonic() < until, what
-        time.sleep(0.01)
+        time.sleep(0.005)
