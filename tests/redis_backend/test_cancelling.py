@@ -75,9 +75,8 @@ def test_whoever_is_cancelled_the_others_get_their_own_replies(place: str, prefi
                 readers = [_own_texts(saver, number) for number in range(_THREADS)]
                 await asyncio.gather(*victims, *readers)
             # On a cluster the index of threads is best effort: somebody who is cancelled may leave it behind.
-            problems = (await saver.averify(None, decode=True, repair=True)).problems
+            problems = (await saver.averify(None, decode=True)).problems
             assert {problem.location for problem in problems} <= {"the index of threads"}
-            assert (await saver.averify(None, decode=True)).problems == []
 
     asyncio.run(body())
 

@@ -57,7 +57,7 @@ def test_a_step_of_a_run_takes_one_round_trip_for_each_call(
         async with RedisSaver(counted.url, **options, **lifetime) as saver:
             calls = api(saver)
             config = await aplay(calls, "one", 12, 100)
-            await calls.aget_tuple(thread("unknown"))  # which brings the script to a server that does not know it
+            await calls.aget_tuple(thread("one"))  # which brings the script to a server that does not know it
             before = counted.round_trips
             config = await calls.aput(config, *step(12, 100))
             assert counted.round_trips - before == 1
