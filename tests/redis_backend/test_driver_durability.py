@@ -6,6 +6,7 @@ import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -158,41 +159,40 @@ class _KnowsWaitaof(socketserver.BaseRequestHandler):
                 self.request.sendall(_reply(replies))
 
 
-def _command(file: "socket.SocketIO | object") -> list[bytes]:
-    line = file.readline()  # type: ignore[attr-defined]  # a buffered reader, whose class is private
+def _command(file: BinaryIO) -> list[bytes]:
+    line = file.readline()
     return [_bulk(file) for _ in range(int(line[1:]))] if line else []
 
 
-def _bulk(file: object) -> bytes:
-    length = int(file.readline()[1:])  # type: ignore[attr-defined]  # as above
-    data: bytes = file.read(length + 2)[:-2]  # type: ignore[attr-defined]  # as above
-    return data
+def _bulk(file: BinaryIO) -> bytes:
+    length = int(file.readline()[1:])
+    return file.read(length + 2)[:-2]
 
 
-def _reply(file: object) -> bytes:
-    line: bytes = file.readline()  # type: ignore[attr-defined]  # as above
+def _reply(file: BinaryIO) -> bytes:
+    line = file.readline()
     if line[:1] == b"$" and int(line[1:]) >= 0:
-        return line + file.read(int(line[1:]) + 2)  # type: ignore[attr-defined, no-any-return]  # as above
+        return line + file.read(int(line[1:]) + 2)
     if line[:1] == b"*":
         return line + b"".join(_reply(file) for _ in range(int(line[1:])))
     return line
 
 
 @contextmanager
-def _knowing_waitaof(server: RedisProcess, on_disk: int) -> Iterator[type[_KnowsWaitaof]]:
-    handler = type("Handler", (_KnowsWaitaof,), {"waited": [], "on_disk": on_disk, "target": server.port})
+def _knowing_waitaof(server: RedisProcess, on_disk: int) -> Iterator[Any]:
+    handler: Any = type("Handler", (_KnowsWaitaof,), {"waited": [], "on_disk": on_disk, "target": server.port})
     with socketserver.ThreadingTCPServer((HOST, 0), handler) as listener:
         listener.daemon_threads = True
         listener.block_on_close = False
         threading.Thread(target=listener.serve_forever, daemon=True).start()
-        handler.url = f"redis://{HOST}:{listener.server_address[1]}"  # type: ignore[attr-defined]  # for the test
+        handler.url = f"redis://{HOST}:{listener.server_address[1]}"
         yield handler
         listener.shutdown()
 
 
 def test_where_the_server_knows_waitaof_every_change_waits_for_the_disk(own: RedisProcess) -> None:
     with _with(own, appendfsync="everysec"), _knowing_waitaof(own, on_disk=1) as handler:
-        driver = driver_of(handler.url, durability="full")  # type: ignore[attr-defined]  # set above
+        driver = driver_of(handler.url, durability="full")
         assert driver.run(adding(KEY, 1)) == 1
         greeted = len(handler.waited)
         assert driver.run(adding(KEY, 2)) == 1
@@ -205,7 +205,7 @@ def test_where_the_server_knows_waitaof_every_change_waits_for_the_disk(own: Red
 
 def test_a_change_that_does_not_reach_the_disk_is_not_acknowledged(own: RedisProcess) -> None:
     with _with(own, appendfsync="everysec"), _knowing_waitaof(own, on_disk=0) as handler:
-        driver = driver_of(handler.url, durability="full", timeout=0.1)  # type: ignore[attr-defined]  # set above
+        driver = driver_of(handler.url, durability="full", timeout=0.1)
         with pytest.raises(TransientStoreError, match="not on the server's disk"):
             driver.run(adding(KEY, 1))
         assert len(handler.waited) > 2, "it was asked again"

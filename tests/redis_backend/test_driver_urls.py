@@ -1,6 +1,7 @@
 """Where URLs, clients and pools lead, what is refused, and that no password is shown."""
 
 import asyncio
+from typing import Any
 
 import pytest
 import redis
@@ -157,13 +158,14 @@ def test_a_clusters_client_serves_both_apis(prefix: str) -> None:
 
 def test_a_client_of_sentinels_serves_both_apis(prefix: str) -> None:
     places = [(HOST, process.port) for process in sentinel.shared().sentinels]
-    theirs = Sentinel(places, db=1)
+    theirs: Any = Sentinel(places, db=1)  # type: ignore[no-untyped-call]  # redis-py types none of its Sentinels
     client = theirs.master_for(sentinel.NAME)
     asyncio.run(_use(client, f"{prefix}{{a}}".encode()))
     assert servers_of_client(client).addresses == tuple(Address(*place) for place in places)
     with pytest.raises(ConfigError, match="master_for"):
         servers_of_client(theirs.slave_for(sentinel.NAME))
-    asyncio.run(_use(AsyncSentinel(places).master_for(sentinel.NAME), f"{prefix}{{b}}".encode()))
+    for_asyncio: Any = AsyncSentinel(places)  # type: ignore[no-untyped-call]  # as above
+    asyncio.run(_use(for_asyncio.master_for(sentinel.NAME), f"{prefix}{{b}}".encode()))
 
 
 def test_the_socket_and_tls_of_a_client_are_kept() -> None:

@@ -72,6 +72,7 @@ class RedisSaver(Saver):
             durability_of(durability),
             pool_size,
             timeout,
+            prefix=prefix,
             grace=store.settings.grace,
             expires=options.get("ttl") is not None,
             slow=slow_after(slow),

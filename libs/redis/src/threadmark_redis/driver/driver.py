@@ -103,9 +103,10 @@ class RedisDriver:
         """Refuse further calls. Returns the connections to close."""
         with self._changing:
             self._closed = True
-            mine = self._process == os.getpid()
-            blocking_ones = [self._connections] if self._connections is not None else []
-            found = [*self._of_loops.values(), *blocking_ones] if mine else []
+            found: list[blocking.Connections | aio.Connections] = []
+            if self._process == os.getpid():
+                found += self._of_loops.values()
+                found += [self._connections] if self._connections is not None else []
         was_closed(self)
         return found
 

@@ -70,9 +70,10 @@ class Router:
 
     def survey(self, retries: Retries) -> Conversation:
         """Return what each master says about itself, and whether it runs scripts."""
-        found = yield from self._of_masters(lambda: self._ask_all(_TRIAL), retries)
+        trial: Command = ("EVAL", _TRIAL, 1, f"{self._settings.prefix}trial")  # some refuse a script without a key
+        found = yield from self._of_masters(lambda: self._ask_all(trial), retries)
         self._started = True
-        return [(answered.facts, answered.replies == [1]) for answered in found]
+        return [(answered.facts, _has_run(answered.replies[0])) for answered in found]
 
     def warnings(self, facts: Facts) -> list[str]:
         """Return what the user should know of a server."""
@@ -141,7 +142,7 @@ class Router:
         outcome = yield Exchange(address, [command])
         self._see(outcome)
         failure = outcome if not isinstance(outcome, Answered) else _first_refused(outcome.replies)
-        if failure is None or (isinstance(outcome, Answered) and command == _TRIAL):
+        if failure is None or (isinstance(outcome, Answered) and _TRIAL in command):
             return outcome
         if isinstance(failure, Lost) or failure.code not in _STAYS:
             self._topology.forget(address)
@@ -265,8 +266,13 @@ def _by_text(script: Script, call: Call) -> Command:
     return ("EVAL", script.text, len(call[0]), *call[0], *call[1])
 
 
-_TRIAL: Command = ("EVAL", "return 1", 0)
-"""Whose refusal is an answer."""
+_TRIAL = "return 1"
+"""A script whose refusal is an answer."""
+
+
+def _has_run(reply: Any) -> bool:
+    """Whether a server runs scripts. A node of a cluster that has not the key would, if it had."""
+    return reply == 1 or (isinstance(reply, Refused) and reply.code == "MOVED")
 
 
 def _first_refused(replies: Sequence[Any]) -> Refused | None:

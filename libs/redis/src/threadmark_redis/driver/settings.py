@@ -43,6 +43,8 @@ class Settings(NamedTuple):
     pool_size: int
     timeout: float
     """Seconds for which an operation is tried again while a server cannot be reached, or refuses for now."""
+    prefix: str = ""
+    """What every key begins with."""
     grace: int = 0
     """For how many milliseconds a thread that has expired stays."""
     expires: bool = False
