@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -71,7 +72,7 @@ def test_a_thread_whose_head_was_evicted_is_gone_or_an_error_and_never_a_half(
 
 def test_all_keys_of_a_thread_expire_at_once(server: RedisProcess, prefix: str) -> None:
     keys = thread_keys(prefix.encode(), "one")
-    with RedisSaver(server.url, prefix=prefix, ttl=3600, **OPTIONS) as saver:
+    with RedisSaver(server.url, prefix=prefix, ttl=timedelta(hours=1), **OPTIONS) as saver:
         config = play(saver, "one", 3, 100)
         for change in (
             lambda: saver.put(config, *step(3)),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ def options(request: pytest.FixtureRequest, prefix: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("lifetime", [{}, {"ttl": 3600}])
+@pytest.mark.parametrize("lifetime", [{}, {"ttl": timedelta(hours=1)}])
 def test_a_step_of_a_run_takes_one_round_trip_for_each_call(
     counted: Counted, options: dict[str, Any], api: Callable[[Saver], Any], lifetime: dict[str, Any]
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_step_of_a_run_takes_one_round_trip_for_each_call(
         async with RedisSaver(counted.url, **options, **lifetime) as saver:
             calls = api(saver)
             config = await aplay(calls, "one", 12, 100)
+            await calls.aget_tuple(thread("one"))  # which brings the script to a server that does not know it
             before = counted.round_trips
             config = await calls.aput(config, *step(12, 100))
             assert counted.round_trips - before == 1
@@ -76,10 +78,6 @@ def test_the_newest_checkpoint_takes_one_round_trip_when_nothing_is_remembered(
         with RedisSaver(counted.url, **options) as other:
             play(other, "one", 12, 100)
             expected = other.get_tuple(thread("one"))
-        async with RedisSaver(counted.url, **options) as saver:
-            calls = api(saver)
-            await calls.aget_tuple(thread("one"))  # which opens the connection, and brings the script
-            await calls.adelete_thread("unknown")
         async with RedisSaver(counted.url, **options, cache_bytes=0) as saver:
             calls = api(saver)
             await calls.aget_tuple(thread("one"))
@@ -93,7 +91,7 @@ def test_the_newest_checkpoint_takes_one_round_trip_when_nothing_is_remembered(
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_new_thread_starts_with_one_round_trip(
+def test_a_new_thread_starts_with_one_round_trip_and_on_a_cluster_one_for_the_index_of_threads(
     counted: Counted, options: dict[str, Any], api: Callable[[Saver], Any]
 ) -> None:
     async def body() -> None:
@@ -103,6 +101,6 @@ def test_a_new_thread_starts_with_one_round_trip(
             await calls.adelete_thread("new")
             before = counted.round_trips
             await calls.aput(thread("new"), *step(3))
-            assert counted.round_trips - before == 1
+            assert counted.round_trips - before == (2 if counted.url.startswith("redis+cluster") else 1)
 
     asyncio.run(body())

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import redis
 from redis import asyncio as aioredis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -39,12 +40,16 @@ class Link:
         servers = settings.servers
         connecting = servers.sentinels if sentinel and servers.sentinels else servers.connecting
         arguments = connecting.arguments(address)
+        # redis-py would wait for what it sends with `asyncio.wait_for`, which before Python 3.12 may lose a cancellation.
+        self._timeout: float | None = arguments["socket_timeout"]
+        arguments["socket_timeout"] = None
         self._connection = CLASSES[connecting.kind](**arguments, retry=Retry(NoBackoff(), 0))
 
     async def open(self) -> None:
         """Connect, and ask the server about itself."""
         try:
-            await self._connection.connect()
+            async with self._in_time():
+                await self._connection.connect()
             if not self._sentinel:
                 self.facts = admitted(self._address, await self._replies(GREETING), self._settings)
         except BaseException:
@@ -67,10 +72,19 @@ class Link:
 
     async def _replies(self, commands: Sequence[Command]) -> list[Any]:
         self._outstanding = True
-        await self._connection.send_packed_command([packed(commands)], check_health=False)
-        replies = [await self._reply() for _ in commands]
+        async with self._in_time():
+            await self._connection.send_packed_command([packed(commands)], check_health=False)
+            replies = [await self._reply() for _ in commands]
         self._outstanding = False
         return replies
+
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._timeout):
+                yield
+        except TimeoutError as error:
+            raise redis.TimeoutError(f"Timeout reading from {self._address}") from error
 
     async def _reply(self) -> Any:
         try:
