@@ -69,8 +69,16 @@ class PlainDriver:
             script = step.script
             return [self._evaluated(client, script.sha, script.text, [*keys], [*args]) for keys, args in step.calls]
         if isinstance(step, AllKeys):
-            return list(dict.fromkeys(client.scan_iter(match=step.pattern, count=1000)))
+            return self._all_keys(client, step.pattern)
         raise TypeError(f"the Redis backend has no {type(step).__name__}")
+
+    def _all_keys(self, client: "redis.Redis", pattern: bytes) -> list[bytes]:
+        found: dict[bytes, None] = {}
+        cursor = b""
+        while cursor != b"0":
+            cursor, keys = client.execute_command("SCAN", cursor or b"0", "MATCH", pattern, "COUNT", 1000)
+            found.update(dict.fromkeys(keys))
+        return list(found)
 
     def _evaluated(self, client: "redis.Redis", sha: str, text: str, keys: list[Any], args: list[Any]) -> Any:
         try:
