@@ -30,6 +30,7 @@ from threadmark_redis.index import STALE, Indexed, Settings, index, unindex
 from threadmark_redis.keys import SHARDS, heads_pattern, index_keys, thread_keys
 from threadmark_redis.reading import Reader, look
 from threadmark_redis.steps import Command, all_keys, commands, run_each, script
+from threadmark_redis.transactions import the_work
 from threadmark_redis.walk import Walk
 
 COUNTS = script("counts", "thread", "groups")
@@ -116,7 +117,7 @@ def _members(reader: Reader, scope: Scope, after: Outline | None, limit: int) ->
             greatest = b"(" + member_of(ns, scope.before)
         if after is not None and (scope.before is None or after.rank < scope.before):
             greatest = b"[" + member_of(ns, after.rank)  # the same rank in another namespace or thread may be next
-        asked.append((b"ZREVRANGEBYLEX", reader.keys.ranks, greatest, least, b"LIMIT", 0, limit + 1))
+        asked.append((b"ZREVRANGEBYLEX", reader.keys.ranks, greatest, least, b"LIMIT", 0, min(limit, _EVERYTHING) + 1))
     replies = yield from look(reader.keys, reader.thread_id, asked)
     return [member for reply in replies for member in reply]
 
@@ -126,6 +127,7 @@ def _members(reader: Reader, scope: Scope, after: Outline | None, limit: int) ->
 
 def thread_outlines(settings: Settings, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
     """Return those of these threads that are live, in any order."""
+    work = yield from the_work()
     found: list[ThreadOutline] = []
     for start in range(0, len(thread_ids), _CHUNK):
         some = thread_ids[start : start + _CHUNK]
@@ -133,7 +135,8 @@ def thread_outlines(settings: Settings, thread_ids: Sequence[str]) -> Program[li
             [(b"HMGET", thread_keys(settings.prefix, name).head, *OUTLINE_FIELDS) for name in some]
         )
         for name, values in zip(some, replies, strict=True):
-            head = {field: value for field, value in zip(OUTLINE_FIELDS, values, strict=True) if value is not None}
+            locked = work.locked.get(name)
+            head = locked.head if locked else dict(zip(OUTLINE_FIELDS, values, strict=True))
             if is_live(head):
                 found.append(thread_outline(name, head))
     return found
@@ -145,10 +148,11 @@ def counts(settings: Settings, thread_ids: Sequence[str], *, sizes: bool) -> Pro
     return (yield from run_each(COUNTS, calls))
 
 
-def live_ids(settings: Settings, after: str = "", limit: int = _EVERYTHING) -> Program[list[str]]:
+def live_ids(settings: Settings, after: str | None = None, limit: int = _EVERYTHING) -> Program[list[str]]:
     """Return the next ids of threads that are there, in ascending order; one whose head is missing is there, too."""
     walk = Walk([index_keys(settings.prefix, shard).ids for shard in range(SHARDS)], by_score=False, descending=False)
-    walk.start((0, to_bytes(after)))
+    if after is not None:
+        walk.start((0, to_bytes(after)))
     found: list[str] = []
     while len(found) < limit:
         batch = yield from walk.next_batch(min(limit - len(found), _CHUNK))

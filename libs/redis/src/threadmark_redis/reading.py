@@ -95,32 +95,32 @@ class Reader:
     def checkpoints(self, names: Sequence[bytes]) -> Program[list[bytes | None]]:
         """Return these fields of the checkpoints."""
         locked = yield from self.locked()
-        return (yield from self._fields(self.keys.checkpoints, names, locked, locked and locked.checkpoints))
+        return (yield from self._fields(self.keys.checkpoints, names, locked, locked.checkpoints if locked else None))
 
     def writes(self, names: Sequence[bytes]) -> Program[list[bytes | None]]:
         """Return these fields of the writes."""
         locked = yield from self.locked()
-        return (yield from self._fields(self.keys.writes, names, locked, locked and locked.writes))
+        return (yield from self._fields(self.keys.writes, names, locked, locked.writes if locked else None))
 
     def segments(self, names: Sequence[bytes]) -> Program[list[bytes | None]]:
         """Return these segments."""
         locked = yield from self.locked()
-        return (yield from self._fields(self.keys.segments, names, locked, locked and locked.segments))
+        return (yield from self._fields(self.keys.segments, names, locked, locked.segments if locked else None))
 
     def checkpoint_names(self) -> Program[list[bytes]]:
         """Return the names of all fields of the checkpoints."""
         locked = yield from self.locked()
-        return (yield from self._names(self.keys.checkpoints, locked, locked and locked.checkpoints))
+        return (yield from self._names(self.keys.checkpoints, locked, locked.checkpoints if locked else None))
 
     def write_names(self) -> Program[list[bytes]]:
         """Return the names of all fields of the writes."""
         locked = yield from self.locked()
-        return (yield from self._names(self.keys.writes, locked, locked and locked.writes))
+        return (yield from self._names(self.keys.writes, locked, locked.writes if locked else None))
 
     def segment_names(self) -> Program[list[bytes]]:
         """Return the keys of all segments."""
         locked = yield from self.locked()
-        return (yield from self._names(self.keys.segments, locked, locked and locked.segments))
+        return (yield from self._names(self.keys.segments, locked, locked.segments if locked else None))
 
     def segment_sizes(self) -> Program[dict[bytes, int]]:
         """Return how long each segment is."""

@@ -290,7 +290,7 @@ class RedisStore(RedisThreadStore, Store):
         return (yield from live_ids(self.settings, after, limit))
 
     def sample(self) -> Program[tuple[bytes, bytes] | None]:
-        for name in (yield from live_ids(self.settings, "", 1)):
+        for name in (yield from live_ids(self.settings, None, 1)):
             page = yield from self.page(Scope(name), None, 1)
             rows = yield from self.rows(name, [outline.key for outline in page])
             for row in rows:
