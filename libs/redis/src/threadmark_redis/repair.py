@@ -35,27 +35,24 @@ class _Differences(NamedTuple):
 
 
 def problems_of_index(settings: Settings) -> Program[list[tuple[str, str]]]:
-    """Return what is wrong with the index, as (location, problem)."""
+    """Return what is wrong with the index, as (location, problem).
+
+    What is left over is no damage: listings leave it out, and every thread that expires leaves its entry behind.
+    """
     found = yield from _differences(settings)
-    problems = []
-    if found.unlisted:
-        problems.append(("the index of threads", f"{len(found.unlisted)} threads are in no listing: {_ADVICE}"))
-    if found.left_over:
-        problems.append(("the index of threads", f"{len(found.left_over)} of its threads are not there: {_ADVICE}"))
-    return problems
+    if not found.unlisted:
+        return []
+    return [("the index of threads", f"{len(found.unlisted)} threads are in no listing: {_ADVICE}")]
 
 
-def mend_index(settings: Settings) -> Program[list[tuple[str, str]]]:
-    """Bring the index up to date. Returns what was wrong."""
+def mend_index(settings: Settings) -> Program[None]:
+    """Bring the index up to date."""
     found = yield from _differences(settings)
-    problems = []
     for thread_id, head in found.unlisted.items():
         row, updated = thread_outline(thread_id, head)
         yield from index(settings, thread_id, Indexed(row.created_at, updated, row.owner, row.expires_at))
-        problems.append((f"thread {thread_id!r}", "it was in no listing, and is again"))
     for thread_id in found.left_over:
         yield from _take_out(settings, thread_id)
-    return problems
 
 
 def _differences(settings: Settings) -> Program[_Differences]:

@@ -43,7 +43,7 @@ from threadmark_redis.index import Settings
 from threadmark_redis.keys import PREFIX, thread_keys
 from threadmark_redis.listing import live_ids, outlines_of, wanted_ids
 from threadmark_redis.reading import Reader, evicted_error
-from threadmark_redis.repair import problems_of_index
+from threadmark_redis.repair import mend_index, problems_of_index
 from threadmark_redis.steps import Command, commands, run, run_each, script
 from threadmark_redis.thread_store import RedisThreadStore
 
@@ -222,6 +222,9 @@ class RedisStore(RedisThreadStore, Store):
 
     def damage(self) -> Program[list[tuple[str, str]]]:
         return (yield from problems_of_index(self.settings))
+
+    def mend(self) -> Program[None]:
+        yield from mend_index(self.settings)
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         reader = yield from self.reader(thread_id)
