@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 
+from threadmark.digests import KEY_SIZE
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.store import ANYONE, Change, CheckpointRow, Key, Outline, WriteRow
 from threadmark.thread_store import LeaseRow, ThreadOutline, ThreadRow
@@ -25,8 +26,8 @@ INLINE = 1024
 
 _SINGLE, _SEVERAL = b"\x00", b"\x01"
 
-Head = Mapping[bytes, bytes]
-"""The fields of a thread's head."""
+Head = Mapping[bytes, bytes | None]
+"""The fields of a thread's head. One that is not there may be None."""
 
 Group = list[Any]
 """The writes of one task: the task, its path, then number, channel, value and check of each."""
@@ -38,10 +39,10 @@ def pack(value: Any) -> bytes:
     return packed
 
 
-def unpack(packed: bytes) -> Any:
+def unpack(packed: bytes | None) -> Any:
     """Return what was packed, with text as bytes; None where it is damaged."""
     try:
-        return msgpack.unpackb(packed, raw=True, strict_map_key=False)
+        return msgpack.unpackb(packed or b"", raw=True, strict_map_key=False)
     except (ValueError, TypeError):
         return None
 
@@ -315,13 +316,14 @@ def change_columns(change: Change) -> bytes:
             change.sorts_last,
             change.touches,
             None if about.owner is None else to_bytes(about.owner),
-            about.expires_at,
+            None if about.expires_at is None else b"%d" % about.expires_at,  # maybe more than Lua's numbers hold
             about.check,
             to_bytes(change.thread_id),
             [part for item in change.segments.items() for part in item],
             [_added_columns(row) for row in change.checkpoints],
             [group[:4] for group in grouped(change.writes)],
             needs_column(change),
+            _keys_of_writes(change),
         )
     )
 
@@ -329,6 +331,12 @@ def change_columns(change: Change) -> bytes:
 def needs_column(change: Change) -> bytes:
     """Return the keys of the segments that the only checkpoint of a change needs, one behind the other."""
     return b"".join(change.needs()) if len(change.checkpoints) == 1 else b""
+
+
+def _keys_of_writes(change: Change) -> bytes:
+    """Return the keys of the segments that writes name. Those of sealed rows, which have no check, nobody can see."""
+    bodies = [row.value for row in change.writes if row.check and row.value]
+    return b"".join(body[1 : 1 + KEY_SIZE * body[0]] for body in bodies)
 
 
 def _added_columns(row: CheckpointRow) -> tuple[Any, ...]:
@@ -370,7 +378,7 @@ def thread_outline(thread_id: str, head: Head) -> ThreadOutline:
         text_or_none(head.get(b"j")),
         text_or_none(head.get(b"m")),
         int_or_none(head.get(b"x")),
-        head.get(b"q", b""),
+        head.get(b"q") or b"",
     )
     return ThreadOutline(row, int_or_none(head.get(b"u")) or 0)
 
