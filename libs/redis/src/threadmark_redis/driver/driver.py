@@ -111,16 +111,23 @@ class RedisDriver:
         return found
 
     def _converse(self, talk: Conversation) -> Any:
-        return blocking.converse(self._connections_of_process(), talk)
+        try:
+            return blocking.converse(self._connections_of_process(), talk)
+        finally:
+            if log.noted:
+                log.flush()
 
     async def _aconverse(self, talk: Conversation) -> Any:
-        return await aio.converse(self._connections_of_loop(), talk)
+        try:
+            return await aio.converse(self._connections_of_loop(), talk)
+        finally:
+            if log.noted:
+                log.flush()
 
     def _look_back(self, transaction: Transaction[Any], begun: float) -> None:
         seconds = time.monotonic() - begun
         if seconds >= self._settings.slow:
             log.note_slow(self._settings, seconds, transaction)
-        if log.noted:
             log.flush()
 
     def _connections_of_process(self) -> blocking.Connections:
