@@ -40,7 +40,7 @@ class Link:
         servers = settings.servers
         connecting = servers.sentinels if sentinel and servers.sentinels else servers.connecting
         arguments = connecting.arguments(address)
-        # redis-py would wait for what it sends with `asyncio.wait_for`, which before Python 3.12 may lose a cancellation.
+        # With a timeout redis-py sends within `asyncio.wait_for`, which before Python 3.12 may lose a cancellation.
         self._timeout: float | None = arguments["socket_timeout"]
         arguments["socket_timeout"] = None
         self._connection = CLASSES[connecting.kind](**arguments, retry=Retry(NoBackoff(), 0))
