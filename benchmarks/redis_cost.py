@@ -252,7 +252,8 @@ def _client(url: str) -> Any:
 
 
 def _plain(url: str) -> str:
-    return url.replace("redis+cluster", "redis")
+    """The URL of a cluster as redis-py has it, which names one node."""
+    return url.replace("redis+cluster", "redis").partition(",")[0]
 
 
 def _own_thread() -> Mapping[str, Any]:
