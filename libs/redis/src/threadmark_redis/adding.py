@@ -1,7 +1,7 @@
 """Adding and replacing rows of one thread.
 
-A change by itself is one script (lua/add.lua). In a transaction that has locked the thread it is made here, step by step
-the same, and committed with the rest.
+A change by itself is one script (lua/add.lua). In a transaction that has locked the thread it is made here, step by
+step the same, and committed with the rest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from threadmark_redis.columns import (
     to_bytes,
 )
 from threadmark_redis.index import STALE, Indexed, Settings, index
-from threadmark_redis.keys import index_keys, shard_of
+from threadmark_redis.keys import index_keys, shard_of, thread_keys
 from threadmark_redis.reading import Reader, evicted_error
 from threadmark_redis.steps import run, script
 from threadmark_redis.transactions import Locked
@@ -40,8 +40,7 @@ ADD = script("add", "thread", "groups", "index")
 
 def add_at_once(settings: Settings, change: Change) -> Program[Added]:
     """Add the rows of a change to a thread that is not locked, in one script."""
-    reader = Reader(settings.prefix, change.thread_id)
-    keys: tuple[bytes, ...] = reader.keys
+    keys: tuple[bytes, ...] = thread_keys(settings.prefix, change.thread_id)
     if not settings.clustered:
         keys += index_keys(settings.prefix, shard_of(change.thread_id))
     reply = yield from run(ADD, keys, (change_columns(change), STALE, settings.grace))

@@ -25,8 +25,8 @@ INLINE = 1024
 
 _SINGLE, _SEVERAL = b"\x00", b"\x01"
 
-Head = Mapping[bytes, bytes]
-"""The fields of a thread's head."""
+Head = Mapping[bytes, bytes | None]
+"""The fields of a thread's head. One that is not there may be None."""
 
 Group = list[Any]
 """The writes of one task: the task, its path, then number, channel, value and check of each."""
@@ -38,10 +38,10 @@ def pack(value: Any) -> bytes:
     return packed
 
 
-def unpack(packed: bytes) -> Any:
+def unpack(packed: bytes | None) -> Any:
     """Return what was packed, with text as bytes; None where it is damaged."""
     try:
-        return msgpack.unpackb(packed, raw=True, strict_map_key=False)
+        return msgpack.unpackb(packed or b"", raw=True, strict_map_key=False)
     except (ValueError, TypeError):
         return None
 
@@ -315,7 +315,7 @@ def change_columns(change: Change) -> bytes:
             change.sorts_last,
             change.touches,
             None if about.owner is None else to_bytes(about.owner),
-            about.expires_at,
+            None if about.expires_at is None else b"%d" % about.expires_at,  # maybe more than Lua's numbers hold
             about.check,
             to_bytes(change.thread_id),
             [part for item in change.segments.items() for part in item],
@@ -370,7 +370,7 @@ def thread_outline(thread_id: str, head: Head) -> ThreadOutline:
         text_or_none(head.get(b"j")),
         text_or_none(head.get(b"m")),
         int_or_none(head.get(b"x")),
-        head.get(b"q", b""),
+        head.get(b"q") or b"",
     )
     return ThreadOutline(row, int_or_none(head.get(b"u")) or 0)
 

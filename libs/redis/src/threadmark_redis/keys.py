@@ -1,7 +1,7 @@
 """Keys: the few hashes of a thread, and the index of threads.
 
-All keys of a thread have the same hash tag, so that they stand in one slot of a cluster, and one script writes them. The
-tag is a digest of the thread's id: the id may be of any length, and braces in it would break the tag.
+All keys of a thread have the same hash tag, so that they stand in one slot of a cluster, and one script writes them.
+The tag is a digest of the thread's id: the id may be of any length, and braces in it would break the tag.
 """
 
 from base64 import urlsafe_b64encode

@@ -26,10 +26,11 @@ from threadmark_redis.columns import (
     thread_outline,
     to_bytes,
 )
-from threadmark_redis.index import STALE, Indexed, Settings, index, unindex
-from threadmark_redis.keys import SHARDS, heads_pattern, index_keys, thread_keys
-from threadmark_redis.reading import Reader, look
-from threadmark_redis.steps import Command, all_keys, commands, run_each, script
+from threadmark_redis.index import STALE, Settings
+from threadmark_redis.keys import SHARDS, index_keys, thread_keys
+from threadmark_redis.reading import NOTHING_THERE, Reader
+from threadmark_redis.steps import Command, commands, run_each, script
+from threadmark_redis.transactions import the_work
 from threadmark_redis.walk import Walk
 
 COUNTS = script("counts", "thread", "groups")
@@ -61,7 +62,8 @@ def wanted_ids(settings: Settings, scope: Scope) -> Program[list[str]]:
         owned = yield from thread_page(settings, ThreadScope(owner=scope.owner), None, 0, _EVERYTHING)
         return [outline.row.thread_id for outline in owned]
     if scope.owner is not None:
-        head = yield from Reader(settings.prefix, scope.thread_id).head()
+        work = yield from the_work()
+        head = yield from Reader(settings.prefix, scope.thread_id, work).head()
         if not is_live(head) or text_or_none(head.get(b"o")) != scope.owner:
             return []
     return [scope.thread_id]
@@ -71,29 +73,73 @@ def outlines_of(
     settings: Settings, names: Sequence[str], scope: Scope, after: Outline | None, limit: int
 ) -> Program[list[Outline]]:
     """Return the next checkpoints of these threads, by descending (rank, thread_id, ns)."""
+    work = yield from the_work()
     found: dict[_Place, bytes] = {}
-    for name in names:
-        reader = Reader(settings.prefix, name)
-        if scope.checkpoint_id is not None:
-            members = yield from _with_id(reader, scope, scope.checkpoint_id)
+    for start in range(0, len(names), _CHUNK):
+        readers = [Reader(settings.prefix, name, work) for name in names[start : start + _CHUNK]]
+        if scope.checkpoint_id is not None or len(readers) == 1:
+            members = yield from _members_one_by_one(readers, scope, after, limit)
         else:
-            members = yield from _members(reader, scope, after, limit)
-        for member in members:
+            members = yield from _members_of_all(readers, scope, after, limit)
+        for name, member in members:
             ns, rank = parts_of(member)
             place = _Place(rank, name, ns)
             if (scope.before is None or rank < scope.before) and (after is None or place < after.order):
                 found[place] = member
-        if len(names) > 1 and len(found) > _CHUNK + limit:
-            found = dict(sorted(found.items(), reverse=True)[:limit])
-    chosen = sorted(found.items(), reverse=True)[:limit]
-    outlines: dict[_Place, Outline] = {}
-    for name in dict.fromkeys(place.thread_id for place, _ in chosen):
-        some = {place: member for place, member in chosen if place.thread_id == name}
-        values = yield from Reader(settings.prefix, name).checkpoints(list(some.values()))
-        for (place, member), value in zip(some.items(), values, strict=True):
-            if value is not None:
-                outlines[place] = checkpoint_row(name, member, value).outline
-    return [outlines[place] for place, _ in chosen if place in outlines]
+        found = dict(sorted(found.items(), reverse=True)[:limit])
+    outlines: list[Outline] = []
+    by_thread: dict[str, list[bytes]] = {}
+    for place, member in found.items():
+        by_thread.setdefault(place.thread_id, []).append(member)
+    if len(by_thread) == 1:
+        ((name, members_of_one),) = by_thread.items()
+        values = yield from Reader(settings.prefix, name, work).checkpoints(members_of_one)
+        named = zip([name] * len(values), members_of_one, values, strict=True)
+    else:
+        asked: list[Command] = [
+            (b"HGET", thread_keys(settings.prefix, place.thread_id).checkpoints, member)
+            for place, member in found.items()
+        ]
+        values = yield from commands(asked)
+        named = zip([place.thread_id for place in found], found.values(), values, strict=True)
+    for name, member, value in named:
+        if value is not None:
+            outlines.append(checkpoint_row(name, member, value).outline)
+    return outlines
+
+
+def _members_one_by_one(
+    readers: Sequence[Reader], scope: Scope, after: Outline | None, limit: int
+) -> Program[list[tuple[str, bytes]]]:
+    found: list[tuple[str, bytes]] = []
+    for reader in readers:
+        if scope.checkpoint_id is not None:
+            members = yield from _with_id(reader, scope, scope.checkpoint_id)
+        else:
+            members = yield from _members(reader, scope, after, limit)
+        found += [(reader.thread_id, member) for member in members]
+    return found
+
+
+def _members_of_all(
+    readers: Sequence[Reader], scope: Scope, after: Outline | None, limit: int
+) -> Program[list[tuple[str, bytes]]]:
+    """Return the same for many threads, in two pipelines."""
+    asked: list[Command] = []
+    for reader in readers:
+        asked += ((b"HGETALL", reader.keys.head), *((b"EXISTS", key) for key in reader.keys.companions))
+    replies = yield from commands(asked)
+    width = 1 + len(readers[0].keys.companions)
+    ranges: list[tuple[str, Command]] = []
+    for number, reader in enumerate(readers):
+        fields, *there = replies[number * width : (number + 1) * width]
+        head = as_head(fields)
+        if b"".join(b"%d" % each for each in there) != head.get(b"k", NOTHING_THERE):
+            yield from reader.head()  # which finds out whether keys were evicted, or just came
+        namespaces = [scope.ns] if scope.ns is not None else namespaces_in(head)
+        ranges += [(reader.thread_id, _range(reader, ns, scope, after, limit)) for ns in namespaces]
+    replies = yield from commands([command for _, command in ranges])
+    return [(name, member) for (name, _), reply in zip(ranges, replies, strict=True) for member in reply]
 
 
 def _with_id(reader: Reader, scope: Scope, checkpoint_id: str) -> Program[list[bytes]]:
@@ -104,21 +150,24 @@ def _with_id(reader: Reader, scope: Scope, checkpoint_id: str) -> Program[list[b
 
 def _members(reader: Reader, scope: Scope, after: Outline | None, limit: int) -> Program[list[bytes]]:
     """Return places of one thread, among them the next ones of the scope in each of its namespaces."""
-    locked = yield from reader.locked()
+    locked = reader.locked
     if locked is not None and (locked.emptied or locked.checkpoints.changes):
         members = yield from reader.members()
         return [member for member in members if scope.ns in (None, parts_of(member)[0])]
     namespaces = [scope.ns] if scope.ns is not None else list(namespaces_in((yield from reader.head())))
-    asked: list[Command] = []
-    for ns in namespaces:
-        least, greatest = range_of(ns)
-        if scope.before is not None:
-            greatest = b"(" + member_of(ns, scope.before)
-        if after is not None and (scope.before is None or after.rank < scope.before):
-            greatest = b"[" + member_of(ns, after.rank)  # the same rank in another namespace or thread may be next
-        asked.append((b"ZREVRANGEBYLEX", reader.keys.ranks, greatest, least, b"LIMIT", 0, limit + 1))
-    replies = yield from look(reader.keys, reader.thread_id, asked)
+    replies = yield from reader.look([_range(reader, ns, scope, after, limit) for ns in namespaces])
     return [member for reply in replies for member in reply]
+
+
+def _range(reader: Reader, ns: str, scope: Scope, after: Outline | None, limit: int) -> Command:
+    """Return the command for the next checkpoints of a namespace, and perhaps one before them."""
+    least, greatest = range_of(ns)
+    if scope.before is not None:
+        greatest = b"(" + member_of(ns, scope.before)
+    if after is not None and (scope.before is None or after.rank < scope.before):
+        greatest = b"[" + member_of(ns, after.rank)  # the same rank in another namespace or thread may be next
+    most = min(limit, _EVERYTHING) + 1
+    return (b"ZREVRANGEBYLEX", reader.keys.ranks, greatest, least, b"LIMIT", 0, most)
 
 
 # Threads.
@@ -126,6 +175,7 @@ def _members(reader: Reader, scope: Scope, after: Outline | None, limit: int) ->
 
 def thread_outlines(settings: Settings, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
     """Return those of these threads that are live, in any order."""
+    work = yield from the_work()
     found: list[ThreadOutline] = []
     for start in range(0, len(thread_ids), _CHUNK):
         some = thread_ids[start : start + _CHUNK]
@@ -133,7 +183,8 @@ def thread_outlines(settings: Settings, thread_ids: Sequence[str]) -> Program[li
             [(b"HMGET", thread_keys(settings.prefix, name).head, *OUTLINE_FIELDS) for name in some]
         )
         for name, values in zip(some, replies, strict=True):
-            head = {field: value for field, value in zip(OUTLINE_FIELDS, values, strict=True) if value is not None}
+            locked = work.locked.get(name)
+            head = locked.head if locked else dict(zip(OUTLINE_FIELDS, values, strict=True))
             if is_live(head):
                 found.append(thread_outline(name, head))
     return found
@@ -145,10 +196,11 @@ def counts(settings: Settings, thread_ids: Sequence[str], *, sizes: bool) -> Pro
     return (yield from run_each(COUNTS, calls))
 
 
-def live_ids(settings: Settings, after: str = "", limit: int = _EVERYTHING) -> Program[list[str]]:
+def live_ids(settings: Settings, after: str | None = None, limit: int = _EVERYTHING) -> Program[list[str]]:
     """Return the next ids of threads that are there, in ascending order; one whose head is missing is there, too."""
     walk = Walk([index_keys(settings.prefix, shard).ids for shard in range(SHARDS)], by_score=False, descending=False)
-    walk.start((0, to_bytes(after)))
+    if after is not None:
+        walk.start((0, to_bytes(after)))
     found: list[str] = []
     while len(found) < limit:
         batch = yield from walk.next_batch(min(limit - len(found), _CHUNK))
@@ -290,51 +342,3 @@ class _Listing:
             count = sum(each.updated_at < last for each in self._waiting)
         ready, self._waiting = self._waiting[:count], self._waiting[count:]
         return ready
-
-
-# Repair.
-
-
-def repair(settings: Settings, *, mend: bool) -> Program[list[tuple[str, str]]]:
-    """Compare the index with all threads that there are. Returns what is wrong, and with `mend` puts it right."""
-    keys = yield from all_keys(heads_pattern(settings.prefix))
-    heads: dict[str, dict[bytes, bytes]] = {}
-    for start in range(0, len(keys), _CHUNK):
-        some = keys[start : start + _CHUNK]
-        replies = yield from commands([(b"HGETALL", key) for key in some])
-        for reply in replies:
-            head = as_head(reply)
-            if is_live(head) and b"i" in head:
-                heads[from_bytes(head[b"i"])] = head
-    columns = range(3)
-    indexed: list[set[bytes]] = [set() for _ in columns]
-    owners: set[bytes] = set()
-    for shard in range(SHARDS):
-        shard_keys = index_keys(settings.prefix, shard)
-        replies = yield from commands([(b"ZRANGE", key, 0, -1) for key in shard_keys[:4]])
-        for column in columns:
-            indexed[column].update(replies[column])
-        owners.update(replies[3])
-    unlisted, left_over = [], []
-    for name, head in heads.items():
-        member, owner = to_bytes(name), head.get(b"o")
-        is_owned = owner is None or measured(owner) + member in owners
-        if not is_owned or not all(member in column for column in indexed):
-            unlisted.append(name)
-    for member in set().union(*indexed):
-        if from_bytes(member) not in heads:
-            left_over.append(from_bytes(member))
-    if mend:
-        for name in unlisted:
-            row, updated = thread_outline(name, heads[name])
-            yield from index(settings, name, Indexed(row.created_at, updated, row.owner, row.expires_at))
-        for name in left_over:
-            yield from unindex(settings, name, None)
-        return []
-    problems = []
-    if unlisted:
-        problems.append(("the index of threads", f"{len(unlisted)} threads are in no listing: {_MEND}"))
-    return problems
-
-
-_MEND = "`verify(repair=True)` puts them into it"

@@ -10,16 +10,16 @@ from typing import Any
 from threadmark.errors import StoreError
 from threadmark.program import Program
 from threadmark_redis.columns import as_head, is_member
-from threadmark_redis.keys import ThreadKeys, thread_keys
+from threadmark_redis.keys import thread_keys
 from threadmark_redis.steps import Command, commands, run, script
-from threadmark_redis.transactions import ChangedError, Locked, Table, the_work
+from threadmark_redis.transactions import ChangedError, Locked, Table, Work
 
 OPEN = script("open", "thread")
 
 _CHUNK = 1000
 """So many fields are asked for in one command."""
 
-_NOTHING_THERE = b"0000"
+NOTHING_THERE = b"0000"
 
 
 def evicted_error(thread_id: str) -> StoreError:
@@ -31,28 +31,6 @@ def evicted_error(thread_id: str) -> StoreError:
     )
 
 
-def look(keys: ThreadKeys, thread_id: str, asked: Sequence[Command]) -> Program[list[Any]]:
-    """Send commands that read a thread. Returns their replies. Raises StoreError where keys of it were evicted."""
-    work = yield from the_work()
-    locked = work.locked.get(thread_id)
-    if locked is not None:
-        if locked.is_torn:
-            raise evicted_error(thread_id)
-        return (yield from commands(asked))
-    state = (b"HMGET", keys.head, b"e", b"r", b"k")
-    there: list[Command] = [(b"EXISTS", key) for key in keys.companions]
-    replies = yield from commands([state, *there, *asked, state])
-    before, after = _state(replies[0]), _state(replies[-1])
-    work.see(thread_id, before)
-    work.see(thread_id, after)
-    mask = b"".join(b"%d" % each for each in replies[1 : 1 + len(there)])
-    if mask != (replies[0][2] or _NOTHING_THERE):
-        if before != after:
-            raise ChangedError
-        raise evicted_error(thread_id)
-    return replies[1 + len(there) : -1]
-
-
 def _state(fields: Sequence[bytes | None]) -> tuple[int, int]:
     return int(fields[0] or -1), int(fields[1] or -1)
 
@@ -60,88 +38,107 @@ def _state(fields: Sequence[bytes | None]) -> tuple[int, int]:
 class Reader:
     """The hashes of one thread as the running transaction sees them."""
 
-    def __init__(self, prefix: bytes, thread_id: str) -> None:
+    def __init__(self, prefix: bytes, thread_id: str, work: Work) -> None:
         self.thread_id = thread_id
         self.keys = thread_keys(prefix, thread_id)
+        self.work = work
 
-    def locked(self) -> Program[Locked | None]:
-        """Return the thread if the transaction has locked it."""
-        work = yield from the_work()
-        return work.locked.get(self.thread_id)
+    @property
+    def locked(self) -> Locked | None:
+        """The thread if the transaction has locked it."""
+        return self.work.locked.get(self.thread_id)
+
+    def look(self, asked: Sequence[Command]) -> Program[list[Any]]:
+        """Send commands that read the thread. Returns their replies. Raises StoreError where keys were evicted."""
+        locked = self.locked
+        if locked is not None:
+            if locked.is_torn:
+                raise evicted_error(self.thread_id)
+            return (yield from commands(asked))
+        state = (b"HMGET", self.keys.head, b"e", b"r", b"k")
+        there: list[Command] = [(b"EXISTS", key) for key in self.keys.companions]
+        replies = yield from commands([state, *there, *asked, state])
+        before, after = _state(replies[0]), _state(replies[-1])
+        self.work.see(self.thread_id, before)
+        self.work.see(self.thread_id, after)
+        mask = b"".join(b"%d" % each for each in replies[1 : 1 + len(there)])
+        if mask != (replies[0][2] or NOTHING_THERE):
+            if before != after:
+                raise ChangedError
+            raise evicted_error(self.thread_id)
+        return replies[1 + len(there) : -1]
 
     def lock(self) -> Program[Locked]:
         """Read the head in order to change the thread."""
-        work = yield from the_work()
-        known = work.locked.get(self.thread_id)
-        if known is not None:
-            return known
+        if self.locked is not None:
+            return self.locked
         torn, moment, fields = yield from run(OPEN, self.keys, (), writes=False)
         head = as_head(fields)
         revision = int(head[b"r"]) if b"r" in head else None
-        work.see(self.thread_id, (int(head.get(b"e", -1)), -1 if revision is None else revision))
+        self.work.see(self.thread_id, (int(head.get(b"e", -1)), -1 if revision is None else revision))
         stored = {name: value for name, value in head.items() if name not in (b"r", b"k")}
         locked = Locked(self.thread_id, self.keys, revision, moment, stored, dict(stored), is_torn=bool(torn))
-        work.locked[self.thread_id] = locked
+        self.work.locked[self.thread_id] = locked
         return locked
 
     def head(self) -> Program[dict[bytes, bytes]]:
         """Return the fields of the head."""
-        locked = yield from self.locked()
+        locked = self.locked
         if locked is not None:
             return locked.head
-        (fields,) = yield from look(self.keys, self.thread_id, [(b"HGETALL", self.keys.head)])
+        (fields,) = yield from self.look([(b"HGETALL", self.keys.head)])
         return as_head(fields)
 
     def checkpoints(self, names: Sequence[bytes]) -> Program[list[bytes | None]]:
         """Return these fields of the checkpoints."""
-        locked = yield from self.locked()
-        return (yield from self._fields(self.keys.checkpoints, names, locked, locked and locked.checkpoints))
+        locked = self.locked
+        return (yield from self._fields(self.keys.checkpoints, names, locked, locked.checkpoints if locked else None))
 
     def writes(self, names: Sequence[bytes]) -> Program[list[bytes | None]]:
         """Return these fields of the writes."""
-        locked = yield from self.locked()
-        return (yield from self._fields(self.keys.writes, names, locked, locked and locked.writes))
+        locked = self.locked
+        return (yield from self._fields(self.keys.writes, names, locked, locked.writes if locked else None))
 
     def segments(self, names: Sequence[bytes]) -> Program[list[bytes | None]]:
         """Return these segments."""
-        locked = yield from self.locked()
-        return (yield from self._fields(self.keys.segments, names, locked, locked and locked.segments))
+        locked = self.locked
+        return (yield from self._fields(self.keys.segments, names, locked, locked.segments if locked else None))
 
     def checkpoint_names(self) -> Program[list[bytes]]:
         """Return the names of all fields of the checkpoints."""
-        locked = yield from self.locked()
-        return (yield from self._names(self.keys.checkpoints, locked, locked and locked.checkpoints))
+        locked = self.locked
+        return (yield from self._names(self.keys.checkpoints, locked, locked.checkpoints if locked else None))
 
     def write_names(self) -> Program[list[bytes]]:
         """Return the names of all fields of the writes."""
-        locked = yield from self.locked()
-        return (yield from self._names(self.keys.writes, locked, locked and locked.writes))
+        locked = self.locked
+        return (yield from self._names(self.keys.writes, locked, locked.writes if locked else None))
 
     def segment_names(self) -> Program[list[bytes]]:
         """Return the keys of all segments."""
-        locked = yield from self.locked()
-        return (yield from self._names(self.keys.segments, locked, locked and locked.segments))
+        locked = self.locked
+        return (yield from self._names(self.keys.segments, locked, locked.segments if locked else None))
 
     def segment_sizes(self) -> Program[dict[bytes, int]]:
         """Return how long each segment is."""
         names = yield from self.segment_names()
-        locked = yield from self.locked()
+        locked = self.locked
         changes = locked.segments.changes if locked else {}
         sizes = {name: len(value) for name, value in changes.items() if value is not None}
         stored = [name for name in names if name not in sizes]
         for start in range(0, len(stored), _CHUNK):
             some = stored[start : start + _CHUNK]
             asked: list[Command] = [(b"HSTRLEN", self.keys.segments, name) for name in some]
-            replies = yield from look(self.keys, self.thread_id, asked)
+            replies = yield from self.look(asked)
             sizes.update(zip(some, replies, strict=True))
         return sizes
 
     def members(self) -> Program[list[bytes]]:
         """Return the places of all checkpoints, in ascending order."""
-        locked = yield from self.locked()
+        locked = self.locked
         stored: list[bytes] = []
         if locked is None or not locked.emptied:
-            (stored,) = yield from look(self.keys, self.thread_id, [(b"ZRANGE", self.keys.ranks, 0, -1)])
+            (stored,) = yield from self.look([(b"ZRANGE", self.keys.ranks, 0, -1)])
         if locked is None or not locked.checkpoints.changes:
             return stored
         members = set(stored)
@@ -164,13 +161,13 @@ class Reader:
         if not names:
             return []
         chunks = [names[start : start + _CHUNK] for start in range(0, len(names), _CHUNK)]
-        replies = yield from look(self.keys, self.thread_id, [(b"HMGET", key, *some) for some in chunks])
+        replies = yield from self.look([(b"HMGET", key, *some) for some in chunks])
         return [value for reply in replies for value in reply]
 
     def _names(self, key: bytes, locked: Locked | None, table: Table | None) -> Program[list[bytes]]:
         names: list[bytes] = []
         if locked is None or not locked.emptied:
-            (names,) = yield from look(self.keys, self.thread_id, [(b"HKEYS", key)])
+            (names,) = yield from self.look([(b"HKEYS", key)])
         if table is None or not table.changes:
             return names
         left = dict.fromkeys(names)

@@ -36,8 +36,8 @@ def script(name: str, *includes: str) -> Script:
 class Commands(Step):
     """Commands that only read, in one pipeline. They are answered by a list of replies, as RESP2 has them.
 
-    So text is bytes, whatever the client is set to, and what RESP3 has as a map or as pairs is a flat list. Commands of several slots may be sent to their nodes at the
-    same time.
+    So text is bytes, whatever the client is set to, and what RESP3 has as a map or as pairs is a flat list. Commands of
+    several slots may be sent to their nodes at the same time.
     """
 
     commands: Sequence[Command]
@@ -58,7 +58,7 @@ class Run(Step):
 
 @dataclass(slots=True)
 class RunEach(Step):
-    """One script that only reads, once for each item of `calls`: (keys, arguments). It is answered by a list of replies.
+    """One script that only reads, once for each item of `calls`: (keys, arguments). Is answered by a list of replies.
 
     The calls may be sent in one pipeline, and those of several slots to their nodes at the same time.
     """

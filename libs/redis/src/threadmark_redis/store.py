@@ -41,11 +41,11 @@ from threadmark_redis.columns import (
 )
 from threadmark_redis.index import Settings
 from threadmark_redis.keys import PREFIX, thread_keys
-from threadmark_redis.listing import live_ids, outlines_of, repair, wanted_ids
+from threadmark_redis.listing import live_ids, outlines_of, wanted_ids
 from threadmark_redis.reading import Reader, evicted_error
+from threadmark_redis.repair import mend_index, problems_of_index
 from threadmark_redis.steps import Command, commands, run, run_each, script
 from threadmark_redis.thread_store import RedisThreadStore
-from threadmark_redis.transactions import the_work
 
 FIND = script("find", "thread", "groups")
 CHAIN = script("chain", "thread")
@@ -71,8 +71,8 @@ class RedisStore(RedisThreadStore, Store):
     def find(
         self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held
     ) -> Program[Found | None]:
-        reader = self.reader(thread_id)
-        if (yield from reader.locked()) is not None:
+        reader = yield from self.reader(thread_id)
+        if reader.locked is not None:
             return (yield from self._find_in_locked(reader, ns, checkpoint_id))
         if checkpoint_id == "":
             return None
@@ -85,12 +85,11 @@ class RedisStore(RedisThreadStore, Store):
         outcome, epoch, revision = reply[:3]
         if outcome == b"torn":
             raise evicted_error(thread_id)
-        work = yield from the_work()
-        work.see(thread_id, (int(epoch or -1), int(revision or -1)))
+        reader.work.see(thread_id, (int(epoch or -1), int(revision or -1)))
         return _found(thread_id, (ns, checkpoint_id), reply) if outcome == b"found" else None
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
-        found = yield from self.reader(thread_id).segments(keys)
+        found = yield from (yield from self.reader(thread_id)).segments(keys)
         return {key: data for key, data in zip(keys, found, strict=True) if data is not None}
 
     def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
@@ -127,11 +126,11 @@ class RedisStore(RedisThreadStore, Store):
         return (yield from outlines_of(self.settings, names, scope, after, limit))
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
-        found = yield from stored_rows(self.reader(thread_id), keys)
+        found = yield from stored_rows((yield from self.reader(thread_id)), keys)
         return [row for _, row in found]
 
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
-        reader = self.reader(thread_id)
+        reader = yield from self.reader(thread_id)
         if keys is None:
             names = yield from reader.write_names()
             values = yield from reader.writes(names)
@@ -152,18 +151,17 @@ class RedisStore(RedisThreadStore, Store):
         return found
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
-        reader = self.reader(thread_id)
-        if (yield from reader.locked()) is not None:
+        reader = yield from self.reader(thread_id)
+        if reader.locked is not None:
             return (yield from self._chain_in_locked(reader, ns, checkpoint_id, limit))
         rows: list[CheckpointRow] = []
         wanted = checkpoint_id or ""
-        work = yield from the_work()
         while len(rows) < limit and not (rows and not wanted):
             args = (to_bytes(ns), to_bytes(wanted), limit - len(rows), _CHAIN_BYTES)
             torn, epoch, revision, found = yield from run(CHAIN, reader.keys, args, writes=False)
             if torn:
                 raise evicted_error(thread_id)
-            work.see(thread_id, (int(epoch or -1), int(revision or -1)))
+            reader.work.see(thread_id, (int(epoch or -1), int(revision or -1)))
             if not found:
                 break
             rows += [checkpoint_row(thread_id, *each) for each in as_head(found).items()]
@@ -171,16 +169,16 @@ class RedisStore(RedisThreadStore, Store):
         return rows
 
     def epoch(self, thread_id: str) -> Program[int | None]:
-        head = yield from self.reader(thread_id).head()
+        head = yield from (yield from self.reader(thread_id)).head()
         return int_or_none(head.get(b"e")) if is_live(head) else None
 
     def lock(self, thread_id: str) -> Program[int | None]:
-        locked = yield from self.reader(thread_id).lock()
+        locked = yield from (yield from self.reader(thread_id)).lock()
         return int_or_none(locked.head.get(b"e")) if is_live(locked.head) else None
 
     def add(self, change: Change) -> Program[Added]:
-        reader = self.reader(change.thread_id)
-        locked = yield from reader.locked()
+        reader = yield from self.reader(change.thread_id)
+        locked = reader.locked
         if locked is None:
             return (yield from add_at_once(self.settings, change))
         added = yield from add_to_locked(reader, locked, change, replace=False)
@@ -188,14 +186,14 @@ class RedisStore(RedisThreadStore, Store):
         return added
 
     def replace(self, change: Change) -> Program[Added]:
-        reader = self.reader(change.thread_id)
+        reader = yield from self.reader(change.thread_id)
         locked = yield from reader.lock()
         added = yield from add_to_locked(reader, locked, change, replace=True)
         yield from self.follow(reader)
         return added
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
-        locked = yield from self.reader(thread_id).lock()
+        locked = yield from (yield from self.reader(thread_id)).lock()
         for row in rows:
             locked.checkpoints.changes[member_of(row.outline.ns, row.outline.rank)] = checkpoint_value(row)
 
@@ -203,7 +201,7 @@ class RedisStore(RedisThreadStore, Store):
         names = [thread_id] if thread_id is not None else (yield from live_ids(self.settings))
         found: list[Head] = []
         for name in names:
-            recorded = namespaces_in((yield from self.reader(name).head()))
+            recorded = namespaces_in((yield from (yield from self.reader(name)).head()))
             found += [Head(name, each, rank, count) for each, (count, rank) in recorded.items() if ns in (None, each)]
         return found
 
@@ -211,7 +209,7 @@ class RedisStore(RedisThreadStore, Store):
         names = [thread_id] if thread_id is not None else (yield from live_ids(self.settings))
         found: list[Head] = []
         for name in names:
-            reader = self.reader(name)
+            reader = yield from self.reader(name)
             fields = set((yield from reader.checkpoint_names()))
             # A checkpoint that only one of the two has is found by nobody.
             members = [member for member in (yield from reader.members()) if member in fields]
@@ -223,15 +221,18 @@ class RedisStore(RedisThreadStore, Store):
         return found
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        return (yield from repair(self.settings, mend=False))
+        return (yield from problems_of_index(self.settings))
+
+    def mend(self) -> Program[None]:
+        yield from mend_index(self.settings)
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
-        work = yield from the_work()
-        work.is_strict = True  # what is compared with these sizes must be of the same moment
-        return (yield from self.reader(thread_id).segment_sizes())
+        reader = yield from self.reader(thread_id)
+        reader.work.is_strict = True  # what is compared with these sizes must be of the same moment
+        return (yield from reader.segment_sizes())
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
-        reader = self.reader(thread_id)
+        reader = yield from self.reader(thread_id)
         locked = yield from reader.lock()
         gone: dict[str, int] = {}
         found = yield from stored_rows(reader, keys)
@@ -253,7 +254,7 @@ class RedisStore(RedisThreadStore, Store):
         return epoch
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
-        reader = self.reader(thread_id)
+        reader = yield from self.reader(thread_id)
         locked = yield from reader.lock()
         if not locked.head and not locked.is_torn:
             return
@@ -277,9 +278,9 @@ class RedisStore(RedisThreadStore, Store):
         yield from self.follow(reader)
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
-        reader = self.reader(source)
-        locked = yield from self.reader(target).lock()
-        there = set((yield from self.reader(target).segment_names()))
+        reader = yield from self.reader(source)
+        locked = yield from (yield from self.reader(target)).lock()
+        there = set((yield from (yield from self.reader(target)).segment_names()))
         names = [name for name in (yield from reader.segment_names()) if name not in there]
         found = yield from reader.segments(names)
         locked.segments.changes.update(
@@ -290,7 +291,7 @@ class RedisStore(RedisThreadStore, Store):
         return (yield from live_ids(self.settings, after, limit))
 
     def sample(self) -> Program[tuple[bytes, bytes] | None]:
-        for name in (yield from live_ids(self.settings, "", 1)):
+        for name in (yield from live_ids(self.settings, None, 1)):
             page = yield from self.page(Scope(name), None, 1)
             rows = yield from self.rows(name, [outline.key for outline in page])
             for row in rows:

@@ -44,14 +44,14 @@ class RedisThreadStore(ThreadStore):
     settings: Settings
 
     def thread(self, thread_id: str) -> Program[ThreadOutline | None]:
-        head = yield from self.reader(thread_id).head()
+        head = yield from (yield from self.reader(thread_id)).head()
         return thread_outline(thread_id, head) if is_live(head) else None
 
     def thread_outlines(self, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
         return (yield from listing.thread_outlines(self.settings, list(dict.fromkeys(thread_ids))))
 
     def set_thread(self, row: ThreadRow) -> Program[None]:
-        reader = self.reader(row.thread_id)
+        reader = yield from self.reader(row.thread_id)
         locked = yield from reader.lock()
         locked.set_head(thread_fields(row))
         yield from self.follow(reader)
@@ -69,7 +69,7 @@ class RedisThreadStore(ThreadStore):
         found: list[ThreadCounts] = []
         names = list(dict.fromkeys(thread_ids))
         for name in [name for name in names if name in work.locked]:
-            counts = yield from self._counted(self.reader(name))
+            counts = yield from self._counted((yield from self.reader(name)))
             found += [counts] if counts else []
         names = [name for name in names if name not in work.locked]
         for start in range(0, len(names), _CHUNK):
@@ -83,19 +83,19 @@ class RedisThreadStore(ThreadStore):
                     id_of_newest = text_or_none(newest)
                     found.append(ThreadCounts(name, checkpoints, namespaces, size, id_of_newest, *map(bool, flags)))
                 elif live == b"large":
-                    counts = yield from self._counted(self.reader(name))
+                    counts = yield from self._counted((yield from self.reader(name)))
                     found += [counts] if counts else []
         return found
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
-        locked = yield from self.reader(thread_id).lock()
+        locked = yield from (yield from self.reader(thread_id)).lock()
         if not locked.head:
             began = b"%d" % locked.moment
             locked.set_head({b"i": to_bytes(thread_id), b"e": began, b"v": b"0"})
         return lease_row(locked.head, locked.moment)
 
     def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:
-        locked = yield from self.reader(thread_id).lock()
+        locked = yield from (yield from self.reader(thread_id)).lock()
         token = max((int_or_none(locked.head.get(b"t")) or 0) + 1, locked.moment)
         ends = b"%d" % (locked.moment + lease.left) if lease.left else None
         locked.set_head(
@@ -110,24 +110,24 @@ class RedisThreadStore(ThreadStore):
         return lease_row(locked.head, locked.moment)
 
     def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
-        locked = yield from self.reader(thread_id).lock()
+        locked = yield from (yield from self.reader(thread_id)).lock()
         if not locked.head or (int_or_none(locked.head.get(b"t")) or 0) != token:
             return False
         locked.set_head({b"z": b"%d" % (locked.moment + left), b"l": b"%d" % left})
         return True
 
     def lease(self, thread_id: str) -> Program[LeaseRow | None]:
-        reader = self.reader(thread_id)
-        locked = yield from reader.locked()
+        reader = yield from self.reader(thread_id)
+        locked = reader.locked
         if locked is not None:
             return lease_row(locked.head, locked.moment) if locked.head else None
         _, moment, fields = yield from run(OPEN, reader.keys, (), writes=False)
         head = as_head(fields)
         return lease_row(head, moment) if head else None
 
-    def reader(self, thread_id: str) -> Reader:
-        """Return what reads a thread."""
-        return Reader(self.settings.prefix, thread_id)
+    def reader(self, thread_id: str) -> Program[Reader]:
+        """Return what reads a thread in the running transaction."""
+        return Reader(self.settings.prefix, thread_id, (yield from the_work()))
 
     def follow(self, reader: Reader) -> Program[None]:
         """Let the index follow a locked thread when the transaction is committed."""

@@ -1,5 +1,5 @@
 -- Find one checkpoint. ARGV: its namespace, its id or '' for the newest, the rank of one whose segments the caller has,
--- and how many bytes of segments may come along. Only those of the newest do. Returns: what became of it, epoch,
+-- and how many bytes of segments may come along. Returns: what became of it, epoch,
 -- revision, recorded newest rank, owner, expiry, its place among the ranks, its row, its writes, those in fields of
 -- their own, and segments.
 
@@ -41,35 +41,54 @@ local reply = { 'found', stored[1], stored[6], newest, stored[2], stored[3], mem
 if not value then
     return reply
 end
-local own_id = cmsgpack.unpack(value)[1] or member:sub(#prefix + 1)
+local columns = cmsgpack.unpack(value)
+local own_id = columns[1] or member:sub(#prefix + 1)
+local is_held = id == '' and member == prefix .. held
+
+-- Of the newest all that it needs is recorded. Of another one the header's segments come along, which names the others;
+-- a stored value begins with how many segments it has, and their keys.
+local keys, seen = {}, {}
+local function add_keys(text, first, last)
+    for at = first, last, 12 do
+        local key = text:sub(at, at + 11)
+        if not seen[key] then
+            seen[key] = true
+            keys[#keys + 1] = key
+        end
+    end
+end
+local function add_keys_of(body)
+    add_keys(body, 2, 12 * (body:byte(1) or 0))
+end
+
+if not is_held then
+    local needs = id == '' and redis.call('HGET', rows, '\255\254' .. ns)
+    add_keys(needs or '', 1, #(needs or ''))
+    add_keys_of(columns[5])
+end
 local reference = prefix .. measured(own_id)
 local main = redis.call('HGET', writes, reference)
 reply[9] = main
-if main and main:byte(1) == 1 then
-    for _, group in ipairs(groups_in(main)) do
-        if #group == 1 then
-            reply[10][#reply[10] + 1] = redis.call('HGET', writes, reference .. group[1])
+for _, group in ipairs(groups_in(main or '')) do
+    local own = #group == 1 and redis.call('HGET', writes, reference .. group[1])
+    if own then
+        reply[10][#reply[10] + 1] = own
+    end
+    for _, each in ipairs(own and groups_in(own) or { group }) do
+        for at = 5, #each, 4 do
+            add_keys_of(each[at])
         end
     end
 end
-if id ~= '' or member == prefix .. held then
-    return reply
-end
-local needs = redis.call('HGET', rows, '\255\254' .. ns)
-if needs then
-    local found = {}
-    for at = 1, #needs, 12 do
-        local key = needs:sub(at, at + 11)
-        local data = redis.call('HGET', segments, key)
-        if data then
-            most = most - #data
-            if most < 0 then
-                break
-            end
-            found[#found + 1] = key
-            found[#found + 1] = data
+for _, key in ipairs(keys) do
+    local data = redis.call('HGET', segments, key)
+    if data then
+        most = most - #data
+        if most < 0 then
+            break
         end
+        reply[11][#reply[11] + 1] = key
+        reply[11][#reply[11] + 1] = data
     end
-    reply[11] = found
 end
 return reply
