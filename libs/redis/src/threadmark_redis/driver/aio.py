@@ -17,7 +17,7 @@ from threadmark_redis.driver.facts import GREETING, Facts, RefusedError, admitte
 from threadmark_redis.driver.failures import failure_of
 from threadmark_redis.driver.settings import Settings
 from threadmark_redis.driver.topology import Conversation, Exchange, Outcome, Pause
-from threadmark_redis.driver.wire import BROKEN, answered, packed, refused, whole
+from threadmark_redis.driver.wire import BROKEN, answered, made, packed, refused, whole
 from threadmark_redis.steps import Command
 
 CLASSES: dict[Kind, Any] = {
@@ -43,7 +43,7 @@ class Link:
         # With a timeout redis-py sends within `asyncio.wait_for`, which before Python 3.12 may lose a cancellation.
         self._timeout: float | None = arguments["socket_timeout"]
         arguments["socket_timeout"] = None
-        self._connection = CLASSES[connecting.kind](**arguments, retry=Retry(NoBackoff(), 0))
+        self._connection = made(CLASSES[connecting.kind], arguments, Retry(NoBackoff(), 0))
 
     async def open(self) -> None:
         """Connect, and ask the server about itself."""
