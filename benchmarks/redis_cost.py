@@ -200,7 +200,7 @@ def _bare_by_tasks(url: str, way: Way, calls: int, size: int, *, clustered: bool
     async def body() -> float:
         client: Any
         if clustered:
-            client = aioredis.RedisCluster.from_url(_plain(url), max_connections=_POOL)
+            client = aioredis.RedisCluster.from_url(_plain(url), max_connections=_AT_ONCE)
         else:
             client = aioredis.Redis(
                 connection_pool=aioredis.BlockingConnectionPool.from_url(url, max_connections=_POOL)

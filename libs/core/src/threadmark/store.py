@@ -157,7 +157,9 @@ class Change(NamedTuple):
     continues: str | None
     """The checkpoint that the rows belong to or follow. If it was deleted with its thread, the rows are refused."""
     needs: Callable[[], Sequence[bytes]] = tuple
-    """The segments needed to read the one checkpoint. A backend may record them in order to fetch them all at once."""
+    """The segments needed to read the one checkpoint, or the writes where there is none. A backend may record those of
+    a checkpoint in order to fetch them all at once. One whose server may come back with an earlier state looks whether
+    they are there, and ends the epoch where they are not."""
     token: int | None = None
     """That of the lease under which it is made. Another one than the thread's last is refused as "lost", and None is
     refused as "busy" while a lease lives, by the clock of the database."""
