@@ -56,28 +56,30 @@ def mend_index(settings: Settings) -> Program[None]:
 
 
 def _differences(settings: Settings) -> Program[_Differences]:
-    ids, owned = yield from _indexed(settings)
+    ids, owned, expiring = yield from _indexed(settings)
     heads = yield from _heads(settings)  # read last, so that a thread that has just begun is not one left over
     unlisted = {}
     for name, head in heads.items():
         member, owner = to_bytes(name), head.get(b"o")
-        if member not in ids or (owner is not None and measured(owner) + member not in owned):
+        is_owned = owner is None or measured(owner) + member in owned
+        if member not in ids or not is_owned or (b"x" in head and member not in expiring):
             unlisted[name] = head
     known = {to_bytes(name) for name in heads}
     return _Differences(unlisted, sorted(from_bytes(member) for member in ids - known))
 
 
-def _indexed(settings: Settings) -> Program[tuple[set[bytes], set[bytes]]]:
-    """Return the ids that every listing has, and those by owner."""
+def _indexed(settings: Settings) -> Program[tuple[set[bytes], set[bytes], set[bytes]]]:
+    """Return the ids that every listing has, those by owner, and those that expire."""
     ids: set[bytes] = set()
     owned: set[bytes] = set()
+    expiring: set[bytes] = set()
     for shard in range(SHARDS):
-        keys = index_keys(settings.prefix, shard)
-        replies = yield from commands([(b"ZRANGE", key, 0, -1) for key in (keys.ids, keys.created, keys.updated)])
-        ids |= set(replies[0]).intersection(*replies[1:])
-        (owners,) = yield from commands([(b"ZRANGE", keys.owners, 0, -1)])
-        owned.update(owners)
-    return ids, owned
+        asked: list[Command] = [(b"ZRANGE", key, 0, -1) for key in index_keys(settings.prefix, shard)]
+        by_id, by_creation, by_update, by_owner, by_expiry = yield from commands(asked)
+        ids |= set(by_id).intersection(by_creation, by_update)
+        owned.update(by_owner)
+        expiring.update(by_expiry)
+    return ids, owned, expiring
 
 
 def _heads(settings: Settings) -> Program[dict[str, Head]]:
