@@ -15,6 +15,7 @@ from threadmark import Saver, ThreadBusyError, TransientStoreError
 from threadmark.program import Program, Transaction
 from threadmark.store import Scope
 from threadmark_redis import RedisSaver
+from threadmark_redis.keys import thread_keys
 
 
 @pytest.fixture
@@ -149,3 +150,22 @@ def test_a_put_that_was_prepared_before_a_removal_is_prepared_again(saver: Redis
     with_all = partial(other.verify, "one", decode=True)
     assert with_all().problems == []
     assert count(other, "one") == 3
+
+
+def test_what_a_server_has_lost_is_stored_again_and_nothing_builds_on_it(
+    server: RedisProcess, prefix: str, saver: RedisSaver, other: RedisSaver
+) -> None:
+    """A replica that takes over may lack the last changes: all that a thread was a moment ago is still consistent."""
+    config = play(saver, "one", 3, 100)
+    keys = thread_keys(prefix.encode(), "one")
+    earlier = {key: server.client.dump(key) for key in keys}
+    config = saver.put(config, *step(3, 100))
+    saver.put_writes(config, [("messages", "a text that is long enough for a segment " * 50)], "task")
+    for key, dumped in earlier.items():
+        server.client.restore(key, 0, dumped, replace=True)
+    saver.put_writes(config, [("messages", "a text that is long enough for a segment " * 51)], "another task")
+    config = saver.put(config, *step(4, 100))
+    assert count(other, "one") == 4
+    assert other.verify("one", decode=True).problems == []
+    saver.put(config, *step(5, 100))
+    assert other.verify("one", decode=True).problems == []

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 
+from threadmark.digests import KEY_SIZE
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.store import ANYONE, Change, CheckpointRow, Key, Outline, WriteRow
 from threadmark.thread_store import LeaseRow, ThreadOutline, ThreadRow
@@ -322,6 +323,7 @@ def change_columns(change: Change) -> bytes:
             [_added_columns(row) for row in change.checkpoints],
             [group[:4] for group in grouped(change.writes)],
             needs_column(change),
+            _keys_of_writes(change),
         )
     )
 
@@ -329,6 +331,12 @@ def change_columns(change: Change) -> bytes:
 def needs_column(change: Change) -> bytes:
     """Return the keys of the segments that the only checkpoint of a change needs, or its writes, one behind the other."""
     return b"".join(change.needs()) if len(change.checkpoints) <= 1 else b""
+
+
+def _keys_of_writes(change: Change) -> bytes:
+    """Return the keys of the segments that writes name. Those of sealed rows, which have no check, nobody can see."""
+    bodies = [row.value for row in change.writes if row.check and row.value]
+    return b"".join(body[1 : 1 + KEY_SIZE * body[0]] for body in bodies)
 
 
 def _added_columns(row: CheckpointRow) -> tuple[Any, ...]:

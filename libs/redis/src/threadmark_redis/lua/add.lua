@@ -6,7 +6,7 @@ local change = cmsgpack.unpack(ARGV[1])
 local epoch_expected, now, token, only_owner, continues, expects, sorts_last, touches =
     change[1], change[2], change[3], change[4], change[5], change[6], change[7], change[8]
 local owner, expires, check, id = change[9], change[10], change[11], change[12]
-local segments, checkpoints, groups, needs = change[13], change[14], change[15], change[16]
+local segments, checkpoints, groups, needs, written = change[13], change[14], change[15], change[16], change[17]
 local head, rows, ranks, writes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 local stored = redis.call('HMGET', head, 'e', 'v', 'o', 'x', 't', 'z', 'l', 'd', 'u', 'y', MASK, 'a')
@@ -50,6 +50,29 @@ end
 for _, row in ipairs(checkpoints) do
     if has(row[1], row[3]) or redis.call('HEXISTS', rows, measured(row[1]) .. row[2]) == 1 then
         return { 'exists', epoch or 0 }
+    end
+end
+
+-- A server that came back or took over may lack what it had acknowledged. Then the epoch ends, and whoever counted on
+-- bytes that are gone prepares the change again with all of them.
+local function lacks(keys, given)
+    for at = 1, #keys, 12 do
+        local key = keys:sub(at, at + 11)
+        if not given[key] and redis.call('HEXISTS', KEYS[5], key) == 0 then
+            return true
+        end
+    end
+    return false
+end
+if epoch_expected then
+    local given = {}
+    for at = 1, #segments, 2 do
+        given[segments[at]] = true
+    end
+    if lacks(needs, given) or lacks(written, given) then
+        epoch = redis.call('HINCRBY', head, 'e', 1)
+        settle(0, tonumber(ARGV[3]))
+        return { 'epoch', epoch }
     end
 end
 if expects or sorts_last then
