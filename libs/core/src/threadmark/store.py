@@ -157,9 +157,7 @@ class Change(NamedTuple):
     continues: str | None
     """The checkpoint that the rows belong to or follow. If it was deleted with its thread, the rows are refused."""
     needs: Callable[[], Sequence[bytes]] = tuple
-    """The segments needed to read the one checkpoint, or the writes where there is none. A backend may record those of
-    a checkpoint in order to fetch them all at once. One whose server may come back with an earlier state looks whether
-    they are there, and ends the epoch where they are not."""
+    """The segments needed to read the one checkpoint. A backend may record them in order to fetch them all at once."""
     token: int | None = None
     """That of the lease under which it is made. Another one than the thread's last is refused as "lost", and None is
     refused as "busy" while a lease lives, by the clock of the database."""
@@ -296,13 +294,6 @@ class Store(ThreadStore, Protocol):
 
     def damage(self) -> Program[list[tuple[str, str]]]:
         """Return damage that belongs to no thread, as (location, problem), such as lost rows."""
-
-    def mend(self) -> Program[None]:
-        """Make anew what can be made from the rows, such as an index that is no part of the transactions.
-
-        A backend that has nothing of the kind leaves this as it is.
-        """
-        yield from ()
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         """The stored size of every segment of the thread."""

@@ -329,8 +329,8 @@ def change_columns(change: Change) -> bytes:
 
 
 def needs_column(change: Change) -> bytes:
-    """Return the keys of the segments that the only checkpoint of a change needs, or its writes, one behind the other."""
-    return b"".join(change.needs()) if len(change.checkpoints) <= 1 else b""
+    """Return the keys of the segments that the only checkpoint of a change needs, one behind the other."""
+    return b"".join(change.needs()) if len(change.checkpoints) == 1 else b""
 
 
 def _keys_of_writes(change: Change) -> bytes:

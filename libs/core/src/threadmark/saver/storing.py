@@ -185,11 +185,6 @@ def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(keys))
 
 
-def segments_of(values: Sequence[Stored]) -> tuple[bytes, ...]:
-    """The segments that reading these values takes."""
-    return tuple(dict.fromkeys(key for value in values for key in value.segment_keys()))
-
-
 def encode(serde: Serializer, what: str, value: Any) -> Encoded:
     """Encode a value. Errors say what it is, such as a channel, and where inside it they occurred.
 

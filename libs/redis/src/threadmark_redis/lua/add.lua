@@ -83,22 +83,6 @@ if expects or sorts_last then
     end
 end
 
--- What the caller remembers may be gone without a word: the server came back with an earlier state, or a replica that
--- lagged behind has taken over. That was a removal, and so it ends the epoch. What the newest checkpoint needs is there.
-if epoch_expected and needs ~= '' then
-    local brought = {}
-    for at = 1, #segments, 2 do
-        brought[segments[at]] = true
-    end
-    local known = checkpoints[1] and redis.call('HGET', rows, '\255\254' .. checkpoints[1][1]) or ''
-    for at = 1, #needs, 12 do
-        local key = needs:sub(at, at + 11)
-        if not brought[key] and not known:find(key, 1, true) and redis.call('HEXISTS', KEYS[5], key) == 0 then
-            return { 'epoch', redis.call('HINCRBY', head, 'e', 1) }
-        end
-    end
-end
-
 -- From here on the change is made.
 local updated, created, expires_at = tonumber(stored[9]), tonumber(stored[12]), stored[4] or nil
 owner = owner or nil

@@ -32,7 +32,7 @@ from threadmark.saver.operations.refusals import refusal_error
 from threadmark.saver.operations.removing import sweep
 from threadmark.saver.proving.batches import batch_record
 from threadmark.saver.proving.checks import checkpoint_row, write_row
-from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments, segments_of
+from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
 from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
 from threadmark.stored import Stored
 from threadmark.thread_store import NO_BEGINNING, Beginning, beginning
@@ -157,14 +157,13 @@ def put_writes(
         # Whoever reads a pending write reads the values of its checkpoint, too.
         others = current.header.values.values() if current and large else ()
         beside = {key for value in others for key in value.segment_keys()}
-        rows, written, values = [], [], []
+        rows, written = [], []
         for index, (channel, value) in encoded.items():
             near = _alike(deduplicator, where, channel, current) if len(value.data) >= _WORTH_COMPARING else []
             stored = deduplicator.store(value, near, beside)
             key = where.thread_id, where.ns, where.checkpoint_id, task_id, index
             rows.append(write_row(*key, task_path, channel, stored.body))
             written.append((channel, stored.digest))
-            values.append(stored)
         if rows:
             rows.append(batch_record(where.thread_id, rows))
         change = Change(
@@ -175,7 +174,6 @@ def put_writes(
             (),
             rows,
             where.checkpoint_id,
-            partial(segments_of, values),
             token=where.lease_token,
             beginning=_beginning(context, config, {}, where.thread_id, deduplicator.epoch),
         )
