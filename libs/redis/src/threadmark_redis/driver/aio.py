@@ -43,7 +43,7 @@ class Link:
         servers = settings.servers
         connecting = servers.sentinels if sentinel and servers.sentinels else servers.connecting
         arguments = connecting.arguments(address)
-        # redis-py would wait for what it sends with `wait_for`, which before Python 3.12 may lose a cancellation.
+        # With a timeout redis-py sends within `asyncio.wait_for`, which before Python 3.12 may lose a cancellation.
         self._timeout: float | None = arguments["socket_timeout"]
         arguments["socket_timeout"] = None
         self._connection = made(CLASSES[connecting.kind], arguments, Retry(NoBackoff(), 0))
