@@ -123,3 +123,16 @@ def test_a_thread_that_was_deleted_leaves_the_index_and_a_tombstone_that_expires
     assert saver.get_tuple(thread("one")) is not None
     assert saver._context.store.settings.prefix == prefix.encode()
     assert ThreadScope().sort == "updated"
+
+
+def test_verify_names_a_thread_of_which_a_key_is_gone_and_goes_on(
+    server: RedisProcess, prefix: str, saver: RedisSaver
+) -> None:
+    for name in ("one", "two"):
+        play(saver, name, 2)
+    server.client.delete(thread_keys(prefix.encode(), "one").writes)
+    verified = saver.verify()
+    assert (verified.threads, verified.checkpoints) == (2, 2)
+    (problem,) = verified.problems
+    assert problem.location == "thread 'one'"
+    assert "evicted" in problem.problem
