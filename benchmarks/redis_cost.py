@@ -200,11 +200,9 @@ def _bare_by_tasks(url: str, way: Way, calls: int, size: int, *, clustered: bool
     async def body() -> float:
         client: Any
         if clustered:
-            client = aioredis.RedisCluster.from_url(_plain(url), max_connections=_POOL)
+            client = aioredis.RedisCluster.from_url(_plain(url), max_connections=_AT_ONCE)
         else:
-            client = aioredis.Redis(
-                connection_pool=aioredis.BlockingConnectionPool.from_url(url, max_connections=_POOL)
-            )
+            client = aioredis.Redis.from_pool(aioredis.BlockingConnectionPool.from_url(url, max_connections=_POOL))
         data = secrets.token_bytes(size)
 
         async def store(times: int) -> None:
@@ -229,7 +227,7 @@ def _bare_by_threads(url: str, way: Way, calls: int, size: int, *, clustered: bo
     if clustered:
         client = _client(url)
     else:
-        client = redis.Redis(connection_pool=redis.BlockingConnectionPool.from_url(url, max_connections=_POOL))
+        client = redis.Redis.from_pool(redis.BlockingConnectionPool.from_url(url, max_connections=_POOL))
     data = secrets.token_bytes(size)
     with client, ThreadPoolExecutor(way.at_once) as threads:
         sha = client.script_load(_BARE)
@@ -252,7 +250,8 @@ def _client(url: str) -> Any:
 
 
 def _plain(url: str) -> str:
-    return url.replace("redis+cluster", "redis")
+    """The URL of a cluster as redis-py has it, which names one node."""
+    return url.replace("redis+cluster", "redis").partition(",")[0]
 
 
 def _own_thread() -> Mapping[str, Any]:

@@ -66,8 +66,8 @@ class RedisCluster:
 
     @property
     def url(self) -> str:
-        """The URL of the whole cluster, by its first node."""
-        return f"redis+cluster://{HOST}:{self._ports[0]}"
+        """The URL of the whole cluster, which names all nodes."""
+        return f"redis+cluster://{','.join(f'{HOST}:{port}' for port in self._ports)}"
 
     def client(self) -> redis.RedisCluster:
         """A client of the tests' own, which answers with bytes. Whoever asked for it closes it."""

@@ -187,13 +187,15 @@ def bus_port(port: int) -> int:
 
 @functools.cache
 def _guardian() -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
+    guardian = subprocess.Popen(
         ["/bin/sh", "-c", _GUARD],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    atexit.register(guardian.communicate)
+    return guardian
 
 
 def _guard(folder: Path) -> None:

@@ -190,3 +190,5 @@ def test_what_is_no_client_of_redis_is_refused() -> None:
     pool = redis.ConnectionPool(connection_class=Own)
     with pytest.raises(ConfigError, match="Own"):
         servers_of_client(pool)
+    with pytest.raises(ConfigError, match="ssl_validate_ocsp"):
+        servers_of_client(redis.Redis(ssl=True, ssl_validate_ocsp=True))

@@ -18,7 +18,7 @@ from threadmark_redis.driver.facts import GREETING, Facts, RefusedError, admitte
 from threadmark_redis.driver.failures import failure_of
 from threadmark_redis.driver.settings import Settings
 from threadmark_redis.driver.topology import Conversation, Exchange, Outcome, Pause
-from threadmark_redis.driver.wire import BROKEN, answered, packed, refused, whole
+from threadmark_redis.driver.wire import BROKEN, answered, made, packed, refused, whole
 from threadmark_redis.steps import Command
 
 CLASSES: dict[Kind, Any] = {
@@ -39,7 +39,7 @@ class Link:
         servers = settings.servers
         connecting = servers.sentinels if sentinel and servers.sentinels else servers.connecting
         arguments = connecting.arguments(address)
-        self._connection = CLASSES[connecting.kind](**arguments, retry=Retry(NoBackoff(), 0))
+        self._connection = made(CLASSES[connecting.kind], arguments, Retry(NoBackoff(), 0))
         try:
             self._connection.connect()
             if not sentinel:

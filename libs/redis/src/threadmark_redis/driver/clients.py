@@ -24,6 +24,8 @@ _KINDS: dict[type[Any], Kind] = {
     aiosentinel.SentinelManagedSSLConnection: "tls",
 }
 
+_OWN_WAYS = ("redis_connect_func", "ssl_validate_ocsp", "ssl_validate_ocsp_stapled", "ssl_ocsp_context")
+
 _SENTINEL_POOLS = (SentinelConnectionPool, aiosentinel.SentinelConnectionPool)
 
 
@@ -68,7 +70,18 @@ def _connecting(pool: Any) -> Connecting:
             f"the client opens its connections with a class of its own, {pool.connection_class.__name__}, which the "
             "saver would not use: give a URL, or a client that has redis-py's own connections"
         )
+    _expect_no_own_ways(pool.connection_kwargs)
     return Connecting(kind, _plain(pool.connection_kwargs))
+
+
+def _expect_no_own_ways(parameters: Mapping[str, Any]) -> None:
+    """Raise ConfigError for what connections of the saver's own would leave out, and that makes a connection safe."""
+    found = [name for name in _OWN_WAYS if parameters.get(name)]
+    if found:
+        raise ConfigError(
+            f"the client connects with {found[0]}, which the saver would not use, because asyncio has no such "
+            "parameter, or none that is the same: give a URL, or a client without it"
+        )
 
 
 def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:

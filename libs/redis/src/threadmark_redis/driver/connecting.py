@@ -63,8 +63,6 @@ PARAMETERS = {
     "ssl_password",
     "ssl_min_version",
     "ssl_ciphers",
-    "ssl_validate_ocsp",
-    "ssl_validate_ocsp_stapled",
     "ssl_include_verify_flags",
     "ssl_exclude_verify_flags",
 }

@@ -89,6 +89,9 @@ def admitted(address: Address, replies: Sequence[Any], settings: Settings) -> Fa
     for reply in replies:
         if isinstance(reply, Refused) and (passes(reply) or reply.code in ("NOAUTH", "WRONGPASS")):
             raise RefusedError(reply)
+    if isinstance(replies[0], bytes) and b"\nloading:1" in replies[0]:
+        # Until it is through, it also says that it has no append-only file.
+        raise RefusedError(Refused("LOADING", f"{address} reads what it has on its disk"))
     facts = facts_of(address, replies)
     if facts.is_master is False and settings.servers.layout == "sentinel":
         raise RefusedError(Refused("REPLICA", f"{address} says that it is a replica"))

@@ -150,6 +150,8 @@ class _Slots(NamedTuple):
     begins: Sequence[int]
     ends: Sequence[int]
     owners: Sequence[Address]
+    replicas: Sequence[Address]
+    """Of all of them. They know who has taken over when no owner answers."""
 
     def owner(self, slot: int) -> Address | None:
         at = bisect_right(self.begins, slot) - 1
@@ -195,9 +197,9 @@ class Cluster:
     def _current(self) -> Conversation:
         if self._slots is not None and not self._stale:
             return self._slots
-        known = self._slots.owners if self._slots else ()
+        known = (self._slots.owners, self._slots.replicas) if self._slots else ((), ())
         said: Failure = Lost("no node answers")
-        for address in dict.fromkeys([*known, *self._seeds]):
+        for address in dict.fromkeys([*known[0], *self._seeds, *known[1]]):
             outcome = yield Exchange(address, [("CLUSTER", "SLOTS")])
             if not isinstance(outcome, Answered):
                 said = outcome
@@ -218,8 +220,11 @@ _MANY_STRAYS = 64
 def _slots(reply: Sequence[Any], asked: Address) -> _Slots:
     """What a node says of the slots. One that does not know its own name is where it was reached."""
     rows = sorted((each for each in reply), key=lambda row: int(row[0]))
-    owners = [Address((row[2][0] or b"").decode() or asked.host, int(row[2][1])) for row in rows]
-    return _Slots([int(row[0]) for row in rows], [int(row[1]) for row in rows], owners)
+    nodes = [[Address((host or b"").decode() or asked.host, int(port)) for host, port, *_ in row[2:]] for row in rows]
+    replicas = [each for owner_first in nodes for each in owner_first[1:]]
+    return _Slots(
+        [int(row[0]) for row in rows], [int(row[1]) for row in rows], [owner for owner, *_ in nodes], replicas
+    )
 
 
 def topology_of(servers: Servers) -> Topology:

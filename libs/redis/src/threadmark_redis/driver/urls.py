@@ -60,8 +60,6 @@ _NOT_IN_URLS = {
     "socket_type",
     "ssl_include_verify_flags",
     "ssl_exclude_verify_flags",
-    "ssl_validate_ocsp",
-    "ssl_validate_ocsp_stapled",
 }
 """Parameters that are objects: a client that has them can be given instead of a URL."""
 

@@ -1,10 +1,11 @@
 """Commands as bytes, and replies as the rest of the driver knows them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from redis import exceptions
 
+from threadmark.errors import ConfigError
 from threadmark_redis.driver.facts import Facts, proofs
 from threadmark_redis.driver.failures import Refused, failure_of
 from threadmark_redis.driver.settings import Settings
@@ -13,6 +14,14 @@ from threadmark_redis.steps import Command
 
 BROKEN = (exceptions.RedisError, OSError)
 """What redis-py raises where a connection cannot be opened, or breaks. What it is, `failures` says."""
+
+
+def made(connection_class: Any, arguments: Mapping[str, Any], retry: Any) -> Any:
+    """Return a connection of redis-py, which is opened later. Raises ConfigError for parameters that it has not."""
+    try:
+        return connection_class(**arguments, retry=retry)
+    except TypeError as error:
+        raise ConfigError(f"this release of redis-py cannot connect so: {error}") from error
 
 
 def packed(commands: Sequence[Command]) -> bytes:
