@@ -48,9 +48,10 @@ class Sizes(NamedTuple):
     """Steps of each thread in a round."""
     alone: int
     """Steps of a thread that has the server for itself."""
+    at_once: int = _AT_ONCE
 
 
-FULL, SMOKE = Sizes(5, None, 20, 200), Sizes(1, 3, 1, 2)
+FULL, SMOKE = Sizes(5, None, 20, 200), Sizes(1, 3, 1, 2, at_once=2)
 
 
 class Memory(NamedTuple):
@@ -139,6 +140,7 @@ def memory(server: Server, workload: str, steps: int | None) -> Memory:
 
 def speed(server: Server, way: Way, sizes: Sizes) -> list[float]:
     """Bare scripts' time divided by our saver's, of each round."""
+    way = way._replace(at_once=min(way.at_once, sizes.at_once))
     clustered = server.url.startswith("redis+cluster")
     each = sizes.alone if way.at_once == 1 else sizes.steps
     with RedisSaver(server.url, durability="memory", pool_size=_POOL) as saver:
@@ -164,7 +166,8 @@ def _bytes_of_a_call(server: Server, run: Sequence[Step], calls: int) -> int:
 
 def _received(url: str) -> int:
     """Bytes that all servers have received from clients."""
-    with _client(url) as client:
+    client: Any = _client(url)
+    with client:
         nodes = client.get_primaries() if isinstance(client, redis.RedisCluster) else [None]
         found: list[Any] = [client.info("stats", target_nodes=node) if node else client.info("stats") for node in nodes]
         return sum(int(each["total_net_input_bytes"]) for each in found)

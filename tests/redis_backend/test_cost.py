@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import redis_cost
+from workloads import WORKLOADS
 
 
 def test_memory_and_speed_are_measured_on_every_kind_of_server() -> None:
@@ -14,7 +15,7 @@ def test_memory_and_speed_are_measured_on_every_kind_of_server() -> None:
     rows = [line for line in done.stdout.splitlines() if line.startswith("| ") and "---" not in line]
     assert [row.split("|")[1].strip() for row in rows] == [
         "workload",
-        *redis_cost.WORKLOADS,
+        *WORKLOADS,
         "calls a second, bare script = 1",
         "single server",
         *(f"cluster, {masters} master{'s' * (masters > 1)}" for masters in (1, 2, 3)),
