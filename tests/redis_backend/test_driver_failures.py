@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import redis
 
 from redis_backend.drivers import adding, driver_of, echoing, members, running
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess, free_port
@@ -121,8 +122,9 @@ def test_a_server_that_stays_away_is_a_transient_error_and_the_driver_goes_on(ke
         driver = driver_of(server.url, timeout=0.2)
         call(driver, adding(key, 1))
         server.kill()
-        with pytest.raises(TransientStoreError, match=r"could not be used for 0\.2 s"):
+        with pytest.raises(TransientStoreError, match=r"could not be used for 0\.2 s") as caught:
             call(driver, adding(key, 2))
+        assert isinstance(caught.value.__cause__, redis.ConnectionError)
         server.start()
         assert call(driver, adding(key, 2)) == 1
         driver.close()
@@ -169,15 +171,11 @@ def test_a_script_that_keeps_the_server_busy_is_waited_for(key: bytes, call: Cal
 
 
 def _keep_busy(server: RedisProcess) -> None:
-    import redis
-
     with redis.Redis(host=HOST, port=server.port, socket_timeout=60) as client, pytest.raises(redis.ResponseError):
         client.eval("while true do end", 0)
 
 
 def _is_busy(server: RedisProcess) -> bool:
-    import redis
-
     try:
         server.command("GET", "x")
     except redis.ResponseError as error:
@@ -237,6 +235,7 @@ def test_a_full_server_is_an_error_that_names_maxmemory(own: RedisProcess, key: 
     finally:
         own.client.config_set("maxmemory", "0")
     assert not isinstance(caught.value, TransientStoreError)
+    assert isinstance(caught.value.__cause__, redis.ResponseError)
     assert call(driver, adding(key, 2)) == 1
     driver.close()
 

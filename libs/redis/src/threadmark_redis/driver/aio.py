@@ -26,6 +26,9 @@ CLASSES: dict[Kind, Any] = {
     "unix": aioredis.UnixDomainSocketConnection,
 }
 
+_LONGEST_END = 1.0
+"""Seconds to wait until a connection is closed."""
+
 
 class Link:
     """A connection to one server, which has been greeted when `open` returns."""
@@ -69,6 +72,12 @@ class Link:
         """Close it, whatever its state. It waits for nothing, so that it may be called by a cancelled task."""
         with suppress(*BROKEN):
             await self._connection.disconnect(nowait=True)
+
+    async def end(self) -> None:
+        """Close it and wait until it is closed, which with TLS takes two to agree, but not for long."""
+        with suppress(*BROKEN, TimeoutError):
+            async with asyncio.timeout(_LONGEST_END):
+                await self._connection.disconnect()
 
     async def _replies(self, commands: Sequence[Command]) -> list[Any]:
         self._outstanding = True
@@ -123,14 +132,19 @@ class Pool:
                 await self._take_back(link)
 
     async def close_idle(self) -> None:
-        """Close all connections that nobody uses."""
+        """Close all connections that nobody uses, because one of them broke."""
         while self._idle:
             await self._idle.pop().close()
+
+    async def end_idle(self) -> None:
+        """Like `close_idle`, in peace, before the loop ends."""
+        while self._idle:
+            await self._idle.pop().end()
 
     async def close(self) -> None:
         """Close the idle connections now, and the others when they come back."""
         self._closed = True
-        await self.close_idle()
+        await self.end_idle()
 
     async def _turn(self) -> None:
         try:
@@ -196,7 +210,7 @@ class Connections:
         finally:
             self._watch = None
             for pool in list(self._pools.values()):
-                await pool.close_idle()
+                await pool.end_idle()
 
 
 async def converse(connections: Connections, conversation: Conversation) -> Any:

@@ -50,7 +50,8 @@ def _of_cluster(client: Any) -> Servers:
     manager = client.nodes_manager
     nodes: Iterable[Any] = manager.startup_nodes.values()
     parameters = dict(manager.connection_kwargs)
-    tls = parameters.get("ssl") or issubclass(parameters.get("connection_class", object), aioredis.SSLConnection)
+    connection_class = parameters.get("connection_class", object)
+    tls = parameters.get("ssl") or issubclass(connection_class, (redis.SSLConnection, aioredis.SSLConnection))
     addresses = tuple(Address(node.host, int(node.port)) for node in nodes)
     return Servers("cluster", addresses, Connecting("tls" if tls else "tcp", _plain(parameters)))
 

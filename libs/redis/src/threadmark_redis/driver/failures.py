@@ -25,13 +25,16 @@ class Refused(NamedTuple):
     """The first word of it, such as "LOADING"; "ERR" where it has none of its own."""
     text: str
     """The rest, which may name keys, but no values."""
+    error: Exception | None = None
+    """What redis-py made of it."""
 
 
 class Lost(NamedTuple):
     """There is no connection, or it broke before every reply had come."""
 
     text: str
-    timed_out: bool = False
+    error: Exception | None = None
+    """What redis-py raised."""
 
 
 Failure = Refused | Lost
@@ -78,12 +81,12 @@ def failure_of(error: Exception) -> Failure:
     """Return what an error of redis-py is, or one of the socket."""
     for kind, code in _CODES:
         if isinstance(error, kind):
-            return Refused(code, _words(error).removeprefix(f"{code} "))
+            return Refused(code, _words(error).removeprefix(f"{code} "), error)
     if isinstance(error, exceptions.ResponseError) or _FULL in str(error):
         first, _, rest = _words(error).partition(" ")
-        return Refused(first, rest) if first.isupper() and first != "ERR" else Refused("ERR", _words(error))
-    timed_out = isinstance(error, (exceptions.TimeoutError, TimeoutError))
-    return Lost(_words(error), timed_out)
+        own_code = first.isupper() and first != "ERR"
+        return Refused(first, rest, error) if own_code else Refused("ERR", _words(error), error)
+    return Lost(_words(error), error)
 
 
 def passes(failure: Failure) -> bool:
@@ -114,16 +117,16 @@ class Retries:
         """
         astray = failure[0] == "MOVED" and self._settings.servers.layout != "cluster"  # nobody here can follow it
         if isinstance(failure, Refused) and (astray or not passes(failure)):
-            raise threadmark_error(failure, self._settings)
+            raise threadmark_error(failure, self._settings) from failure.error
         if not reached and isinstance(failure, Lost):
             raise TransientStoreError(
                 f"{self._settings} could not be reached: {failure.text.rstrip('.')}. This saver never had a "
                 "connection, so it does not wait for the server: see that it runs at this address"
-            )
+            ) from failure.error
         if self.left <= 0:
             raise TransientStoreError(
                 f"{self._settings} could not be used for {self._settings.timeout:g} s: {what_happened(failure)}"
-            )
+            ) from failure.error
         wait = min(self._wait * random.uniform(0.5, 1.0), self.left)  # noqa: S311 - spreads callers, hides nothing
         # The first attempt that fails may just have met a connection that was closed long ago.
         self._wait = min(max(2 * self._wait, _FIRST_WAIT), _LONGEST_WAIT)
