@@ -62,7 +62,7 @@ def test_a_thread_whose_head_was_evicted_is_gone_or_an_error_and_never_a_half(
         server.client.delete(thread_keys(prefix.encode(), "one").head)
         try:
             saver.put(config, *step(3, 100))
-        except StoreError as error:
+        except CorruptDataError as error:
             assert "evicted" in str(error)
             saver.delete_thread("one")
             play(saver, "one", 4, 100)

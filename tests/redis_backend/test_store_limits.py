@@ -1,6 +1,8 @@
 """Sizes at which one command, one reply or Lua's stack would not do."""
 
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -8,6 +10,7 @@ from postgres.steps import play, step, thread
 from redis_backend.backends import OPTIONS
 from redis_backend.processes import RedisProcess
 from threadmark import new_id
+from threadmark.program import Transaction
 from threadmark_redis import RedisSaver, listing
 from threadmark_redis import store as store_module
 
@@ -69,23 +72,17 @@ def test_a_state_too_large_for_one_reply_is_read_in_several(
     monkeypatch.setattr(store_module, "_CHAIN_BYTES", 100)
     with RedisSaver(server.url, prefix=prefix, **OPTIONS, cache_bytes=0) as cold:
         assert cold.get_tuple(thread("one")) == expected
-        rows = cold._driver.run(_chain(cold))
+        chain = partial(cold._context.store.chain, "one", "", None, 100)
+        rows = cold._driver.run(Transaction(chain, writes=False))
         assert [row.outline.id for row in rows] == [each.checkpoint["id"] for each in cold.list(thread("one"))]
-
-
-def _chain(saver: RedisSaver) -> object:
-    from functools import partial
-
-    from threadmark.program import Transaction
-
-    return Transaction(partial(saver._context.store.chain, "one", "", None, 100), writes=False)
 
 
 def test_a_prune_of_thousands_of_checkpoints_is_one_script(saver: RedisSaver) -> None:
     config = thread("one")
     versions = {"count": 1}
     for number in range(1200):
-        checkpoint = {**step(0)[0], "id": new_id(), "channel_values": {"count": number}, "channel_versions": versions}
+        made = {"id": new_id(), "channel_values": {"count": number}, "channel_versions": versions}
+        checkpoint: Any = {**step(0)[0], **made}
         config = saver.put(config, checkpoint, {"step": number}, versions)
     assert saver.prune(["one"], keep_last=2).checkpoints == 1198
     assert [found.metadata["step"] for found in saver.list(thread("one"))] == [1199, 1198]

@@ -102,14 +102,15 @@ def test_a_thread_that_never_stands_still_is_given_up_and_left_alone(saver: Redi
 
 def test_a_thread_that_was_put_to_while_it_moves_moves_with_what_was_put(saver: RedisSaver, other: RedisSaver) -> None:
     config = play(saver, "one", 3)
-    store, attempts = saver._context.store, []
+    store: Any = saver._context.store
+    attempts: list[str] = []
     drop = store.drop
 
     def drop_late(thread_id: str, now: int) -> Program[None]:
         attempts.append(thread_id)
         if len(attempts) == 1:
             other.put(config, *step(3))
-        return (yield from drop(thread_id, now))
+        yield from drop(thread_id, now)
 
     store.drop = drop_late
     assert saver.rename_thread("one", "moved")
@@ -158,7 +159,7 @@ def test_what_a_server_has_lost_is_stored_again_and_nothing_builds_on_it(
     """A replica that takes over may lack the last changes: all that a thread was a moment ago is still consistent."""
     config = play(saver, "one", 3, 100)
     keys = thread_keys(prefix.encode(), "one")
-    earlier = {key: server.client.dump(key) for key in keys}
+    earlier = {key: server.client.dump(key) or b"" for key in keys}
     config = saver.put(config, *step(3, 100))
     saver.put_writes(config, [("messages", "a text that is long enough for a segment " * 50)], "task")
     for key, dumped in earlier.items():

@@ -7,7 +7,7 @@ with which of its keys are there.
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.errors import StoreError
+from threadmark.errors import CorruptDataError
 from threadmark.program import Program
 from threadmark_redis.columns import as_head, is_member
 from threadmark_redis.keys import thread_keys
@@ -22,12 +22,12 @@ _CHUNK = 1000
 NOTHING_THERE = b"0000"
 
 
-def evicted_error(thread_id: str) -> StoreError:
+def evicted_error(thread_id: str) -> CorruptDataError:
     """The error about a thread of which the server has thrown a part away."""
-    return StoreError(
-        f"thread {thread_id!r}: some of its keys are gone, and others are there. The server has evicted them (its "
-        "maxmemory-policy must be noeviction, or volatile-* for threads without a ttl), or something else has deleted "
-        "them. `delete_thread` removes the rest"
+    return CorruptDataError(
+        "some of its keys are gone, and others are there: the server has evicted them (maxmemory-policy must be "
+        "noeviction), or something else has deleted them. `delete_thread` removes the rest",
+        f"thread {thread_id!r}",
     )
 
 
@@ -49,7 +49,7 @@ class Reader:
         return self.work.locked.get(self.thread_id)
 
     def look(self, asked: Sequence[Command]) -> Program[list[Any]]:
-        """Send commands that read the thread. Returns their replies. Raises StoreError where keys were evicted."""
+        """Send commands that read the thread. Returns their replies. Raises CorruptDataError where some are gone."""
         locked = self.locked
         if locked is not None:
             if locked.is_torn:

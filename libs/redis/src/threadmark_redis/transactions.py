@@ -26,6 +26,10 @@ ATTEMPTS = 64
 _STRICT_ATTEMPTS = 16
 """In later attempts a program that only read may have seen rows that were added meanwhile."""
 
+_COPIED = 2
+"""A transaction on two threads may copy one into the other, so that both must be as they were read. One on more of them
+treats each by itself."""
+
 COMMIT = script("commit", "thread")
 
 
@@ -209,10 +213,12 @@ def _commit(work: Work, grace: int, *, clustered: bool) -> Program[None]:
     changed = [each for each in threads if each.is_changed]
     if not changed:
         return
+    if len(threads) > _COPIED:
+        threads = changed
     if not clustered:
         yield from _committed(threads, grace)
         return
-    if len(threads) > 1:
+    if len(threads) == _COPIED:
         yield from _expect_locked(work)
     for thread in sorted(changed, key=lambda each: each.emptied):
         yield from _committed([thread], grace)

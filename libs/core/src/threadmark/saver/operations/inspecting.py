@@ -148,7 +148,10 @@ class _Findings:
 def _verify_thread(context: SaverContext, thread_id: str, *, decode: bool) -> Operation[Verified]:
     """Verify one thread, a few checkpoints in each transaction. Starts again if rows were deleted meanwhile."""
     for _ in range(_ATTEMPTS):
-        contents = yield from read(contents_of, context, thread_id)
+        try:
+            contents = yield from read(contents_of, context, thread_id)
+        except CorruptDataError as error:  # a part of it is gone, so that the rest cannot be told
+            return Verified(1, 0, 0, [damaged(error)], [])
         findings = _Findings(context, thread_id, decode=decode)
         findings.problems += [Problem("damaged", *one) for one in contents.missing]
         outline = yield from read(context.store.thread, thread_id)
