@@ -168,7 +168,7 @@ def _received(url: str) -> int:
     """Bytes that all servers have received from clients."""
     client: Any = _client(url)
     with client:
-        nodes = client.get_primaries() if isinstance(client, redis.RedisCluster) else [None]
+        nodes: list[Any] = client.get_primaries() if url.startswith("redis+cluster") else [None]
         found: list[Any] = [client.info("stats", target_nodes=node) if node else client.info("stats") for node in nodes]
         return sum(int(each["total_net_input_bytes"]) for each in found)
 
