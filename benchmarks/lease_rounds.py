@@ -1,10 +1,12 @@
-"""Lease rounds: two processes fight for one thread's lease, and what is stored afterwards shows who held it when.
+"""Lease rounds: some processes fight for one thread's lease, and what is stored afterwards shows who held it when.
 
     python benchmarks/lease_rounds.py sqlite --seconds 60
     python benchmarks/lease_rounds.py postgresql://... --seconds 60
+    python benchmarks/lease_rounds.py redis://... --seconds 60 --processes 8
 
 Each process takes the lease, puts some checkpoints, each as the child of the newest, and releases it or does not. They
-are stopped for longer than the lease lives, lose their connections (Postgres), and their clocks are set back and forth.
+are stopped for longer than the lease lives, lose their connections (to a server), and their clocks are set back and
+forth.
 Afterwards the checkpoints must form one chain, whose order is the order at the database: a fork would be two holders at
 once, a token that is smaller than its parent's a write that came too late. What was acknowledged must be in it.
 """
@@ -26,9 +28,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
+import redis
 
 from threadmark import Checkpoint, Lease, LeaseLostError, OnBusy, Saver, StoreError, ThreadBusyError, new_id
 from threadmark_postgres import PostgresSaver
+from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
 
 THREAD = "thread"
@@ -70,7 +74,7 @@ class Figures(NamedTuple):
 
 
 class Holder:
-    """One of the two processes."""
+    """One of the processes."""
 
     def __init__(self, saver: Saver, journal: int, chance: random.Random) -> None:
         self._saver = saver
@@ -161,14 +165,16 @@ _TIME, _TIME_NS = time.time, time.time_ns
 
 
 def open_saver(database: str) -> Saver:
-    """The saver for a path or a Postgres URL."""
+    """The saver for a path or a URL."""
     if database.startswith("postgres"):
         return PostgresSaver.from_url(database)
+    if database.startswith("redis"):
+        return RedisSaver(database, durability="memory")
     return SqliteSaver(database, durability="normal")
 
 
 def hold(database: str, journal: Path, seed: int, until: float) -> None:
-    """Be one of the two processes."""
+    """Be one of the processes."""
     file = os.open(journal, os.O_APPEND | os.O_CREAT | os.O_WRONLY)
     with open_saver(database) as saver:
         Holder(saver, file, random.Random(seed)).work(until)
@@ -210,13 +216,16 @@ def disturb(database: str, processes: list[int], chance: random.Random, until: f
         time.sleep(chance.uniform(*PAUSES))
         os.kill(process, signal.SIGCONT)
         stopped += 1
-        if database.startswith("postgres") and chance.random() < KILLS:
+        if "://" in database and chance.random() < KILLS:
             killed += kill_connections(database)
     return stopped, killed
 
 
 def kill_connections(database: str) -> int:
-    """End all other sessions of the database. Returns how many that were."""
+    """End all other connections to the database. Returns how many that were."""
+    if database.startswith("redis"):
+        with redis.Redis.from_url(database) as client:
+            return client.client_kill_filter(_type="normal", skipme=True)
     with psycopg.connect(database, autocommit=True) as connection:
         return connection.execute(OTHERS).rowcount
 
@@ -228,11 +237,11 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
 
 
-def lease_rounds(database: str, seconds: float, folder: Path, seed: int) -> Figures:
-    """Let two processes fight, and look at what is stored."""
+def lease_rounds(database: str, seconds: float, folder: Path, seed: int, processes: int) -> Figures:
+    """Let the processes fight, and look at what is stored."""
     finished(in_child(partial(begin, database)))
     until = time.monotonic() + seconds
-    journals = [folder / f"journal {number}" for number in range(2)]
+    journals = [folder / f"journal {number}" for number in range(processes)]
     children = [in_child(partial(hold, database, journal, seed + n, until)) for n, journal in enumerate(journals)]
     stopped, killed = disturb(database, children, random.Random(seed), until)
     for process in children:
@@ -267,13 +276,14 @@ def looked_at(database: str, lines: list[list[str]]) -> Figures:
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("database", help="'sqlite' for a fresh file, or the URL of an empty Postgres database")
+    parser.add_argument("database", help="'sqlite' for a fresh file, or the URL of an empty database")
+    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         database = str(Path(folder) / "leases.db") if asked.database == "sqlite" else asked.database
-        result = lease_rounds(database, asked.seconds, Path(folder), asked.seed)
+        result = lease_rounds(database, asked.seconds, Path(folder), asked.seed, asked.processes)
     print(json.dumps({"backend": asked.database.partition(":")[0], **result._asdict()}))
     sys.exit(bool(result.lost or result.forks or result.late))
 

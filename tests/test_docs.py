@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
+from redis_backend.processes import DURABLE, RedisProcess
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 READMES = sorted(ROOT.glob("libs/*/README.md"))
@@ -43,14 +45,25 @@ BLOCKS = _blocks(PAGES)
 def _log_levels() -> Iterator[None]:
     """Restore the levels of loggers that an example may set."""
     yield
-    for name in ("threadmark", "threadmark.sqlite", "threadmark.postgres", "threadmark.langgraph"):
+    for name in ("threadmark", "threadmark.sqlite", "threadmark.postgres", "threadmark.redis", "threadmark.langgraph"):
         logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+@pytest.fixture(scope="session")
+def _redis() -> Iterator[str]:
+    """The URL of a server with the settings that docs/redis.md asks for."""
+    with RedisProcess(DURABLE) as server:
+        yield server.start().url
 
 
 @pytest.mark.usefixtures("_log_levels")
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
-def test_an_example_runs_alone_and_once_more(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_example_runs_alone_and_once_more(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     monkeypatch.chdir(tmp_path)
+    if "REDIS_URL" in block.code:
+        monkeypatch.setenv("REDIS_URL", request.getfixturevalue("_redis"))
     code = compile("\n" * block.line + block.code, str(block.page), "exec")
     for _ in range(2):
         exec(code, {"__name__": "__main__"})  # noqa: S102 - running the page is the test

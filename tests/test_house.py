@@ -69,7 +69,7 @@ STATEMENTS = (
 )
 SQL_MODULES = {"sql.py", "thread_sql.py", "migrations.py"}
 
-PACKAGE_OF = {"core": "threadmark", **{name: f"threadmark_{name}" for name in ("sqlite", "postgres")}}
+PACKAGE_OF = {"core": "threadmark", **{name: f"threadmark_{name}" for name in ("sqlite", "postgres", "redis")}}
 BACKENDS = {package for package in PACKAGE_OF.values() if package != "threadmark"}
 SUITE = "threadmark_conformance"
 

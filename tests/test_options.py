@@ -11,11 +11,13 @@ from threadmark import ConfigError, MemorySaver, PruneStrategy, Saver
 from threadmark.saver import SaverOptions, StorageOptions, ThreadOptions
 from threadmark_langgraph import (
     AsyncPostgresSaver,
+    AsyncRedisSaver,
     AsyncShallowPostgresSaver,
     AsyncSqliteSaver,
     Checkpointer,
     InMemorySaver,
     PostgresSaver,
+    RedisSaver,
     ShallowPostgresSaver,
     SqliteSaver,
     options,
@@ -23,11 +25,14 @@ from threadmark_langgraph import (
 from threadmark_postgres import PostgresOptions
 from threadmark_postgres import PostgresSaver as PostgresBackend
 from threadmark_postgres.options import ConnectionOptions
+from threadmark_redis import RedisOptions
+from threadmark_redis import RedisSaver as RedisBackend
+from threadmark_redis.options import ServerOptions
 from threadmark_sqlite import SqliteOptions
 from threadmark_sqlite import SqliteSaver as SqliteBackend
 from threadmark_sqlite.options import FileOptions
 
-OWN = [(SqliteBackend, FileOptions), (PostgresBackend, ConnectionOptions)]
+OWN = [(SqliteBackend, FileOptions), (PostgresBackend, ConnectionOptions), (RedisBackend, ServerOptions)]
 TYPED: list[tuple[Callable[..., Any], type]] = [
     (MemorySaver, SaverOptions),
     (MemorySaver.from_url, SaverOptions),
@@ -35,6 +40,9 @@ TYPED: list[tuple[Callable[..., Any], type]] = [
     (SqliteBackend.from_url, SqliteOptions),
     (PostgresBackend, SaverOptions),
     (PostgresBackend.from_url, PostgresOptions),
+    (RedisBackend, SaverOptions),
+    (RedisBackend.from_url, RedisOptions),
+    *((each, options.RedisOptions) for name in (RedisSaver, AsyncRedisSaver) for each in (name, name.from_conn_string)),
     *(
         (each, options.SqliteOptions)
         for name in (SqliteSaver, AsyncSqliteSaver)
@@ -65,11 +73,13 @@ def test_no_option_is_taken_without_its_type(taker: Callable[..., Any], typed: t
 def test_all_savers_have_the_same_options_beside_their_own() -> None:
     assert SqliteOptions.__annotations__ == FileOptions.__annotations__ | SaverOptions.__annotations__
     assert PostgresOptions.__annotations__ == ConnectionOptions.__annotations__ | SaverOptions.__annotations__
+    assert RedisOptions.__annotations__ == ServerOptions.__annotations__ | SaverOptions.__annotations__
     parts = StorageOptions.__annotations__ | ThreadOptions.__annotations__
     assert SaverOptions.__annotations__.keys() - parts.keys() == {"serde"}
     # LangGraph's constructors have an argument for the serializer.
     assert options.SqliteOptions.__annotations__.keys() == SqliteOptions.__annotations__.keys() - {"serde"}
     assert options.PostgresOptions.__annotations__.keys() == PostgresOptions.__annotations__.keys() - {"serde"}
+    assert options.RedisOptions.__annotations__.keys() == RedisOptions.__annotations__.keys() - {"serde", "ttl"}
 
 
 class Subclass(SqliteBackend):

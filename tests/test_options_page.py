@@ -12,6 +12,8 @@ from threadmark.saver import SaverOptions
 from threadmark.sealed import SealedStore
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.driver.settings import TCP_DEFAULTS
+from threadmark_redis import RedisSaver
+from threadmark_redis.driver.connecting import DEFAULTS
 from threadmark_sqlite import SqliteSaver
 
 PAGE = (Path(__file__).parent.parent / "docs" / "options.md").read_text(encoding="utf-8")
@@ -55,7 +57,8 @@ def _literal(value: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("title", "saver"), [("Memory", MemorySaver), ("SQLite", SqliteSaver), ("Postgres", PostgresSaver)]
+    ("title", "saver"),
+    [("Memory", MemorySaver), ("SQLite", SqliteSaver), ("Postgres", PostgresSaver), ("Redis", RedisSaver)],
 )
 def test_the_page_has_the_options_of_a_backend(title: str, saver: type[Saver]) -> None:
     own = _own(saver)
@@ -90,3 +93,8 @@ def _observed(saver: Saver) -> list[object]:
 def test_the_page_has_the_parameters_that_differ_from_libpqs() -> None:
     rows = _rows(_section("Postgres"), columns=3)
     assert rows == {name: (str(value),) for name, value in TCP_DEFAULTS.items()}
+
+
+def test_the_page_has_the_times_that_a_url_of_redis_need_not_name() -> None:
+    rows = _rows(_section("Redis"), columns=3)
+    assert rows == {name: (f"{value:g}",) for name, value in DEFAULTS.items()}

@@ -3,6 +3,8 @@
 import re
 import tarfile
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -14,6 +16,7 @@ from packaging.version import Version
 import threadmark
 from clean_environment import Built, CleanEnvironment, build
 from postgres.cluster import shared
+from redis_backend.processes import DURABLE, RedisProcess
 
 ROOT = Path(__file__).parent.parent
 LIBS = sorted(path.parent for path in ROOT.glob("libs/*/pyproject.toml"))
@@ -130,11 +133,23 @@ def test_a_package_works_alone_as_its_readme_says(package: Built, built: dict[st
     (example,) = _blocks(readme, "python")
     script = tmp_path / "test_example.py"
     script.write_text(example, encoding="utf-8")
-    database = shared().database(f"readme{uuid.uuid4().hex}") if package.lib.name == "postgres" else ""
     run = ["-m", "pytest", "-q", "-k", "prune"] if "def test_" in example else []
-    clean.run("-W", "error", *run, str(script), DATABASE_URL=database)
+    with _server(package.lib.name) as environment:
+        clean.run("-W", "error", *run, str(script), **environment)
     (source,) = (package.lib / "src").iterdir()
     assert clean.run("-c", f"import {source.name}; print({source.name}.__file__)").startswith(str(clean.site))
+
+
+@contextmanager
+def _server(backend: str) -> Iterator[dict[str, str]]:
+    """What the example of a backend reads from the environment, while there is a server for it."""
+    if backend == "postgres":
+        yield {"DATABASE_URL": shared().database(f"readme{uuid.uuid4().hex}")}
+    elif backend == "redis":
+        with RedisProcess(DURABLE).start() as server:
+            yield {"REDIS_URL": server.url}
+    else:
+        yield {}
 
 
 def _installs_and_examples() -> list[tuple[str, list[str]]]:

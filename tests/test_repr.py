@@ -10,8 +10,10 @@ from psycopg_pool import ConnectionPool
 from threadmark import ConfigError, Keyring, MemorySaver, Problem, Serde, Verified
 from threadmark.serde import Registry
 from threadmark_langgraph import PostgresSaver as LangGraphPostgres
+from threadmark_langgraph import RedisSaver as LangGraphRedis
 from threadmark_langgraph import SqliteSaver as LangGraphSqlite
 from threadmark_postgres import PostgresSaver
+from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
 
 SECRET = "hunter2"  # noqa: S105 - nobody's
@@ -34,6 +36,22 @@ def test_a_password_that_is_not_escaped_is_an_error_without_it(url: str) -> None
     with pytest.raises(ConfigError, match="%40") as caught:
         PostgresSaver(url)
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"redis://me:{SECRET}@db.example:6380/2",
+        f"rediss+cluster://:{SECRET}@db.example:6380,other.example",
+        f"redis+sentinel://me:{SECRET}@db.example/main?sentinel_password={SECRET}",
+    ],
+)
+def test_a_redis_saver_shows_where_it_is_and_no_password(url: str) -> None:
+    with RedisSaver(url) as saver, LangGraphRedis(url) as named:
+        for text in (repr(saver), repr(named), str(saver)):
+            assert SECRET not in text
+            assert "db.example" in text
+        assert repr(saver).startswith("<RedisSaver on Redis ")
 
 
 @pytest.mark.parametrize("url", URLS)

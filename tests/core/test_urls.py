@@ -8,6 +8,7 @@ import pytest
 
 import threadmark
 from threadmark import ConfigError, MemorySaver, MissingDependencyError, urls
+from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
 
 LIBS = Path(__file__).resolve().parents[2] / "libs"
@@ -58,6 +59,17 @@ def test_sqlite_is_opened_by_its_scheme(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("scheme", ["redis", "rediss", "redis+cluster", "rediss+cluster"])
+def test_redis_is_opened_by_its_schemes(scheme: str) -> None:
+    with threadmark.open(f"{scheme}://host:7000", durability="memory") as saver:
+        assert isinstance(saver, RedisSaver)
+    with threadmark.open("redis+sentinel://host:26379/main", durability="memory") as saver:
+        assert isinstance(saver, RedisSaver)
+    with threadmark.open("redis+unix:///run/redis.sock", durability="memory") as saver:
+        assert isinstance(saver, RedisSaver)
+
+
+@pytest.mark.usefixtures("installed")
 def test_an_unknown_scheme_says_which_there_are() -> None:
     with pytest.raises(ConfigError, match=r"'mysql'.*'memory:'.*'sqlite:///file\.db'") as caught:
         threadmark.open("mysql://host/name")
@@ -65,7 +77,14 @@ def test_an_unknown_scheme_says_which_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "extra"), [("postgres", "postgres"), ("postgresql", "postgres"), ("sqlite", "sqlite")]
+    ("scheme", "extra"),
+    [
+        ("postgres", "postgres"),
+        ("postgresql", "postgres"),
+        ("sqlite", "sqlite"),
+        ("redis", "redis"),
+        ("rediss+cluster", "redis"),
+    ],
 )
 def test_a_backend_that_is_missing_is_named_by_what_installs_it(
     scheme: str, extra: str, monkeypatch: pytest.MonkeyPatch
@@ -94,6 +113,8 @@ INSTEAD = {
     "sqlite+aiosqlite:///agents.db": "'sqlite:///file.db'",
     "SQLite:///agents.db": "'sqlite:///file.db'",
     "postgresql+psycopg://me:hunter2@host/agents": "'postgresql://user@host/database'",
+    "valkey://:hunter2@host": "'redis://host:6379/0'",
+    "redis+asyncio://:hunter2@host": "'redis://host:6379/0'",
     "host=db dbname=agents password=hunter2": "'postgresql://user@host/database'",
 }
 

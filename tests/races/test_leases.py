@@ -1,4 +1,4 @@
-"""Two processes fight for one thread's lease: stopped for longer than it lives, cut off, with clocks that are set."""
+"""Processes fight for one thread's lease: stopped for longer than it lives, cut off, with clocks that are set."""
 
 import json
 import os
@@ -11,6 +11,7 @@ import pytest
 
 from length import times
 from postgres.cluster import shared
+from redis_backend.processes import FORGETFUL, RedisProcess
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "lease_rounds.py"
 SECONDS = times(6, at_length=60)
@@ -18,11 +19,15 @@ SECONDS = times(6, at_length=60)
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has neither fork nor SIGSTOP")
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
 def database(request: pytest.FixtureRequest) -> Iterator[str]:
     """What the script is given: a kind of database of its own, or the URL of an empty one."""
     if request.param == "sqlite":
         yield "sqlite"
+        return
+    if request.param == "redis":
+        with RedisProcess(FORGETFUL).start() as server:
+            yield server.url
         return
     name = f"leases_{os.getpid()}"
     yield shared().database(name)
@@ -31,7 +36,8 @@ def database(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def test_there_are_never_two_holders_and_no_write_comes_late(database: str) -> None:
     # A process of its own, because the rounds fork, which a process with threads must not.
-    command = [sys.executable, str(SCRIPT), database, "--seconds", str(SECONDS)]
+    processes = "8" if database.startswith("redis") else "2"
+    command = [sys.executable, str(SCRIPT), database, "--seconds", str(SECONDS), "--processes", processes]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=SECONDS + 60, check=False)
     assert done.returncode == 0, done.stderr + done.stdout

@@ -108,7 +108,7 @@ def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
             "metadata": None,
             "dry_run": False,
         },
-        "verify": {"thread_id": thread, "decode": False},
+        "verify": {"thread_id": thread, "decode": False, "repair": False},
         "stats": {"thread_id": thread},
         "get_next_version": {"current": 1},
         **_usual_of_threads(thread),

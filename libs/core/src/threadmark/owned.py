@@ -117,6 +117,10 @@ class OwnedStore(Store):
         yield from ()
         return []
 
+    def mend(self) -> Program[None]:
+        """Do nothing: what belongs to no thread belongs to no owner."""
+        yield from ()
+
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         return self._if_own(thread_id, lambda: self._store.segment_sizes(thread_id), {})
 

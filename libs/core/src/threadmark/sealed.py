@@ -113,6 +113,9 @@ class SealedStore(SealedThreadStore, Store):
     def damage(self) -> Program[list[tuple[str, str]]]:
         return self._store.damage()
 
+    def mend(self) -> Program[None]:
+        return self._store.mend()
+
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         return self._store.segment_sizes(thread_id)
 

@@ -295,6 +295,13 @@ class Store(ThreadStore, Protocol):
     def damage(self) -> Program[list[tuple[str, str]]]:
         """Return damage that belongs to no thread, as (location, problem), such as lost rows."""
 
+    def mend(self) -> Program[None]:
+        """Make anew what can be made from the rows, such as an index that is no part of the transactions.
+
+        A backend that has nothing of the kind leaves this as it is.
+        """
+        yield from ()
+
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         """The stored size of every segment of the thread."""
 

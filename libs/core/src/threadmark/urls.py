@@ -17,13 +17,35 @@ _EXAMPLES = {
     "memory": "memory:",
     "sqlite": "sqlite:///file.db",
     "postgresql": "postgresql://user@host/database",
+    "redis": "redis://host:6379/0",
 }
 """What to write for our own backends."""
 
-_EXTRAS = {"sqlite": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
+_EXTRAS = {
+    "sqlite": "sqlite",
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "redis": "redis",
+    "rediss": "redis",
+    "redis+cluster": "redis",
+    "rediss+cluster": "redis",
+    "redis+sentinel": "redis",
+    "rediss+sentinel": "redis",
+    "redis+unix": "redis",
+}
 """The extra of core that installs the backend for a scheme."""
 
-_MEANT = {"file": "sqlite", "sqlite3": "sqlite", "postgres": "postgresql", "psycopg": "postgresql", "mem": "memory"}
+_MEANT = {
+    "file": "sqlite",
+    "sqlite3": "sqlite",
+    "postgres": "postgresql",
+    "psycopg": "postgresql",
+    "mem": "memory",
+    "valkey": "redis",
+    "valkeys": "redis",
+    "rediss": "redis",
+    "unix": "redis",
+}
 """Other names for schemes, those of other libraries among them."""
 
 
@@ -36,7 +58,7 @@ def open(url: str, **options: Any) -> SaverProtocol:  # noqa: A001 - read as `th
         url: Its scheme names the backend, whose package has to be installed.
         **options: Those of every saver are `serde`, `cache_bytes`, `max_expansion_bytes`, `pause_gc`, `keyring` and
             `seal_metadata`. Others are the backend's own, such as `timeout` and `slow`: `help(type(saver))` says what
-            they do, and so does docs/options.md for those of SQLite and Postgres. An unknown one is a ConfigError that
+            they do, and so does docs/options.md for our own backends. An unknown one is a ConfigError that
             lists all.
     """
     scheme = _scheme_of(url)

@@ -10,6 +10,7 @@ from threadmark_langgraph.postgres import (
     PostgresSaver,
     ShallowPostgresSaver,
 )
+from threadmark_langgraph.redis import AsyncRedisSaver, RedisSaver
 from threadmark_langgraph.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
 from threadmark_langgraph.unmoved import UnmovedThreadsWarning
 from threadmark_langgraph.values import register_values
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncPostgresSaver",
+    "AsyncRedisSaver",
     "AsyncShallowPostgresSaver",
     "AsyncSqliteSaver",
     "Changed",
@@ -28,6 +30,7 @@ __all__ = [
     "Moved",
     "NotMoved",
     "PostgresSaver",
+    "RedisSaver",
     "ShallowPostgresSaver",
     "SqliteSaver",
     "UnmovedThreadsWarning",

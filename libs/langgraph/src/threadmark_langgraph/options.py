@@ -10,6 +10,7 @@ from typing import TypedDict
 from threadmark import OnProgress
 from threadmark.saver import StorageOptions, ThreadOptions
 from threadmark_postgres.options import ConnectionOptions
+from threadmark_redis.options import ServerOptions
 from threadmark_sqlite.options import FileOptions
 
 
@@ -19,6 +20,15 @@ class SqliteOptions(FileOptions, StorageOptions, ThreadOptions, total=False):
 
 class PostgresOptions(ConnectionOptions, StorageOptions, ThreadOptions, total=False):
     """The options of `PostgresSaver` and `AsyncPostgresSaver`."""
+
+
+class RedisOptions(ServerOptions, StorageOptions, total=False):
+    """The options of `RedisSaver` and `AsyncRedisSaver`, all but `ttl`: their argument for it also takes minutes."""
+
+    owner_key: str | None
+    refresh_on_read: bool
+    keep_last: int | None
+    expect_newest: bool
 
 
 class PruneRule(TypedDict, total=False):

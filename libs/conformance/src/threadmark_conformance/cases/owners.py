@@ -73,6 +73,7 @@ _HARMLESS = {
     "asetup",
     "ahas_tables",
     "ahas_only_langgraph_data",
+    "areport",  # of a Redis saver, about its servers
 }
 
 

@@ -202,12 +202,22 @@ class SaverProtocol(ThreadProtocol, PartProtocol, Protocol):
         """Like `get_delta_channel_history`, for asyncio."""
 
     def verify(
-        self, thread_id: str | None = None, *, decode: bool = False, progress: OnProgress | None = None
+        self,
+        thread_id: str | None = None,
+        *,
+        decode: bool = False,
+        repair: bool = False,
+        progress: OnProgress | None = None,
     ) -> Verified:
         """Read everything stored, or everything of one thread, and report what is damaged or orphaned."""
 
     async def averify(
-        self, thread_id: str | None = None, *, decode: bool = False, progress: OnProgress | None = None
+        self,
+        thread_id: str | None = None,
+        *,
+        decode: bool = False,
+        repair: bool = False,
+        progress: OnProgress | None = None,
     ) -> Verified:
         """Like `verify`, for asyncio."""
 

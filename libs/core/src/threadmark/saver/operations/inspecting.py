@@ -7,7 +7,7 @@ from threadmark.config import as_thread_id
 from threadmark.errors import CorruptDataError, LocatedError, TransientStoreError
 from threadmark.header import plain_fields
 from threadmark.model import OnProgress, Problem, Verified
-from threadmark.program import Operation, Program, read
+from threadmark.program import Operation, Program, read, write
 from threadmark.saver.arguments import check_flag, check_progress
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.context import SaverContext
@@ -49,13 +49,16 @@ class _OrphanWrites(NamedTuple):
 
 
 def verify(
-    context: SaverContext, thread_id: str | None, *, decode: bool, progress: OnProgress | None
+    context: SaverContext, thread_id: str | None, *, decode: bool, repair: bool, progress: OnProgress | None
 ) -> Operation[Verified]:
     """Read every row, value by value, past the memory of recent encodings."""
     check_flag(decode, "decode")
+    check_flag(repair, "repair")
     context = context._replace(encoding_cache=EncodingCache(0))
     total = Verified(0, 0, 0, [], [])
     reporter = yield from reporter_of_threads(context, thread_id, progress)
+    if repair and thread_id is None:
+        yield from write(context.store.mend)
     after: str | None = ""
     while after is not None:
         names, after = yield from some_threads(context, thread_id, after)
@@ -145,7 +148,10 @@ class _Findings:
 def _verify_thread(context: SaverContext, thread_id: str, *, decode: bool) -> Operation[Verified]:
     """Verify one thread, a few checkpoints in each transaction. Starts again if rows were deleted meanwhile."""
     for _ in range(_ATTEMPTS):
-        contents = yield from read(contents_of, context, thread_id)
+        try:
+            contents = yield from read(contents_of, context, thread_id)
+        except CorruptDataError as error:  # a part of it is gone, so that the rest cannot be told
+            return Verified(1, 0, 0, [damaged(error)], [])
         findings = _Findings(context, thread_id, decode=decode)
         findings.problems += [Problem("damaged", *one) for one in contents.missing]
         outline = yield from read(context.store.thread, thread_id)

@@ -1,0 +1,149 @@
+"""The Redis savers under LangGraph's names. They need the package threadmark-redis, and no modules in the server."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from threadmark import ConfigError, MissingDependencyError
+from threadmark.errors import shown
+from threadmark_langgraph.checkpointer import Checkpointer
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from threadmark_langgraph.options import RedisOptions
+
+    Ttl = Mapping[str, Any] | timedelta | None
+
+
+class _Redis(Checkpointer):
+    def __init__(
+        self,
+        redis_url: str | None = None,
+        *,
+        redis_client: Any = None,
+        connection_args: Mapping[str, Any] | None = None,
+        ttl: "Ttl" = None,
+        checkpoint_prefix: str | None = None,
+        checkpoint_write_prefix: str | None = None,  # noqa: ARG002 - the other saver's; all keys here have one prefix
+        serde: "SerializerProtocol | None" = None,
+        **options: "Unpack[RedisOptions]",
+    ) -> None:
+        try:
+            from threadmark_redis import RedisSaver as RedisBackend
+        except ImportError as missing:
+            raise MissingDependencyError(
+                f"{missing}: pip install 'threadmark-langgraph[redis]'", name=missing.name
+            ) from missing
+
+        if checkpoint_prefix is not None:
+            options.setdefault("prefix", f"{checkpoint_prefix}:")
+        database = _database(redis_url, redis_client, connection_args)
+        super().__init__(RedisBackend(database, **{**options, **_expiry(ttl)}), serde=serde)
+
+
+class RedisSaver(_Redis):
+    """Keeps everything in Redis or Valkey, on one server, a cluster or behind Sentinels, without modules.
+
+    `redis_url` is a URL (`redis://`, `rediss://`, `redis+cluster://`, `redis+sentinel://`), or `redis_client` a client
+    of redis-py, blocking or for asyncio; with `connection_args`, `redis_url` is opened as `redis.Redis.from_url` does.
+    `ttl` is as the saver of langgraph-checkpoint-redis takes it, `{"default_ttl": 60, "refresh_on_read": True}`, where
+    the time is in minutes, or a `timedelta`; here it is the thread that expires, whole. `checkpoint_prefix` begins
+    every key, and `checkpoint_write_prefix` changes nothing. The options are those of `threadmark_redis.RedisSaver`.
+    """
+
+    @classmethod
+    @contextmanager
+    def from_conn_string(
+        cls,
+        redis_url: str | None = None,
+        *,
+        redis_client: Any = None,
+        connection_args: Mapping[str, Any] | None = None,
+        ttl: "Ttl" = None,
+        checkpoint_prefix: str | None = None,
+        checkpoint_write_prefix: str | None = None,
+        serde: "SerializerProtocol | None" = None,
+        **options: "Unpack[RedisOptions]",
+    ) -> Iterator[Self]:
+        """A saver for this server, closed in the end."""
+        with cls(
+            redis_url,
+            redis_client=redis_client,
+            connection_args=connection_args,
+            ttl=ttl,
+            checkpoint_prefix=checkpoint_prefix,
+            checkpoint_write_prefix=checkpoint_write_prefix,
+            serde=serde,
+            **options,
+        ) as saver:
+            yield saver
+
+
+class AsyncRedisSaver(_Redis):
+    """`RedisSaver` under its asyncio name."""
+
+    @classmethod
+    @asynccontextmanager
+    async def from_conn_string(
+        cls,
+        redis_url: str | None = None,
+        *,
+        redis_client: Any = None,
+        connection_args: Mapping[str, Any] | None = None,
+        ttl: "Ttl" = None,
+        checkpoint_prefix: str | None = None,
+        checkpoint_write_prefix: str | None = None,
+        serde: "SerializerProtocol | None" = None,
+        **options: "Unpack[RedisOptions]",
+    ) -> AsyncIterator[Self]:
+        """A saver for this server, closed in the end."""
+        async with cls(
+            redis_url,
+            redis_client=redis_client,
+            connection_args=connection_args,
+            ttl=ttl,
+            checkpoint_prefix=checkpoint_prefix,
+            checkpoint_write_prefix=checkpoint_write_prefix,
+            serde=serde,
+            **options,
+        ) as saver:
+            yield saver
+
+    async def setup(self) -> None:  # type: ignore[override]  # the other saver's name for it, which is awaited here
+        """Like `asetup`."""
+        await self.asetup()
+
+
+def _database(url: str | None, client: Any, connection_args: Mapping[str, Any] | None) -> Any:
+    if (url is None) is (client is None):
+        raise ConfigError("give either redis_url or redis_client: RedisSaver('redis://host:6379')")
+    if not connection_args:
+        return client if url is None else url
+    if url is None:
+        raise ConfigError("connection_args are for redis_url: give a client the arguments when it is made")
+    import redis
+
+    return redis.Redis.from_url(url, **connection_args)
+
+
+def _expiry(ttl: "Ttl") -> dict[str, Any]:
+    """Return the options that a `ttl` means. Of a mapping, "default_ttl" is a number of minutes, -1 for ever."""
+    if ttl is None:
+        return {}
+    if isinstance(ttl, timedelta):
+        return {"ttl": ttl}
+    if not isinstance(ttl, Mapping) or not set(ttl) <= {"default_ttl", "refresh_on_read"}:
+        raise ConfigError(
+            f"ttl must be a timedelta or {{'default_ttl': 60, 'refresh_on_read': True}}, not {shown(ttl)}"
+        )
+    minutes = ttl.get("default_ttl")
+    if minutes in (None, -1):
+        return {}
+    if isinstance(minutes, bool) or not isinstance(minutes, (int, float)) or not minutes > 0:
+        raise ConfigError(f"default_ttl must be a number of minutes, or -1 for no expiry, not {shown(minutes)}")
+    found: dict[str, Any] = {"ttl": timedelta(minutes=minutes)}
+    if "refresh_on_read" in ttl:
+        found["refresh_on_read"] = ttl["refresh_on_read"]
+    return found

@@ -1,0 +1,7 @@
+"""Threadmark's Redis backend."""
+
+from threadmark_redis.options import RedisOptions
+from threadmark_redis.report import RedisReport, ServerReport
+from threadmark_redis.saver import RedisSaver
+
+__all__ = ["RedisOptions", "RedisReport", "RedisSaver", "ServerReport"]

@@ -1,0 +1,278 @@
+"""Adding and replacing rows of one thread.
+
+A change by itself is one script (lua/add.lua). In a transaction that has locked the thread it is made here, step by
+step the same, and committed with the rest.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from threadmark.errors import StoreError
+from threadmark.program import Program
+from threadmark.store import ANYONE, Added, Change, CheckpointRow, Key, Refusal, WriteRow
+from threadmark_redis.columns import (
+    alias_of,
+    change_columns,
+    checkpoint_row,
+    checkpoint_value,
+    grouped,
+    head_field,
+    int_or_none,
+    is_live,
+    member_of,
+    merge_group,
+    namespaces_in,
+    needs_column,
+    needs_of,
+    pack,
+    parts_of,
+    text_or_none,
+    to_bytes,
+)
+from threadmark_redis.index import STALE, Indexed, Settings, index
+from threadmark_redis.keys import index_keys, shard_of, thread_keys
+from threadmark_redis.reading import Reader, evicted_error
+from threadmark_redis.steps import run, script
+from threadmark_redis.transactions import Locked
+
+ADD = script("add", "thread", "groups", "index")
+
+
+def add_at_once(settings: Settings, change: Change) -> Program[Added]:
+    """Add the rows of a change to a thread that is not locked, in one script."""
+    keys: tuple[bytes, ...] = thread_keys(settings.prefix, change.thread_id)
+    if not settings.clustered:
+        keys += index_keys(settings.prefix, shard_of(change.thread_id))
+    reply = yield from run(ADD, keys, (change_columns(change), STALE, settings.grace))
+    outcome, epoch = reply[:2]
+    if outcome == b"added":
+        _, _, replaced, renewal, expires_at, is_stale, created, updated, owner = reply
+        if is_stale and settings.clustered:
+            fields = created, updated, text_or_none(owner), int_or_none(expires_at)
+            yield from index(settings, change.thread_id, Indexed(*fields))
+        in_order = [row for *_, rows in grouped(change.writes) for row in rows]
+        return Added(
+            epoch,
+            replaced_writes=[
+                in_order[number]._replace(value=value)
+                for number, value in zip(replaced[::2], replaced[1::2], strict=True)
+            ],
+            renewal=renewal,
+            expires_at=int_or_none(expires_at),
+        )
+    if outcome == b"torn":
+        raise evicted_error(change.thread_id)
+    return _not_added(outcome.decode(), epoch)
+
+
+def _not_added(outcome: Any, epoch: int) -> Added:
+    if outcome == "epoch":
+        return Added(epoch)
+    if outcome == "late":
+        return Added(epoch, too_late=True)
+    if outcome == "exists":
+        return Added(epoch, exists=True)
+    return Added(epoch, outcome)
+
+
+def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bool) -> Program[Added]:
+    """Add the rows of a change to a locked thread. With `replace` its checkpoints take the place of others."""
+    if locked.is_torn:
+        raise evicted_error(change.thread_id)
+    head = locked.head
+    epoch = int_or_none(head.get(b"e"))
+    if change.epoch is not None and change.epoch != epoch:
+        return Added(epoch or 0)
+    if (refused := _refusal(locked, change)) is not None:
+        return Added(epoch or 0, refused)
+    if (yield from _is_too_late(reader, locked, change.continues)):
+        return Added(epoch or 0, too_late=True)
+    places = yield from _old_rows(reader, change.checkpoints)
+    old = {key: row.header for key, (_, row) in places.items()}
+    if old and not replace:
+        return Added(epoch or 0, exists=True)
+    if change.has_place and not old and not change.may_follow(_newest(locked, change)):
+        return Added(epoch or 0, "conflict")
+    epoch = _begin(locked, change, epoch)
+    locked.segments.changes.update(change.segments)
+    replaced = any(old.get(row.outline.key, row.header) != row.header for row in change.checkpoints)
+    if replaced:
+        epoch += 1
+        locked.set_head({b"e": b"%d" % epoch})
+    _update(locked, change, old)
+    _add_checkpoints(locked, change, old)
+    yield from _leave_places(reader, locked, change, {key: member for key, (member, _) in places.items()})
+    replaced_writes = yield from _add_writes(reader, locked, change.writes)
+    return Added(
+        epoch,
+        replaced=replaced,
+        replaced_writes=replaced_writes,
+        renewal=_renewal(locked, change),
+        expires_at=int_or_none(head.get(b"x")),
+    )
+
+
+def find_members(reader: Reader, keys: Sequence[Key]) -> Program[dict[Key, bytes]]:
+    """Return where those of these checkpoints stand that are there, with what their fields hold."""
+    ranks = yield from reader.checkpoints([alias_of(*key) for key in keys])
+    members = {}
+    for (ns, checkpoint_id), rank in zip(keys, ranks, strict=True):
+        members[ns, checkpoint_id] = member_of(ns, checkpoint_id) if rank is None else member_of(ns, "") + rank
+    return members
+
+
+def stored_rows(reader: Reader, keys: Sequence[Key]) -> Program[list[tuple[bytes, CheckpointRow]]]:
+    """Return those of these checkpoints that are there, each behind its place."""
+    distinct = list(dict.fromkeys(keys))
+    members = yield from find_members(reader, distinct)
+    values = yield from reader.checkpoints(list(members.values()))
+    found = []
+    for (key, member), value in zip(members.items(), values, strict=True):
+        if value is not None:
+            row = checkpoint_row(reader.thread_id, member, value)
+            if row.outline.id == key[1] or member != member_of(*key):  # else it is another one with this rank
+                found.append((member, row))
+    return found
+
+
+def _refusal(locked: Locked, change: Change) -> Refusal | None:
+    head = locked.head
+    if change.only_owner and is_live(head) and text_or_none(head.get(b"o")) != change.beginning.owner:
+        return "owner"
+    if change.token is None:
+        return "busy" if _left(locked) > 0 else None
+    return None if change.token in (int_or_none(head.get(b"t")) or 0, ANYONE) else "lost"
+
+
+def _left(locked: Locked) -> int:
+    ends = int_or_none(locked.head.get(b"z")) or 0
+    return ends - locked.moment if ends else 0
+
+
+def _renewal(locked: Locked, change: Change) -> int:
+    head = locked.head
+    ttl = int_or_none(head.get(b"l")) or 0
+    is_own = change.token is not None and change.token == int_or_none(head.get(b"t"))
+    return ttl if is_own and b"z" in head and _left(locked) < ttl // 2 else 0
+
+
+def _is_too_late(reader: Reader, locked: Locked, continued: str | None) -> Program[bool]:
+    """Whether a change continues a checkpoint that went with the deleted thread."""
+    deleted_up_to = text_or_none(locked.head.get(b"d"))
+    if deleted_up_to is None or not continued or continued > deleted_up_to:
+        return False
+    found = yield from stored_rows(reader, [(ns, continued) for ns in namespaces_in(locked.head)])
+    return not found
+
+
+def _old_rows(reader: Reader, rows: Sequence[CheckpointRow]) -> Program[dict[Key, tuple[bytes, CheckpointRow]]]:
+    """Return those checkpoints that are there already, with their places."""
+    found = yield from stored_rows(reader, [row.outline.key for row in rows])
+    old = {row.outline.key: (member, row) for member, row in found}
+    taken = yield from reader.checkpoints([member_of(row.outline.ns, row.outline.rank) for row in rows])
+    for row, value in zip(rows, taken, strict=True):
+        if value is not None:
+            other = checkpoint_row(reader.thread_id, member_of(row.outline.ns, row.outline.rank), value)
+            if other.outline.id != row.outline.id:
+                raise StoreError(
+                    f"thread {reader.thread_id!r}: the checkpoints {other.outline.id!r} and {row.outline.id!r} would "
+                    "have the same place among the others"
+                )
+    return old
+
+
+def _newest(locked: Locked, change: Change) -> str:
+    return namespaces_in(locked.head).get(change.checkpoints[0].outline.ns, (0, ""))[1]
+
+
+def _begin(locked: Locked, change: Change, epoch: int | None) -> int:
+    """Let the thread of a change be there. Returns its epoch."""
+    if is_live(locked.head) and epoch is not None:
+        return epoch
+    epoch = change.now if epoch is None else epoch
+    owner, expires_at, check = change.beginning
+    locked.set_head(
+        {
+            b"i": to_bytes(change.thread_id),
+            b"e": b"%d" % epoch,
+            b"v": b"1",
+            b"a": b"%d" % change.now,
+            b"u": b"%d" % change.now,
+            b"o": None if owner is None else to_bytes(owner),
+            b"x": None if expires_at is None else b"%d" % expires_at,
+            b"q": check or None,
+        }
+    )
+    return epoch
+
+
+def _update(locked: Locked, change: Change, old: dict[Key, bytes]) -> None:
+    """Note when the thread was updated. Without checkpoints it was when it was created, which does not count then."""
+    updated = int_or_none(locked.head.get(b"u")) or 0
+    times = [row.outline.created_at for row in change.checkpoints if row.outline.ns == ""]
+    if times:
+        count = namespaces_in(locked.head).get("", (0, ""))[0]
+        has_others = count > len([ns for ns, _ in old if ns == ""])
+        updated = max([updated, *times] if has_others else times)
+    if change.touches:
+        updated = max(updated, change.now)
+    locked.set_head({b"u": b"%d" % updated})
+
+
+def _add_checkpoints(locked: Locked, change: Change, old: dict[Key, bytes]) -> None:
+    counts = namespaces_in(locked.head)
+    for row in change.checkpoints:
+        _, ns, checkpoint_id, rank, *_ = row.outline
+        locked.checkpoints.changes[member_of(ns, rank)] = checkpoint_value(row)
+        if checkpoint_id != rank:
+            locked.checkpoints.changes[alias_of(ns, checkpoint_id)] = to_bytes(rank)
+        count, newest = counts.get(ns, (0, ""))
+        if not count or rank >= newest:
+            newest = rank
+            locked.checkpoints.changes[needs_of(ns)] = needs_column(change) or None
+        counts[ns] = count + (row.outline.key not in old), newest
+        locked.set_head({head_field(ns): pack((counts[ns][0], to_bytes(newest)))})
+
+
+def _leave_places(reader: Reader, locked: Locked, change: Change, places: dict[Key, bytes]) -> Program[None]:
+    """Let those checkpoints that got another rank be at one place only."""
+    ranks = {row.outline.key: row.outline.rank for row in change.checkpoints}
+    left = {key: member for key, member in places.items() if member != member_of(key[0], ranks[key])}
+    for (ns, checkpoint_id), member in left.items():
+        locked.checkpoints.changes[member] = None
+        if ranks[ns, checkpoint_id] == checkpoint_id:
+            locked.checkpoints.changes[alias_of(ns, checkpoint_id)] = None
+    if left:
+        yield from settle_heads(reader, locked, dict.fromkeys([ns for ns, _ in left], 0))
+
+
+def settle_heads(reader: Reader, locked: Locked, gone: Mapping[str, int]) -> Program[None]:
+    """Bring the heads of namespaces up to date, each of which has lost so many checkpoints. Empty ones go."""
+    newest = {}
+    for member in (yield from reader.members()):
+        ns, rank = parts_of(member)
+        newest[ns] = rank
+    recorded = namespaces_in(locked.head)
+    for ns, number in gone.items():
+        count, rank = recorded.get(ns, (0, ""))
+        count -= number
+        if newest.get(ns, rank) != rank:
+            rank = newest[ns]
+            locked.checkpoints.changes[needs_of(ns)] = None
+        if count == 0:
+            locked.checkpoints.changes[needs_of(ns)] = None
+        locked.set_head({head_field(ns): pack((count, to_bytes(rank))) if count else None})
+
+
+def _add_writes(reader: Reader, locked: Locked, rows: Sequence[WriteRow]) -> Program[list[WriteRow]]:
+    replaced: list[WriteRow] = []
+    groups = grouped(rows)
+    names = [name for reference, task, *_ in groups for name in (reference, reference + task)]
+    known = dict(zip(names, (yield from reader.writes(names)), strict=True))
+    for reference, task, path, _, some in groups:
+        merged = merge_group(known[reference], known[reference + task], task, path, some)
+        for name, value in ((reference, merged.main), (reference + task, merged.own)):
+            if value is not None:
+                locked.writes.changes[name] = known[name] = value
+        replaced += merged.replaced
+    return replaced

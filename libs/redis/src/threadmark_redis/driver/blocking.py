@@ -1,0 +1,188 @@
+"""Connections for blocking callers: a pool for each server, and connections of the main thread's own."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.exceptions import ResponseError
+from redis.retry import Retry
+
+from threadmark.errors import TransientStoreError
+from threadmark.workers import may_be_interrupted
+from threadmark_redis.driver.connecting import Address, Kind
+from threadmark_redis.driver.facts import GREETING, Facts, RefusedError, admitted
+from threadmark_redis.driver.failures import failure_of
+from threadmark_redis.driver.settings import Settings
+from threadmark_redis.driver.topology import Conversation, Exchange, Outcome, Pause
+from threadmark_redis.driver.wire import BROKEN, answered, made, packed, refused, whole
+from threadmark_redis.steps import Command
+
+CLASSES: dict[Kind, Any] = {
+    "tcp": redis.Connection,
+    "tls": redis.SSLConnection,
+    "unix": redis.UnixDomainSocketConnection,
+}
+
+
+class Link:
+    """A connection to one server, which has been greeted."""
+
+    def __init__(self, settings: Settings, address: Address, *, sentinel: bool) -> None:
+        self._settings = settings
+        self._outstanding = False
+        self.facts: Facts | None = None
+        """What the server says about itself; None of a Sentinel."""
+        servers = settings.servers
+        connecting = servers.sentinels if sentinel and servers.sentinels else servers.connecting
+        arguments = connecting.arguments(address)
+        self._connection = made(CLASSES[connecting.kind], arguments, Retry(NoBackoff(), 0))
+        try:
+            self._connection.connect()
+            if not sentinel:
+                self.facts = admitted(address, self._replies(GREETING), settings)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether every reply has come, and the next change is as durable as the saver wants it.
+
+        A replica was not asked for that; it may become a master.
+        """
+        return not self._outstanding and (self.facts is None or self.facts.is_master is not False)
+
+    def exchange(self, asked: Exchange) -> Outcome:
+        """Send commands and return their replies."""
+        return answered(asked, self._replies(whole(asked, self.facts, self._settings)), self.facts)
+
+    def close(self) -> None:
+        """Close it, whatever its state."""
+        with suppress(*BROKEN):
+            self._connection.disconnect()
+
+    def _replies(self, commands: Sequence[Command]) -> list[Any]:
+        self._outstanding = True
+        self._connection.send_packed_command([packed(commands)], check_health=False)
+        replies = [self._reply() for _ in commands]
+        self._outstanding = False
+        return replies
+
+    def _reply(self) -> Any:
+        try:
+            return self._connection.read_response(disable_decoding=True)
+        except ResponseError as error:
+            return refused(error)
+
+
+class Pool:
+    """Up to `pool_size` connections to one server, opened when they are first needed, the last used lent first.
+
+    The main thread has no part in the count: an interrupt may end it at any instruction, and what it had then is lost.
+    """
+
+    def __init__(self, settings: Settings, address: Address, *, sentinel: bool) -> None:
+        self._settings = settings
+        self._address = address
+        self._sentinel = sentinel
+        self._free = threading.Semaphore(settings.pool_size)
+        self._idle: list[Link] = []
+        self._closed = False
+
+    @contextmanager
+    def lend(self) -> Iterator[Link]:
+        """Lend a connection, after waiting if all are in use. One that comes back with a reply missing is closed."""
+        counted = not may_be_interrupted()
+        if counted and not self._free.acquire(timeout=max(self._settings.timeout, 0)):
+            raise TransientStoreError(
+                f"all {self._settings.pool_size} connections to {self._address} have been in use "
+                f"for {self._settings.timeout:g} s: give a larger pool_size"
+            )
+        link: Link | None = None
+        try:
+            link = self._taken() or Link(self._settings, self._address, sentinel=self._sentinel)
+            yield link
+        finally:
+            if link is not None:
+                self._take_back(link)
+            if counted:
+                self._free.release()
+
+    def close_idle(self) -> None:
+        """Close all connections that nobody uses."""
+        while (link := self._taken()) is not None:
+            link.close()
+
+    def close(self) -> None:
+        """Close the idle connections now, and the others when they come back."""
+        self._closed = True
+        self.close_idle()
+
+    def _taken(self) -> Link | None:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
+
+    def _take_back(self, link: Link) -> None:
+        if link.is_reusable:
+            self._idle.append(link)
+        else:
+            link.close()
+        if self._closed:  # perhaps only just now
+            self.close_idle()
+
+
+class Connections:
+    """The pools of one process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._changing = threading.Lock()
+        self._pools: dict[Address, Pool] = {}
+
+    def exchange(self, asked: Exchange) -> Outcome:
+        """Send commands to a server. Returns what became of it."""
+        pool = self._pool(asked)
+        try:
+            with pool.lend() as link:
+                return link.exchange(asked)
+        except RefusedError as error:
+            return error.refused
+        except BROKEN as error:
+            pool.close_idle()  # what broke one has probably broken all
+            return failure_of(error)
+
+    def close(self) -> None:
+        """Close every connection that nobody uses, and the others when they come back."""
+        for pool in list(self._pools.values()):
+            pool.close()
+
+    def _pool(self, asked: Exchange) -> Pool:
+        pool = self._pools.get(asked.address)
+        if pool is None:
+            with self._changing:
+                pool = self._pools.setdefault(
+                    asked.address, Pool(self._settings, asked.address, sentinel=asked.sentinel)
+                )
+        return pool
+
+
+def converse(connections: Connections, conversation: Conversation) -> Any:
+    """Run a conversation to its end. Returns its result."""
+    try:
+        asked = next(conversation)
+        while True:
+            if isinstance(asked, Pause):
+                time.sleep(asked.seconds)
+                asked = conversation.send(None)
+            else:
+                asked = conversation.send(connections.exchange(asked))
+    except StopIteration as stop:
+        return stop.value
+    finally:
+        conversation.close()

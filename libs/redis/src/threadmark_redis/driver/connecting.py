@@ -1,0 +1,91 @@
+"""Where the servers are and how connections to them are opened, for both APIs.
+
+A saver opens connections of its own, also where it was given a client or a pool: it takes their arguments. So one saver
+serves both APIs, any event loop and the children of forks, and never meets a reply that was meant for the client.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+Kind = Literal["tcp", "tls", "unix"]
+Layout = Literal["single", "cluster", "sentinel"]
+
+
+class Address(NamedTuple):
+    """A server. A Unix socket has its path as host and the port 0."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        if not self.port:
+            return self.host
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Connecting(NamedTuple):
+    """How a connection is opened, whatever its address: the kind, and parameters of redis-py's connections."""
+
+    kind: Kind
+    parameters: Mapping[str, Any]
+
+    def arguments(self, address: Address) -> dict[str, Any]:
+        """Return the arguments for a connection of redis-py to this address, without its `retry`.
+
+        RESP2 gives replies one shape on every release of a server, and brings no messages that nobody asked for.
+        """
+        place = {"path": address.host} if self.kind == "unix" else {"host": address.host, "port": address.port}
+        alive: dict[str, Any] = {} if self.kind == "unix" else {"socket_keepalive": True}
+        return {**DEFAULTS, **alive, **self.parameters, **place, "protocol": 2, "decode_responses": False}
+
+
+DEFAULTS = {"socket_timeout": 10.0, "socket_connect_timeout": 5.0}
+"""Parameters that a URL need not name, so that no reply and no connection is waited for without end."""
+
+PARAMETERS = {
+    "db",
+    "username",
+    "password",
+    "credential_provider",
+    "client_name",
+    "socket_timeout",
+    "socket_connect_timeout",
+    "socket_keepalive",
+    "socket_keepalive_options",
+    "socket_type",
+    "ssl_keyfile",
+    "ssl_certfile",
+    "ssl_cert_reqs",
+    "ssl_ca_certs",
+    "ssl_ca_data",
+    "ssl_ca_path",
+    "ssl_check_hostname",
+    "ssl_password",
+    "ssl_min_version",
+    "ssl_ciphers",
+    "ssl_include_verify_flags",
+    "ssl_exclude_verify_flags",
+}
+"""The parameters of redis-py's connections that say how to connect; others say what a client does with replies."""
+
+
+class Servers(NamedTuple):
+    """Where a saver's data is: one server, a cluster's nodes, or the Sentinels that know the server's address."""
+
+    layout: Layout
+    addresses: tuple[Address, ...]
+    connecting: Connecting
+    service: str = ""
+    """What the Sentinels call it."""
+    sentinels: Connecting | None = None
+    """How connections to the Sentinels are opened."""
+
+    def __str__(self) -> str:
+        places = ",".join(map(str, self.addresses))
+        if self.layout == "sentinel":
+            return f"Redis service={self.service} sentinels={places}{self._database()}"
+        return f"Redis {'cluster ' if self.layout == 'cluster' else ''}{places}{self._database()}"
+
+    def _database(self) -> str:
+        database = self.connecting.parameters.get("db")
+        return f" db={database}" if database else ""

@@ -1,0 +1,177 @@
+"""What a new connection is greeted with, and what the server's answers say about it.
+
+Nothing of it is needed to store threads: a command that the provider forbids leaves a fact unknown. Only the proof of
+`durability="full"` may come to nothing, and then its error says which option does without it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from threadmark.errors import ConfigError
+from threadmark_redis.driver.connecting import Address
+from threadmark_redis.driver.failures import Refused, passes
+from threadmark_redis.driver.settings import Settings
+from threadmark_redis.steps import Command
+
+GREETING: Sequence[Command] = (
+    ("INFO",),
+    ("CONFIG", "GET", "*appendfsync*"),  # with it no-appendfsync-on-rewrite: there are no two patterns before Redis 7
+    ("WAITAOF", 1, 0, 1),  # waits for a millisecond where the server knows it and has an append-only file
+)
+"""Sent once on every new connection: a server that was started anew, or has taken over, may be another one."""
+
+
+class Facts(NamedTuple):
+    """What a server says about itself. None is what it does not say."""
+
+    address: str
+    server: str | None
+    """Its name and version, such as "Redis 7.0.15"."""
+    is_master: bool | None
+    is_cluster: bool | None
+    append_only: bool | None
+    """Whether it has an append-only file."""
+    fsync: str | None
+    """Its appendfsync: "always", "everysec" or "no"."""
+    fsync_pauses: bool | None
+    """Whether it spares fsync while it rewrites its files (no-appendfsync-on-rewrite)."""
+    waits_for_disk: bool
+    """Whether it knows WAITAOF and has an append-only file."""
+    eviction: str | None
+    """Its maxmemory-policy."""
+    max_memory: int | None
+    """Its maxmemory in bytes, 0 for no limit."""
+    forbidden: tuple[str, ...]
+    """The commands of the greeting that it does not answer."""
+
+    @property
+    def syncs_before_replying(self) -> bool:
+        """Whether every change is on its disk before it is acknowledged."""
+        return bool(self.append_only) and self.fsync == "always" and self.fsync_pauses is False
+
+
+def facts_of(address: Address, replies: Sequence[Any]) -> Facts:
+    """Return what the replies to `GREETING` say."""
+    about, configured, waited = replies
+    info = _lines(about) if isinstance(about, bytes) else {}
+    config = _pairs(configured) if isinstance(configured, list) else {}
+    forbidden = [name for name, reply in (("INFO", about), ("CONFIG", configured)) if isinstance(reply, Refused)]
+    fsync_pauses = config.get("no-appendfsync-on-rewrite")
+    max_memory = info.get("maxmemory", "")
+    return Facts(
+        address=str(address),
+        server=_name(info),
+        is_master=info["role"] == "master" if "role" in info else None,
+        is_cluster=info["cluster_enabled"] == "1" if "cluster_enabled" in info else None,
+        append_only=info["aof_enabled"] == "1" if "aof_enabled" in info else None,
+        fsync=config.get("appendfsync"),
+        fsync_pauses=fsync_pauses == "yes" if fsync_pauses else None,
+        waits_for_disk=isinstance(waited, list),
+        eviction=info.get("maxmemory_policy"),
+        max_memory=int(max_memory) if max_memory.isdigit() else None,
+        forbidden=tuple(forbidden),
+    )
+
+
+class RefusedError(Exception):
+    """A server does not take a connection for now, or at all."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused)
+        self.refused = refused
+
+
+def admitted(address: Address, replies: Sequence[Any], settings: Settings) -> Facts:
+    """Return what the replies to `GREETING` say.
+
+    Raises RefusedError where the connection is of no use now, ConfigError where it is never as durable as it should be.
+    """
+    for reply in replies:
+        if isinstance(reply, Refused) and (passes(reply) or reply.code in ("NOAUTH", "WRONGPASS")):
+            raise RefusedError(reply)
+    if isinstance(replies[0], bytes) and b"\nloading:1" in replies[0]:
+        # Until it is through, it also says that it has no append-only file.
+        raise RefusedError(Refused("LOADING", f"{address} reads what it has on its disk"))
+    facts = facts_of(address, replies)
+    if facts.is_master is False and settings.servers.layout == "sentinel":
+        raise RefusedError(Refused("REPLICA", f"{address} says that it is a replica"))
+    if facts.is_master is not False:  # a replica takes no changes
+        _check_durability(facts, settings)
+    return facts
+
+
+def _check_durability(facts: Facts, settings: Settings) -> None:
+    if not settings.durability.disk or facts.syncs_before_replying or facts.waits_for_disk:
+        return
+    if facts.append_only is False:
+        found = "has no append-only file (appendonly no)"
+    elif facts.fsync is None:
+        found = "does not tell whether it waits for its disk (it forbids CONFIG GET, and has no WAITAOF)"
+    elif facts.fsync == "always":
+        found = "spares its disk while it rewrites files (no-appendfsync-on-rewrite yes)"
+    else:
+        found = f"acknowledges changes before they are on its disk (appendfsync {facts.fsync}), and has no WAITAOF"
+    raise ConfigError(
+        f"durability='full' cannot be kept: {facts.address} {found}. Set 'appendonly yes', 'appendfsync always' and "
+        "'no-appendfsync-on-rewrite no' in its configuration, or take Redis 7.2 or newer, or Valkey, with 'appendonly "
+        "yes'; or open the saver with durability='memory', and the server loses what its own settings let it lose"
+    )
+
+
+def proofs(key: bytes, facts: Facts, settings: Settings) -> list[Command]:
+    """Return the commands to send behind a change, so that their reply says where it is.
+
+    WAIT and WAITAOF speak of the last change that their own connection made. A change that was found to be made
+    already, by an attempt whose reply was lost, is none: so they are preceded by one that vanishes at once.
+    """
+    milliseconds = settings.proof_milliseconds
+    mark: Command = ("SET", key + b":mark", b"", "PX", 1)
+    if settings.durability.replicas:
+        return [mark, ("WAIT", settings.durability.replicas, milliseconds)]
+    if settings.durability.disk and not facts.syncs_before_replying:
+        return [mark, ("WAITAOF", 1, 0, milliseconds)]
+    return []
+
+
+def unproven(replies: Sequence[Any], settings: Settings) -> Refused | None:
+    """Return what the replies to `proofs` lack, None if nothing."""
+    for reply in replies:
+        if isinstance(reply, Refused):
+            return reply
+    if not replies:
+        return None
+    reached = replies[-1]
+    if settings.durability.replicas:
+        wanted = settings.durability.replicas
+        return None if reached >= wanted else Refused("UNPROVEN", f"{reached} of {wanted} replicas have it")
+    return None if reached[0] >= 1 else Refused("UNPROVEN", "it is not on the server's disk yet")
+
+
+def warnings_about(facts: Facts, *, expires: bool) -> list[str]:
+    """Return what the user should know of a server. `expires` says whether the saver's threads have an expiry."""
+    found = []
+    evicts = facts.eviction not in (None, "noeviction")
+    if evicts and (expires or str(facts.eviction).startswith("allkeys-")):
+        found.append(
+            f"{facts.address} may evict threads when its memory is full (maxmemory-policy {facts.eviction}): "
+            "set maxmemory-policy noeviction"
+        )
+    if facts.is_master is False:
+        found.append(f"{facts.address} is a replica, which takes no writes: give the address of its master")
+    return found
+
+
+def _name(info: Mapping[str, str]) -> str | None:
+    version = info.get("valkey_version") or info.get("redis_version")
+    name = info.get("server_name", "valkey" if "valkey_version" in info else "redis")
+    return f"{name.capitalize()} {version}" if version else None
+
+
+def _lines(reply: bytes) -> dict[str, str]:
+    lines = reply.decode("utf-8", "replace").splitlines()
+    return {name: value for name, colon, value in (line.partition(":") for line in lines) if colon}
+
+
+def _pairs(reply: Sequence[bytes]) -> dict[str, str]:
+    texts = [each.decode("utf-8", "replace") for each in reply]
+    return dict(zip(texts[::2], texts[1::2], strict=True))

@@ -1,0 +1,204 @@
+"""What an error of a server means: whether to try again, for how long, and what to tell the user.
+
+Every step of a saver's transactions may be sent twice: rows are named by their content or their key, and a script that
+finds them there says so. So one whose reply was lost is sent again, even if it may have been carried out.
+"""
+
+import logging
+import random
+import time
+from typing import NamedTuple
+
+from redis import exceptions
+
+from threadmark.errors import ConfigError, StoreError, ThreadmarkError, TransientStoreError
+from threadmark_redis.driver.log import log
+from threadmark_redis.driver.settings import Settings
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.02, 2.0
+
+
+class Refused(NamedTuple):
+    """A server's answer that is an error."""
+
+    code: str
+    """The first word of it, such as "LOADING"; "ERR" where it has none of its own."""
+    text: str
+    """The rest, which may name keys, but no values."""
+    error: Exception | None = None
+    """What redis-py made of it."""
+
+
+class Lost(NamedTuple):
+    """There is no connection, or it broke before every reply had come."""
+
+    text: str
+    error: Exception | None = None
+    """What redis-py raised."""
+
+
+Failure = Refused | Lost
+
+# The parser takes the first word away from those that it has classes for. Which these are depends on its release.
+_CODES: tuple[tuple[type[Exception], str], ...] = (
+    (exceptions.NoScriptError, "NOSCRIPT"),
+    (exceptions.OutOfMemoryError, "OOM"),
+    (exceptions.ReadOnlyError, "READONLY"),
+    (exceptions.NoPermissionError, "NOPERM"),
+    (exceptions.MovedError, "MOVED"),  # before its base class
+    (exceptions.AskError, "ASK"),
+    (exceptions.TryAgainError, "TRYAGAIN"),
+    (exceptions.MasterDownError, "MASTERDOWN"),  # before its base class
+    (exceptions.ClusterDownError, "CLUSTERDOWN"),
+    (exceptions.ClusterCrossSlotError, "CROSSSLOT"),
+    (exceptions.ExecAbortError, "EXECABORT"),
+    (exceptions.BusyLoadingError, "LOADING"),
+    (exceptions.AuthenticationError, "NOAUTH"),
+    (exceptions.AuthenticationWrongNumberOfArgsError, "NOAUTH"),
+    (exceptions.AuthorizationError, "NOPERM"),
+)
+
+# The server refuses for now: it starts, is a replica or has become one, runs a long script, moves slots, lacks
+# replicas, or has no connection left.
+_PASSING = {
+    "LOADING",
+    "BUSY",
+    "READONLY",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "ASK",
+    "MOVED",
+    "NOREPLICAS",
+    "UNPROVEN",  # our own: the change is not yet where the saver's durability wants it
+    "REPLICA",  # our own: what the Sentinels call the master says that it is none
+}
+
+_FULL = "max number of clients reached"
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return what an error of redis-py is, or one of the socket."""
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return Refused(code, _words(error).removeprefix(f"{code} "), error)
+    if isinstance(error, exceptions.ResponseError) or _FULL in str(error):
+        first, _, rest = _words(error).partition(" ")
+        own_code = first.isupper() and first != "ERR"
+        return Refused(first, rest, error) if own_code else Refused("ERR", _words(error), error)
+    return Lost(_words(error), error)
+
+
+def passes(failure: Failure) -> bool:
+    """Whether the same step may succeed on another connection, now or soon."""
+    return isinstance(failure, Lost) or failure.code in _PASSING or _FULL in failure.text
+
+
+class Retries:
+    """The retries of one operation. Each wait is longer than the one before, and all end after `timeout` seconds.
+
+    A saver that never had a connection does not wait: an address that is wrong looks like a server that is away.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._until = time.monotonic() + settings.timeout
+        self._wait = 0.0
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left."""
+        return max(self._until - time.monotonic(), 0.0)
+
+    def next_wait(self, failure: Failure, *, reached: bool) -> float:
+        """Return the seconds to wait before the next attempt, and log it. Raises what ends the attempts.
+
+        `reached` says whether the saver ever had a connection. Call it with no connection and no lock held.
+        """
+        astray = failure[0] == "MOVED" and self._settings.servers.layout != "cluster"  # nobody here can follow it
+        if isinstance(failure, Refused) and (astray or not passes(failure)):
+            raise threadmark_error(failure, self._settings) from failure.error
+        if not reached and isinstance(failure, Lost):
+            raise TransientStoreError(
+                f"{self._settings} could not be reached: {failure.text.rstrip('.')}. This saver never had a "
+                "connection, so it does not wait for the server: see that it runs at this address"
+            ) from failure.error
+        if self.left <= 0:
+            raise TransientStoreError(
+                f"{self._settings} could not be used for {self._settings.timeout:g} s: {what_happened(failure)}"
+            ) from failure.error
+        wait = min(self._wait * random.uniform(0.5, 1.0), self.left)  # noqa: S311 - spreads callers, hides nothing
+        # The first attempt that fails may just have met a connection that was closed long ago.
+        self._wait = min(max(2 * self._wait, _FIRST_WAIT), _LONGEST_WAIT)
+        log.write(
+            logging.WARNING,
+            "%s: %s; trying again in %.2f s, and for %.0f s at most",
+            str(self._settings),
+            what_happened(failure),
+            wait,
+            self.left,
+        )
+        return wait
+
+
+def what_happened(failure: Failure) -> str:
+    """Describe a failure that passes, with advice where there is some."""
+    if isinstance(failure, Lost):
+        return f"no connection, or it was lost ({failure.text})"
+    event = _EVENTS.get(failure.code, "the server refuses for now")
+    return f"{event} ({failure.code}: {failure.text})"
+
+
+_EVENTS = {
+    "LOADING": "the server starts and loads its data",
+    "BUSY": "somebody's script keeps the server busy",
+    "READONLY": "the server takes no writes, as a replica or after a failover",
+    "REPLICA": "the server is a replica, and the Sentinels have not agreed on another master yet",
+    "MASTERDOWN": "the server is a replica that has lost its master",
+    "CLUSTERDOWN": "the cluster lacks a master",
+    "TRYAGAIN": "the thread's slot moves to another node",
+    "ASK": "the thread's slot moves to another node",
+    "MOVED": "the cluster's slots change places",
+    "NOREPLICAS": "the server lacks the replicas that its min-replicas-to-write asks for",
+    "UNPROVEN": "the change is in the server's memory, but not where the saver's durability wants it",
+    "ERR": "the server has no connection left; give a smaller pool_size, or the server a larger maxclients",
+}
+
+
+def threadmark_error(failure: Refused, settings: Settings) -> ThreadmarkError:
+    """Return the error that says what a server's answer means to the user."""
+    said = f"{settings}: {failure.code} {failure.text.rstrip('.')}"
+    if failure.code == "CROSSSLOT" or "cross slot" in failure.text.lower():
+        return ConfigError(
+            f"{settings}: a thread's keys must stand in one slot, and the server says that they do not "
+            f"({failure.text}): give a prefix without braces"
+        )
+    if failure.code == "MOVED" and settings.servers.layout != "cluster":
+        return ConfigError(f"{settings} is a node of a cluster: write redis+cluster:// in the URL")
+    advice = _ADVICE.get(failure.code)
+    if advice is None and any(words in failure.text.lower() for words in _FORBIDDEN):
+        advice = _COMMANDS
+    return StoreError(f"{said}. {advice}" if advice else said)
+
+
+_FORBIDDEN = ("unknown command", "not allowed", "disabled", "not supported", "unsupported")
+"""What providers say instead of NOPERM, each in its own way."""
+
+_COMMANDS = (
+    "A saver needs EVALSHA and EVAL with the commands on hashes, sorted sets, keys and the time, and SCAN: where a "
+    "provider forbids scripts, use another one (docs/redis.md has a table)"
+)
+
+_ADVICE = {
+    "OOM": "The server has reached its maxmemory and may evict nothing: raise maxmemory, delete or prune threads, or "
+    "give the saver a ttl",
+    "NOPERM": f"Allow the user the command: ACL SETUSER <user> ~<prefix>* +@all -@dangerous +scan +info. {_COMMANDS}",
+    "NOAUTH": "Give user and password in the URL: redis://user:password@host",
+    "WRONGPASS": "Give user and password in the URL: redis://user:password@host",
+    "MISCONF": "The server cannot write to its disk, as its log says, and takes no writes until it can",
+    "WRONGTYPE": "Another application uses keys with this prefix: give the saver another prefix",
+}
+
+
+def _words(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

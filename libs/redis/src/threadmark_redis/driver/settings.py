@@ -1,0 +1,62 @@
+"""The settings of a Redis saver: where its data is and how it is used."""
+
+import math
+import re
+from typing import NamedTuple
+
+from threadmark.errors import ConfigError, shown
+from threadmark_redis.driver.connecting import Servers
+
+
+class Durability(NamedTuple):
+    """What a change must have reached when it is acknowledged."""
+
+    disk: bool
+    replicas: int = 0
+
+    @property
+    def only_memory(self) -> bool:
+        """Whether nothing is asked for beyond the server's own answer."""
+        return not self.disk and not self.replicas
+
+
+_REPLICAS = re.compile(r"replicas:([1-9]\d{0,2})")
+
+
+def durability_of(text: object) -> Durability:
+    """Return what an option's value means. Raises ConfigError if it means nothing."""
+    if text == "full":
+        return Durability(disk=True)
+    if text == "memory":
+        return Durability(disk=False)
+    found = _REPLICAS.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise ConfigError(f"durability must be 'full', 'memory' or 'replicas:1' (or another number), not {shown(text)}")
+    return Durability(disk=False, replicas=int(found[1]))
+
+
+class Settings(NamedTuple):
+    """The options of one saver that concern its servers."""
+
+    servers: Servers
+    durability: Durability
+    pool_size: int
+    timeout: float
+    """Seconds for which an operation is tried again while a server cannot be reached, or refuses for now."""
+    prefix: str = ""
+    """What every key begins with."""
+    grace: int = 0
+    """For how many milliseconds a thread that has expired stays."""
+    expires: bool = False
+    """Whether the saver's threads have an expiry."""
+    slow: float = math.inf
+    """Seconds from which a transaction is logged as slow."""
+
+    def __str__(self) -> str:
+        return str(self.servers)
+
+    @property
+    def proof_milliseconds(self) -> int:
+        """How long a server may take to have a change on its disk, or on replicas, before it is asked again."""
+        longest = float(self.servers.connecting.parameters.get("socket_timeout") or 10.0)
+        return max(int(500 * min(longest, max(self.timeout, 0.01), 10.0)), 1)

@@ -1,0 +1,237 @@
+"""Which server has a slot: the one there is, the one that Sentinels name, or a node of a cluster.
+
+There is no I/O in here: a `Conversation` yields what a server is to be asked, and is sent the answer. What is
+remembered is replaced whole, so that threads and event loops share it without a lock.
+"""
+
+import logging
+from bisect import bisect_right
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from redis.crc import key_slot
+
+from threadmark_redis.driver.connecting import Address, Servers
+from threadmark_redis.driver.facts import Facts
+from threadmark_redis.driver.failures import Failure, Lost, Refused
+from threadmark_redis.driver.log import log
+from threadmark_redis.steps import Command
+
+
+class Exchange(NamedTuple):
+    """Commands to send to a server at once."""
+
+    address: Address
+    commands: Sequence[Command]
+    change: bytes | None = None
+    """A key of what the commands change, if they do: proofs that it is durable are asked for behind them."""
+    sentinel: bool = False
+    """Whether the server is a Sentinel, which is not greeted."""
+
+
+class Pause(NamedTuple):
+    """A wait, with no connection held."""
+
+    seconds: float
+
+
+class Answered(NamedTuple):
+    """One reply for each command; one that is an error is a `Refused`."""
+
+    replies: Sequence[Any]
+    proofs: Sequence[Any] = ()
+    facts: Facts | None = None
+
+
+Outcome = Answered | Failure
+"""What became of an exchange. It failed as a whole where there was no connection, or the connection was refused."""
+
+Conversation = Generator[Exchange | Pause, Any, Any]
+
+
+def slot_of(key: bytes) -> int:
+    """Return the slot of a key, the same for all keys of a thread."""
+    return int(key_slot(key))
+
+
+class Topology(Protocol):
+    """Where a slot is. What fails is raised as an `Unreachable`."""
+
+    def locate(self, slot: int) -> Conversation:
+        """Return the address of the server that has a slot."""
+
+    def masters(self) -> Conversation:
+        """Return the addresses of all servers that have slots."""
+
+    def forget(self, address: Address) -> None:
+        """Look anew before the next exchange: this server failed."""
+
+    def moved(self, slot: int, address: Address) -> None:
+        """Remember where a slot has gone, as a server said."""
+
+
+class UnreachableError(Exception):
+    """Nobody says where a slot is. Whoever asked waits and asks again."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+class Single:
+    """One server."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._address = servers.addresses[0]
+
+    def locate(self, slot: int) -> Conversation:  # noqa: ARG002 - it has all
+        """Return its address."""
+        yield from ()
+        return self._address
+
+    def masters(self) -> Conversation:
+        """Return its address alone."""
+        yield from ()
+        return [self._address]
+
+    def forget(self, address: Address) -> None:
+        """Nothing is to be looked for."""
+
+    def moved(self, slot: int, address: Address) -> None:
+        """Not called: its answer is refused before."""
+
+
+class Sentinels:
+    """The server that Sentinels say is the master."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._sentinels = list(servers.addresses)
+        self._service = servers.service
+        self._master: Address | None = None
+
+    def locate(self, slot: int) -> Conversation:  # noqa: ARG002 - it has all
+        """Return the master's address."""
+        if self._master is None:
+            self._master = yield from self._ask()
+        return self._master
+
+    def masters(self) -> Conversation:
+        """Return the master's address alone."""
+        return [(yield from self.locate(0))]
+
+    def forget(self, address: Address) -> None:
+        """Ask the Sentinels again."""
+        if address == self._master:
+            self._master = None
+
+    def moved(self, slot: int, address: Address) -> None:
+        """Not called: its answer is refused before."""
+
+    def _ask(self) -> Conversation:
+        said: Failure = Lost("no Sentinel answers")
+        for sentinel in list(self._sentinels):
+            command = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._service)
+            outcome = yield Exchange(sentinel, [command], sentinel=True)
+            if not isinstance(outcome, Answered):
+                said = outcome
+                continue
+            (reply,) = outcome.replies
+            if isinstance(reply, list):
+                self._sentinels.remove(sentinel)
+                self._sentinels.insert(0, sentinel)  # the next one to ask
+                return Address(reply[0].decode(), int(reply[1]))
+            said = reply if isinstance(reply, Refused) else Refused("REPLICA", f"{sentinel} knows no {self._service!r}")
+        raise UnreachableError(said)
+
+
+class _Slots(NamedTuple):
+    """Ranges of slots, in ascending order: where each begins, where it ends, and who has it."""
+
+    begins: Sequence[int]
+    ends: Sequence[int]
+    owners: Sequence[Address]
+    replicas: Sequence[Address]
+    """Of all of them. They know who has taken over when no owner answers."""
+
+    def owner(self, slot: int) -> Address | None:
+        at = bisect_right(self.begins, slot) - 1
+        return self.owners[at] if at >= 0 and slot <= self.ends[at] else None
+
+
+class Cluster:
+    """The nodes of a cluster."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._seeds = servers.addresses
+        self._slots: _Slots | None = None
+        self._strays: dict[int, Address] = {}
+        """Slots that have gone to another node since the nodes were asked."""
+        self._stale = True
+
+    def locate(self, slot: int) -> Conversation:
+        """Return the address of the node that has a slot."""
+        found = self._strays.get(slot)
+        if found is None or self._stale:
+            slots = yield from self._current()
+            found = self._strays.get(slot) or slots.owner(slot)
+        if found is None:
+            self._stale = True
+            raise UnreachableError(Refused("CLUSTERDOWN", f"no node has slot {slot}"))
+        return found
+
+    def masters(self) -> Conversation:
+        """Return the addresses of all nodes that have slots."""
+        slots = yield from self._current()
+        return sorted(set(slots.owners))
+
+    def forget(self, address: Address) -> None:  # noqa: ARG002 - another may have taken over from any
+        """Ask the nodes again."""
+        self._stale = True
+
+    def moved(self, slot: int, address: Address) -> None:
+        """Remember one slot. Only a failure has all asked for: while slots move, that would be at every step."""
+        if len(self._strays) >= _MANY_STRAYS:
+            self._stale = True
+        self._strays = {**self._strays, slot: address}
+
+    def _current(self) -> Conversation:
+        if self._slots is not None and not self._stale:
+            return self._slots
+        known = (self._slots.owners, self._slots.replicas) if self._slots else ((), ())
+        said: Failure = Lost("no node answers")
+        for address in dict.fromkeys([*known[0], *self._seeds, *known[1]]):
+            outcome = yield Exchange(address, [("CLUSTER", "SLOTS")])
+            if not isinstance(outcome, Answered):
+                said = outcome
+                continue
+            (reply,) = outcome.replies
+            if isinstance(reply, Refused):
+                said = reply
+                continue
+            self._slots, self._strays, self._stale = _slots(reply, address), {}, False
+            log.note(logging.DEBUG, "asked %s for the cluster's slots", str(address))
+            return self._slots
+        raise UnreachableError(said)
+
+
+_MANY_STRAYS = 64
+
+
+def _slots(reply: Sequence[Any], asked: Address) -> _Slots:
+    """What a node says of the slots. One that does not know its own name is where it was reached."""
+    rows = sorted((each for each in reply), key=lambda row: int(row[0]))
+    nodes = [[Address((host or b"").decode() or asked.host, int(port)) for host, port, *_ in row[2:]] for row in rows]
+    replicas = [each for owner_first in nodes for each in owner_first[1:]]
+    return _Slots(
+        [int(row[0]) for row in rows], [int(row[1]) for row in rows], [owner for owner, *_ in nodes], replicas
+    )
+
+
+def topology_of(servers: Servers) -> Topology:
+    """Return what says where slots are."""
+    kinds: dict[str, type[Single | Sentinels | Cluster]] = {
+        "single": Single,
+        "sentinel": Sentinels,
+        "cluster": Cluster,
+    }
+    return kinds[servers.layout](servers)

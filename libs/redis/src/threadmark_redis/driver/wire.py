@@ -1,0 +1,54 @@
+"""Commands as bytes, and replies as the rest of the driver knows them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from redis import exceptions
+
+from threadmark.errors import ConfigError
+from threadmark_redis.driver.facts import Facts, proofs
+from threadmark_redis.driver.failures import Refused, failure_of
+from threadmark_redis.driver.settings import Settings
+from threadmark_redis.driver.topology import Answered, Exchange
+from threadmark_redis.steps import Command
+
+BROKEN = (exceptions.RedisError, OSError)
+"""What redis-py raises where a connection cannot be opened, or breaks. What it is, `failures` says."""
+
+
+def made(connection_class: Any, arguments: Mapping[str, Any], retry: Any) -> Any:
+    """Return a connection of redis-py, which is opened later. Raises ConfigError for parameters that it has not."""
+    try:
+        return connection_class(**arguments, retry=retry)
+    except TypeError as error:
+        raise ConfigError(f"this release of redis-py cannot connect so: {error}") from error
+
+
+def packed(commands: Sequence[Command]) -> bytes:
+    """Return the bytes of commands."""
+    parts: list[bytes] = []
+    for command in commands:
+        parts.append(b"*%d\r\n" % len(command))
+        for each in command:
+            data = each if isinstance(each, bytes) else str(each).encode()
+            parts += (b"$%d\r\n" % len(data), data, b"\r\n")
+    return b"".join(parts)
+
+
+def refused(error: exceptions.ResponseError) -> Refused:
+    """Return a reply that is an error."""
+    found = failure_of(error)
+    return found if isinstance(found, Refused) else Refused("ERR", found.text)
+
+
+def whole(asked: Exchange, facts: Facts | None, settings: Settings) -> Sequence[Command]:
+    """Return all commands of an exchange: behind a change those that prove it."""
+    if asked.change is None or facts is None:
+        return asked.commands
+    return [*asked.commands, *proofs(asked.change, facts, settings)]
+
+
+def answered(asked: Exchange, replies: Sequence[Any], facts: Facts | None) -> Answered:
+    """Return the replies to an exchange."""
+    count = len(asked.commands)
+    return Answered(replies[:count], replies[count:], facts)

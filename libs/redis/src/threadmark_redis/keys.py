@@ -1,0 +1,75 @@
+"""Keys: the few hashes of a thread, and the index of threads.
+
+All keys of a thread have the same hash tag, so that they stand in one slot of a cluster, and one script writes them.
+The tag is a digest of the thread's id: the id may be of any length, and braces in it would break the tag.
+"""
+
+from base64 import urlsafe_b64encode
+from functools import lru_cache
+from hashlib import blake2b
+from typing import NamedTuple
+
+PREFIX = "threadmark:"
+"""The default beginning of every key."""
+
+SHARDS = 16
+"""In so many parts the index of threads is kept, so that in a cluster no node has all of it."""
+
+_DIGEST_SIZE = 15
+
+
+class ThreadKeys(NamedTuple):
+    """The keys of one thread, in the order in which every script has them. What each holds is in docs/format.md."""
+
+    head: bytes
+    checkpoints: bytes
+    ranks: bytes
+    writes: bytes
+    segments: bytes
+
+    @property
+    def companions(self) -> tuple[bytes, ...]:
+        """All but the head."""
+        return self[1:]
+
+
+class IndexKeys(NamedTuple):
+    """The sorted sets of one shard of the index, in the order in which every script has them."""
+
+    ids: bytes
+    created: bytes
+    updated: bytes
+    owners: bytes
+    expiries: bytes
+
+
+@lru_cache(1024)
+def thread_keys(prefix: bytes, thread_id: str) -> ThreadKeys:
+    """Return the keys of a thread."""
+    start = b"%b{%b}" % (prefix, urlsafe_b64encode(_digest(thread_id)))
+    return ThreadKeys(start + b"h", start + b"c", start + b"r", start + b"w", start + b"s")
+
+
+def index_keys(prefix: bytes, shard: int) -> IndexKeys:
+    """Return the keys of one shard of the index of threads."""
+    start = b"%b{index-%d}" % (prefix, shard)
+    return IndexKeys(start + b"i", start + b"c", start + b"u", start + b"o", start + b"x")
+
+
+def shard_of(thread_id: str) -> int:
+    """Return the shard of the index that a thread is in."""
+    return _digest(thread_id)[0] % SHARDS
+
+
+def heads_pattern(prefix: bytes) -> bytes:
+    """Return the pattern of all threads' head keys."""
+    return _literally(prefix) + b"{*}h"
+
+
+def _literally(text: bytes) -> bytes:
+    """Return the pattern that only this text has."""
+    return b"".join(b"\\" + bytes([each]) if each in b"*?[]^-\\" else bytes([each]) for each in text)
+
+
+def _digest(thread_id: str) -> bytes:
+    return blake2b(thread_id.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_SIZE).digest()

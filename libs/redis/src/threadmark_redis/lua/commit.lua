@@ -1,0 +1,47 @@
+-- Make the changes of a transaction to some threads, unless one of them was changed since it was read. KEYS: the keys of
+-- each thread. ARGV: for how long an expired thread is kept, then for each thread an array: the revision it had, or nil
+-- where there was no head (alone if nothing changes); whether everything is removed first; fields of the head to set and to remove; and for
+-- checkpoints, writes and segments the same, with the ranks that come and go between them.
+
+local threads = {}
+for number = 2, #ARGV do
+    local thread = cmsgpack.unpack(ARGV[number])
+    local revision = redis.call('HGET', KEYS[(number - 2) * 5 + 1], 'r')
+    if (revision and tonumber(revision) or nil) ~= thread[1] then
+        return 0
+    end
+    threads[#threads + 1] = thread
+end
+
+local function each(command, key, items, size)
+    for first = 1, #items, size do
+        redis.call(command, key, unpack(items, first, math.min(first + size - 1, #items)))
+    end
+end
+
+local CHUNK = 1000
+local function make(base, thread)
+    if thread[2] then
+        redis.call('UNLINK', KEYS[base + 2], KEYS[base + 3], KEYS[base + 4], KEYS[base + 5])
+    end
+    each('HSET', KEYS[base + 1], thread[3], CHUNK)
+    each('HDEL', KEYS[base + 1], thread[4], CHUNK)
+    each('HSET', KEYS[base + 2], thread[5], CHUNK)
+    each('HDEL', KEYS[base + 2], thread[6], CHUNK)
+    for _, member in ipairs(thread[7]) do
+        redis.call('ZADD', KEYS[base + 3], 0, member)
+    end
+    each('ZREM', KEYS[base + 3], thread[8], CHUNK)
+    each('HSET', KEYS[base + 4], thread[9], CHUNK)
+    each('HDEL', KEYS[base + 4], thread[10], CHUNK)
+    each('HSET', KEYS[base + 5], thread[11], CHUNK)
+    each('HDEL', KEYS[base + 5], thread[12], CHUNK)
+    settle(base, tonumber(ARGV[1]))
+end
+
+for number, thread in ipairs(threads) do
+    if #thread > 1 then
+        make((number - 1) * 5, thread)
+    end
+end
+return 1

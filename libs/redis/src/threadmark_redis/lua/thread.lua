@@ -1,0 +1,69 @@
+-- What every script on a thread shares. KEYS: head, checkpoints, ranks, writes, segments.
+--
+-- The head's fields have one letter (docs/format.md). Text is compared byte by byte: Lua's own comparison would follow
+-- the server's locale.
+
+local DAY = 86400000
+local MASK = 'k'
+
+local function clock()
+    local time = redis.call('TIME')
+    return time[1] * 1000000 + time[2]
+end
+
+-- Which of the keys beside the head are there, as four digits.
+local function present(base)
+    local found = ''
+    for number = base + 2, base + 5 do
+        found = found .. redis.call('EXISTS', KEYS[number])
+    end
+    return found
+end
+
+-- Whether a key was evicted, or expired without the others: the head says which should be there.
+local function is_torn(base, mask)
+    return present(base) ~= (mask or '0000')
+end
+
+local function is_less(one, other)
+    for number = 1, math.min(#one, #other) do
+        local mine, theirs = one:byte(number), other:byte(number)
+        if mine ~= theirs then
+            return mine < theirs
+        end
+    end
+    return #one < #other
+end
+
+-- A text behind its length, in two bytes.
+local function measured(text)
+    return string.char(math.floor(#text / 256), #text % 256) .. text
+end
+
+-- After a change: note which keys are there, raise the revision, and let all expire together. `grace` is for how many
+-- milliseconds a thread that has expired stays to be found.
+local function settle(base, grace)
+    local head = KEYS[base + 1]
+    local fields = redis.call('HMGET', head, MASK, 'v', 'x', 'z')
+    local mask = present(base)
+    if fields[1] ~= mask then
+        redis.call('HSET', head, MASK, mask)
+    end
+    redis.call('HINCRBY', head, 'r', 1)
+    if fields[2] ~= '1' then
+        -- Only the memory of a deleted thread, or a lease: they are kept for a day.
+        local moment = math.floor(clock() / 1000)
+        local ends = math.floor((tonumber(fields[4]) or 0) / 1000)
+        redis.call('PEXPIREAT', head, math.max(moment, ends) + DAY)
+    elseif fields[3] then
+        local moment = math.floor(clock() / 1000)
+        local at = math.max(moment, math.floor(fields[3] / 1000)) + grace
+        for number = base + 1, base + 5 do
+            redis.call('PEXPIREAT', KEYS[number], at)
+        end
+    elseif redis.call('PTTL', head) > 0 then
+        for number = base + 1, base + 5 do
+            redis.call('PERSIST', KEYS[number])
+        end
+    end
+end

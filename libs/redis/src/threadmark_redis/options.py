@@ -1,0 +1,19 @@
+"""The options of a `RedisSaver`, as types."""
+
+from typing import TypedDict
+
+from threadmark.saver import SaverOptions
+
+
+class ServerOptions(TypedDict, total=False):
+    """The options that only a Redis saver has."""
+
+    prefix: str
+    durability: str
+    pool_size: int
+    timeout: float
+    slow: float | None
+
+
+class RedisOptions(ServerOptions, SaverOptions, total=False):
+    """All options of a Redis saver."""

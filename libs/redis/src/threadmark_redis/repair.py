@@ -1,0 +1,109 @@
+"""The index of threads compared with the threads that there are, and put right.
+
+To find every thread, all keys of the database are gone through on every master, so this is for `verify`.
+"""
+
+from typing import NamedTuple
+
+from threadmark.program import Program
+from threadmark_redis.columns import (
+    Head,
+    as_head,
+    from_bytes,
+    is_live,
+    measured,
+    text_or_none,
+    thread_outline,
+    to_bytes,
+)
+from threadmark_redis.index import Indexed, Settings, index, unindex
+from threadmark_redis.keys import SHARDS, IndexKeys, heads_pattern, index_keys, shard_of, thread_keys
+from threadmark_redis.steps import Command, all_keys, commands
+
+_CHUNK = 500
+
+_ADVICE = "`verify(repair=True)` mends it"
+
+
+class _Differences(NamedTuple):
+    """Where the index and the threads differ."""
+
+    unlisted: dict[str, Head]
+    """Threads that some listing does not find."""
+    left_over: list[str]
+    """Ids in the index of threads that are not there."""
+
+
+def problems_of_index(settings: Settings) -> Program[list[tuple[str, str]]]:
+    """Return what is wrong with the index, as (location, problem).
+
+    What is left over is no damage: listings leave it out, and every thread that expires leaves its entry behind.
+    """
+    found = yield from _differences(settings)
+    if not found.unlisted:
+        return []
+    return [("the index of threads", f"{len(found.unlisted)} threads are in no listing: {_ADVICE}")]
+
+
+def mend_index(settings: Settings) -> Program[None]:
+    """Bring the index up to date."""
+    found = yield from _differences(settings)
+    for thread_id, head in found.unlisted.items():
+        row, updated = thread_outline(thread_id, head)
+        yield from index(settings, thread_id, Indexed(row.created_at, updated, row.owner, row.expires_at))
+    for thread_id in found.left_over:
+        yield from _take_out(settings, thread_id)
+
+
+def _differences(settings: Settings) -> Program[_Differences]:
+    ids, owned, expiring = yield from _indexed(settings)
+    heads = yield from _heads(settings)  # read last, so that a thread that has just begun is not one left over
+    unlisted = {}
+    for name, head in heads.items():
+        member, owner = to_bytes(name), head.get(b"o")
+        is_owned = owner is None or measured(owner) + member in owned
+        if member not in ids or not is_owned or (b"x" in head and member not in expiring):
+            unlisted[name] = head
+    known = {to_bytes(name) for name in heads}
+    return _Differences(unlisted, sorted(from_bytes(member) for member in ids - known))
+
+
+def _indexed(settings: Settings) -> Program[tuple[set[bytes], set[bytes], set[bytes]]]:
+    """Return the ids that every listing has, those by owner, and those that expire."""
+    ids: set[bytes] = set()
+    owned: set[bytes] = set()
+    expiring: set[bytes] = set()
+    for shard in range(SHARDS):
+        asked: list[Command] = [(b"ZRANGE", key, 0, -1) for key in index_keys(settings.prefix, shard)]
+        by_id, by_creation, by_update, by_owner, by_expiry = yield from commands(asked)
+        ids |= set(by_id).intersection(by_creation, by_update)
+        owned.update(by_owner)
+        expiring.update(by_expiry)
+    return ids, owned, expiring
+
+
+def _heads(settings: Settings) -> Program[dict[str, Head]]:
+    """Return the heads of all threads that are there."""
+    keys = yield from all_keys(heads_pattern(settings.prefix))
+    heads: dict[str, Head] = {}
+    for start in range(0, len(keys), _CHUNK):
+        asked: list[Command] = [(b"HGETALL", key) for key in keys[start : start + _CHUNK]]
+        for reply in (yield from commands(asked)):
+            head = as_head(reply)
+            if is_live(head) and b"i" in head:
+                heads[from_bytes(head[b"i"])] = head
+    return heads
+
+
+def _take_out(settings: Settings, thread_id: str) -> Program[None]:
+    """Take out a thread that is not there, unless it begins at this moment."""
+    keys: IndexKeys = index_keys(settings.prefix, shard_of(thread_id))
+    head = thread_keys(settings.prefix, thread_id).head
+    (seen,) = yield from commands([(b"ZSCORE", keys.updated, to_bytes(thread_id))])
+    (live,) = yield from commands([(b"HGET", head, b"v")])
+    if live != b"1" and seen is not None:
+        member = to_bytes(thread_id)
+        (owners,) = yield from commands([(b"ZRANGE", keys.owners, 0, -1)])
+        names = [each for each in owners if each.endswith(member) and each == measured(each[2 : -len(member)]) + member]
+        owner = text_or_none(names[0][2 : -len(member)]) if names else None
+        yield from unindex(settings, thread_id, owner, int(float(seen)))

@@ -1,0 +1,344 @@
+"""The store operations on a few hashes for each thread."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from threadmark.names import MESSAGES_NS
+from threadmark.program import Program
+from threadmark.store import (
+    Added,
+    Change,
+    CheckpointRow,
+    Found,
+    Head,
+    Key,
+    Outline,
+    Scope,
+    Store,
+    WriteRow,
+    nothing_held,
+)
+from threadmark_redis.adding import add_at_once, add_to_locked, settle_heads, stored_rows
+from threadmark_redis.columns import (
+    ALIAS,
+    alias_of,
+    alias_parts,
+    as_head,
+    checkpoint_row,
+    checkpoint_value,
+    int_or_none,
+    is_live,
+    is_member,
+    member_of,
+    namespaces_in,
+    own_fields,
+    parts_of,
+    reference_to,
+    referred,
+    text_or_none,
+    to_bytes,
+    write_rows,
+)
+from threadmark_redis.index import Settings
+from threadmark_redis.keys import PREFIX, thread_keys
+from threadmark_redis.listing import live_ids, outlines_of, wanted_ids
+from threadmark_redis.reading import Reader, evicted_error
+from threadmark_redis.repair import mend_index, problems_of_index
+from threadmark_redis.steps import Command, commands, run, run_each, script
+from threadmark_redis.thread_store import RedisThreadStore
+
+FIND = script("find", "thread", "groups")
+CHAIN = script("chain", "thread")
+
+GRACE = 60_000
+"""For how many milliseconds a thread that has expired stays to be found."""
+
+_SEGMENT_BYTES = 8 * 1024 * 1024
+"""So many bytes of segments come along with the newest checkpoint."""
+
+_CHAIN_BYTES = 1024 * 1024
+"""About so many bytes of a checkpoint and its ancestors come in one reply."""
+
+_CHUNK = 500
+
+
+class RedisStore(RedisThreadStore, Store):
+    """The rows of every saver with one prefix in one database."""
+
+    def __init__(self, prefix: str = PREFIX, *, clustered: bool = False, grace: int = GRACE) -> None:
+        self.settings = Settings(to_bytes(prefix), clustered, grace)
+
+    def find(
+        self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held
+    ) -> Program[Found | None]:
+        reader = yield from self.reader(thread_id)
+        if reader.locked is not None:
+            return (yield from self._find_in_locked(reader, ns, checkpoint_id))
+        if checkpoint_id == "":
+            return None
+        reply = yield from run(
+            FIND,
+            reader.keys,
+            (to_bytes(ns), to_bytes(checkpoint_id or ""), to_bytes(held() or "\0"), _SEGMENT_BYTES),
+            writes=False,
+        )
+        outcome, epoch, revision = reply[:3]
+        if outcome == b"torn":
+            raise evicted_error(thread_id)
+        reader.work.see(thread_id, (int(epoch or -1), int(revision or -1)))
+        return _found(thread_id, (ns, checkpoint_id), reply) if outcome == b"found" else None
+
+    def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
+        found = yield from (yield from self.reader(thread_id)).segments(keys)
+        return {key: data for key, data in zip(keys, found, strict=True) if data is not None}
+
+    def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
+        distinct = list(dict.fromkeys(thread_ids))
+        found: dict[str, Found] = {}
+        for start in range(0, len(distinct), _CHUNK):
+            some = distinct[start : start + _CHUNK]
+            asked = [(to_bytes(ns), b"", b"\0", 0)] * len(some)
+            calls = [(thread_keys(self.settings.prefix, name), args) for name, args in zip(some, asked, strict=True)]
+            replies = yield from run_each(FIND, calls)
+            for name, reply in zip(some, replies, strict=True):
+                if reply[0] == b"torn":
+                    raise evicted_error(name)
+                if reply[0] == b"found":
+                    found[name] = _found(name, (ns, None), reply)._replace(writes=(), segments={})
+        return found
+
+    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+        found: dict[str, dict[bytes, bytes]] = {thread_id: {} for thread_id in wanted}
+        pairs = [(thread_id, key) for thread_id, keys in wanted.items() for key in keys]
+        for start in range(0, len(pairs), _CHUNK):
+            some = pairs[start : start + _CHUNK]
+            asked: list[Command] = [
+                (b"HGET", thread_keys(self.settings.prefix, thread_id).segments, key) for thread_id, key in some
+            ]
+            replies = yield from commands(asked)
+            for (thread_id, key), data in zip(some, replies, strict=True):
+                if data is not None:
+                    found[thread_id][key] = data
+        return found
+
+    def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
+        names = yield from wanted_ids(self.settings, scope)
+        return (yield from outlines_of(self.settings, names, scope, after, limit))
+
+    def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
+        found = yield from stored_rows((yield from self.reader(thread_id)), keys)
+        return [row for _, row in found]
+
+    def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
+        reader = yield from self.reader(thread_id)
+        if keys is None:
+            names = yield from reader.write_names()
+            values = yield from reader.writes(names)
+            return [
+                row for name, value in zip(names, values, strict=True) for row in write_rows(referred(name)[0], [value])
+            ]
+        found: list[WriteRow] = []
+        distinct = {reference_to(key): key for key in keys}
+        mains = yield from reader.writes(list(distinct))
+        own = {
+            name: key
+            for (reference, key), main in zip(distinct.items(), mains, strict=True)
+            for name in own_fields(reference, main)
+        }
+        of_tasks = yield from reader.writes(list(own))
+        for key, value in [*zip(distinct.values(), mains, strict=True), *zip(own.values(), of_tasks, strict=True)]:
+            found += write_rows(key, [value])
+        return found
+
+    def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
+        reader = yield from self.reader(thread_id)
+        if reader.locked is not None:
+            return (yield from self._chain_in_locked(reader, ns, checkpoint_id, limit))
+        rows: list[CheckpointRow] = []
+        wanted = checkpoint_id or ""
+        while len(rows) < limit and not (rows and not wanted):
+            args = (to_bytes(ns), to_bytes(wanted), limit - len(rows), _CHAIN_BYTES)
+            torn, epoch, revision, found = yield from run(CHAIN, reader.keys, args, writes=False)
+            if torn:
+                raise evicted_error(thread_id)
+            reader.work.see(thread_id, (int(epoch or -1), int(revision or -1)))
+            if not found:
+                break
+            rows += [checkpoint_row(thread_id, *each) for each in as_head(found).items()]
+            wanted = rows[-1].outline.parent or ""
+        return rows
+
+    def epoch(self, thread_id: str) -> Program[int | None]:
+        head = yield from (yield from self.reader(thread_id)).head()
+        return int_or_none(head.get(b"e")) if is_live(head) else None
+
+    def lock(self, thread_id: str) -> Program[int | None]:
+        locked = yield from (yield from self.reader(thread_id)).lock()
+        return int_or_none(locked.head.get(b"e")) if is_live(locked.head) else None
+
+    def add(self, change: Change) -> Program[Added]:
+        reader = yield from self.reader(change.thread_id)
+        locked = reader.locked
+        if locked is None:
+            return (yield from add_at_once(self.settings, change))
+        added = yield from add_to_locked(reader, locked, change, replace=False)
+        yield from self.follow(reader)
+        return added
+
+    def replace(self, change: Change) -> Program[Added]:
+        reader = yield from self.reader(change.thread_id)
+        locked = yield from reader.lock()
+        added = yield from add_to_locked(reader, locked, change, replace=True)
+        yield from self.follow(reader)
+        return added
+
+    def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
+        locked = yield from (yield from self.reader(thread_id)).lock()
+        for row in rows:
+            locked.checkpoints.changes[member_of(row.outline.ns, row.outline.rank)] = checkpoint_value(row)
+
+    def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
+        names = [thread_id] if thread_id is not None else (yield from live_ids(self.settings))
+        found: list[Head] = []
+        for name in names:
+            recorded = namespaces_in((yield from (yield from self.reader(name)).head()))
+            found += [Head(name, each, rank, count) for each, (count, rank) in recorded.items() if ns in (None, each)]
+        return found
+
+    def counted_heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
+        names = [thread_id] if thread_id is not None else (yield from live_ids(self.settings))
+        found: list[Head] = []
+        for name in names:
+            reader = yield from self.reader(name)
+            fields = set((yield from reader.checkpoint_names()))
+            # A checkpoint that only one of the two has is found by nobody.
+            members = [member for member in (yield from reader.members()) if member in fields]
+            ranks: dict[str, list[str]] = {}
+            for each, rank in map(parts_of, members):
+                if ns in (None, each):
+                    ranks.setdefault(each, []).append(rank)
+            found += [Head(name, each, max(some), len(some)) for each, some in ranks.items()]
+        return found
+
+    def damage(self) -> Program[list[tuple[str, str]]]:
+        return (yield from problems_of_index(self.settings))
+
+    def mend(self) -> Program[None]:
+        yield from mend_index(self.settings)
+
+    def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
+        reader = yield from self.reader(thread_id)
+        reader.work.is_strict = True  # what is compared with these sizes must be of the same moment
+        return (yield from reader.segment_sizes())
+
+    def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
+        reader = yield from self.reader(thread_id)
+        locked = yield from reader.lock()
+        gone: dict[str, int] = {}
+        found = yield from stored_rows(reader, keys)
+        for member, row in found:
+            gone[row.outline.ns] = gone.get(row.outline.ns, 0) + 1
+            locked.checkpoints.changes[member] = None
+            if row.outline.id != row.outline.rank:
+                locked.checkpoints.changes[alias_of(*row.outline.key)] = None
+        references = [reference_to(key) for key in keys]
+        mains = yield from reader.writes(references)
+        for reference, main in zip(references, mains, strict=True):
+            if main is not None:
+                locked.writes.changes.update(dict.fromkeys([reference, *own_fields(reference, main)]))
+        locked.segments.changes.update(dict.fromkeys(segments))
+        if gone:
+            yield from settle_heads(reader, locked, gone)
+        epoch = (int_or_none(locked.head.get(b"e")) or 0) + 1
+        locked.set_head({b"e": b"%d" % epoch})
+        return epoch
+
+    def drop(self, thread_id: str, now: int) -> Program[None]:
+        reader = yield from self.reader(thread_id)
+        locked = yield from reader.lock()
+        if not locked.head and not locked.is_torn:
+            return
+        locked.is_torn = False  # what there is of it goes
+        head = locked.head
+        ids = [text_or_none(head.get(b"d")) or ""]
+        names = yield from reader.checkpoint_names()
+        aliases = [name for name in names if name.startswith(ALIAS)]
+        ids += [each for ns, each in map(alias_parts, aliases) if ns != MESSAGES_NS]
+        ranks = yield from reader.checkpoints(aliases)
+        others = {(alias_parts(name)[0], text_or_none(rank)) for name, rank in zip(aliases, ranks, strict=True)}
+        members = {parts_of(name) for name in names if is_member(name)}
+        ids += [rank for ns, rank in members - others if ns != MESSAGES_NS]
+        ids += [referred(name)[0][1] for name in (yield from reader.write_names())]
+        token = int_or_none(head.get(b"t")) or 0
+        epoch = max(now, (int_or_none(head.get(b"e")) or 0) + 1)
+        locked.empty()
+        locked.head = {b"i": to_bytes(thread_id), b"e": b"%d" % epoch, b"v": b"0", b"d": to_bytes(max(ids))}
+        if token:
+            locked.set_head({b"t": b"%d" % max(token + 1, locked.moment)})
+        yield from self.follow(reader)
+
+    def copy_segments(self, source: str, target: str) -> Program[None]:
+        reader = yield from self.reader(source)
+        locked = yield from (yield from self.reader(target)).lock()
+        there = set((yield from (yield from self.reader(target)).segment_names()))
+        names = [name for name in (yield from reader.segment_names()) if name not in there]
+        found = yield from reader.segments(names)
+        locked.segments.changes.update(
+            (name, data) for name, data in zip(names, found, strict=True) if data is not None
+        )
+
+    def threads(self, after: str, limit: int) -> Program[list[str]]:
+        return (yield from live_ids(self.settings, after, limit))
+
+    def sample(self) -> Program[tuple[bytes, bytes] | None]:
+        for name in (yield from live_ids(self.settings, None, 1)):
+            page = yield from self.page(Scope(name), None, 1)
+            rows = yield from self.rows(name, [outline.key for outline in page])
+            for row in rows:
+                return row.check, row.header
+        return None
+
+    def _chain_in_locked(
+        self, reader: Reader, ns: str, checkpoint_id: str | None, limit: int
+    ) -> Program[list[CheckpointRow]]:
+        wanted = checkpoint_id
+        if wanted is None:
+            page = yield from self.page(Scope(reader.thread_id, ns), None, 1)
+            wanted = page[0].id if page else None
+        rows: list[CheckpointRow] = []
+        while wanted is not None and len(rows) < limit:
+            found = yield from stored_rows(reader, [(ns, wanted)])
+            if not found:
+                break
+            rows.append(found[0][1])
+            wanted = found[0][1].outline.parent
+        return rows
+
+    def _find_in_locked(self, reader: Reader, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
+        head = yield from reader.head()
+        recorded = namespaces_in(head).get(ns)
+        newest = None
+        if checkpoint_id is None:
+            page = yield from self.page(Scope(reader.thread_id, ns), None, 1)
+            if not page and recorded is None:
+                return None
+            newest = recorded[1] if recorded else ""
+            checkpoint_id = page[0].id if page else None
+        rows = [] if checkpoint_id is None else (yield from stored_rows(reader, [(ns, checkpoint_id)]))
+        if not rows and newest is None:
+            return None
+        row = rows[0][1] if rows else None
+        writes = (yield from self.writes(reader.thread_id, [row.outline.key])) if row else []
+        owner, expires_at = text_or_none(head.get(b"o")), int_or_none(head.get(b"x"))
+        return Found(int_or_none(head.get(b"e")) or 0, row, writes, {}, newest, owner, expires_at)
+
+
+def _found(thread_id: str, wanted: tuple[str, str | None], reply: Sequence[Any]) -> Found:
+    _, epoch, _, newest, owner, expires_at, member, value, main, own, segments = reply
+    newest = text_or_none(newest) if wanted[1] is None else None
+    about = text_or_none(owner), int_or_none(expires_at)
+    if value is None:  # there is a head, and nothing else
+        return Found(int(epoch), None, (), {}, newest, *about)
+    row = checkpoint_row(thread_id, member, value)
+    key = wanted[0], row.outline.id
+    return Found(int(epoch), row, write_rows(key, [main, *own]), as_head(segments), newest, *about)

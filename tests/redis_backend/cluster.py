@@ -1,0 +1,163 @@
+"""Redis Clusters of the tests' own: formed before they start, by the file in which each node remembers the others."""
+
+import atexit
+import functools
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any, Self
+
+import redis
+from redis.crc import key_slot
+
+from redis_backend.processes import HOST, RedisProcess, bus_port
+from redis_backend.proxy import Proxy
+from redis_backend.waiting import wait_until
+
+SLOTS = 16_384
+
+_PATIENT = 60_000
+"""Milliseconds of silence after which a node is replaced, where none is meant to be."""
+
+HASTY = 1_000
+"""The same, where a test kills nodes."""
+
+
+class RedisCluster:
+    """Masters that share the slots evenly, each with as many replicas as asked.
+
+    With `behind_proxies` every node has a proxy, and the cluster tells its clients the proxies' ports.
+    """
+
+    def __init__(
+        self,
+        masters: int = 3,
+        replicas: int = 1,
+        *,
+        behind_proxies: bool = False,
+        node_timeout: int = _PATIENT,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._stack = ExitStack()
+        own = {
+            "cluster-enabled": "yes",
+            "cluster-config-file": "nodes.conf",
+            "cluster-node-timeout": str(node_timeout),
+            "cluster-replica-validity-factor": "0",
+            "cluster-allow-replica-migration": "no",
+            **(settings or {}),
+        }
+        count = masters * (1 + replicas)
+        self.nodes = [self._stack.enter_context(RedisProcess(own)) for _ in range(count)]
+        self.proxies = [self._stack.enter_context(Proxy(node.port)) for node in self.nodes] if behind_proxies else []
+        self._ids = [secrets.token_hex(20) for _ in self.nodes]
+        self.masters: Sequence[RedisProcess] = self.nodes[:masters]
+        """Those that were masters when the cluster was formed."""
+        for node, proxy in zip(self.nodes, self.proxies, strict=False):
+            node.configure([f"cluster-announce-port {proxy.port}", f"cluster-announce-bus-port {bus_port(node.port)}"])
+        self._ports = [known.port for known in self.proxies or self.nodes]
+        """The ports that the nodes tell others, in their order."""
+        for number, node in enumerate(self.nodes):
+            (node.folder / "nodes.conf").write_text("".join(self._known_to(number, masters)))
+        for node in self.nodes:
+            node.launch()
+        self.wait()
+
+    @property
+    def url(self) -> str:
+        """The URL of the whole cluster, which names all nodes."""
+        return f"redis+cluster://{','.join(f'{HOST}:{port}' for port in self._ports)}"
+
+    def client(self) -> redis.RedisCluster:
+        """A client of the tests' own, which answers with bytes. Whoever asked for it closes it."""
+        return redis.RedisCluster(host=HOST, port=self._ports[0])
+
+    def wait(self, within: float = 60) -> None:
+        """Wait until every node that runs takes commands, and every replica has what its master has."""
+        for node in self.nodes:
+            node.wait(within)
+            wait_until(partial(_is_well, node), f"the node at {node.port} is not well", within=within)
+
+    def master_of(self, key: bytes) -> RedisProcess:
+        """Who has the slot of a key now."""
+        return self.master_of_slot(key_slot(key))
+
+    def master_of_slot(self, slot: int) -> RedisProcess:
+        """Who has a slot now."""
+        return self._at(self._ranges()[slot][0])
+
+    def replica_of(self, master: RedisProcess) -> RedisProcess:
+        """A replica of this master."""
+        for node in self.nodes:
+            role = node.information("replication")
+            if role["role"] == "slave" and self._at(role["master_port"]) is master:
+                return node
+        raise AssertionError(f"the node at {master.port} has no replica")
+
+    @contextmanager
+    def moving(self, slot: int, target: RedisProcess) -> Iterator[RedisProcess]:
+        """Within it, a slot is on its way: what asks for its keys is sent from here to there. Gives where it was."""
+        source = self.master_of_slot(slot)
+        target.command("CLUSTER", "SETSLOT", slot, "IMPORTING", self._id(source))
+        source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", self._id(target))
+        yield source
+        for node in (target, source, *(each for each in self.masters if each not in (source, target))):
+            node.command("CLUSTER", "SETSLOT", slot, "NODE", self._id(target))
+
+    def migrate(self, keys: Sequence[bytes], source: RedisProcess, target: RedisProcess) -> None:
+        """Move keys of a slot that is on its way."""
+        source.command("MIGRATE", HOST, target.port, "", 0, 30_000, "KEYS", *keys)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _known_to(self, number: int, masters: int) -> Iterator[str]:
+        """What the node of this number remembers of all."""
+        for other, (node, port) in enumerate(zip(self.nodes, self._ports, strict=True)):
+            place = f"{self._ids[other]} {HOST}:{port}@{bus_port(node.port)}"
+            myself = "myself," if other == number else ""
+            if other < masters:
+                first, last = other * SLOTS // masters, (other + 1) * SLOTS // masters - 1
+                yield f"{place} {myself}master - 0 0 {other + 1} connected {first}-{last}\n"
+            else:
+                master = self._ids[(other - masters) % masters]
+                yield f"{place} {myself}slave {master} 0 0 {(other - masters) % masters + 1} connected\n"
+        yield f"vars currentEpoch {masters} lastVoteEpoch 0\n"
+
+    def _ranges(self) -> dict[int, list[int]]:
+        """Of each slot the ports of its nodes, the master's first, as the first node that answers says."""
+        for node in self.nodes:
+            try:
+                ranges: Any = node.command("CLUSTER", "SLOTS")
+            except redis.ConnectionError:
+                continue
+            found: dict[int, list[int]] = {}
+            for first, last, *nodes in ranges:
+                found |= {slot: [int(each[1]) for each in nodes] for slot in range(first, last + 1)}
+            return found
+        raise AssertionError("no node answers")
+
+    def _at(self, port: int) -> RedisProcess:
+        return self.nodes[self._ports.index(port)]
+
+    def _id(self, node: RedisProcess) -> str:
+        return self._ids[self.nodes.index(node)]
+
+
+def _is_well(node: RedisProcess) -> bool:
+    cluster: Any = node.command("CLUSTER", "INFO")
+    replication = node.information("replication")
+    is_master = replication["role"] == "master"
+    return b"cluster_state:ok" in cluster and (is_master or replication["master_link_status"] == "up")
+
+
+@functools.cache
+def shared() -> RedisCluster:
+    """The cluster of all tests that need none of their own; it ends with the process."""
+    cluster = RedisCluster()
+    atexit.register(cluster.__exit__)
+    return cluster

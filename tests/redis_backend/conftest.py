@@ -1,0 +1,31 @@
+"""What the Redis tests share: servers for all, and a prefix for each."""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from redis_backend import processes
+from redis_backend.processes import RedisProcess
+from redis_backend.proxy import Proxy
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def server() -> RedisProcess:
+    """A single server, which holds the data of other tests, too."""
+    return processes.shared()
+
+
+@pytest.fixture
+def prefix() -> str:
+    """A prefix of the test's own for all keys."""
+    return f"test{next(_numbers)}:"
+
+
+@pytest.fixture
+def proxy(server: RedisProcess) -> Iterator[Proxy]:
+    """A proxy before the single server."""
+    with Proxy(server.port) as running:
+        yield running

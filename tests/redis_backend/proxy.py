@@ -1,0 +1,166 @@
+"""A socket between a client and its Redis server that counts what goes through, holds replies back, or loses them."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from redis_backend.processes import HOST
+
+_SETTING_UP = {"HELLO", "AUTH", "CLIENT", "SELECT", "INFO", "CONFIG", "COMMAND", "CLUSTER", "READONLY", "PING"}
+"""What clients say about the connection, and ask about the server."""
+
+
+class Proxy:
+    """Forwards connections to a port.
+
+    A round trip is what a client sends after the server has spoken, unless it only sets up the connection.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._server = (HOST, port)
+        self._listener = socket.create_server((HOST, 0))
+        self._ends: list[socket.socket] = []
+        self._flowing = threading.Event()
+        self._flowing.set()
+        self._lost: str | None = None
+        self.round_trips = 0
+        self.connections = 0
+        self.commands: list[str] = []
+        """The name of each command that clients sent, in their order."""
+        self.requested = threading.Semaphore(0)
+        """Released once for each command, so that a test can wait for one."""
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"redis://{HOST}:{self.port}"
+
+    def cut(self) -> None:
+        """Close every connection as a firewall does, saying nothing to the clients before."""
+        for end in self._ends:
+            _shut(end)
+        self._ends.clear()
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Within it the server's replies wait here; requests go through."""
+        self._flowing.clear()
+        try:
+            yield
+        finally:
+            self._flowing.set()
+
+    def lose_reply(self, command: str) -> None:
+        """Close the connection on which the next such command comes when the server has answered it."""
+        self._lost = command
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+        self._flowing.set()
+        self.cut()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            try:
+                server = socket.create_connection(self._server)
+            except OSError:
+                client.close()
+                continue
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._ends += [client, server]
+            connection = _Connection(client, server)
+            threading.Thread(target=self._requests, args=(connection,), daemon=True).start()
+            threading.Thread(target=self._replies, args=(connection,), daemon=True).start()
+
+    def _requests(self, connection: "_Connection") -> None:
+        requests = _Requests()
+        with connection.client, connection.server:
+            while data := _received(connection.client):
+                for command in requests.names(data):
+                    if command not in _SETTING_UP and connection.has_spoken:
+                        connection.has_spoken = False
+                        self.round_trips += 1
+                    if command == self._lost:
+                        self._lost, connection.loses_reply = None, True
+                    self.commands.append(command)
+                    self.requested.release()
+                _send(connection.server, data)
+
+    def _replies(self, connection: "_Connection") -> None:
+        with connection.client, connection.server:
+            while data := _received(connection.server):
+                if connection.loses_reply:
+                    break
+                self._flowing.wait()
+                connection.has_spoken = True
+                _send(connection.client, data)
+            _shut(connection.client)  # to close it would do nothing, as long as the other thread waits for it
+            _shut(connection.server)
+
+
+class _Connection:
+    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+        self.client = client
+        self.server = server
+        self.has_spoken = True
+        """Whether the server has sent anything since the client's last request."""
+        self.loses_reply = False
+
+
+class _Requests:
+    """The requests on one connection, which come in pieces: arrays of byte strings with their lengths."""
+
+    def __init__(self) -> None:
+        self._waiting = b""
+
+    def names(self, data: bytes) -> Iterator[str]:
+        """The names of the commands that are complete with this piece."""
+        self._waiting += data
+        while self._waiting and (end := self._end()) is not None:
+            name = self._waiting.split(b"\r\n", 3)[2]
+            self._waiting = self._waiting[end:]
+            yield name.decode().upper()
+
+    def _end(self) -> int | None:
+        """Where the first request ends; None as long as it is not all there."""
+        line = self._waiting.find(b"\r\n")
+        if line < 0:
+            return None
+        at = line + 2
+        for _ in range(int(self._waiting[1:line])):
+            line = self._waiting.find(b"\r\n", at)
+            if line < 0:
+                return None
+            at = line + 2 + int(self._waiting[at + 1 : line]) + 2
+        return at if at <= len(self._waiting) else None
+
+
+def _send(end: socket.socket, data: bytes) -> None:
+    with contextlib.suppress(OSError):  # the other side is gone, and what waits for a reply will notice
+        end.sendall(data)
+
+
+def _shut(end: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # closed already
+        end.shutdown(socket.SHUT_RDWR)
+
+
+def _received(end: socket.socket) -> bytes:
+    try:
+        return end.recv(1 << 20)
+    except OSError:
+        return b""

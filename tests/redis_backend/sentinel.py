@@ -1,0 +1,96 @@
+"""A master with replicas, and three Sentinels that watch it: the tests' own, and acquainted before they start."""
+
+import atexit
+import functools
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, Self
+
+import redis
+
+from redis_backend.processes import HOST, RedisProcess
+from redis_backend.waiting import wait_until
+
+NAME = "mymaster"
+"""Of the master, as Sentinels call it."""
+
+_SENTINELS, _QUORUM = 3, 2
+_PATIENT = 60_000
+HASTY = 500
+"""Milliseconds of silence after which a master is taken for dead, where a test kills it."""
+
+
+class Watched:
+    """The servers, the first of which is the master at the start, and their Sentinels."""
+
+    def __init__(
+        self, replicas: int = 1, *, down_after: int = _PATIENT, settings: Mapping[str, str] | None = None
+    ) -> None:
+        self._stack = ExitStack()
+        master = self._stack.enter_context(RedisProcess(settings or {}))
+        following = {**(settings or {}), "replicaof": f"{HOST} {master.port}"}
+        self.servers = [master, *(self._stack.enter_context(RedisProcess(following)) for _ in range(replicas))]
+        self.sentinels = [self._stack.enter_context(RedisProcess({}, sentinel=True)) for _ in range(_SENTINELS)]
+        ids = [secrets.token_hex(20) for _ in self.sentinels]
+        for number, sentinel in enumerate(self.sentinels):
+            sentinel.configure(self._known_to(number, ids, down_after))
+        for process in (*self.servers, *self.sentinels):
+            process.launch()
+        self.wait()
+
+    @property
+    def url(self) -> str:
+        """The URL of the master, by its Sentinels."""
+        places = ",".join(f"{HOST}:{sentinel.port}" for sentinel in self.sentinels)
+        return f"redis+sentinel://{places}/{NAME}"
+
+    @property
+    def master(self) -> RedisProcess:
+        """Whom the Sentinels call the master now."""
+        address: Any = self.sentinels[0].command("SENTINEL GET-MASTER-ADDR-BY-NAME", NAME)
+        (found,) = (server for server in self.servers if server.port == int(address[1]))
+        return found
+
+    def wait(self, within: float = 60) -> None:
+        """Wait until everybody answers and the replicas have what the master has."""
+        for process in (*self.servers, *self.sentinels):
+            process.wait(within)
+        for server in self.servers:
+            wait_until(partial(_is_well, server), f"the server at {server.port} is not well", within=within)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _known_to(self, number: int, ids: Sequence[str], down_after: int) -> list[str]:
+        """What the Sentinel of this number remembers of everybody."""
+        master, *replicas = self.servers
+        others = [other for other in range(_SENTINELS) if other != number]
+        return [
+            f"sentinel myid {ids[number]}",
+            f"sentinel monitor {NAME} {HOST} {master.port} {_QUORUM}",
+            f"sentinel down-after-milliseconds {NAME} {down_after}",
+            f"sentinel failover-timeout {NAME} 10000",
+            *(f"sentinel known-replica {NAME} {HOST} {replica.port}" for replica in replicas),
+            *(f"sentinel known-sentinel {NAME} {HOST} {self.sentinels[each].port} {ids[each]}" for each in others),
+        ]
+
+
+def _is_well(server: RedisProcess) -> bool:
+    try:
+        replication = server.information("replication")
+    except redis.ConnectionError:
+        return False
+    return bool(replication["role"] == "master" or replication["master_link_status"] == "up")
+
+
+@functools.cache
+def shared() -> Watched:
+    """What all tests use that need no servers of their own; it ends with the process."""
+    watched = Watched()
+    atexit.register(watched.__exit__)
+    return watched

@@ -1,0 +1,156 @@
+"""Slots that move and masters that change, seen by the driver: where a step is sent, and that it is done once."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from redis.crc import key_slot
+
+from redis_backend.cluster import HASTY, RedisCluster
+from redis_backend.drivers import adding, driver_of, echoing, members, running
+from redis_backend.processes import FORGETFUL, HOST, RedisProcess
+from redis_backend.sentinel import HASTY as HASTY_SENTINEL
+from redis_backend.sentinel import Watched
+from redis_backend.waiting import wait_until
+from threadmark import StoreError, TransientStoreError
+from threadmark.program import Transaction
+from threadmark_redis.driver import RedisDriver
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RedisCluster]:
+    """A cluster whose slots the tests move."""
+    with RedisCluster(replicas=0) as running_cluster:
+        yield running_cluster
+
+
+def _both(driver: RedisDriver, transaction: Transaction[Any]) -> list[Any]:
+    return [driver.run(transaction), asyncio.run(driver.arun(transaction))]
+
+
+def _other(cluster: RedisCluster, master: RedisProcess) -> RedisProcess:
+    return next(node for node in cluster.masters if node is not master)
+
+
+def test_a_step_over_several_slots_is_answered_in_its_order(cluster: RedisCluster) -> None:
+    driver = driver_of(cluster.url)
+    keys = [b"{%d}several" % number for number in range(20)]
+    assert len({cluster.master_of(key).port for key in keys}) == 3
+    for number, key in enumerate(keys):
+        driver.run(adding(key, number))
+    expected = [[b"%d" % number] for number in range(20)]
+    assert _both(driver, members(*keys)) == [expected, expected]
+    driver.close()
+
+
+def test_a_slot_that_has_moved_is_followed(cluster: RedisCluster) -> None:
+    key = b"{moved}set"
+    driver = driver_of(cluster.url)
+    assert driver.run(adding(key, 1)) == 1
+    for member in (2, 3):
+        target = _other(cluster, cluster.master_of(key))
+        with cluster.moving(key_slot(key), target) as source:
+            cluster.migrate([key], source, target)
+        assert driver.run(adding(key, member)) == 1
+        assert cluster.master_of(key) is target
+    assert _both(driver, members(key)) == [[[b"1", b"2", b"3"]]] * 2
+    driver.close()
+
+
+def test_keys_on_their_way_are_asked_for_where_they_are(cluster: RedisCluster) -> None:
+    there, gone = b"{way}there", b"{way}gone"
+    driver = driver_of(cluster.url)
+    driver.run(adding(there, 1))
+    driver.run(adding(gone, 2))
+    target = _other(cluster, cluster.master_of(there))
+    with cluster.moving(key_slot(there), target) as source:
+        cluster.migrate([gone], source, target)
+        assert _both(driver, members(there, gone, b"{way}none")) == [[[b"1"], [b"2"], []]] * 2
+        assert driver.run(adding(gone, 3)) == 1
+        assert driver.run(adding(there, 3)) == 1
+        cluster.migrate([there], source, target)
+    assert driver.run(members(there, gone)) == [[b"1", b"3"], [b"2", b"3"]]
+    driver.close()
+
+
+def test_a_script_whose_keys_are_apart_waits_until_they_are_together(cluster: RedisCluster) -> None:
+    keys = [b"{apart}one", b"{apart}two"]
+    both = "return redis.call('SADD', KEYS[1], ARGV[1]) + redis.call('SADD', KEYS[2], ARGV[1])"
+    driver = driver_of(cluster.url)
+    assert driver.run(running(both, keys, 1)) == 2
+    target = _other(cluster, cluster.master_of(keys[0]))
+    done: list[Any] = []
+    waiting = threading.Thread(target=lambda: done.append(driver.run(running(both, keys, 2))))
+    with cluster.moving(key_slot(keys[0]), target) as source:
+        cluster.migrate(keys[:1], source, target)
+        hasty = driver_of(cluster.url, timeout=0.1)
+        with pytest.raises(TransientStoreError, match="TRYAGAIN"):
+            hasty.run(running(both, keys, 2))
+        hasty.close()
+        waiting.start()
+        cluster.migrate(keys[1:], source, target)
+    waiting.join(60)
+    assert done == [2]
+    assert driver.run(members(*keys)) == [[b"1", b"2"]] * 2
+    driver.close()
+
+
+def test_keys_of_two_slots_are_refused_with_advice(cluster: RedisCluster) -> None:
+    driver = driver_of(cluster.url)
+    with pytest.raises((StoreError, ValueError), match="one slot"):
+        driver.run(running("return 1", [b"{a}", b"{b}"]))
+    driver.close()
+
+
+def test_a_cluster_is_known_by_any_of_its_nodes(cluster: RedisCluster) -> None:
+    gone = RedisProcess(FORGETFUL)
+    places = ",".join(f"{HOST}:{node.port}" for node in (gone, *cluster.nodes[1:]))
+    driver = driver_of(f"redis+cluster://{places}")
+    assert driver.run(echoing(b"{any}", b"well")) == b"well"
+    assert len(driver.survey()) == 3
+    driver.close()
+    gone.__exit__()
+
+
+def test_a_server_that_is_no_cluster_says_so(server: RedisProcess) -> None:
+    driver = driver_of(f"redis+cluster://{HOST}:{server.port}", timeout=5)
+    with pytest.raises(StoreError, match="cluster support disabled"):
+        driver.run(echoing(b"{any}", b"well"))
+    driver.close()
+
+
+def test_a_replica_that_has_taken_over_a_cluster_is_found() -> None:
+    with RedisCluster(masters=3, replicas=1, node_timeout=HASTY) as cluster:
+        driver = driver_of(cluster.url, timeout=60)
+        key = b"{over}set"
+        driver.run(adding(key, 1))
+        master = cluster.master_of(key)
+        wait_until(cluster.replica_of(master).client.ping, "the replica is away")
+        master.kill()
+        assert _both(driver, adding(key, 2)) == [1, 0]
+        driver.close()
+
+
+def test_the_server_that_sentinels_chose_is_found() -> None:
+    with Watched(replicas=1, down_after=HASTY_SENTINEL) as watched:
+        driver = driver_of(watched.url, timeout=60)
+        driver.run(adding(b"set", 1))
+        old = watched.master
+        old.kill()
+        assert _both(driver, adding(b"set", 2)) == [1, 0]
+        assert watched.master is not old
+        driver.close()
+
+
+def test_sentinels_that_are_away_are_passed_over_and_a_wrong_name_is_told() -> None:
+    with Watched(replicas=0) as watched:
+        watched.sentinels[0].kill()
+        driver = driver_of(watched.url)
+        assert driver.run(echoing(b"any", b"well")) == b"well"
+        driver.close()
+        wrong = driver_of(watched.url.replace("mymaster", "other"), timeout=0.1)
+        with pytest.raises(TransientStoreError, match="'other'"):
+            wrong.run(echoing(b"any", b"well"))
+        wrong.close()

@@ -1,0 +1,346 @@
+"""Connections that break, servers that refuse: what is tried again, what is an error, and that the driver goes on."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import redis
+
+from redis_backend.drivers import adding, driver_of, echoing, members, running
+from redis_backend.processes import FORGETFUL, HOST, RedisProcess, free_port
+from redis_backend.proxy import Proxy
+from redis_backend.waiting import wait_until
+from threadmark import ClosedError, ConfigError, StoreError, TransientStoreError
+from threadmark.program import Transaction
+from threadmark_redis.driver import RedisDriver
+
+Call = Callable[[RedisDriver, Transaction[Any]], Any]
+
+
+def _blocking(driver: RedisDriver, transaction: Transaction[Any]) -> Any:
+    return driver.run(transaction)
+
+
+def _on_a_loop(driver: RedisDriver, transaction: Transaction[Any]) -> Any:
+    return asyncio.run(driver.arun(transaction))
+
+
+BOTH = pytest.mark.parametrize("call", [_blocking, _on_a_loop])
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[RedisProcess]:
+    """A server that the tests may disturb."""
+    with RedisProcess(FORGETFUL) as process:
+        yield process.start()
+
+
+@pytest.fixture
+def key(prefix: str) -> bytes:
+    """A key of the test's own."""
+    return f"{prefix}{{one}}".encode()
+
+
+@BOTH
+def test_a_connection_that_the_server_killed_is_replaced(own: RedisProcess, key: bytes, call: Call) -> None:
+    driver = driver_of(own.url)
+    assert call(driver, adding(key, 1)) == 1
+    own.command("CLIENT", "KILL", "TYPE", "normal")
+    assert call(driver, adding(key, 2)) == 1
+    assert call(driver, members(key)) == [[b"1", b"2"]]
+    driver.close()
+
+
+def test_idle_connections_of_a_loop_are_replaced_when_they_were_killed(own: RedisProcess, key: bytes) -> None:
+    driver = driver_of(own.url)
+
+    async def body() -> None:
+        await asyncio.gather(*(driver.arun(adding(key, number)) for number in range(8)))
+        own.command("CLIENT", "KILL", "TYPE", "normal")
+        await asyncio.gather(*(driver.arun(adding(key, number)) for number in range(8, 16)))
+        assert await driver.arun(members(key)) == [sorted(str(each).encode() for each in range(16))]
+        await driver.aclose()
+
+    asyncio.run(body())
+
+
+@BOTH
+def test_a_change_whose_reply_was_lost_is_made_once(proxy: Proxy, key: bytes, call: Call) -> None:
+    driver = driver_of(proxy.url)
+    call(driver, adding(key, 1))
+    proxy.lose_reply("EVALSHA")
+    assert call(driver, adding(key, 2)) == 0, "it was made by the attempt whose reply was lost"
+    assert call(driver, members(key)) == [[b"1", b"2"]]
+    driver.close()
+
+
+@BOTH
+def test_scripts_that_the_server_has_lost_are_sent_again(own: RedisProcess, key: bytes, call: Call) -> None:
+    driver = driver_of(own.url)
+    assert call(driver, adding(key, 1)) == 1
+    own.command("SCRIPT", "FLUSH")
+    assert call(driver, adding(key, 2)) == 1
+    assert call(driver, members(key)) == [[b"1", b"2"]]
+    driver.close()
+
+
+def test_a_lost_script_is_sent_with_its_text_once(server: RedisProcess, proxy: Proxy, key: bytes) -> None:
+    driver = driver_of(proxy.url)
+    transaction = running("return {redis.call('EXISTS', KEYS[1]), 'once'}", [key])
+    for _ in range(3):
+        assert driver.run(transaction) == [0, b"once"]
+    sent = [name for name in proxy.commands if name.startswith("EVAL")]
+    assert sent == ["EVALSHA", "EVAL", "EVALSHA", "EVALSHA"]
+    driver.close()
+    assert server.client.ping()
+
+
+@BOTH
+def test_a_server_that_is_started_anew_is_waited_for(key: bytes, call: Call) -> None:
+    with RedisProcess({"save": '""', "appendonly": "yes", "appendfsync": "always"}) as server:
+        server.start()
+        driver = driver_of(server.url)
+        call(driver, adding(key, 1))
+        server.kill()
+        again = threading.Timer(0.2, server.start)
+        again.start()
+        assert call(driver, adding(key, 2)) == 1
+        again.join()
+        assert call(driver, members(key)) == [[b"1", b"2"]]
+        driver.close()
+
+
+@BOTH
+def test_a_server_that_stays_away_is_a_transient_error_and_the_driver_goes_on(key: bytes, call: Call) -> None:
+    with RedisProcess(FORGETFUL) as server:
+        server.start()
+        driver = driver_of(server.url, timeout=0.2)
+        call(driver, adding(key, 1))
+        server.kill()
+        with pytest.raises(TransientStoreError, match=r"could not be used for 0\.2 s") as caught:
+            call(driver, adding(key, 2))
+        assert isinstance(caught.value.__cause__, redis.ConnectionError)
+        server.start()
+        assert call(driver, adding(key, 2)) == 1
+        driver.close()
+
+
+@BOTH
+def test_a_server_that_was_never_there_is_not_waited_for(key: bytes, call: Call) -> None:
+    driver = driver_of(f"redis://{HOST}:{free_port()}", timeout=60)
+    begun = time.monotonic()
+    with pytest.raises(TransientStoreError, match="never had a connection"):
+        call(driver, adding(key, 1))
+    assert time.monotonic() - begun < 30
+    driver.close()
+
+
+@BOTH
+def test_a_server_that_does_not_answer_is_not_waited_for_without_end(own: RedisProcess, key: bytes, call: Call) -> None:
+    with Proxy(own.port) as proxy:
+        driver = driver_of(f"{proxy.url}?socket_timeout=0.1", timeout=0.3)
+        call(driver, adding(key, 1))
+        with proxy.holding(), pytest.raises(TransientStoreError, match="Timeout"):
+            call(driver, adding(key, 2))
+        assert call(driver, adding(key, 2)) in (0, 1)
+        assert call(driver, members(key)) == [[b"1", b"2"]]
+        driver.close()
+
+
+@BOTH
+def test_a_script_that_keeps_the_server_busy_is_waited_for(key: bytes, call: Call) -> None:
+    with RedisProcess({**FORGETFUL, "lua-time-limit": "1"}) as server:
+        server.start()
+        driver = driver_of(server.url)
+        call(driver, adding(key, 1))
+        # It writes nothing, so it may be killed, and it ends only then.
+        with ThreadPoolExecutor() as pool:
+            busy = pool.submit(_keep_busy, server)
+            wait_until(lambda: _is_busy(server), "no script keeps the server busy")
+            working = pool.submit(call, driver, adding(key, 2))
+            time.sleep(0.05)
+            server.command("SCRIPT", "KILL")
+            assert working.result(60) == 1
+            busy.result(60)
+        driver.close()
+
+
+def _keep_busy(server: RedisProcess) -> None:
+    with redis.Redis(host=HOST, port=server.port, socket_timeout=60) as client, pytest.raises(redis.ResponseError):
+        client.eval("while true do end", 0)
+
+
+def _is_busy(server: RedisProcess) -> bool:
+    try:
+        server.command("GET", "x")
+    except redis.ResponseError as error:
+        return "BUSY" in str(error)
+    return False
+
+
+@BOTH
+def test_a_master_that_has_become_a_replica_is_waited_for(key: bytes, call: Call) -> None:
+    with RedisProcess(FORGETFUL) as server, RedisProcess(FORGETFUL) as other:
+        server.start()
+        other.start()
+        driver = driver_of(server.url, timeout=30)
+        call(driver, adding(key, 1))
+        server.command("REPLICAOF", HOST, other.port)
+        again = threading.Timer(0.2, server.command, ["REPLICAOF", "NO", "ONE"])
+        again.start()
+        assert call(driver, adding(key, 2)) == 1
+        again.join()
+        driver.close()
+
+
+def test_a_replica_for_good_is_a_transient_error_that_says_so(key: bytes) -> None:
+    with RedisProcess(FORGETFUL) as server, RedisProcess(FORGETFUL) as replica:
+        server.start()
+        replica.start()
+        replica.command("REPLICAOF", HOST, server.port)
+        driver = driver_of(replica.url, timeout=0.1)
+        with pytest.raises(TransientStoreError, match="READONLY"):
+            driver.run(adding(key, 1))
+        driver.close()
+
+
+@BOTH
+def test_too_many_connections_are_waited_for(key: bytes, call: Call) -> None:
+    with RedisProcess(FORGETFUL) as server:
+        server.start()
+        driver = driver_of(server.url)
+        call(driver, adding(key, 0))
+        server.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        server.client.config_set("maxclients", 1)
+        again = threading.Timer(0.2, server.client.config_set, ["maxclients", 100])
+        again.start()
+        assert call(driver, adding(key, 1)) == 1
+        again.join()
+        driver.close()
+
+
+@BOTH
+def test_a_full_server_is_an_error_that_names_maxmemory(own: RedisProcess, key: bytes, call: Call) -> None:
+    driver = driver_of(own.url)
+    assert call(driver, adding(key, 1)) == 1
+    own.client.config_set("maxmemory", "1")
+    try:
+        with pytest.raises(StoreError, match=r"OOM .*raise maxmemory") as caught:
+            call(driver, adding(key, 2))
+    finally:
+        own.client.config_set("maxmemory", "0")
+    assert not isinstance(caught.value, TransientStoreError)
+    assert isinstance(caught.value.__cause__, redis.ResponseError)
+    assert call(driver, adding(key, 2)) == 1
+    driver.close()
+
+
+@BOTH
+def test_a_forbidden_script_is_an_error_that_names_the_command(own: RedisProcess, key: bytes, call: Call) -> None:
+    own.command("ACL", "SETUSER", "noscripts", "on", ">secret", "~*", "+@all", "-@scripting")
+    driver = driver_of(f"redis://noscripts:secret@{HOST}:{own.port}")
+    with pytest.raises(StoreError, match=r"NOPERM .*evalsha.*needs EVALSHA and EVAL") as caught:
+        call(driver, adding(key, 1))
+    assert "secret" not in str(caught.value)
+    ((_, runs_scripts),) = driver.survey()
+    assert not runs_scripts
+    driver.close()
+
+
+@BOTH
+def test_a_wrong_password_is_an_error_at_once(own: RedisProcess, key: bytes, call: Call) -> None:
+    driver = driver_of(f"redis://someone:wrong@{HOST}:{own.port}", timeout=60)
+    with pytest.raises(StoreError, match="user and password") as caught:
+        call(driver, adding(key, 1))
+    assert not isinstance(caught.value, TransientStoreError)
+    driver.close()
+
+
+def test_a_missing_password_is_an_error_at_once(key: bytes) -> None:
+    with RedisProcess(FORGETFUL) as server:
+        server.start()
+        client = server.client
+        client.config_set("requirepass", "secret")
+        driver = driver_of(server.url, timeout=60)
+        with pytest.raises(StoreError, match=r"NOAUTH.*user and password"):
+            driver.run(adding(key, 1))
+        driver.close()
+
+
+def test_keys_of_another_application_are_an_error_that_names_the_prefix(own: RedisProcess, key: bytes) -> None:
+    own.client.set(key, "theirs")
+    driver = driver_of(own.url)
+    with pytest.raises(StoreError, match="another prefix"):
+        driver.run(adding(key, 1))
+    assert driver.run(echoing(key, b"well")) == b"well"
+    driver.close()
+
+
+def test_what_is_tried_again_is_logged_without_what_is_stored(
+    proxy: Proxy, key: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    driver = driver_of(proxy.url)
+    driver.run(adding(key, 1))
+    proxy.lose_reply("EVALSHA")
+    with caplog.at_level(logging.WARNING, "threadmark.redis"):
+        driver.run(adding(key, b"hidden"))
+    assert "trying again" in caplog.text
+    assert "hidden" not in caplog.text
+    driver.close()
+
+
+def test_a_pool_whose_connections_are_all_in_use_says_so(own: RedisProcess, key: bytes) -> None:
+    with Proxy(own.port) as proxy:
+        driver = driver_of(proxy.url, timeout=0.3, pool_size=1)
+
+        async def body() -> None:
+            await driver.arun(adding(key, 1))
+            with proxy.holding():
+                waiting = asyncio.create_task(driver.arun(adding(key, 2)))
+                await asyncio.sleep(0)
+                with pytest.raises(TransientStoreError, match=r"all 1 connections .*larger pool_size"):
+                    await driver.arun(adding(key, 3))
+            assert await waiting == 1
+            await driver.aclose()
+
+        asyncio.run(body())
+
+
+def test_a_closed_driver_says_so(own: RedisProcess, key: bytes) -> None:
+    driver = driver_of(own.url)
+    driver.run(adding(key, 1))
+    driver.close()
+    driver.close()
+    with pytest.raises(ClosedError):
+        driver.run(adding(key, 2))
+    with pytest.raises(ClosedError):
+        asyncio.run(driver.arun(adding(key, 2)))
+
+
+def test_closing_leaves_no_connection_behind(key: bytes) -> None:
+    with RedisProcess(FORGETFUL) as server:
+        server.start()
+        driver = driver_of(server.url)
+
+        async def body() -> None:
+            await asyncio.gather(*(driver.arun(adding(key, number)) for number in range(4)))
+            await asyncio.to_thread(driver.run, adding(key, 5))
+
+        asyncio.run(body())
+        driver.run(adding(key, 6))
+        driver.close()
+        wait_until(lambda: server.client.info("clients")["connected_clients"] == 1, "a connection is left")
+
+
+def test_a_node_of_a_cluster_is_named_as_one(key: bytes) -> None:
+    with RedisProcess({**FORGETFUL, "cluster-enabled": "yes"}) as node:
+        node.start()
+        driver = driver_of(node.url, timeout=0.1)
+        with pytest.raises((ConfigError, TransientStoreError), match=r"redis\+cluster://|CLUSTERDOWN"):
+            driver.run(adding(key, 1))
+        driver.close()

@@ -1,0 +1,142 @@
+"""Nodes that die or change roles under load: the saver goes on, and everything the servers kept is there."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from client_log import ClientLog, Load, all_faults
+from redis_backend import cluster as clusters
+from redis_backend import sentinel
+from redis_backend.backends import OPTIONS
+from redis_backend.cluster import RedisCluster
+from redis_backend.processes import FORGETFUL, RedisProcess
+from redis_backend.sentinel import Watched
+from redis_backend.waiting import wait_until
+from threadmark_redis import RedisSaver
+from threadmark_redis.keys import thread_keys
+
+_PUTS = 2000
+_WRITERS = 8
+_PATIENT = {**OPTIONS, "timeout": 120}
+
+
+def test_a_replica_takes_over_in_the_middle_of_two_thousand_puts() -> None:
+    """Each master in turn hands over to its replica, which has everything before it is the master."""
+    with RedisCluster() as cluster, RedisSaver(cluster.url, **_PATIENT) as saver:
+        load = Load(saver, "load", _WRITERS)
+        with load.running():
+            for master in cluster.masters:
+                load.wait_for(_PUTS // _WRITERS // 4)
+                replica = cluster.replica_of(master)
+                replica.command("CLUSTER", "FAILOVER")
+                wait_until(lambda: _is_master(replica), "the replica does not take over")  # noqa: B023 - at once
+            load.wait_for(_PUTS // _WRITERS // 4)
+        assert load.acknowledged >= _PUTS
+        with RedisSaver(cluster.url, **_PATIENT, cache_bytes=0) as cold:
+            assert all_faults(load.logs, cold) == []
+
+
+def test_a_cluster_goes_on_without_a_master_that_was_killed() -> None:
+    with RedisCluster(node_timeout=clusters.HASTY) as cluster, RedisSaver(cluster.url, **_PATIENT) as saver:
+        early = _stored(saver, 40)
+        for master in cluster.masters:
+            _wait_for_replica(master)
+        load = Load(saver, "load", _WRITERS)
+        with load.running():
+            load.wait_for(2)
+            victim = cluster.masters[0]
+            replica = cluster.replica_of(victim)
+            victim.kill()
+            wait_until(lambda: _is_master(replica), "the replica does not take over")
+            load.wait_for(2)
+            victim.start()
+            load.wait_for(2)
+        late = _stored(saver, 40)
+        assert all_faults(early + late, saver) == []
+        assert [problem for log in load.logs for problem in saver.verify(log.thread_id).problems] == []
+
+
+def test_sentinels_replace_a_master_that_was_killed() -> None:
+    with Watched(down_after=sentinel.HASTY) as watched, RedisSaver(watched.url, **_PATIENT) as saver:
+        first = watched.master
+        early = _stored(saver, 10)
+        _wait_for_replica(first)
+        load = Load(saver, "load", _WRITERS)
+        with load.running():
+            load.wait_for(2)
+            first.kill()
+            wait_until(lambda: watched.master is not first, "no Sentinel has done anything")
+            load.wait_for(2)
+            first.start()  # as a master, until the Sentinels tell it otherwise
+            load.wait_for(2)
+        late = _stored(saver, 10)
+        assert all_faults(early + late, saver) == []
+        assert [problem for log in load.logs for problem in saver.verify(log.thread_id).problems] == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_server_has_lost_is_not_built_upon(seed: int) -> None:
+    """It is back with an earlier state, as a replica that lagged behind is: what the saver remembers must be proven."""
+    chance = random.Random(seed)
+    with RedisProcess(FORGETFUL).start() as server, RedisSaver(server.url, **_PATIENT) as saver:
+        logs = [ClientLog(f"thread {number}") for number in range(4)]
+        for log in logs:
+            for _ in range(chance.randint(1, 3)):
+                log.step(saver)
+        server.command("SAVE")
+        kept = [log.put for log in logs]
+        for log in logs:
+            for _ in range(chance.randint(1, 4)):
+                log.step(saver)
+        server.kill()
+        server.start()
+        for log, before in zip(logs, kept, strict=True):
+            log.step(saver)
+            found = [item.checkpoint["id"] for item in saver.list({"configurable": {"thread_id": log.thread_id}})]
+            assert found == [log.ids[-1], *log.ids[:before][::-1]]
+            assert saver.verify(log.thread_id, decode=True).problems == []
+
+
+def test_a_slot_moves_while_its_thread_is_written() -> None:
+    with RedisCluster(masters=2, replicas=0) as cluster, RedisSaver(cluster.url, **_PATIENT) as saver:
+        load = Load(saver, "load", 2)
+        slots = {log.thread_id: _slot(cluster, log.thread_id) for log in load.logs}
+        with load.running():
+            for _ in range(3):
+                for log in load.logs:
+                    load.wait_for(2)
+                    _move(cluster, slots[log.thread_id], load.wait_for)
+        assert all_faults(load.logs, saver) == []
+
+
+def _move(cluster: RedisCluster, slot: int, wait_for: Callable[[int], None]) -> None:
+    """Move a slot to the other master, key by key, while somebody writes."""
+    source = cluster.master_of_slot(slot)
+    (target,) = (node for node in cluster.masters if node is not source)
+    with cluster.moving(slot, target):
+        while keys := source.command("CLUSTER", "GETKEYSINSLOT", slot, 1):
+            cluster.migrate(keys, source, target)
+    wait_for(1)
+
+
+def _slot(cluster: RedisCluster, thread_id: str) -> int:
+    keys = thread_keys(b"threadmark:", thread_id)
+    return int(cluster.nodes[0].command("CLUSTER", "KEYSLOT", keys.head))
+
+
+def _stored(saver: RedisSaver, threads: int) -> list[ClientLog]:
+    """Threads of a few steps each, with what was acknowledged of them."""
+    logs = [ClientLog(f"{threads} threads, {random.random()}") for _ in range(threads)]
+    for log in logs:
+        for _ in range(3):
+            log.step(saver)
+    return logs
+
+
+def _wait_for_replica(master: RedisProcess) -> None:
+    assert master.command("WAIT", 1, 60_000) >= 1
+
+
+def _is_master(node: RedisProcess) -> bool:
+    return bool(node.information("replication")["role"] == "master")

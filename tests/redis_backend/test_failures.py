@@ -1,0 +1,188 @@
+"""Broken connections, lost replies, restarted and hanging servers: a bounded wait, and the saver stays usable."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from client_log import Load, all_faults
+from postgres.steps import APIS, aplay, count, play, step, thread
+from redis_backend.backends import OPTIONS
+from redis_backend.places import PLACES, saver_at
+from redis_backend.processes import DURABLE, RedisProcess
+from redis_backend.proxy import Proxy
+from redis_backend.waiting import wait_until
+from threadmark import Saver, StoreError, TransientStoreError
+from threadmark_redis import RedisSaver
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_connections_cut_without_a_word_are_replaced(proxy: Proxy, prefix: str, api: Callable[[Saver], Any]) -> None:
+    async def body() -> None:
+        async with RedisSaver(proxy.url, prefix=prefix, **OPTIONS) as saver:
+            calls = api(saver)
+            config = await aplay(calls, "one", 2)
+            proxy.cut()
+            await calls.aput(config, *step(2))
+            proxy.cut()
+            found = await calls.aget(thread("one"))
+            assert found["channel_values"]["count"] == 2
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_connections_that_the_server_closed_are_replaced(
+    server: RedisProcess, prefix: str, api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with RedisSaver(server.url, prefix=prefix, **OPTIONS) as saver:
+            calls = api(saver)
+            config = await aplay(calls, "one", 2)
+            for number in range(2, 6):
+                assert server.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                config = await calls.aput(config, *step(number))
+            assert len([item async for item in saver.alist(thread("one"))]) == 6
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_put_whose_reply_was_lost_is_stored_once(proxy: Proxy, prefix: str, api: Callable[[Saver], Any]) -> None:
+    async def body() -> None:
+        async with RedisSaver(proxy.url, prefix=prefix, **OPTIONS) as saver:
+            calls = api(saver)
+            config = await aplay(calls, "one", 2, 100)
+            proxy.lose_reply("EVALSHA")
+            config = await calls.aput(config, *step(2, 100))
+            proxy.lose_reply("EVALSHA")
+            await calls.aput_writes(config, [("messages", "text " * 500), ("__interrupt__", "text " * 500)], "task")
+            found = await calls.aget_tuple(thread("one"))
+            assert found.config == config
+            assert len(found.pending_writes) == 2
+            assert len([item async for item in saver.alist(thread("one"))]) == 3
+            assert (await calls.averify("one", decode=True)).problems == []
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_removal_whose_reply_was_lost_is_done(proxy: Proxy, prefix: str, api: Callable[[Saver], Any]) -> None:
+    async def body() -> None:
+        async with RedisSaver(proxy.url, prefix=prefix, **OPTIONS) as saver:
+            calls = api(saver)
+            await aplay(calls, "one", 6)
+            proxy.lose_reply("EVALSHA")
+            await calls.aprune(["one"])
+            assert len([item async for item in saver.alist(thread("one"))]) == 1
+            proxy.lose_reply("EVALSHA")
+            await calls.adelete_thread("one")
+            assert await calls.aget(thread("one")) is None
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_server_that_is_away_is_an_error_and_one_that_is_back_is_used(api: Callable[[Saver], Any]) -> None:
+    async def body() -> None:
+        with RedisProcess(DURABLE).start() as own:
+            async with RedisSaver(own.url, timeout=0.3) as saver:
+                calls = api(saver)
+                config = await aplay(calls, "one", 3)
+                own.stop()
+                with pytest.raises(TransientStoreError, match=r"could not be used for 0.3 s"):
+                    await calls.aget(thread("one"))
+                own.start()
+                found = await _in_time(lambda: calls.aget(thread("one")))
+                assert found["channel_values"]["count"] == 2
+                own.restart()
+                await _in_time(lambda: calls.aput(config, *step(3)))
+                assert (await calls.aget(thread("one")))["channel_values"]["count"] == 3
+
+    asyncio.run(body())
+
+
+async def _in_time(call: Callable[[], Awaitable[Any]]) -> Any:
+    """Repeat a call for as long as it ran out of time: on a busy machine any call may be too slow."""
+    while True:
+        try:
+            return await call()
+        except StoreError as error:
+            if "for 0.3 s" not in str(error):
+                raise
+
+
+def test_an_operation_waits_for_a_server_that_comes_back() -> None:
+    with RedisProcess(DURABLE).start() as own, RedisSaver(own.url, timeout=120) as saver:
+        config = play(saver, "one", 2)
+        own.stop()
+        starting = threading.Timer(0.5, own.start)
+        starting.start()
+        saver.put(config, *step(2))
+        starting.join()
+        assert count(saver, "one") == 2
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_server_that_hangs_is_an_error_in_time(api: Callable[[Saver], Any]) -> None:
+    async def body() -> None:
+        with RedisProcess(DURABLE).start() as own:
+            async with RedisSaver(f"{own.url}?socket_timeout=0.2", timeout=0.3) as saver:
+                calls = api(saver)
+                await aplay(calls, "one", 3)
+                own.suspend()
+                with pytest.raises(TransientStoreError):
+                    await calls.aget(thread("one"))
+                own.resume()
+                found = await _in_time(lambda: calls.aget(thread("one")))
+                assert found["channel_values"]["count"] == 2
+
+    asyncio.run(body())
+
+
+def test_a_server_whose_memory_is_full_says_so_and_is_used_when_there_is_room() -> None:
+    with RedisProcess({"maxmemory-policy": "noeviction"}).start() as own, RedisSaver(own.url, **OPTIONS) as saver:
+        config = play(saver, "one", 2)
+        own.command("CONFIG", "SET", "maxmemory", "1")
+        with pytest.raises(StoreError, match="maxmemory"):
+            saver.put(config, *step(2))
+        assert count(saver, "one") == 1
+        own.command("CONFIG", "SET", "maxmemory", "0")
+        saver.put(config, *step(2))
+        assert count(saver, "one") == 2
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_scripts_that_the_server_forgets_are_sent_again(place: str, prefix: str) -> None:
+    """A restart forgets all scripts, and so does SCRIPT FLUSH, at any moment."""
+    from redis_backend import cluster, processes, sentinel
+
+    nodes = {
+        "single": lambda: [processes.shared()],
+        "cluster": lambda: list(cluster.shared().masters),
+        "sentinel": lambda: [sentinel.shared().master],
+    }[place]()
+    with saver_at(place, prefix, timeout=120) as saver:
+        load = Load(saver, "load", 4)
+        with load.running():
+            for _ in range(25):
+                for node in nodes:
+                    node.command("SCRIPT", "FLUSH")
+                load.wait_for(1)
+        assert all_faults(load.logs, saver) == []
+
+
+def test_a_client_that_was_refused_waits_until_there_is_room_for_it() -> None:
+    with RedisProcess({"maxclients": "3"}).start() as own, RedisSaver(own.url, **{**OPTIONS, "timeout": 60}) as saver:
+        first = [RedisSaver(own.url, **OPTIONS) for _ in range(2)]
+        for number, each in enumerate(first):
+            play(each, f"thread {number}", 1)  # with the tests' own connection that makes three
+        waiting = threading.Thread(target=play, args=(saver, "one", 1))
+        waiting.start()
+        wait_until(lambda: own.information("stats")["rejected_connections"] > 0, "nobody was refused")
+        for each in first:
+            each.close()
+        waiting.join(60)
+        assert count(saver, "one") == 0

@@ -1,0 +1,172 @@
+"""Transactions of several steps: what somebody else does in the middle is neither lost nor half seen."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import pytest
+
+from postgres.steps import count, play, step, thread
+from redis_backend.backends import OPTIONS
+from redis_backend.processes import RedisProcess
+from threadmark import Saver, ThreadBusyError, TransientStoreError
+from threadmark.program import Program, Transaction
+from threadmark.store import Scope
+from threadmark_redis import RedisSaver
+from threadmark_redis.keys import thread_keys
+
+
+@pytest.fixture
+def saver(server: RedisProcess, prefix: str) -> Iterator[RedisSaver]:
+    with RedisSaver(server.url, prefix=prefix, **OPTIONS) as opened:
+        yield opened
+
+
+@pytest.fixture
+def other(server: RedisProcess, prefix: str) -> Iterator[RedisSaver]:
+    with RedisSaver(server.url, prefix=prefix, **OPTIONS) as opened:
+        yield opened
+
+
+def _run(saver: Saver, program: Callable[[], Program[Any]], *, writes: bool = True) -> Any:
+    return saver._driver.run(Transaction(program, writes=writes))
+
+
+def test_a_thread_that_was_put_to_meanwhile_is_changed_with_what_is_there_then(
+    saver: RedisSaver, other: RedisSaver
+) -> None:
+    config = play(saver, "one", 3)
+    store, attempts = saver._context.store, []
+
+    def program() -> Program[int]:
+        yield from store.lock("one")
+        page = yield from store.page(Scope("one"), None, 100)
+        attempts.append(len(page))
+        if len(attempts) == 1:
+            other.put(config, *step(3))
+        return (yield from store.remove("one", [outline.key for outline in page[1:]], ()))
+
+    _run(saver, program)
+    assert attempts == [3, 4]
+    assert [found.metadata["step"] for found in other.list(thread("one"))] == [3]
+
+
+def test_what_is_read_is_of_one_epoch(saver: RedisSaver, other: RedisSaver) -> None:
+    play(saver, "one", 3)
+    store, attempts = saver._context.store, []
+
+    def program() -> Program[tuple[int, int]]:
+        page = yield from store.page(Scope("one"), None, 100)
+        attempts.append(len(page))
+        if len(attempts) == 1:
+            other.prune(["one"])
+        return len(page), len((yield from store.rows("one", [outline.key for outline in page])))
+
+    assert _run(saver, program, writes=False) == (1, 1)
+    assert attempts == [3, 1]
+
+
+def test_an_error_about_half_of_what_somebody_did_is_not_raised(saver: RedisSaver, other: RedisSaver) -> None:
+    config = play(saver, "one", 3)
+    store, attempts = saver._context.store, []
+
+    def program() -> Program[int]:
+        heads = yield from store.heads("one", "")
+        attempts.append(heads)
+        if len(attempts) == 1:
+            other.put(config, *step(3))
+        counted = yield from store.counted_heads("one", "")
+        if heads != counted:
+            raise ThreadBusyError
+        return sum(head.checkpoints for head in counted)
+
+    assert _run(saver, program, writes=False) == 4
+    assert len(attempts) == 2
+
+
+def test_a_thread_that_never_stands_still_is_given_up_and_left_alone(saver: RedisSaver, other: RedisSaver) -> None:
+    config = play(saver, "one", 1)
+    store = saver._context.store
+
+    def program() -> Program[None]:
+        yield from store.lock("one")
+        other.put_writes(config, [("__error__", "again")], "task")
+        yield from store.drop("one", 0)
+
+    with pytest.raises(TransientStoreError, match="kept changing"):
+        _run(saver, program)
+    assert count(saver, "one") == 0
+
+
+def test_a_thread_that_was_put_to_while_it_moves_moves_with_what_was_put(saver: RedisSaver, other: RedisSaver) -> None:
+    config = play(saver, "one", 3)
+    store: Any = saver._context.store
+    attempts: list[str] = []
+    drop = store.drop
+
+    def drop_late(thread_id: str, now: int) -> Program[None]:
+        attempts.append(thread_id)
+        if len(attempts) == 1:
+            other.put(config, *step(3))
+        yield from drop(thread_id, now)
+
+    store.drop = drop_late
+    assert saver.rename_thread("one", "moved")
+    assert len(attempts) == 2
+    assert count(other, "moved") == 3
+    assert count(other, "one") is None
+
+
+def test_many_writers_of_one_thread_lose_nothing(server: RedisProcess, prefix: str) -> None:
+    with ExitStack() as stack:
+        savers = [stack.enter_context(RedisSaver(server.url, prefix=prefix, **OPTIONS)) for _ in range(4)]
+        config = play(savers[0], "one", 3)
+
+        def work(number: int) -> None:
+            each = savers[number % len(savers)]
+            each.put_writes(config, [("messages", number), ("__error__", number)], f"task {number}")
+            if number % 8 == 0:
+                each.update_thread("one", metadata={f"key {number}": number})
+            if number % 16 == 0:
+                each.prune(["one"])
+
+        with ThreadPoolExecutor(len(savers)) as pool:
+            list(pool.map(work, range(48)))
+        found = savers[1].get_tuple(thread("one"))
+        assert found is not None
+        written = {value for task, channel, value in found.pending_writes or [] if channel == "__error__"}
+        assert written == set(range(48))
+        about = savers[2].thread("one")
+        assert about is not None
+        assert about.metadata == {f"key {number}": number for number in range(0, 48, 8)}
+        assert savers[3].verify("one", decode=True).problems == []
+
+
+def test_a_put_that_was_prepared_before_a_removal_is_prepared_again(saver: RedisSaver, other: RedisSaver) -> None:
+    config = play(saver, "one", 3, 200)
+    other.prune(["one"])
+    saver.put(config, *step(3, 200))
+    with_all = partial(other.verify, "one", decode=True)
+    assert with_all().problems == []
+    assert count(other, "one") == 3
+
+
+def test_what_a_server_has_lost_is_stored_again_and_nothing_builds_on_it(
+    server: RedisProcess, prefix: str, saver: RedisSaver, other: RedisSaver
+) -> None:
+    """A replica that takes over may lack the last changes: all that a thread was a moment ago is still consistent."""
+    config = play(saver, "one", 3, 100)
+    keys = thread_keys(prefix.encode(), "one")
+    earlier = {key: server.client.dump(key) or b"" for key in keys}
+    config = saver.put(config, *step(3, 100))
+    saver.put_writes(config, [("messages", "a text that is long enough for a segment " * 50)], "task")
+    for key, dumped in earlier.items():
+        server.client.restore(key, 0, dumped, replace=True)
+    saver.put_writes(config, [("messages", "a text that is long enough for a segment " * 51)], "another task")
+    config = saver.put(config, *step(4, 100))
+    assert count(other, "one") == 4
+    assert other.verify("one", decode=True).problems == []
+    saver.put(config, *step(5, 100))
+    assert other.verify("one", decode=True).problems == []
