@@ -14,8 +14,9 @@ from threadmark.program import Program, Transaction
 from threadmark.store import Added, Change, CheckpointRow, Outline, Store, WriteRow
 from threadmark.thread_store import beginning
 from threadmark_redis import RedisSaver
-from threadmark_redis.columns import INLINE, member_of, range_of, to_bytes
+from threadmark_redis.columns import member_of, range_of, to_bytes
 from threadmark_redis.keys import thread_keys
+from threadmark_redis.writes import INLINE
 
 ODD_IDS = ["", "a", "{", "}", "{}", "{a}b{c}", "\0", "\ud800", "\U0010ffff", "ä" * 300, "*?[a]\\"]
 ALPHABET = "\0\x01\x02 /0aZ~\x7f\x80\u07ff\u0800\ud7ff\ud800\udfff\ue000\uffff\U00010000\U0010ffff"

@@ -10,19 +10,16 @@ from typing import Any
 from threadmark.errors import StoreError
 from threadmark.program import Program
 from threadmark.store import ANYONE, Added, Change, CheckpointRow, Key, Refusal, WriteRow
+from threadmark_redis.changes import change_columns, needs_column
 from threadmark_redis.columns import (
     alias_of,
-    change_columns,
     checkpoint_row,
     checkpoint_value,
-    grouped,
     head_field,
     int_or_none,
     is_live,
     member_of,
-    merge_group,
     namespaces_in,
-    needs_column,
     needs_of,
     pack,
     parts_of,
@@ -34,6 +31,7 @@ from threadmark_redis.keys import index_keys, shard_of, thread_keys
 from threadmark_redis.reading import Reader, evicted_error
 from threadmark_redis.steps import run, script
 from threadmark_redis.transactions import Locked
+from threadmark_redis.writes import grouped, merge_group
 
 ADD = script("add", "thread", "groups", "index")
 

@@ -4,15 +4,14 @@ Text is UTF-8 in which lone surrogates are encoded like other code points: its b
 never raises: of a damaged field comes some value, and the row's check says that it is the wrong one, with its place.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgpack
 
-from threadmark.digests import KEY_SIZE
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
-from threadmark.store import ANYONE, Change, CheckpointRow, Key, Outline, WriteRow
+from threadmark.store import CheckpointRow, Outline
 from threadmark.thread_store import LeaseRow, ThreadOutline, ThreadRow
 
 ALIAS = b"\xff\xff"
@@ -21,16 +20,8 @@ ALIAS = b"\xff\xff"
 NEEDS = b"\xff\xfe"
 """Before a namespace: such a field holds the keys of the segments of its newest checkpoint."""
 
-INLINE = 1024
-"""Up to this many bytes the writes of a checkpoint stand in one field; as in lua/groups.lua."""
-
-_SINGLE, _SEVERAL = b"\x00", b"\x01"
-
 Head = Mapping[bytes, bytes | None]
 """The fields of a thread's head. One that is not there may be None."""
-
-Group = list[Any]
-"""The writes of one task: the task, its path, then number, channel, value and check of each."""
 
 
 def pack(value: Any) -> bytes:
@@ -75,7 +66,8 @@ def int_or_none(stored: bytes | None) -> int | None:
         return -1
 
 
-def _bytes_of(stored: Any) -> bytes:
+def bytes_of(stored: Any) -> bytes:
+    """Return bytes, none for what is something else."""
     return stored if isinstance(stored, bytes) else b""
 
 
@@ -84,7 +76,7 @@ def measured(text: bytes) -> bytes:
     return len(text).to_bytes(2, "big") + text
 
 
-def _cut(field: bytes) -> tuple[bytes, bytes]:
+def cut(field: bytes) -> tuple[bytes, bytes]:
     """Return a measured text, and what comes behind it."""
     end = 2 + int.from_bytes(field[:2], "big")
     return field[2:end], field[end:]
@@ -134,7 +126,7 @@ def is_member(field: bytes) -> bool:
 
 def parts_of(member: bytes) -> tuple[str, str]:
     """Return the namespace and the rank of a checkpoint's field."""
-    ns, rank = _cut(member)
+    ns, rank = cut(member)
     return from_bytes(ns), from_bytes(rank)
 
 
@@ -169,179 +161,13 @@ def checkpoint_row(thread_id: str, member: bytes, value: bytes) -> CheckpointRow
             created_at if isinstance(created_at, int) else 0,
             from_bytes(metadata),
         ),
-        _bytes_of(header),
-        _bytes_of(check),
+        bytes_of(header),
+        bytes_of(check),
         None,
     )
 
 
 _CHECKPOINT_COLUMNS = 6
-
-
-# Pending writes.
-
-
-def reference_to(key: Key) -> bytes:
-    """Return the field of a checkpoint's writes."""
-    ns, checkpoint_id = key
-    return measured(to_bytes(ns)) + measured(to_bytes(checkpoint_id))
-
-
-def referred(field: bytes) -> tuple[Key, bytes]:
-    """Return the checkpoint whose writes a field holds, and the task, b"" where the field is not one task's own."""
-    ns, rest = _cut(field)
-    checkpoint_id, task = _cut(rest)
-    return (from_bytes(ns), from_bytes(checkpoint_id)), task
-
-
-def groups_in(field: bytes | None) -> list[Group]:
-    """Return the groups of writes that a field holds. What is damaged is left out: the record of its batch says so."""
-    unpacker = msgpack.Unpacker(raw=True, strict_map_key=False, max_buffer_size=0)
-    unpacker.feed((field or b"")[1:])
-    try:
-        return [group for group in unpacker if isinstance(group, list) and group]
-    except (ValueError, TypeError):
-        return []
-
-
-def has_own_fields(field: bytes | None) -> bool:
-    """Whether tasks of a checkpoint have fields of their own."""
-    return (field or b"")[:1] == _SEVERAL
-
-
-def own_fields(reference: bytes, field: bytes | None) -> list[bytes]:
-    """Return the fields of the tasks that have one of their own."""
-    if not has_own_fields(field):
-        return []
-    return [reference + group[0] for group in groups_in(field) if len(group) == 1]
-
-
-def write_rows(key: Key, fields: Iterable[bytes | None]) -> list[WriteRow]:
-    """Return the writes in the fields of one checkpoint."""
-    found: list[WriteRow] = []
-    for group in (group for field in fields for group in groups_in(field)):
-        if len(group) > 1:
-            task, path = from_packed_id(group[0]), from_bytes(group[1])
-            for at in range(2, len(group) - 3, 4):
-                idx, channel, value, check = group[at : at + 4]
-                number = idx if isinstance(idx, int) else 0
-                found.append(
-                    WriteRow(*key, task, number, path, from_bytes(channel), _bytes_of(value), _bytes_of(check))
-                )
-    return found
-
-
-def grouped(rows: Sequence[WriteRow]) -> list[tuple[bytes, bytes, bytes, list[Any], list[WriteRow]]]:
-    """Return writes by checkpoint, task and path: reference, task, path, the columns of each, and the rows."""
-    groups: dict[tuple[str, str, str, str], list[WriteRow]] = {}
-    for row in rows:
-        groups.setdefault((row.ns, row.checkpoint_id, row.task_id, row.task_path), []).append(row)
-    found = []
-    for (ns, checkpoint_id, task, path), some in groups.items():
-        columns: list[Any] = []
-        for row in some:
-            columns += (row.idx, to_bytes(row.channel), row.value, row.check)
-        found.append((reference_to((ns, checkpoint_id)), packed_id(task), to_bytes(path), columns, some))
-    return found
-
-
-class Merged(NamedTuple):
-    """The fields of a task's writes after more were added, None for one that is as before, and what was replaced."""
-
-    main: bytes | None
-    own: bytes | None
-    replaced: list[WriteRow]
-
-
-def merge_group(main: bytes | None, own: bytes | None, task: bytes, path: bytes, rows: Sequence[WriteRow]) -> Merged:
-    """Add writes of one task to its fields: what `add_group` in lua/groups.lua does."""
-    there = {
-        group[at]: group[at + 2]
-        for field in (main, own)
-        for group in groups_in(field)
-        if group[0] == task
-        for at in range(2, len(group), 4)
-    }
-    fresh: Group = [task, path]
-    replaced: list[WriteRow] = []
-    for row in rows:
-        if row.idx in there and row.idx >= 0:
-            continue
-        if row.idx in there:
-            replaced.append(row._replace(value=there[row.idx]))
-        there[row.idx] = row.value
-        fresh += (row.idx, to_bytes(row.channel), row.value, row.check)
-    if len(fresh) == 2:  # noqa: PLR2004 - the task and its path, and no write
-        return Merged(None, None, [])
-    doomed = {row.idx for row in replaced}
-    main = _without(main or _SINGLE, task, doomed)
-    packed = pack(fresh)
-    if own is not None:
-        return Merged(main, _without(own, task, doomed) + packed, replaced)
-    if len(main) + len(packed) <= INLINE:
-        return Merged(main + packed, None, replaced)
-    return Merged(_SEVERAL + main[1:] + pack([task]), _SINGLE + packed, replaced)
-
-
-def _without(field: bytes, task: bytes, doomed: set[int]) -> bytes:
-    if not doomed:
-        return field
-    left = [field[:1]]
-    for group in groups_in(field):
-        kept = group
-        if group[0] == task and len(group) > 1:
-            kept = group[:2]
-            for at in range(2, len(group), 4):
-                if group[at] not in doomed:
-                    kept += group[at : at + 4]
-        if len(kept) != 2:  # noqa: PLR2004 - the task and its path, and no write
-            left.append(pack(kept))
-    return b"".join(left)
-
-
-# A change.
-
-
-def change_columns(change: Change) -> bytes:
-    """Return a change as lua/add.lua takes it."""
-    about = change.beginning
-    return pack(
-        (
-            change.epoch,
-            change.now,
-            -1 if change.token == ANYONE else change.token,
-            change.only_owner,
-            None if change.continues is None else to_bytes(change.continues),
-            None if change.expects is None else to_bytes(change.expects),
-            change.sorts_last,
-            change.touches,
-            None if about.owner is None else to_bytes(about.owner),
-            None if about.expires_at is None else b"%d" % about.expires_at,  # maybe more than Lua's numbers hold
-            about.check,
-            to_bytes(change.thread_id),
-            [part for item in change.segments.items() for part in item],
-            [_added_columns(row) for row in change.checkpoints],
-            [group[:4] for group in grouped(change.writes)],
-            needs_column(change),
-            _keys_of_writes(change),
-        )
-    )
-
-
-def needs_column(change: Change) -> bytes:
-    """Return the keys of the segments that the only checkpoint of a change needs, one behind the other."""
-    return b"".join(change.needs()) if len(change.checkpoints) == 1 else b""
-
-
-def _keys_of_writes(change: Change) -> bytes:
-    """Return the keys of the segments that writes name. Those of sealed rows, which have no check, nobody can see."""
-    bodies = [row.value for row in change.writes if row.check and row.value]
-    return b"".join(body[1 : 1 + KEY_SIZE * body[0]] for body in bodies)
-
-
-def _added_columns(row: CheckpointRow) -> tuple[Any, ...]:
-    _, ns, checkpoint_id, rank, _, created_at, _ = row.outline
-    return to_bytes(ns), to_bytes(rank), to_bytes(checkpoint_id), checkpoint_value(row), created_at
 
 
 # Threads.

@@ -31,13 +31,9 @@ from threadmark_redis.columns import (
     is_member,
     member_of,
     namespaces_in,
-    own_fields,
     parts_of,
-    reference_to,
-    referred,
     text_or_none,
     to_bytes,
-    write_rows,
 )
 from threadmark_redis.index import Settings
 from threadmark_redis.keys import PREFIX, thread_keys
@@ -46,6 +42,7 @@ from threadmark_redis.reading import Reader, evicted_error
 from threadmark_redis.repair import mend_index, problems_of_index
 from threadmark_redis.steps import Command, commands, run, run_each, script
 from threadmark_redis.thread_store import RedisThreadStore
+from threadmark_redis.writes import own_fields, reference_to, referred, write_rows
 
 FIND = script("find", "thread", "groups")
 CHAIN = script("chain", "thread")

@@ -23,17 +23,16 @@ from threadmark_redis.columns import (
     is_live,
     is_member,
     lease_row,
-    referred,
     text_or_none,
     thread_fields,
     thread_outline,
     to_bytes,
-    write_rows,
 )
 from threadmark_redis.index import STALE, Indexed, Settings, index, unindex
 from threadmark_redis.reading import OPEN, Reader, evicted_error
 from threadmark_redis.steps import run
 from threadmark_redis.transactions import Locked, the_work
+from threadmark_redis.writes import referred, write_rows
 
 _CHUNK = 500
 

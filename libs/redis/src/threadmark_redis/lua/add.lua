@@ -1,5 +1,5 @@
 -- Add the rows of one change, or say why not. KEYS: the thread's, and where they are in the same database of one
--- server, those of its shard of the index. ARGV: the change (columns.py), how stale the index may be in microseconds,
+-- server, those of its shard of the index. ARGV: the change (changes.py), how stale the index may be in microseconds,
 -- and for how long an expired thread is kept, in milliseconds.
 
 local change = cmsgpack.unpack(ARGV[1])

@@ -1,0 +1,50 @@
+"""A change as lua/add.lua takes it."""
+
+from typing import Any
+
+from threadmark.digests import KEY_SIZE
+from threadmark.store import ANYONE, Change, CheckpointRow
+from threadmark_redis.columns import checkpoint_value, pack, to_bytes
+from threadmark_redis.writes import grouped
+
+
+def change_columns(change: Change) -> bytes:
+    """Return a change as lua/add.lua takes it."""
+    about = change.beginning
+    return pack(
+        (
+            change.epoch,
+            change.now,
+            -1 if change.token == ANYONE else change.token,
+            change.only_owner,
+            None if change.continues is None else to_bytes(change.continues),
+            None if change.expects is None else to_bytes(change.expects),
+            change.sorts_last,
+            change.touches,
+            None if about.owner is None else to_bytes(about.owner),
+            None if about.expires_at is None else b"%d" % about.expires_at,  # maybe more than Lua's numbers hold
+            about.check,
+            to_bytes(change.thread_id),
+            [part for item in change.segments.items() for part in item],
+            [_added_columns(row) for row in change.checkpoints],
+            [group[:4] for group in grouped(change.writes)],
+            needs_column(change),
+            _keys_of_writes(change),
+        )
+    )
+
+
+def needs_column(change: Change) -> bytes:
+    """Return the keys of the segments that the only checkpoint of a change needs, one behind the other."""
+    return b"".join(change.needs()) if len(change.checkpoints) == 1 else b""
+
+
+def _keys_of_writes(change: Change) -> bytes:
+    """Return the keys of the segments that writes name. Those of sealed rows, which have no check, nobody can see."""
+    bodies = [row.value for row in change.writes if row.check and row.value]
+    return b"".join(body[1 : 1 + KEY_SIZE * body[0]] for body in bodies)
+
+
+def _added_columns(row: CheckpointRow) -> tuple[Any, ...]:
+    _, ns, checkpoint_id, rank, _, created_at, _ = row.outline
+    return to_bytes(ns), to_bytes(rank), to_bytes(checkpoint_id), checkpoint_value(row), created_at
