@@ -225,7 +225,7 @@ def kill_connections(database: str) -> int:
     """End all other connections to the database. Returns how many that were."""
     if database.startswith("redis"):
         with redis.Redis.from_url(database) as client:
-            return client.client_kill_filter(_type="normal", skipme=True)
+            return int(client.client_kill_filter(_type="normal", skipme=True))
     with psycopg.connect(database, autocommit=True) as connection:
         return connection.execute(OTHERS).rowcount
 

@@ -10,6 +10,7 @@ at all; after the last one that of all rounds, as a new saver reads it.
 
 import argparse
 import json
+import logging
 import random
 import sys
 import time
@@ -64,6 +65,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    logging.getLogger("threadmark.redis").setLevel(logging.ERROR)  # it would tell of every attempt
     result = redis_rounds(asked.rounds, asked.seed)
     print(json.dumps(result._asdict(), indent=4))
     sys.exit(bool(result.lost_or_torn))
