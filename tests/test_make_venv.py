@@ -12,6 +12,7 @@ case "$*" in
     *version_info\\[*) echo 3.11 ;;
     "-m venv --clear "*) mkdir -p "$4/bin" && cp "$0" "$4/bin/python" ;;
     "-m pip install hatchling"*) echo "Collecting hatchling" ;;
+    *--no-deps*) echo "Obtaining file:///somewhere/libs/speed" ;;
     "-m pip install "*)
         echo "Obtaining file:///somewhere/libs/core"
         echo "  Downloading much.whl (1 MB)"
@@ -43,6 +44,7 @@ def test_each_package_is_a_line(tmp_path: Path) -> None:
         "  2 core",
         "  3 msgpack",
         "  unpacking ...",
+        "  4 speed",
         f"{tmp_path}/made is ready.",
     ]
 
