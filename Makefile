@@ -37,6 +37,7 @@ bench: $(VENV)/.ready ## Speed and size beside the peers, in three minutes; fail
 
 bench-full: $(VENV)/.ready ## The same with everything that is measured, in an hour; writes benchmarks/report.md and its charts
 	@scripts/ensure-postgres >/dev/null
+	@scripts/ensure-redis >/dev/null
 	$(BIN)/python benchmarks/report.py --full
 
 pins: $(VENV)/.ready ## Write constraints.txt anew from what is installed

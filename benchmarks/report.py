@@ -7,22 +7,22 @@ Each side is alone in a process of its own, and they take turns (ours, theirs, o
 at every commit. It fails, and names each cell, if one lies below what `musts.py` demands. `--smoke` makes everything so
 small that it takes seconds, and demands nothing: it shows that the benchmark works.
 
-Postgres is a server of its own, made with the tests' cluster (fsync on), unless a URL is given whose user may create
-databases.
+Postgres and Redis are servers of its own, as the tests make them, which wait for the disk; for Postgres a URL may be
+given whose user may create databases.
 """
 
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import lengths
 import storage
 from measuring import machine, plan, tables
 from measuring.charts import Group, ratios
-from measuring.jobs import CROWD, LONG, MEMORY, POSTGRES, SQLITE, STEPS, TITLES, TURNS
+from measuring.jobs import CROWD, FLOOR, LONG, MEMORY, POSTGRES, REDIS, SQLITE, STEPS, TITLES, TURNS
 from measuring.plan import Plan, is_main
 from measuring.rounds import WALL, Measured, measure, measure_together
 from musts import COLUMNS, missed
@@ -34,9 +34,15 @@ _HOW = """\
 Ratios are LangGraph's time divided by ours: above 1, Threadmark is faster. They are medians of {rounds} rounds, in
 brackets the least and the greatest. A round measures each side alone in a new process, one after the other, on a worker
 thread, as LangGraph's engine calls a saver; both wait for the disk at every commit (SQLite: write-ahead log,
-synchronous=FULL; Postgres: fsync). Of a run that is stored step by step the last tenth of the steps is timed. CPU is
-the processor time of all threads of the process, without the server's. The bare driver is the floor: it inserts the
-rows that our saver stores, and does nothing else."""
+synchronous=FULL; Postgres: fsync; Redis: appendfsync always). Of a run that is stored step by step the last tenth of
+the steps is timed. CPU is the processor time of all threads of the process, without the server's. The bare driver is
+the floor: it stores the rows that our saver stores, and does nothing else. LangGraph's saver for Redis needs modules
+that a plain server does not have, so there the floor is what we are compared with."""
+
+REDIS_SETTINGS = {"appendonly": "yes", "appendfsync": "always"}
+"""Of a server that waits for the disk."""
+
+_REDIS_TITLE = "Redis: runs step by step, the bare client's time divided by ours"
 
 _READ = "Right of the line Threadmark is better; the scale is logarithmic."
 
@@ -54,14 +60,15 @@ def main() -> int:
     chosen = plan.full() if asked.full else plan.smoke() if asked.smoke else plan.quick()
     if asked.rounds:
         chosen = chosen._replace(rounds=asked.rounds)
-    with _postgres(asked.postgres, durable=not chosen.smoke) as server:
+    backends = {each.backend for each in chosen.comparisons}
+    with _servers(backends, asked.postgres, durable=not chosen.smoke) as servers:
         if chosen.smoke:
-            found = measure_together(chosen.comparisons, server)
+            found = measure_together(chosen.comparisons, servers)
         else:
-            found = list(measure(chosen.comparisons, chosen.rounds, server, _note))
+            found = list(measure(chosen.comparisons, chosen.rounds, servers, _note))
         sizes, long = _counted(chosen)
         failures = [] if chosen.smoke else missed(found, sizes, chosen)
-        text = "\n".join(_report(chosen, found, sizes, long, failures, server))
+        text = "\n".join(_report(chosen, found, sizes, long, failures, servers))
     _write(asked.output, text, found, sizes)
     print(f"{asked.output / 'report.md'} is written")
     for line in failures:
@@ -70,15 +77,19 @@ def main() -> int:
 
 
 @contextmanager
-def _postgres(url: str | None, *, durable: bool) -> Iterator[str]:
-    if url:
-        yield url
-        return
+def _servers(backends: set[str], postgres: str | None, *, durable: bool) -> Iterator[dict[str, str]]:
+    """The URLs of the servers that are needed."""
     sys.path.insert(0, str(_FOLDER.parent / "tests"))
     from postgres.cluster import Cluster
+    from redis_backend.processes import RedisProcess
 
-    with Cluster(durable=durable) as cluster:
-        yield cluster.url
+    servers: dict[str, str] = {}
+    with ExitStack() as running:
+        if POSTGRES in backends:
+            servers[POSTGRES] = postgres or running.enter_context(Cluster(durable=durable)).url
+        if REDIS in backends:
+            servers[REDIS] = running.enter_context(RedisProcess(REDIS_SETTINGS).start()).url
+        yield servers
 
 
 def _note(line: str) -> None:
@@ -101,10 +112,10 @@ def _report(
     sizes: Sequence[Sizes],
     long: Sequence[str],
     failures: Sequence[str],
-    server: str,
+    servers: Mapping[str, str],
 ) -> Iterator[str]:
     yield from ("# Threadmark beside LangGraph's savers", "")
-    yield from machine.description(server)
+    yield from machine.description(servers)
     yield from ("", _HOW.format(rounds=chosen.rounds), "")
     if chosen.smoke:
         yield "This was a smoke run, whose figures mean nothing."
@@ -126,6 +137,8 @@ def _sections(found: Sequence[Measured]) -> Iterator[tuple[str, Iterator[str]]]:
         if of_backend := tables.chosen(found, STEPS, backend=backend, only=is_main):
             title = f"{TITLES[backend].capitalize() if backend == MEMORY else TITLES[backend]}: runs step by step"
             yield title, tables.ratios(of_backend, tables.RUN, tables.workload_of, stored=backend != MEMORY)
+    if of_redis := tables.chosen(found, STEPS, backend=REDIS):
+        yield _REDIS_TITLE, tables.ratios(of_redis, tables.STORED, tables.workload_of, against=FLOOR)
     if others := tables.chosen(found, STEPS, only=lambda each: not is_main(each)):
         yield "Short and long chats", tables.ratios(others, tables.RUN, tables.way_of)
     if crowds := tables.chosen(found, CROWD):

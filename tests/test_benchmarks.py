@@ -1,5 +1,7 @@
 """The benchmark runs from end to end, its floor stores what our saver stores, and it fails where a must is missed."""
 
+import atexit
+import functools
 import json
 import subprocess
 import sys
@@ -15,14 +17,36 @@ import report
 import workloads
 from measuring import floor, plan, rounds
 from measuring.charts import Group, ratios
-from measuring.jobs import FLOOR, OURS, POSTGRES, SQLITE, STEPS, THEIRS, Comparison, Figures, Job, Seconds, job_from
+from measuring.jobs import (
+    FLOOR,
+    OURS,
+    POSTGRES,
+    REDIS,
+    SQLITE,
+    STEPS,
+    THEIRS,
+    Comparison,
+    Figures,
+    Job,
+    Seconds,
+    job_from,
+)
 from measuring.places import new_place
 from measuring.rounds import CPU, WALL, Measured
 from measuring.sides import Ours
 from postgres.cluster import shared
+from redis_backend.processes import RedisProcess
 from storage import Sizes
 
 CHAT = plan.steps(SQLITE, "chat")
+
+
+@functools.cache
+def _redis() -> str:
+    """A server that waits for the disk."""
+    server = RedisProcess(report.REDIS_SETTINGS).start()
+    atexit.register(server.__exit__)
+    return server.url
 
 
 def _measured(comparison: Comparison, *times_of_both: tuple[float, float], figure: str = "put") -> Measured:
@@ -45,7 +69,7 @@ def test_everything_that_is_measured_works(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     written = (tmp_path / "report.md").read_text()
     titles = [line for line in written.splitlines() if line.startswith("## ")]
-    assert len(titles) == 8, titles
+    assert len(titles) == 9, titles
     assert "figures mean nothing" in written
     times = written.partition("## Times in milliseconds")[2]
     for each in plan.smoke().comparisons:
@@ -68,12 +92,12 @@ def test_the_full_benchmark_measures_every_must_and_the_short_one_some() -> None
     assert quick <= full
 
 
-@pytest.mark.parametrize("backend", [SQLITE, POSTGRES])
+@pytest.mark.parametrize("backend", [SQLITE, POSTGRES, REDIS])
 @pytest.mark.parametrize("workload", workloads.TIMED)
 def test_the_floor_stores_the_rows_that_our_saver_stores(backend: str, workload: str) -> None:
     side = floor.Floor()
     steps = list(workloads.TIMED[workload](side.next_version, 3))
-    server = shared().url if backend == POSTGRES else ""
+    server = shared().url if backend == POSTGRES else _redis() if backend == REDIS else ""
     with new_place(backend, server) as place, new_place(backend, server) as other:
         side.learn(place, server, steps[:2], steps[2:])
         with side.blocking(place) as bare:
@@ -100,7 +124,7 @@ def test_each_side_has_a_process_of_its_own_in_turns(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(rounds, "in_child", in_child)
     comparison = plan.steps(SQLITE, "chat", floor=True)
-    (measured,) = rounds.measure([comparison], 2, "", lambda _: None)
+    (measured,) = rounds.measure([comparison], 2, {}, lambda _: None)
     assert [[job.side for job in each] for each in jobs] == [[OURS], [THEIRS], [FLOOR]] * 2
     assert [list(each) for each in measured.rounds] == [[OURS, THEIRS, FLOOR]] * 2
 

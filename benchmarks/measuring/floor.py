@@ -1,4 +1,4 @@
-"""The floor: the rows that our saver stores, inserted by the bare driver (sqlite3, psycopg) and nothing else.
+"""The floor: the rows that our saver stores, stored by the bare driver (sqlite3, psycopg, redis-py) and nothing else.
 
 Which rows those are is seen by storing the run once and looking at every table after each call that is timed. Then the
 same rows go into an empty database with the same tables, those of one call in one transaction. No saver that stores
@@ -12,15 +12,16 @@ from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from typing import Any, Protocol
 
 import psycopg
+import redis
 
 import workloads
-from measuring.jobs import SQLITE
+from measuring.jobs import REDIS, SQLITE
 from measuring.places import Place, new_place
 from measuring.sides import Ours
 from workloads import Step
 
 Rows = dict[str, list[tuple[Any, ...]]]
-"""Of each table."""
+"""Of each table; in Redis of each key, as the fields of a hash or the members of a sorted set."""
 
 _SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'threadmark%'"
 _POSTGRES_TABLES = """
@@ -145,6 +146,8 @@ class _Replayed:
 
 def bare(place: Place) -> BareDriver:
     """A connection to a database that has our tables, which are created where there are none."""
+    if place.backend == REDIS:
+        return _BareRedis(place)
     with Ours().blocking(place) as saver:
         saver.setup()
     return _BareSqlite(place.at) if place.backend == SQLITE else _BarePostgres(place.at)
@@ -195,6 +198,38 @@ class _BarePostgres:
 
     def close(self) -> None:
         self._connection.close()
+
+
+class _BareRedis:
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._client = redis.Redis.from_url(place.at)
+
+    def rows(self) -> Rows:
+        return {key.decode()[len(self._place.prefix) :]: self._items(key) for key in self._place.keys(self._client)}
+
+    def store(self, rows: Rows) -> None:
+        with self._client.pipeline(transaction=True) as pipeline:
+            for name, items in rows.items():
+                key = self._place.prefix + name
+                if len(items[0]) == _FIELD:
+                    pipeline.hset(key, mapping=dict(items))
+                else:
+                    pipeline.zadd(key, {member: score for member, score, _ in items})
+            pipeline.execute()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _items(self, key: bytes) -> list[tuple[Any, ...]]:
+        if self._client.type(key) == b"hash":
+            return list(self._client.hgetall(key).items())
+        ranked: Any = self._client.zrange(key, 0, -1, withscores=True)
+        return [(member, score, "a member") for member, score in ranked]
+
+
+_FIELD = 2
+"""The length of a row that is a field of a hash and its value."""
 
 
 def _upsert(table: str, columns: Sequence[str], keys: Sequence[str]) -> str:

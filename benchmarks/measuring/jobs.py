@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 OURS, THEIRS, FLOOR = "ours", "theirs", "floor"
-MEMORY, SQLITE, POSTGRES = "memory", "sqlite", "postgres"
+MEMORY, SQLITE, POSTGRES, REDIS = "memory", "sqlite", "postgres", "redis"
 BLOCKING, ASYNCIO = "blocking", "asyncio"
 STEPS, CROWD, TURNS, LONG = "steps", "crowd", "turns", "long"
 
-TITLES = {MEMORY: "memory", SQLITE: "SQLite", POSTGRES: "Postgres"}
+TITLES = {MEMORY: "memory", SQLITE: "SQLite", POSTGRES: "Postgres", REDIS: "Redis"}
 
 
 class Comparison(NamedTuple):
@@ -34,7 +34,7 @@ class Job(NamedTuple):
     comparison: Comparison
     side: str
     server: str
-    """The URL of a Postgres server, empty where none is needed."""
+    """The URL of a server of its backend, empty where none is needed."""
 
     def told(self) -> dict[str, Any]:
         """Itself as JSON objects."""

@@ -3,11 +3,14 @@
 import os
 import platform
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import psycopg
+import redis
+
+from measuring.jobs import POSTGRES, REDIS
 
 _PACKAGES = (
     "threadmark",
@@ -18,6 +21,7 @@ _PACKAGES = (
     "langchain-core",
     "aiosqlite",
     "psycopg",
+    "redis",
     "msgpack",
     "ormsgpack",
     "orjson",
@@ -25,11 +29,15 @@ _PACKAGES = (
 )
 
 
-def description(server: str) -> Iterator[str]:
+def description(servers: Mapping[str, str]) -> Iterator[str]:
     """Lines of a list in Markdown."""
     yield f"* {_processor()}, {os.cpu_count()} cores; {platform.system()} {platform.release()}"
-    database = f", Postgres {_server_version(server)}" if server else ""
-    yield f"* Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}{database}"
+    databases = [f"SQLite {sqlite3.sqlite_version}"]
+    if POSTGRES in servers:
+        databases.append(f"Postgres {_postgres_version(servers[POSTGRES])}")
+    if REDIS in servers:
+        databases.append(f"Redis {_redis_version(servers[REDIS])}")
+    yield f"* Python {platform.python_version()}, {', '.join(databases)}"
     yield f"* {', '.join(f'{name} {_version(name)}' for name in _PACKAGES)}"
 
 
@@ -42,7 +50,12 @@ def _processor() -> str:
     return next(named, platform.processor() or platform.machine())
 
 
-def _server_version(server: str) -> str:
+def _redis_version(server: str) -> str:
+    with redis.Redis.from_url(server) as client:
+        return str(client.info("server")["redis_version"])
+
+
+def _postgres_version(server: str) -> str:
     with psycopg.connect(server) as connection:
         return str(connection.info.parameter_status("server_version")).partition(" ")[0]
 

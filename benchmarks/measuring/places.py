@@ -1,4 +1,4 @@
-"""Where a side stores: nothing, a new file, or a new database of a Postgres server; gone at the end."""
+"""Where a side stores: nothing, a new file, a new database in Postgres, or keys in Redis; gone at the end."""
 
 import secrets
 import tempfile
@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psycopg
+import redis
 
-from measuring.jobs import POSTGRES, SQLITE
+from measuring.jobs import POSTGRES, REDIS, SQLITE
 
 _SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(oid)), 0)
@@ -23,14 +24,16 @@ class Place(NamedTuple):
 
     backend: str
     at: str
-    """The path of the file, or the URL of the database; empty in memory."""
+    """The path of the file, or the URL of the database or the server; empty in memory."""
     connections: int = 0
     """How many a saver has to a server; 0 is what it opens by itself."""
     has_tables: bool = False
     """Whether a saver was there before."""
+    prefix: str = ""
+    """What the keys begin with, in Redis."""
 
     def size(self) -> int:
-        """Bytes of the file and its log, or of all tables and indexes after VACUUM."""
+        """Bytes of the file and its log, of all tables and indexes after VACUUM, or of all keys."""
         if self.backend == SQLITE:
             path = Path(self.at)
             return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
@@ -39,7 +42,14 @@ class Place(NamedTuple):
                 connection.execute("VACUUM")
                 ((size,),) = connection.execute(_SIZE.encode()).fetchall()
                 return int(size)
+        if self.backend == REDIS:
+            with redis.Redis.from_url(self.at) as client:
+                return sum(client.memory_usage(key, samples=0) or 0 for key in self.keys(client))
         return 0
+
+    def keys(self, client: redis.Redis) -> list[bytes]:
+        """All keys in Redis."""
+        return list(client.scan_iter(match=f"{self.prefix}*", count=1000))
 
 
 @contextmanager
@@ -56,5 +66,13 @@ def new_place(backend: str, server: str, connections: int = 0) -> Iterator[Place
                 yield Place(backend, psycopg.conninfo.make_conninfo(server, dbname=name), connections)
             finally:
                 admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    elif backend == REDIS:
+        place = Place(backend, server, prefix=f"benchmark_{secrets.token_hex(6)}")
+        try:
+            yield place
+        finally:
+            with redis.Redis.from_url(server) as client:
+                for key in place.keys(client):
+                    client.unlink(key)
     else:
         yield Place(backend, "")

@@ -4,7 +4,7 @@ import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,13 +33,11 @@ class Measured(NamedTuple):
         """The operations that our side has measured."""
         return list(self.rounds[0][OURS].seconds)
 
-    def ratio(self, name: str, clock: str) -> Spread | None:
+    def ratio(self, name: str, clock: str, against: str = THEIRS) -> Spread | None:
         """How many times faster ours is: of the two measurements that follow each other. None if one has no figure."""
-        if name not in self.rounds[0][OURS].seconds or name not in self.rounds[0][THEIRS].seconds:
+        if any(side not in self.rounds[0] or name not in self.rounds[0][side].seconds for side in (OURS, against)):
             return None
-        return _spread(
-            [_time(each[THEIRS], name, clock) / _time(each[OURS], name, clock) for each in self.rounds],
-        )
+        return _spread([_time(each[against], name, clock) / _time(each[OURS], name, clock) for each in self.rounds])
 
     def seconds(self, side: str, name: str, clock: str) -> Spread | None:
         """What an operation took."""
@@ -53,26 +51,33 @@ class Measured(NamedTuple):
 
 
 def measure(
-    comparisons: Sequence[Comparison], rounds: int, server: str, note: Callable[[str], None]
+    comparisons: Sequence[Comparison], rounds: int, servers: Mapping[str, str], note: Callable[[str], None]
 ) -> Iterator[Measured]:
     """Measure one comparison after the other, each side alone in a new process in every round."""
     for number, comparison in enumerate(comparisons, 1):
         note(f"{number} of {len(comparisons)}: {comparison}")
         yield Measured(
             comparison,
-            [{side: in_child([Job(comparison, side, server)])[0] for side in comparison.sides} for _ in range(rounds)],
+            [
+                {side: in_child([_job(comparison, side, servers)])[0] for side in comparison.sides}
+                for _ in range(rounds)
+            ],
         )
 
 
-def measure_together(comparisons: Sequence[Comparison], server: str) -> list[Measured]:
+def measure_together(comparisons: Sequence[Comparison], servers: Mapping[str, str]) -> list[Measured]:
     """Like `measure`, one round, and one process for all that a side does: quick, and no measurement."""
     found: list[dict[str, Figures]] = [{} for _ in comparisons]
     for side in dict.fromkeys(side for each in comparisons for side in each.sides):
         places = [place for place, each in enumerate(comparisons) if side in each.sides]
-        figures = in_child([Job(comparisons[place], side, server) for place in places])
+        figures = in_child([_job(comparisons[place], side, servers) for place in places])
         for place, each in zip(places, figures, strict=True):
             found[place][side] = each
     return [Measured(comparison, [figures]) for comparison, figures in zip(comparisons, found, strict=True)]
+
+
+def _job(comparison: Comparison, side: str, servers: Mapping[str, str]) -> Job:
+    return Job(comparison, side, servers.get(comparison.backend, ""))
 
 
 def in_child(jobs: Sequence[Job]) -> list[Figures]:

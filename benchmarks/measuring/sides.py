@@ -17,9 +17,17 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver as TheirAsyncSqlite
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-from measuring.jobs import MEMORY, SQLITE
+from measuring.jobs import MEMORY, REDIS, SQLITE
 from measuring.places import Place
-from threadmark_langgraph import AsyncPostgresSaver, AsyncSqliteSaver, InMemorySaver, PostgresSaver, SqliteSaver
+from threadmark_langgraph import (
+    AsyncPostgresSaver,
+    AsyncRedisSaver,
+    AsyncSqliteSaver,
+    InMemorySaver,
+    PostgresSaver,
+    RedisSaver,
+    SqliteSaver,
+)
 from workloads import Step
 
 _THEIR_CONNECTION = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
@@ -60,6 +68,9 @@ class Ours:
         elif place.backend == SQLITE:
             with SqliteSaver.from_conn_string(place.at) as saver:
                 yield saver
+        elif place.backend == REDIS:
+            with RedisSaver.from_conn_string(place.at, checkpoint_prefix=place.prefix) as keys:
+                yield keys
         else:
             with PostgresSaver.from_conn_string(place.at, **_our_options(place)) as server:
                 if not place.has_tables:
@@ -74,6 +85,9 @@ class Ours:
         elif place.backend == SQLITE:
             async with AsyncSqliteSaver.from_conn_string(place.at) as saver:
                 yield saver
+        elif place.backend == REDIS:
+            async with AsyncRedisSaver.from_conn_string(place.at, checkpoint_prefix=place.prefix) as keys:
+                yield keys
         else:
             async with AsyncPostgresSaver.from_conn_string(place.at, **_our_options(place)) as server:
                 if not place.has_tables:

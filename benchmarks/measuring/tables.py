@@ -18,6 +18,8 @@ RUN: tuple[Column, ...] = (
     ("prune", "prune", WALL),
     ("delete", "delete", WALL),
 )
+STORED = RUN[:3]
+"""Those of them that store something."""
 CROWD: tuple[Column, ...] = tuple(
     (f"{at_once}{', CPU' if clock == CPU else ''}", f"step of {at_once}", clock)
     for at_once in (1, 8, 32)
@@ -28,14 +30,19 @@ LONG: tuple[Column, ...] = (("put", "put", WALL), ("CPU of a put", "put", CPU), 
 
 
 def ratios(
-    found: Iterable[Measured], columns: Sequence[Column], name: Callable[[Comparison], str], *, stored: bool = False
+    found: Iterable[Measured],
+    columns: Sequence[Column],
+    name: Callable[[Comparison], str],
+    *,
+    against: str = THEIRS,
+    stored: bool = False,
 ) -> Iterator[str]:
-    """A row for each comparison: LangGraph's time divided by ours, with the least and greatest of the rounds."""
+    """A row for each comparison: LangGraph's time (or another side's) divided by ours, with the rounds' extremes."""
     titles = [*(title for title, *_ in columns), *(["bytes"] if stored else [])]
     yield f"| {' | '.join(['', *titles])} |"
     yield f"|---|{'---:|' * len(titles)}"
     for each in found:
-        cells = [_ratio(each.ratio(operation, clock)) for _, operation, clock in columns]
+        cells = [_ratio(each.ratio(operation, clock, against)) for _, operation, clock in columns]
         if stored:
             cells.append(f"{each.stored(THEIRS) / each.stored(OURS):,.1f}" if each.stored(OURS) else "")
         yield f"| {' | '.join([name(each.comparison), *cells])} |"
