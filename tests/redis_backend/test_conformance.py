@@ -2,15 +2,15 @@
 
 Each of the three runs every case; the single server with both APIs, the others with one of them each. Deaths and
 meetings, where programs are what matters, are divided between the APIs as in tests/test_conformance.py; behind
-Sentinels there is a single server, too. Clients that the user made run a sample: every
-fourth of the cases, each another fourth. THREADMARK_TESTS=all runs everything everywhere.
+Sentinels there is a single server, too. Clients that the user made run a sample: every fourth of the cases, each
+another fourth. THREADMARK_TESTS=all runs everything everywhere.
 """
 
 from pathlib import Path
 
 import pytest
 
-from length import ALL, times
+from length import ALL, ONCE_EACH, times
 from redis_backend.backends import BACKENDS
 from threadmark_conformance import (
     APIS,
@@ -28,7 +28,7 @@ from threadmark_conformance.interleaving import Meeting
 WHOLE = [("single", "asyncio"), ("single", "blocking"), ("cluster", "asyncio"), ("sentinel", "blocking")]
 PROGRAMS = [way for way in WHOLE if way[0] != "sentinel"]
 """Where operations die and meet."""
-SAMPLES = {
+SAMPLES: dict[tuple[str, str], set[str]] = {
     ("sealed", "asyncio"): {"metadata"},
     ("client", "blocking"): {"concurrency"},
     ("asyncio client", "asyncio"): {"concurrency"},
@@ -36,6 +36,9 @@ SAMPLES = {
     ("sentinel", "asyncio"): {"isolation"},
 }
 """The other ways, and the topics that each runs whole."""
+if ONCE_EACH:
+    WHOLE = PROGRAMS = [("single", "blocking")]
+    SAMPLES = {}
 _FRACTION = 4
 _EVERYWHERE = [(backend, api) for backend in BACKENDS for api in APIS]
 
