@@ -107,10 +107,10 @@ class Stored(_Fields):
 
     def __new__(cls, tag: str, packed: bytes, digest: bytes) -> Self:
         """Make the form that a row holds of the other three. A literal has no digest."""
-        before, after = _around(tag)
+        if not digest:
+            return tuple.__new__(cls, (tag, packed, digest, _around(tag)[0] + packed))
         # The manifest comes first, because it begins with the keys of its segments, which SQL reads.
-        body = packed + digest + after if digest else before + packed
-        return tuple.__new__(cls, (tag, packed, digest, body))
+        return tuple.__new__(cls, (tag, packed, digest, packed + digest + _around(tag)[1]))
 
     def segment_keys(self) -> tuple[bytes, ...]:
         """Return the keys of the segments that hold the value's bytes."""

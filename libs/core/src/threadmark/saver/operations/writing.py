@@ -5,7 +5,7 @@ in the epoch that the comparison relied on; where it is not (something was delet
 again with what is there now.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -62,7 +62,8 @@ def put(
     continues = parse_config(config)
     if expect_newest is None:
         expect_newest = config["configurable"].get("expect_newest", context.threads.expect_newest)
-    check_flag(expect_newest, "expect_newest")
+    if expect_newest is not context.threads.expect_newest:  # that one has been checked
+        check_flag(expect_newest, "expect_newest")
     check_config(continues)
     draft = Draft(context.serde, given_checkpoint(checkpoint, new_versions))
     return store(context, config, continues, draft, metadata, expect_newest=expect_newest)
@@ -85,7 +86,7 @@ def store(
     metadata gets the entries `about_thread` in the same transaction.
     """
     rules = context.threads
-    where = continues._replace(checkpoint_id=draft.id)
+    where = ParsedConfig(continues.thread_id, continues.ns, draft.id, continues.lease_token)
     # A checkpoint put again under its own config is no child of itself.
     parent_id = continues.checkpoint_id if continues.checkpoint_id != draft.id else None
     if not context.keyring_check.done:
@@ -97,7 +98,7 @@ def store(
         header = draft.header(deduplicator, parent, partial(deduplicator.written, where.ns, continues.checkpoint_id))
         has_manifests = deduplicator.has_manifests
         stored, source = deduplicator.store_header(header.to_bytes(), parent and parent.source)
-        rank = replaced_rank or rank_after(parent.rank if parent and parent_id else None, draft.id)
+        rank = replaced_rank or (rank_after(parent.rank, draft.id) if parent and parent_id else draft.id)
         epoch, moment = deduplicator.epoch, now()
         outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, moment, text)
         change = Change(
@@ -145,17 +146,16 @@ def put_writes(
     }
     if not context.keyring_check.done:
         yield from check_keyring(context)
-    large = sum([len(value.data) for _, value in encoded.values()]) >= _WORTH_READING
+    large = sum([len(data) for _, (_, data) in encoded.values()]) >= _WORTH_READING
     channels = {channel for channel, _ in encoded.values()} if large else None
     for _ in range(_ATTEMPTS):
         current, deduplicator = yield from _prepared(context, where, channels, early=True)
         # Whoever reads a pending write reads the values of its checkpoint, too.
-        others = current.header.values.values() if current and large else ()
-        beside = {key for value in others if value.digest for key in value.segment_keys()}
+        beside = _segments_of_values(current) if current and large else ()
         rows, written = [], []
-        for index, (channel, value) in encoded.items():
-            near = _alike(deduplicator, where, channel, current) if len(value.data) >= _WORTH_COMPARING else []
-            stored = deduplicator.store(value, near, beside)
+        for index, (channel, pair) in encoded.items():
+            near = _alike(deduplicator, where, channel, current) if len(pair[1]) >= _WORTH_COMPARING else ()
+            stored = deduplicator.store(pair, near, beside)
             rows.append(write_row(thread_id, ns, checkpoint_id, task_id, index, task_path, channel, stored.body))
             if stored.digest:
                 written.append((channel, stored.digest))
@@ -183,6 +183,11 @@ def put_writes(
     raise _kept_changing(where)
 
 
+def _segments_of_values(known: Known) -> set[bytes]:
+    """The keys of all segments that the values of a checkpoint need."""
+    return {key for value in known.header.values.values() if value.digest for key in value.segment_keys()}
+
+
 def _alike(deduplicator: Deduplicator, where: ParsedConfig, channel: str, current: Known | None) -> list[Source]:
     """Return what a pending write probably repeats: the write before it, and the channel's value.
 
@@ -194,7 +199,7 @@ def _alike(deduplicator: Deduplicator, where: ParsedConfig, channel: str, curren
 
 
 def _prepared(
-    context: SaverContext, where: ParsedConfig, reads: set[str] | None, *, early: bool
+    context: SaverContext, where: ParsedConfig, reads: Collection[str] | None, *, early: bool
 ) -> Operation[tuple[Known | None, Deduplicator]]:
     """The checkpoint that a change starts from, and a deduplicator for the epoch it was known in.
 
@@ -204,14 +209,16 @@ def _prepared(
     known, lent = None, {}
     if where.checkpoint_id is not None:
         known = context.encoding_cache.checkpoint(where.thread_id, where.ns, where.checkpoint_id)
-        if reads is not None and (known is None or _lacks(context, where.thread_id, known, reads)):
-            found = yield from read(load, context, where, reads.__contains__, early=early)
+        if reads is not None and (
+            known is None or (known.has_manifests and _lacks(context, where.thread_id, known, reads))
+        ):
+            found = yield from read(load, context, where, frozenset(reads).__contains__, early=early)
             known, lent = (found.known(), found.sources()) if found else (None, {})
     epoch = known.epoch if known else context.encoding_cache.epoch(where.thread_id)
     return known, Deduplicator(context, where.thread_id, epoch, lent)
 
 
-def _lacks(context: SaverContext, thread_id: str, known: Known, channels: set[str]) -> bool:
+def _lacks(context: SaverContext, thread_id: str, known: Known, channels: Collection[str]) -> bool:
     """Whether the bytes of one of these channels' values have been forgotten."""
     for channel in channels:
         value = known.header.values.get(channel)
@@ -282,6 +289,8 @@ def _beginning(context: SaverContext, config: Config, metadata: Mapping[str, Any
     owner, key = context.threads.owner, context.threads.owner_key
     if owner is None and key is not None:
         owner = owner_in(config, metadata, key)
+    if owner is None and not context.threads.ttl:
+        return NO_BEGINNING
     return beginning(thread_id, owner, first_expiry(context))
 
 
