@@ -12,6 +12,7 @@ from typing import Any
 from threadmark.digests import proof
 from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
 from threadmark.header import HEADER_TAG, Header, split_fields
+from threadmark.model import SPECIAL_WRITES
 from threadmark.rope import Deduplicated, Source, deduplicate, keys_in, patch
 from threadmark.saver.arguments import GivenCheckpoint
 from threadmark.saver.caches.encoding_cache import Known
@@ -105,8 +106,7 @@ class Deduplicator:
 
     def remember(self, epoch: int) -> None:
         """Once stored, what was deduplicated is a source for the next change."""
-        if self.deduplicated:
-            self._encoding_cache.see_values(self._thread_id, epoch, self.deduplicated)
+        self._encoding_cache.see_values(self._thread_id, epoch, self.deduplicated)
 
     def _stored(
         self, encoded: tuple[str, bytes], near: Sequence[Source], deduplicating: Callable[[], Deduplicated]
@@ -226,3 +226,20 @@ def encode(serde: Serializer, what: str, value: Any) -> tuple[str, bytes]:
     if length > LONGEST_TAG:
         raise SerializationError(f"the serializer's tag is longer than {LONGEST_TAG} bytes", what)
     return tag, data
+
+
+def encode_writes(
+    serde: Serializer, given: Sequence[tuple[str, Any]]
+) -> tuple[dict[int, tuple[str, tuple[str, bytes]]], int]:
+    """Encode what a task wrote. Returns (channel, (tag, data)) by the index of each write, and the size of all data.
+
+    A task has one write of a special channel, so the last of a batch stands for all.
+    """
+    encoded = {}
+    for position, (channel, value) in enumerate(given):
+        index = SPECIAL_WRITES.get(channel, position)
+        encoded[index] = channel, encode(serde, f'channel "{channel}"', value)
+    size = 0
+    for _, (_, data) in encoded.values():
+        size += len(data)
+    return encoded, size

@@ -12,7 +12,7 @@ from typing import Any
 from threadmark.config import ParsedConfig, owner_in, parse_config
 from threadmark.errors import ConfigError, ThreadDeletedError, TransientStoreError
 from threadmark.metadata import merged, run_id_of, to_json
-from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
+from threadmark.model import ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, read, write
 from threadmark.rope import Source, layout
 from threadmark.saver.arguments import (
@@ -31,10 +31,10 @@ from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.refusals import refusal_error
 from threadmark.saver.operations.removing import sweep
 from threadmark.saver.proving.batches import batch_record
-from threadmark.saver.proving.checks import checkpoint_row, write_row
-from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
+from threadmark.saver.proving.checks import checkpoint_row, write_rows
+from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_segments
 from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
-from threadmark.stored import Stored
+from threadmark.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.thread_store import NO_BEGINNING, Beginning, beginning
 
 _ATTEMPTS = 8
@@ -139,27 +139,15 @@ def put_writes(
     given = given_writes(writes)
     if not given:
         return
-    # A task has one write of a special channel, so the last of a batch stands for all.
-    encoded = {
-        SPECIAL_WRITES.get(channel, index): (channel, encode(context.serde, f'channel "{channel}"', value))
-        for index, (channel, value) in enumerate(given)
-    }
+    encoded, size = encode_writes(context.serde, given)
     if not context.keyring_check.done:
         yield from check_keyring(context)
-    large = sum([len(data) for _, (_, data) in encoded.values()]) >= _WORTH_READING
+    large = size >= _WORTH_READING
     channels = {channel for channel, _ in encoded.values()} if large else None
     for _ in range(_ATTEMPTS):
         current, deduplicator = yield from _prepared(context, where, channels, early=True)
-        # Whoever reads a pending write reads the values of its checkpoint, too.
-        beside = _segments_of_values(current) if current and large else ()
-        rows, written = [], []
-        for index, (channel, pair) in encoded.items():
-            near = _alike(deduplicator, where, channel, current) if len(pair[1]) >= _WORTH_COMPARING else ()
-            stored = deduplicator.store(pair, near, beside)
-            rows.append(write_row(thread_id, ns, checkpoint_id, task_id, index, task_path, channel, stored.body))
-            if stored.digest:
-                written.append((channel, stored.digest))
-        rows.append(batch_record(thread_id, rows))
+        written, digests = _stored_writes(deduplicator, where, current, encoded, task_path, large=large)
+        rows = write_rows(thread_id, ns, checkpoint_id, task_id, written)
         epoch = deduplicator.epoch
         change = Change(
             thread_id,
@@ -176,11 +164,41 @@ def put_writes(
         if added is not None:
             if added.replaced_writes:
                 yield from _clear_away(context, thread_id, added.replaced_writes, rows)
-            context.encoding_cache.see_epoch(thread_id, added.epoch)
-            if written:
-                context.encoding_cache.see_writes(thread_id, ns, checkpoint_id, written)
+            if current is None or current.epoch != added.epoch:
+                context.encoding_cache.see_epoch(thread_id, added.epoch)
+            if digests:
+                context.encoding_cache.see_writes(thread_id, ns, checkpoint_id, digests)
             return
     raise _kept_changing(where)
+
+
+def _stored_writes(
+    deduplicator: Deduplicator,
+    where: ParsedConfig,
+    current: Known | None,
+    encoded: Mapping[int, tuple[str, tuple[str, bytes]]],
+    task_path: str,
+    *,
+    large: bool,
+) -> tuple[list[tuple[int, str, str, bytes]], list[tuple[str, bytes]]]:
+    """Give encoded writes their stored form, and add their batch's record.
+
+    Returns what `write_rows` takes, and the digests by channel, of those that have one.
+    """
+    # Whoever reads a pending write reads the values of its checkpoint, too.
+    beside = _segments_of_values(current) if current and large else ()
+    written, digests = [], []
+    for index, (channel, (tag, data)) in encoded.items():
+        if len(data) <= LITERAL_LIMIT:
+            body = before_literal(tag) + data
+        else:
+            near = _alike(deduplicator, where, channel, current) if len(data) >= _WORTH_COMPARING else []
+            _, _, digest, body = deduplicator.store((tag, data), near, beside)
+            if digest:
+                digests.append((channel, digest))
+        written.append((index, task_path, channel, body))
+    written.append(batch_record(tuple(encoded)))
+    return written, digests
 
 
 def _segments_of_values(known: Known) -> set[bytes]:
@@ -266,7 +284,8 @@ def _add(
     if not added.replaced and change.epoch not in (None, added.epoch):
         context.encoding_cache.see_epoch(change.thread_id, added.epoch)
         return None
-    deduplicator.remember(added.epoch)
+    if deduplicator.deduplicated:
+        deduplicator.remember(added.epoch)
     if added.renewal or added.expires_at is not None:
         return added if (yield from live_on(context, change, added)) else None
     return added
