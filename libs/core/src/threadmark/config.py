@@ -134,7 +134,7 @@ def _as_checkpoint_id(value: object) -> str | None:
 def owner_in(config: Config, metadata: Mapping[str, Any], key: str) -> str | None:
     """The owner that is named under a key: in the configuration's `configurable` or `metadata`, or a checkpoint's."""
     for part in (config.get("configurable"), config.get("metadata"), metadata):
-        value = part.get(key) if part and isinstance(part, MAPPING) else None
+        value = part.get(key) if part is not None and isinstance(part, MAPPING) else None
         if value is None:
             continue
         if isinstance(value, (str, UUID)) or (isinstance(value, int) and not isinstance(value, bool)):
