@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serde.packers import in_python
 from threadmark.digests import proof, row_check
 from threadmark.errors import ConfigError, CorruptDataError, SerializationError
 from threadmark.header import Header, joined_fields, split_fields
@@ -107,6 +108,35 @@ def test_fields_that_msgpack_would_change_go_through_the_serializer() -> None:
     fields = joined_fields(Header({}, {}, plain, rest), Serde())
     assert fields == {"v": 1, "tuple": (1, [2]), "set": {1}}
     assert type(fields["tuple"]) is tuple
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {},
+        {"a": {"b": 1, "c": 1.5, "d": "\u00e9\ud800"}},
+        {"a": b"bytes", "b": [None, True, -1, 1 << 63]},
+        {"a": bytearray(b"buffer")},
+        {"a": (1, 2)},
+        {"a": 1 << 64},
+        {"a": msgpack.ExtType(1, b"x")},
+        {1: {None: 2}},
+    ],
+    ids=repr,
+)
+def test_fields_have_the_same_bytes_whichever_packer_writes_them(seen: Any) -> None:
+    checkpoint = {"id": "x", "v": 1, "ts": "2026", "versions_seen": seen, "updated_channels": ["a"], "other": 1}
+    fast = _fields(checkpoint)
+    with in_python():
+        assert _fields(checkpoint) == fast
+
+
+def _fields(checkpoint: dict[str, Any]) -> Any:
+    """What is stored of a checkpoint's fields; the error where they cannot be stored."""
+    try:
+        return split_fields(checkpoint, partial(encode, Serde(), "the checkpoint"))
+    except SerializationError as error:
+        return str(error)
 
 
 FIELDS = st.lists(st.text(max_size=3) | st.binary(max_size=3) | st.none() | st.integers(0, 99), max_size=4)

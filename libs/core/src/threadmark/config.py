@@ -40,10 +40,11 @@ class ParsedConfig(NamedTuple):
 
     def config(self) -> dict[str, Any]:
         """The configuration that names this checkpoint, with the token of the lease that it was stored under."""
-        config = config_of(self.thread_id, self.ns, self.checkpoint_id)
-        if self.lease_token is not None:
-            config["configurable"]["lease_token"] = self.lease_token
-        return config
+        thread_id, ns, checkpoint_id, token = self
+        named: dict[str, Any] = {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
+        if token is not None:
+            named["lease_token"] = token
+        return {"configurable": named}
 
     def __str__(self) -> str:
         return f"thread {self.thread_id!r}, namespace {self.ns!r}, checkpoint {self.checkpoint_id!r}"
@@ -56,7 +57,8 @@ def config_of(thread_id: str, ns: str, checkpoint_id: str | None) -> dict[str, A
 
 def parse_config(config: Config) -> ParsedConfig:
     """Parse a run's configuration. A missing namespace is the root namespace."""
-    given = _configurable(config).get
+    configurable = config.get("configurable") if type(config) is dict else None
+    given = (configurable if type(configurable) is dict else _configurable(config)).get
     thread_id, ns, checkpoint_id = given("thread_id"), given("checkpoint_ns"), given("checkpoint_id")
     token = given("lease_token")
     return ParsedConfig(
@@ -132,7 +134,9 @@ def _as_checkpoint_id(value: object) -> str | None:
 def owner_in(config: Config, metadata: Mapping[str, Any], key: str) -> str | None:
     """The owner that is named under a key: in the configuration's `configurable` or `metadata`, or a checkpoint's."""
     for part in (config.get("configurable"), config.get("metadata"), metadata):
-        value = part.get(key) if isinstance(part, MAPPING) else None
+        value = part.get(key) if part is not None and isinstance(part, MAPPING) else None
+        if value is None:
+            continue
         if isinstance(value, (str, UUID)) or (isinstance(value, int) and not isinstance(value, bool)):
             owner = as_thread_id(value)
             check_length(owner, THREAD_ID_BYTES, f"owner, which {key!r} names,")

@@ -4,6 +4,7 @@ Each is as short as its use allows (docs/decisions/0002-stored-form.md). A value
 pieces, so that only those pieces are hashed that differ from a value already proven.
 """
 
+from collections.abc import Callable
 from hashlib import blake2b, sha256
 from typing import Any, NamedTuple
 
@@ -62,7 +63,12 @@ def proof(data: bytes, near: Proof | None = None) -> Proof:
 
 def row_check(*fields: str | bytes | int | None) -> bytes:
     """Compute the check of a row, which proves that its body stands under the key it was written with."""
-    return blake2b(pack_plain(list(fields)), digest_size=CHECK_SIZE).digest()
+    listed = list(fields)
+    try:
+        packed = _pack(listed)
+    except _CannotPackError:
+        packed = _pack_any(listed)
+    return blake2b(packed, digest_size=CHECK_SIZE).digest()
 
 
 def pack_plain(value: Any) -> bytes:
@@ -71,10 +77,19 @@ def pack_plain(value: Any) -> bytes:
     ormsgpack, where it is installed, only makes it faster. What users give, which may be of any class, is packed by
     `serde/wire.py`.
     """
-    if ormsgpack is not None:
-        try:
-            return ormsgpack.packb(value)
-        except ormsgpack.MsgpackEncodeError:
-            pass  # text with lone surrogates, or an int of more than 64 bits
+    try:
+        return _pack(value)
+    except _CannotPackError:
+        return _pack_any(value)
+
+
+def _pack_any(value: Any) -> bytes:
+    """Pack what ormsgpack cannot: text with lone surrogates. An int of more than 64 bits is an OverflowError."""
     packed: bytes = msgpack.packb(value, strict_types=True, unicode_errors="surrogatepass")
     return packed
+
+
+_pack: Callable[[Any], bytes] = _pack_any
+_CannotPackError: tuple[type[Exception], ...] = ()
+if ormsgpack is not None:
+    _pack, _CannotPackError = ormsgpack.packb, (ormsgpack.MsgpackEncodeError,)

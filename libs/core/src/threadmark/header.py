@@ -5,13 +5,13 @@ a few places only, and the rope stores just those.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import msgpack
 
 from threadmark.digests import pack_plain
 from threadmark.errors import ConfigError, CorruptDataError
-from threadmark.serde import Serializer
+from threadmark.serde import Serializer, compiled
 from threadmark.serde.announced import check_complete
 from threadmark.serde.buffers import holds_buffer_or_envelope
 from threadmark.serde.wire import NeedsSlowWayError, unpack_fast
@@ -67,15 +67,23 @@ class Header(NamedTuple):
             raise CorruptDataError("its header cannot be read") from error
 
 
-def split_fields(checkpoint: Mapping[str, Any], encode: Callable[[Any], Encoded]) -> tuple[bytes, Encoded | None]:
+def split_fields(
+    checkpoint: Mapping[str, Any], encode: Callable[[Any], tuple[str, bytes]]
+) -> tuple[bytes, Encoded | None]:
     """Encode a checkpoint's other fields with msgpack, or `encode` (the serializer). Returns `plain` and `rest`."""
-    plain = {key: value for key, value in checkpoint.items() if key in _PLAIN}
+    plain: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for key, value in checkpoint.items():
+        if key in _PLAIN:
+            plain[key] = value
+        elif key not in _SPECIAL:
+            rest[key] = value
     packed = _packed(plain)
     if packed is None:  # one of them holds what only the serializer restores, such as a tuple
         plain = {key: value for key, value in plain.items() if type(key) is str and _packed(value) is not None}
         packed = _packb(plain)
-    rest = {key: value for key, value in checkpoint.items() if key not in plain and key not in _SPECIAL}
-    return packed, encode(rest) if rest else None
+        rest = {key: value for key, value in checkpoint.items() if key not in plain and key not in _SPECIAL}
+    return packed, Encoded(*encode(rest)) if rest else None
 
 
 def joined_fields(header: Header, serde: Serializer) -> dict[str, Any]:
@@ -97,6 +105,11 @@ def plain_fields(header: Header) -> dict[str, Any]:
 
 def _packed(value: Any) -> bytes | None:
     """Encode with msgpack alone. Returns None for tuples, subclasses and other types that msgpack does not preserve."""
+    if compiled.in_use:
+        try:
+            return compiled.packing.pack(value, _refuse_object)[0]
+        except compiled.packing.CannotPackError:
+            pass  # msgpack can, or it holds what only the serializer restores
     try:
         packed = _packb(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
@@ -104,6 +117,11 @@ def _packed(value: Any) -> bytes | None:
     if (b"\xc4" in packed or b"\xc5" in packed or b"\xc6" in packed) and holds_buffer_or_envelope([value]):
         return None  # one of these bytes begins binary data, and a bytearray would come back as bytes
     return packed
+
+
+def _refuse_object() -> NoReturn:
+    """What the compiled packer asks where it meets anything but builtin types."""
+    raise compiled.packing.CannotPackError
 
 
 def _unpacked(packed: bytes) -> Any:

@@ -52,7 +52,8 @@ def ask(transaction: Transaction[T]) -> Operation[T]:
 
 def read(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
     """Have a program run that only reads. Returns its result."""
-    return ask(Transaction(partial(program, *args, **kwargs), writes=False))
+    result: T = yield Transaction(partial(program, *args, **kwargs), writes=False)
+    return result
 
 
 def read_existing(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T | None]:
@@ -63,7 +64,8 @@ def read_existing(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.k
 
 def write(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
     """Have a program run that may write. Returns its result."""
-    return ask(Transaction(partial(program, *args, **kwargs), writes=True))
+    result: T = yield Transaction(partial(program, *args, **kwargs), writes=True)
+    return result
 
 
 class Driver(Protocol):

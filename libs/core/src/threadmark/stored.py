@@ -107,10 +107,10 @@ class Stored(_Fields):
 
     def __new__(cls, tag: str, packed: bytes, digest: bytes) -> Self:
         """Make the form that a row holds of the other three. A literal has no digest."""
-        before, after = _around(tag)
+        if not digest:
+            return tuple.__new__(cls, (tag, packed, digest, before_literal(tag) + packed))
         # The manifest comes first, because it begins with the keys of its segments, which SQL reads.
-        body = packed + digest + after if digest else before + packed
-        return tuple.__new__(cls, (tag, packed, digest, body))
+        return tuple.__new__(cls, (tag, packed, digest, packed + digest + _after_digest(tag)))
 
     def segment_keys(self) -> tuple[bytes, ...]:
         """Return the keys of the segments that hold the value's bytes."""
@@ -182,11 +182,17 @@ class Stored(_Fields):
 
 
 @lru_cache(64)  # a serializer has a few tags
-def _around(tag: str) -> tuple[bytes, bytes]:
-    """Return what stands before a literal with this tag, and what stands behind a manifest and its digest."""
+def before_literal(tag: str) -> bytes:
+    """Return what stands before a literal with this tag in the form that a row holds."""
     name = tag.encode("utf-8", "surrogatepass")
-    length = bytes([len(name)])
-    return b"\0" + length + name, name + length
+    return b"\0" + bytes([len(name)]) + name
+
+
+@lru_cache(64)  # as `before_literal`
+def _after_digest(tag: str) -> bytes:
+    """Return what stands behind a manifest and its digest."""
+    name = tag.encode("utf-8", "surrogatepass")
+    return name + bytes([len(name)])
 
 
 def shrink(data: bytes) -> bytes:

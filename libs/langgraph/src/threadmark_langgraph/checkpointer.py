@@ -23,10 +23,8 @@ from threadmark_langgraph.allowlist import extended
 from threadmark_langgraph.sends import lacks_sends, with_sends
 from threadmark_langgraph.shapes import (
     FIRST_VERSION,
-    engine_config,
     engine_tuple,
     following_version,
-    saver_checkpoint,
     stored_metadata,
     stored_writes,
 )
@@ -170,8 +168,8 @@ class Checkpointer(BaseCheckpointSaver[Any]):
     ) -> RunnableConfig:
         """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
         merged = stored_metadata(config, metadata)
-        stored = self._saver.put(config, saver_checkpoint(checkpoint), merged, new_versions)
-        return engine_config(stored)
+        # Both sides declare the same keys of checkpoints and configurations, each for itself.
+        return self._saver.put(config, checkpoint, merged, new_versions)  # type: ignore[arg-type, return-value]
 
     async def aput(
         self,
@@ -182,20 +180,19 @@ class Checkpointer(BaseCheckpointSaver[Any]):
     ) -> RunnableConfig:
         """Like `put`, for asyncio."""
         merged = stored_metadata(config, metadata)
-        put = self._saver.aput(config, saver_checkpoint(checkpoint), merged, new_versions)
-        return engine_config(await put)
+        return await self._saver.aput(config, checkpoint, merged, new_versions)  # type: ignore[arg-type, return-value]
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Store what a task wrote, before the step is over: all of it or nothing."""
-        self._saver.put_writes(config, stored_writes(self.serde, writes), task_id, task_path)
+        self._saver.put_writes(config, stored_writes(self._saver, writes), task_id, task_path)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Like `put_writes`, for asyncio."""
-        await self._saver.aput_writes(config, stored_writes(self.serde, writes), task_id, task_path)
+        await self._saver.aput_writes(config, stored_writes(self._saver, writes), task_id, task_path)
 
     def delete_thread(self, thread_id: str) -> None:
         """Remove a thread whole. What a run that is still going stores for it later is refused."""

@@ -4,18 +4,16 @@ import json
 import logging
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
-    Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
 )
 
-from threadmark import Checkpoint as StoredCheckpoint
 from threadmark import CheckpointTuple as StoredTuple
-from threadmark import SerializationError
+from threadmark import SaverProtocol, SerializationError
 from threadmark.metadata import CheckedMetadata, check_plain
 from threadmark.metadata import merged as merged_by_saver
 from threadmark.saver.arguments import given_writes
@@ -75,7 +73,7 @@ def _as_json_gives_it_back(metadata: dict[str, Any]) -> dict[str, Any]:
     return dict(plain)
 
 
-def stored_writes(serde: "SerializerProtocol", writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+def stored_writes(saver: SaverProtocol, writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
     """A task's writes; the error that ended it is there as its text, where it cannot be stored as it is.
 
     The engine puts down what a node raised, whatever that is, and nobody hears of it where that is refused.
@@ -83,7 +81,7 @@ def stored_writes(serde: "SerializerProtocol", writes: Sequence[tuple[str, Any]]
     writes = given_writes(writes)
     if ERROR not in map(_CHANNEL, writes):
         return writes
-    return [(channel, _storable(serde, value) if channel == ERROR else value) for channel, value in writes]
+    return [(channel, _storable(saver.serde, value) if channel == ERROR else value) for channel, value in writes]
 
 
 def _storable(serde: "SerializerProtocol", error: Any) -> Any:
@@ -104,16 +102,6 @@ def _shown(error: BaseException) -> str:
         return repr(error)
     except Exception as failure:  # noqa: BLE001 - of the user's class, too
         return f"<{type(error).__qualname__}, whose repr raised {type(failure).__qualname__}>"
-
-
-def saver_checkpoint(checkpoint: Checkpoint) -> StoredCheckpoint:
-    """The checkpoint in Threadmark's own shape."""
-    return cast("StoredCheckpoint", checkpoint)  # the same keys, which both sides declare for themselves
-
-
-def engine_config(config: dict[str, Any]) -> RunnableConfig:
-    """The configuration in LangGraph's own shape."""
-    return cast("RunnableConfig", config)  # a dictionary of the same keys
 
 
 def engine_tuple(found: StoredTuple) -> CheckpointTuple:

@@ -6,6 +6,7 @@ is a ConfigError that names the argument. These checks stand in the way of every
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
+from itertools import chain
 from math import isfinite, isnan
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
@@ -31,6 +32,12 @@ _LISTS = frozenset({list, tuple})
 _NO_CHANNELS: Mapping[str, Any] = {}
 _TEXT = frozenset({str})
 _PLAIN_VERSIONS = frozenset({str, int})
+
+
+class GivenWrites(list[tuple[str, Any]]):
+    """Writes that have passed `given_writes`: it does not look at them again."""
+
+    __slots__ = ()
 
 
 class GivenCheckpoint(NamedTuple):
@@ -60,22 +67,29 @@ def given_checkpoint(checkpoint: Checkpoint, new_versions: ChannelVersions) -> G
         raise ConfigError("the checkpoint's v must be an int: it is the number of the format it has")
     if len(checkpoint_id) > _SHORT:
         check_length(checkpoint_id, ID_BYTES, "the checkpoint's id")
-    return GivenCheckpoint(
-        checkpoint_id,
-        checkpoint,
-        _by_channel(checkpoint.get("channel_values"), "channel_values"),
-        _versions(checkpoint.get("channel_versions")),
-        _by_channel(new_versions, "new_versions").keys(),
-    )
+    values: Any = checkpoint.get("channel_values")
+    versions: Any = checkpoint.get("channel_versions")
+    if not (
+        type(values) is type(versions) is type(new_versions) is dict
+        and _TEXT.issuperset(map(type, chain(values, versions, new_versions)))
+        and _PLAIN_VERSIONS.issuperset(map(type, versions.values()))
+    ):
+        values, versions = _by_channel(values, "channel_values"), _versions(versions)
+        new_versions = _by_channel(new_versions, "new_versions")
+    return GivenCheckpoint(checkpoint_id, checkpoint, values, versions, new_versions.keys())
 
 
-def given_writes(writes: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+def given_writes(writes: Iterable[tuple[str, Any]]) -> GivenWrites:
     """Check the writes given to `put_writes`, any iterable. Returns them with channel names of type `str`."""
+    if type(writes) is GivenWrites:
+        return writes
     given: Iterable[Any] = writes if type(writes) in _LISTS else _listed(writes, "writes", "(channel, value) pairs")
-    return [
-        write if type(write) is tuple and len(write) == _PAIR and type(write[0]) is str else _write(write)
-        for write in given
-    ]
+    return GivenWrites(
+        [
+            write if type(write) is tuple and len(write) == _PAIR and type(write[0]) is str else _write(write)
+            for write in given
+        ]
+    )
 
 
 def check_config(where: ParsedConfig) -> None:

@@ -12,12 +12,14 @@ from typing import Any
 from threadmark.digests import proof
 from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
 from threadmark.header import HEADER_TAG, Header, split_fields
+from threadmark.model import SPECIAL_WRITES
 from threadmark.rope import Deduplicated, Source, deduplicate, keys_in, patch
 from threadmark.saver.arguments import GivenCheckpoint
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
 from threadmark.serde import Serializer
-from threadmark.stored import LITERAL_LIMIT, LONGEST_TAG, Encoded, Stored, shrink
+from threadmark.serde.serializer import OWN_TAGS
+from threadmark.stored import LITERAL_LIMIT, LONGEST_TAG, Stored, shrink
 
 _SOURCES = 24
 
@@ -49,14 +51,17 @@ class Deduplicator:
         self._fresh: dict[bytes, bytes] = {}
         self._used: set[bytes] = set()
         self._inherits = False
+        self.has_manifests = False
+        """Whether any value, so far, is not a literal."""
         self.deduplicated: list[tuple[Stored, Source]] = []
         """What was deduplicated, for the encoding cache."""
 
-    def store(self, encoded: Encoded, near: Sequence[Source], beside: Collection[bytes] = ()) -> Stored:
+    def store(self, encoded: tuple[str, bytes], near: Sequence[Source], beside: Collection[bytes] = ()) -> Stored:
         """The stored form of a value: compared with sources near it, and if much of it is new, with all others."""
-        if len(encoded.data) <= LITERAL_LIMIT:
-            return Stored(encoded.tag, encoded.data, b"")
-        stored, source = self._stored(encoded, near, partial(self._deduplicated, encoded.data, near, beside))
+        tag, data = encoded
+        if len(data) <= LITERAL_LIMIT:
+            return Stored(tag, data, b"")
+        stored, source = self._stored(encoded, near, partial(self._deduplicated, data, near, beside))
         if source is not None:
             self.deduplicated.append((stored, source))
         return stored
@@ -69,12 +74,13 @@ class Deduplicator:
         if len(data) <= (_WHOLE_HEADER if self.has_manifests else _WHOLE_HEADER_OF_LITERALS):
             return Stored(HEADER_TAG, data, b""), Source(data)
         near = [parent] if parent else []
-        stored, source = self._stored(Encoded(HEADER_TAG, data), near, partial(patch, data, parent, self._segment_key))
+        stored, source = self._stored((HEADER_TAG, data), near, partial(patch, data, parent, self._segment_key))
         return stored, source or stored.source(data)
 
     def inherit(self, values: Iterable[Stored]) -> None:
         """Count on values that the thread already holds."""
         self._inherits = any(map(_DIGEST, values))
+        self.has_manifests = self.has_manifests or self._inherits
 
     def sources(self, stored: Stored | None) -> list[Source]:
         """Return the bytes of a stored value, to compare with. Empty for literals and values not in the cache."""
@@ -91,26 +97,19 @@ class Deduplicator:
 
     def segments(self) -> dict[bytes, bytes]:
         """The segments to add, in the form they are stored in."""
-        return {key: shrink(data) for key, data in self._fresh.items()}
+        return {key: shrink(data) for key, data in self._fresh.items()} if self._fresh else {}
 
     @property
     def epoch(self) -> int | None:
         """The epoch that must be proven: None if no value needs segments that the thread holds already."""
-        if not self.has_manifests:
-            return None
         return self._epoch if self._inherits or not self._used <= self._fresh.keys() else None
-
-    @property
-    def has_manifests(self) -> bool:
-        """Whether any value, so far, is not a literal."""
-        return self._inherits or bool(self._used)
 
     def remember(self, epoch: int) -> None:
         """Once stored, what was deduplicated is a source for the next change."""
         self._encoding_cache.see_values(self._thread_id, epoch, self.deduplicated)
 
     def _stored(
-        self, encoded: Encoded, near: Sequence[Source], deduplicating: Callable[[], Deduplicated]
+        self, encoded: tuple[str, bytes], near: Sequence[Source], deduplicating: Callable[[], Deduplicated]
     ) -> tuple[Stored, Source | None]:
         """The stored form of a value, and the value as a source for others, unless it is a literal."""
         tag, data = encoded
@@ -138,6 +137,7 @@ class Deduplicator:
 
     def _keep(self, stored: Stored, source: Source) -> tuple[Stored, Source]:
         self._used.update(stored.segment_keys())
+        self.has_manifests = self.has_manifests or bool(self._used)
         return stored, source
 
 
@@ -151,12 +151,9 @@ class Draft:
         self._versions = dict(given.versions)
         self._new = given.new
         self._plain, self._rest = split_fields(given.fields, partial(encode, serde, "the checkpoint"))
-        self._encoded: dict[str, Encoded] = {}
-
-    @property
-    def reads(self) -> set[str]:
+        self._encoded: dict[str, tuple[str, bytes]] = {}
+        self.reads = list(filter(given.values.__contains__, given.new))
         """The channels whose value in the parent is worth having, to store only what changed."""
-        return {channel for channel in self._new if channel in self._values}
 
     def header(
         self, deduplicator: Deduplicator, parent: Known | None, written: Callable[[str], Sequence[Source]]
@@ -167,13 +164,16 @@ class Draft:
         if parent and parent.has_manifests:
             deduplicator.inherit(inherited.values())
         values: dict[str, Any] = {**self._values, **inherited}
-        changed = [channel for channel in self._new if channel in self._values]
+        changed = self.reads
         if len(changed) < len(values) - len(inherited):  # others cannot be inherited either
             changed = [channel for channel in self._values if channel not in inherited]
         for channel in changed:
-            encoded = self._encoded.get(channel) or self._encode(channel)
-            if len(encoded.data) <= LITERAL_LIMIT:
-                values[channel] = Stored(*encoded, b"")
+            encoded = self._encoded.get(channel)
+            if encoded is None:
+                encoded = self._encoded[channel] = encode(self._serde, f'channel "{channel}"', self._values[channel])
+            tag, data = encoded
+            if len(data) <= LITERAL_LIMIT:
+                values[channel] = Stored(tag, data, b"")
             else:
                 near = [*deduplicator.sources(known.get(channel)), *written(channel)]
                 values[channel] = deduplicator.store(encoded, near)
@@ -197,10 +197,6 @@ class Draft:
             return {channel: value for channel, value in inherited.items() if channel in versions}
         return inherited
 
-    def _encode(self, channel: str) -> Encoded:
-        encoded = self._encoded[channel] = encode(self._serde, f'channel "{channel}"', self._values[channel])
-        return encoded
-
 
 def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:
     """The segments that reading a checkpoint takes, those of its header first."""
@@ -209,13 +205,15 @@ def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(keys))
 
 
-def encode(serde: Serializer, what: str, value: Any) -> Encoded:
+def encode(serde: Serializer, what: str, value: Any) -> tuple[str, bytes]:
     """Encode a value. Errors say what it is, such as a channel, and where inside it they occurred.
 
-    What the user's own serializer raises is the cause of a SerializationError.
+    What the user's own serializer raises is the cause of a SerializationError. Returns its tag and its bytes.
     """
     try:
         tag, data = serde.dumps_typed(value)
+        if tag in OWN_TAGS and type(data) is bytes:
+            return tag, data
         if type(data) is not bytes:  # some serializers return the user's bytearray, which may change
             data = bytes(memoryview(data))
         length = len(tag.encode("utf-8", "surrogatepass"))
@@ -227,4 +225,21 @@ def encode(serde: Serializer, what: str, value: Any) -> Encoded:
         raise SerializationError(f"the serializer cannot store a {type(value).__name__}: {error}", what) from error
     if length > LONGEST_TAG:
         raise SerializationError(f"the serializer's tag is longer than {LONGEST_TAG} bytes", what)
-    return Encoded(tag, data)
+    return tag, data
+
+
+def encode_writes(
+    serde: Serializer, given: Sequence[tuple[str, Any]]
+) -> tuple[dict[int, tuple[str, tuple[str, bytes]]], int]:
+    """Encode what a task wrote. Returns (channel, (tag, data)) by the index of each write, and the size of all data.
+
+    A task has one write of a special channel, so the last of a batch stands for all.
+    """
+    encoded = {}
+    for position, (channel, value) in enumerate(given):
+        index = SPECIAL_WRITES.get(channel, position)
+        encoded[index] = channel, encode(serde, f'channel "{channel}"', value)
+    size = 0
+    for _, (_, data) in encoded.values():
+        size += len(data)
+    return encoded, size

@@ -22,7 +22,8 @@ _SORTABLE: tuple[frozenset[type], ...] = (frozenset({str}), frozenset({int}), fr
 _LOOKS_A_BYTE = 1 / 250
 """Suspicious bytes, for each byte of the encoding, that are examined before it is cheaper to look at all values."""
 
-_SCALARS = frozenset({str, int, float, bool, bytes})
+SCALARS = frozenset({str, int, float, bool, bytes})
+"""What is encoded without a search for anything else in it."""
 
 _PATIENCE = 3
 """How many headers back `is_in_span` follows an argument."""
@@ -45,11 +46,6 @@ def _for_objects(dispatch: Dispatch) -> tuple[Any, ...]:
 
 
 def _encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
-    if type(value) in _SCALARS and wire.HAS_FAST:  # nothing in it that a packer would not ask about
-        try:
-            return wire.pack_fast(value, None), False
-        except wire.PackFastError:
-            pass  # the other packer may be able to
     encoder = Encoder(dispatch, fast_mark)
     try:
         encoded = wire.pack_fast(value, encoder.write) if wire.HAS_FAST else None

@@ -4,16 +4,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from threadmark.errors import CorruptDataError, LocatedError, SerializationError
+from threadmark.serde import wire
 from threadmark.serde.classes import Classes
 from threadmark.serde.decoder import decode, decode_plain
 from threadmark.serde.dispatch import Dispatch, is_inside_encode
-from threadmark.serde.encoder import encode
+from threadmark.serde.encoder import SCALARS, encode
 from threadmark.serde.locations import where_unstorable
 from threadmark.serde.parts import Items, Source, items, part
 from threadmark.serde.registry import DEFAULT, Registry
 from threadmark.serde.steps import Step, taken
 
 NONE, PLAIN, TYPED = "n", "m", "t"
+OWN_TAGS = frozenset({NONE, PLAIN, TYPED})
 
 
 @runtime_checkable
@@ -80,6 +82,11 @@ class Serde:
         """Encode a value as a tag and bytes. Equal values give equal bytes in every process."""
         if obj is None:
             return NONE, b""
+        if type(obj) in SCALARS and wire.HAS_FAST:  # nothing in it that a packer would ask about
+            try:
+                return PLAIN, wire.pack_fast(obj, None)
+            except wire.PackFastError:
+                pass  # the other packer may be able to
         try:
             encoded, typed = encode(obj, self._dispatch)
         except Exception as error:

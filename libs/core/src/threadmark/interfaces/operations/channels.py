@@ -14,7 +14,7 @@ from threadmark.saver.arguments import GivenCheckpoint
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.storing import Deduplicator, Draft, encode
 from threadmark.serde import Serializer
-from threadmark.stored import Encoded, Stored
+from threadmark.stored import Stored
 from threadmark.versions import Version, next_version
 
 _WHOLE = "__root__"
@@ -39,8 +39,8 @@ def state_of(values: Mapping[str, Any]) -> Any:
     return values[_WHOLE] if _WHOLE in values else dict(values)
 
 
-def encoded(serde: Serializer, values: Mapping[str, Any]) -> dict[str, Encoded]:
-    """Encode channel values. Errors say where in the state they occurred."""
+def encoded(serde: Serializer, values: Mapping[str, Any]) -> dict[str, tuple[str, bytes]]:
+    """Encode channel values. Returns each one's tag and bytes. Errors say where in the state they occurred."""
     locations = {channel: "state" if channel == _WHOLE else f"state[{channel!r}]" for channel in values}
     return {channel: encode(serde, locations[channel], value) for channel, value in values.items()}
 
@@ -57,7 +57,7 @@ class StateDraft(Draft):
     @property
     def size(self) -> int:
         """How long the state is as it was encoded, in bytes."""
-        return sum(len(encoded.data) for encoded in self._encoded.values())
+        return sum(len(data) for _, data in self._encoded.values())
 
     def header(
         self, deduplicator: Deduplicator, parent: Known | None, written: Callable[[str], Sequence[Source]]

@@ -67,13 +67,20 @@ class EncodingCache:
 
     def see_epoch(self, thread_id: str, epoch: int) -> None:
         """Remember the epoch that a transaction read. Mostly it is the one that is known."""
-        if self.epoch(thread_id) != epoch:
+        if self._get(("epoch", thread_id)) != epoch:
             self._set((("epoch", thread_id), epoch, len(thread_id)))
 
     def checkpoint(self, thread_id: str, ns: str, checkpoint_id: str) -> Known | None:
         """The checkpoint, if it is remembered from the thread's present epoch."""
-        known, epoch = self._get_all(("checkpoint", thread_id, ns, checkpoint_id), ("epoch", thread_id))
-        return known if isinstance(known, Known) and known.epoch == epoch else None
+        key, epoch_key, entries = ("checkpoint", thread_id, ns, checkpoint_id), ("epoch", thread_id), self._entries
+        with self._lock:
+            entry, epoch = entries.get(key), entries.get(epoch_key)
+            if entry is None or epoch is None:
+                return None
+            entries.move_to_end(key)
+            entries.move_to_end(epoch_key)
+        known = entry[1]
+        return known if isinstance(known, Known) and known.epoch == epoch[1] else None
 
     def newest_held(self, thread_id: str, ns: str) -> str | None:
         """The rank of the checkpoint that was last read or stored, if the bytes of all its values are remembered."""
@@ -204,22 +211,13 @@ class EncodingCache:
         self._set((key, list(dict.fromkeys([*reversed(digests), *self._list(key)]))[:kept], 40 * kept))
 
     def _get(self, key: _EntryKey) -> object:
-        (value,) = self._get_all(key)
-        return value
-
-    def _get_all(self, *keys: _EntryKey) -> list[object]:
-        """The values of these keys, None for those that are not there, under one lock."""
-        entries = self._entries
-        values: list[object] = []
+        """The value of a key, None where there is none."""
         with self._lock:
-            for key in keys:
-                entry = entries.get(key)
-                if entry is None:
-                    values.append(None)
-                else:
-                    entries.move_to_end(key)
-                    values.append(entry[1])
-        return values
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            return entry[1]
 
     def _set(self, *new: _Entry) -> None:
         """Keep these entries, under one lock."""

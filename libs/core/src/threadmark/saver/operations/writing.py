@@ -5,14 +5,14 @@ in the epoch that the comparison relied on; where it is not (something was delet
 again with what is there now.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from threadmark.config import ParsedConfig, owner_in, parse_config
 from threadmark.errors import ConfigError, ThreadDeletedError, TransientStoreError
 from threadmark.metadata import merged, run_id_of, to_json
-from threadmark.model import SPECIAL_WRITES, ChannelVersions, Checkpoint, Config
+from threadmark.model import ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, read, write
 from threadmark.rope import Source, layout
 from threadmark.saver.arguments import (
@@ -31,10 +31,10 @@ from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.refusals import refusal_error
 from threadmark.saver.operations.removing import sweep
 from threadmark.saver.proving.batches import batch_record
-from threadmark.saver.proving.checks import checkpoint_row, write_row
-from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
+from threadmark.saver.proving.checks import checkpoint_row, write_rows
+from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_segments
 from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
-from threadmark.stored import Stored
+from threadmark.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.thread_store import NO_BEGINNING, Beginning, beginning
 
 _ATTEMPTS = 8
@@ -62,7 +62,8 @@ def put(
     continues = parse_config(config)
     if expect_newest is None:
         expect_newest = config["configurable"].get("expect_newest", context.threads.expect_newest)
-    check_flag(expect_newest, "expect_newest")
+    if expect_newest is not context.threads.expect_newest:  # that one has been checked
+        check_flag(expect_newest, "expect_newest")
     check_config(continues)
     draft = Draft(context.serde, given_checkpoint(checkpoint, new_versions))
     return store(context, config, continues, draft, metadata, expect_newest=expect_newest)
@@ -85,7 +86,7 @@ def store(
     metadata gets the entries `about_thread` in the same transaction.
     """
     rules = context.threads
-    where = continues._replace(checkpoint_id=draft.id)
+    where = ParsedConfig(continues.thread_id, continues.ns, draft.id, continues.lease_token)
     # A checkpoint put again under its own config is no child of itself.
     parent_id = continues.checkpoint_id if continues.checkpoint_id != draft.id else None
     if not context.keyring_check.done:
@@ -97,7 +98,7 @@ def store(
         header = draft.header(deduplicator, parent, partial(deduplicator.written, where.ns, continues.checkpoint_id))
         has_manifests = deduplicator.has_manifests
         stored, source = deduplicator.store_header(header.to_bytes(), parent and parent.source)
-        rank = replaced_rank or rank_after(parent.rank if parent and parent_id else None, draft.id)
+        rank = replaced_rank or (rank_after(parent.rank, draft.id) if parent and parent_id else draft.id)
         epoch, moment = deduplicator.epoch, now()
         outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, moment, text)
         change = Change(
@@ -138,28 +139,15 @@ def put_writes(
     given = given_writes(writes)
     if not given:
         return
-    # A task has one write of a special channel, so the last of a batch stands for all.
-    encoded = {
-        SPECIAL_WRITES.get(channel, index): (channel, encode(context.serde, f'channel "{channel}"', value))
-        for index, (channel, value) in enumerate(given)
-    }
+    encoded, size = encode_writes(context.serde, given)
     if not context.keyring_check.done:
         yield from check_keyring(context)
-    large = sum([len(value.data) for _, value in encoded.values()]) >= _WORTH_READING
+    large = size >= _WORTH_READING
     channels = {channel for channel, _ in encoded.values()} if large else None
     for _ in range(_ATTEMPTS):
         current, deduplicator = yield from _prepared(context, where, channels, early=True)
-        # Whoever reads a pending write reads the values of its checkpoint, too.
-        others = current.header.values.values() if current and large else ()
-        beside = {key for value in others if value.digest for key in value.segment_keys()}
-        rows, written = [], []
-        for index, (channel, value) in encoded.items():
-            near = _alike(deduplicator, where, channel, current) if len(value.data) >= _WORTH_COMPARING else []
-            stored = deduplicator.store(value, near, beside)
-            rows.append(write_row(thread_id, ns, checkpoint_id, task_id, index, task_path, channel, stored.body))
-            if stored.digest:
-                written.append((channel, stored.digest))
-        rows.append(batch_record(thread_id, rows))
+        written, digests = _stored_writes(deduplicator, where, current, encoded, task_path, large=large)
+        rows = write_rows(thread_id, ns, checkpoint_id, task_id, written)
         epoch = deduplicator.epoch
         change = Change(
             thread_id,
@@ -176,11 +164,46 @@ def put_writes(
         if added is not None:
             if added.replaced_writes:
                 yield from _clear_away(context, thread_id, added.replaced_writes, rows)
-            context.encoding_cache.see_epoch(thread_id, added.epoch)
-            if written:
-                context.encoding_cache.see_writes(thread_id, ns, checkpoint_id, written)
+            if current is None or current.epoch != added.epoch:
+                context.encoding_cache.see_epoch(thread_id, added.epoch)
+            if digests:
+                context.encoding_cache.see_writes(thread_id, ns, checkpoint_id, digests)
             return
     raise _kept_changing(where)
+
+
+def _stored_writes(
+    deduplicator: Deduplicator,
+    where: ParsedConfig,
+    current: Known | None,
+    encoded: Mapping[int, tuple[str, tuple[str, bytes]]],
+    task_path: str,
+    *,
+    large: bool,
+) -> tuple[list[tuple[int, str, str, bytes]], list[tuple[str, bytes]]]:
+    """Give encoded writes their stored form, and add their batch's record.
+
+    Returns what `write_rows` takes, and the digests by channel, of those that have one.
+    """
+    # Whoever reads a pending write reads the values of its checkpoint, too.
+    beside = _segments_of_values(current) if current and large else ()
+    written, digests = [], []
+    for index, (channel, (tag, data)) in encoded.items():
+        if len(data) <= LITERAL_LIMIT:
+            body = before_literal(tag) + data
+        else:
+            near = _alike(deduplicator, where, channel, current) if len(data) >= _WORTH_COMPARING else []
+            _, _, digest, body = deduplicator.store((tag, data), near, beside)
+            if digest:
+                digests.append((channel, digest))
+        written.append((index, task_path, channel, body))
+    written.append(batch_record(tuple(encoded)))
+    return written, digests
+
+
+def _segments_of_values(known: Known) -> set[bytes]:
+    """The keys of all segments that the values of a checkpoint need."""
+    return {key for value in known.header.values.values() if value.digest for key in value.segment_keys()}
 
 
 def _alike(deduplicator: Deduplicator, where: ParsedConfig, channel: str, current: Known | None) -> list[Source]:
@@ -194,7 +217,7 @@ def _alike(deduplicator: Deduplicator, where: ParsedConfig, channel: str, curren
 
 
 def _prepared(
-    context: SaverContext, where: ParsedConfig, reads: set[str] | None, *, early: bool
+    context: SaverContext, where: ParsedConfig, reads: Collection[str] | None, *, early: bool
 ) -> Operation[tuple[Known | None, Deduplicator]]:
     """The checkpoint that a change starts from, and a deduplicator for the epoch it was known in.
 
@@ -204,14 +227,16 @@ def _prepared(
     known, lent = None, {}
     if where.checkpoint_id is not None:
         known = context.encoding_cache.checkpoint(where.thread_id, where.ns, where.checkpoint_id)
-        if reads is not None and (known is None or _lacks(context, where.thread_id, known, reads)):
-            found = yield from read(load, context, where, reads.__contains__, early=early)
+        if reads is not None and (
+            known is None or (known.has_manifests and _lacks(context, where.thread_id, known, reads))
+        ):
+            found = yield from read(load, context, where, frozenset(reads).__contains__, early=early)
             known, lent = (found.known(), found.sources()) if found else (None, {})
     epoch = known.epoch if known else context.encoding_cache.epoch(where.thread_id)
     return known, Deduplicator(context, where.thread_id, epoch, lent)
 
 
-def _lacks(context: SaverContext, thread_id: str, known: Known, channels: set[str]) -> bool:
+def _lacks(context: SaverContext, thread_id: str, known: Known, channels: Collection[str]) -> bool:
     """Whether the bytes of one of these channels' values have been forgotten."""
     for channel in channels:
         value = known.header.values.get(channel)
@@ -259,7 +284,8 @@ def _add(
     if not added.replaced and change.epoch not in (None, added.epoch):
         context.encoding_cache.see_epoch(change.thread_id, added.epoch)
         return None
-    deduplicator.remember(added.epoch)
+    if deduplicator.deduplicated:
+        deduplicator.remember(added.epoch)
     if added.renewal or added.expires_at is not None:
         return added if (yield from live_on(context, change, added)) else None
     return added
@@ -282,6 +308,8 @@ def _beginning(context: SaverContext, config: Config, metadata: Mapping[str, Any
     owner, key = context.threads.owner, context.threads.owner_key
     if owner is None and key is not None:
         owner = owner_in(config, metadata, key)
+    if owner is None and not context.threads.ttl:
+        return NO_BEGINNING
     return beginning(thread_id, owner, first_expiry(context))
 
 

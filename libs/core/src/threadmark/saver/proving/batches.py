@@ -13,32 +13,22 @@ import msgpack
 
 from threadmark.digests import pack_plain
 from threadmark.errors import CorruptDataError
-from threadmark.saver.proving.checks import prove_write, task_location, write_location, write_row
+from threadmark.saver.proving.checks import prove_write, task_location, write_location
 from threadmark.store import FIRST_RECORD, WriteRow
 from threadmark.stored import Stored
 
 _WriteKey = tuple[str, str, str, int]
 
-_IDX = 3
-"""Where a row has its index."""
 
-
-def batch_record(thread_id: str, rows: Sequence[WriteRow]) -> WriteRow:
-    """The record of a batch of one task's writes.
+@lru_cache(64)  # most tasks write as much as another one
+def batch_record(written: tuple[int, ...]) -> tuple[int, str, str, bytes]:
+    """The record of a batch of one task's writes with these indexes, as `checks.write_rows` takes it.
 
     Its index is made of what it lists, so that two batches of one task that list the same share a record, and others
     have one each.
     """
-    ns, checkpoint_id, task_id, *_ = rows[0]
-    idx, body = _record(tuple([row[_IDX] for row in rows]))
-    return write_row(thread_id, ns, checkpoint_id, task_id, idx, "", "", body)
-
-
-@lru_cache(64)  # most tasks write as much as another one
-def _record(written: tuple[int, ...]) -> tuple[int, bytes]:
-    """The index and the body of the record that lists these indexes."""
     listed = pack_plain(sorted(written))
-    return FIRST_RECORD | (crc32(listed) & (FIRST_RECORD - 1)), Stored("", listed, b"").body
+    return FIRST_RECORD | (crc32(listed) & (FIRST_RECORD - 1)), "", "", Stored("", listed, b"").body
 
 
 def is_record(row: WriteRow) -> bool:
@@ -86,7 +76,7 @@ def _listed(thread_id: str, record: WriteRow) -> tuple[int, ...]:
         raise CorruptDataError("the record of its batch cannot be read", task_location(thread_id, record)) from error
 
 
-@lru_cache(64)  # as `_record`
+@lru_cache(64)  # as `batch_record`
 def _indexes(body: bytes) -> tuple[int, ...]:
     indexes: list[int] = msgpack.unpackb(Stored.from_bytes(body).packed)
     if not {int}.issuperset(map(type, indexes)):

@@ -1,5 +1,7 @@
 """The checks that tie a row's body to its key, so that a damaged or misplaced row is never taken for a good one."""
 
+from collections.abc import Iterable
+
 from threadmark.digests import row_check
 from threadmark.errors import CorruptDataError
 from threadmark.sealed import NOT_SEALED
@@ -19,9 +21,23 @@ def checkpoint_row(outline: Outline, header: bytes, run_id: str | None) -> Check
 def write_row(
     thread_id: str, ns: str, checkpoint_id: str, task_id: str, idx: int, task_path: str, channel: str, value: bytes
 ) -> WriteRow:
-    """Return the row of a pending write, with its check. Its batch has a record (`saver/proving/batches.py`)."""
-    check = row_check(_RECORDED, thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value)
-    return WriteRow(ns, checkpoint_id, task_id, idx, task_path, channel, value, check)
+    """Return the row of a pending write, as `write_rows` does."""
+    (row,) = write_rows(thread_id, ns, checkpoint_id, task_id, [(idx, task_path, channel, value)])
+    return row
+
+
+def write_rows(
+    thread_id: str, ns: str, checkpoint_id: str, task_id: str, written: Iterable[tuple[int, str, str, bytes]]
+) -> list[WriteRow]:
+    """Return rows of what a task wrote, given as (idx, task_path, channel, value), with their checks.
+
+    Their batch has a record (`saver/proving/batches.py`).
+    """
+    rows = []
+    for idx, task_path, channel, value in written:
+        check = row_check(_RECORDED, thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value)
+        rows.append(WriteRow(ns, checkpoint_id, task_id, idx, task_path, channel, value, check))
+    return rows
 
 
 def rebound_write(source: str, target: str, row: WriteRow) -> WriteRow:
