@@ -146,8 +146,16 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
 
 
 def transact(connection: sqlite3.Connection, transaction: Transaction[Any], settings: Settings) -> Any:
-    """Run a program in a transaction of its own."""
+    """Run a program in a transaction of its own. It is logged if it is slow. Returns the program's result."""
     begun = time.monotonic()
+    result = committed(connection, transaction)
+    if (seconds := time.monotonic() - begun) >= settings.slow:
+        log.note_slow(settings, seconds, transaction)
+    return result
+
+
+def committed(connection: sqlite3.Connection, transaction: Transaction[Any]) -> Any:
+    """Run a program in a transaction of its own, which is rolled back if anything fails. Returns its result."""
     try:
         connection.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
         result = play(transaction.program(), partial(execute, connection))
@@ -156,8 +164,6 @@ def transact(connection: sqlite3.Connection, transaction: Transaction[Any], sett
         if connection.in_transaction:  # asked here: to call a function of ours would be a place for an interrupt
             connection.execute(sql.ROLLBACK)
         raise
-    if (seconds := time.monotonic() - begun) >= settings.slow:
-        log.note_slow(settings, seconds, transaction)
     return result
 
 
@@ -208,7 +214,8 @@ def execute(connection: sqlite3.Connection, step: Step) -> Any:
     """Execute one step. Returns its rows."""
     try:
         if isinstance(step, Query):
-            return _cursor(connection).execute(step.sql, step.params).fetchall()
+            # No variable refers to the cursor: an error's traceback would keep it, and it a file that was closed.
+            return connection.execute(step.sql, step.params).fetchall()
         if isinstance(step, Many):
             if step.params:
                 connection.cursor().executemany(step.sql, step.params)
@@ -249,16 +256,6 @@ _MEANINGS = {
 def _text(column: str | bytes) -> str:
     """Return a text column as str, whatever text factory the connection has."""
     return column if isinstance(column, str) else os.fsdecode(column)
-
-
-def _cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:
-    """Return a new cursor.
-
-    No variable of `execute` refers to it: the traceback of an error would keep it, and it a file that was closed.
-    """
-    cursor = connection.cursor()
-    cursor.row_factory = None  # a connection that a user gave may have one
-    return cursor
 
 
 def _use_log(connection: sqlite3.Connection, settings: Settings) -> None:
