@@ -73,9 +73,8 @@ def outline(thread_id: str, columns: Any) -> Outline:
 
 def checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
     """A checkpoint from the columns of `sql._ROW`."""
-    return CheckpointRow(
-        outline(thread_id, columns[:6]), from_blob_column(columns[6]), from_blob_column(columns[7]), None
-    )
+    *of_outline, header, check = columns
+    return CheckpointRow(outline(thread_id, of_outline), from_blob_column(header), from_blob_column(check), None)
 
 
 def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:

@@ -38,7 +38,7 @@ class Settings(NamedTuple):
 
 
 plain_text = methodcaller("decode", "utf-8", "surrogateescape")
-"""How text columns are read: damaged text must reach the row's check, which names its place, and not fail before."""
+"""How any text can be read: damaged text must reach the row's check, which names its place, and not fail before."""
 
 
 class NotThereError(Exception):
@@ -129,7 +129,6 @@ def expect_made(connection: sqlite3.Connection, settings: Settings) -> None:
 
 def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
     """Set up the connection, and the database if it is new or of an earlier release."""
-    connection.text_factory = plain_text
     try:
         for statement in connection_pragmas(settings):
             connection.execute(statement)
@@ -220,6 +219,11 @@ def execute(connection: sqlite3.Connection, step: Step) -> Any:
             if step.params:
                 connection.cursor().executemany(step.sql, step.params)
             return []
+    except sqlite3.OperationalError as error:
+        if not _met_damaged_text(connection, error):
+            raise
+        connection.text_factory = plain_text  # from now on: what sqlite3 decodes by itself is read faster
+        return execute(connection, step)
     except UnicodeDecodeError as error:
         # SQLite quotes damaged text in its message, and sqlite3 cannot read that.
         damage = sqlite3.DatabaseError("the database's own structures are damaged")
@@ -256,6 +260,11 @@ _MEANINGS = {
 def _text(column: str | bytes) -> str:
     """Return a text column as str, whatever text factory the connection has."""
     return column if isinstance(column, str) else os.fsdecode(column)
+
+
+def _met_damaged_text(connection: sqlite3.Connection, error: sqlite3.OperationalError) -> bool:
+    """Whether a query failed because sqlite3 could not decode a column: no error of SQLite's own, so it has no code."""
+    return connection.text_factory is str and not hasattr(error, "sqlite_errorcode")
 
 
 def _use_log(connection: sqlite3.Connection, settings: Settings) -> None:
