@@ -7,7 +7,7 @@ What is written with every step is a bytearray: for bytes, sqlite3 looks for an 
 as long as the copy.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -129,15 +129,17 @@ def write_row(columns: Any) -> WriteRow:
     )
 
 
-def write_columns(thread: int, rows: Iterable[WriteRow]) -> Iterator[tuple[Any, ...]]:
-    """The parameters of `sql.ROW_OF_WRITE` for each row."""
+def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[tuple[Any, ...]]:
+    """The parameters of `sql.ROW_OF_WRITE` for each row. Mostly all are of one task."""
+    every: list[tuple[Any, ...]] = []
     known: tuple[str, str, str, str] | None = None
     for ns, checkpoint_id, task_id, idx, task_path, channel, value, check in rows:
         task = ns, checkpoint_id, task_id, task_path
         if task != known:
             known = task
             columns = thread, to_column(ns), id_column(checkpoint_id), id_column(task_id), to_column(task_path)
-        yield *columns, idx, to_column(channel), bytearray(value), bytearray(check)
+        every.append((*columns, idx, to_column(channel), bytearray(value), bytearray(check)))
+    return every
 
 
 def thread_outline(columns: Any) -> ThreadOutline:
