@@ -3,6 +3,7 @@
 import random
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from damage import (
 from length import times
 from sqlite_cells import TABLES, cells, inflict, row_key
 from threadmark import CorruptDataError, MemorySaver, Saver, SchemaError, States, StoreError
+from threadmark_conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
 
 ROUNDS = times(90, at_length=2000)
@@ -102,6 +104,24 @@ def test_the_error_about_damaged_metadata_names_its_location(
             operation()
         assert "thread" in str(caught.value.location)
     database.deserialize(whole)
+
+
+def test_text_that_is_no_utf_8_names_its_location_and_hides_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+    with SqliteSaver(path) as saver:
+        for thread in ("damaged", "whole"):
+            config = saver.put(at(thread), checkpoint({"a": "ä"}), {"source": "input"}, {"a": 1})
+            saver.put_writes(config, [("ä", 1)], "task")
+        with closing(sqlite3.connect(path)) as other, other:
+            damage = "UPDATE threadmark_checkpoint SET metadata = CAST(metadata || x'ff' AS TEXT) WHERE thread = 1"
+            assert other.execute(damage).rowcount == 1
+        for _ in range(2):
+            with pytest.raises(CorruptDataError, match="damaged"):
+                saver.get_tuple(at("damaged"))
+            found = saver.get_tuple(at("whole"))
+            assert found is not None
+            assert found.checkpoint["channel_values"] == {"a": "ä"}
+            assert found.pending_writes == [("task", "ä", 1)]
 
 
 def test_a_damaged_file_never_gives_a_wrong_value(tmp_path: Path) -> None:

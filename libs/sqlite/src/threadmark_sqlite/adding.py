@@ -1,7 +1,7 @@
 """Adding and replacing rows of one thread, as programs: what a change is refused for, and what it inserts."""
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -14,7 +14,6 @@ from threadmark_sqlite.columns import (
     from_blob_column,
     from_text_column,
     from_text_or_null,
-    task_columns,
     text_or_null,
     write_columns,
 )
@@ -173,27 +172,23 @@ def _insert_segments(thread: int, segments: Mapping[bytes, bytes]) -> Program[No
 
 
 def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[list[WriteRow]]:
-    kinds: dict[str, list[WriteRow]] = {}
-    for row in rows:
+    kinds: dict[str, list[tuple[Any, ...]]] = {}
+    replaced: list[WriteRow] = []
+    for row, columns in zip(rows, write_columns(thread, rows), strict=True):
         index = row.idx
         kind = sql.REPLACE_WRITES if index < 0 else sql.ADD_WRITES if index < FIRST_RECORD else sql.ADD_RECORDS
-        kinds.setdefault(kind, []).append(row)
-    replaced: list[WriteRow] = []
-    for row in kinds.get(sql.REPLACE_WRITES, ()):
-        *key, _ = task_columns(thread, row)
-        stored = yield from execute(sql.STORED_WRITE, (*key, row.idx))
-        replaced += [row._replace(value=from_blob_column(value)) for (value,) in stored]
-    for statement, some in kinds.items():
-        if len(some) <= _ROWS and len({(*row[:3], row.task_path) for row in some}) == 1:
-            task = task_columns(thread, some[0])
-            together: list[Any] = []
-            for row in some:
-                together += task
-                together += write_columns(row)
-            yield from execute(with_rows(statement, sql.ROW_OF_WRITE, len(some)), together)
+        if index < 0:
+            stored = yield from execute(sql.STORED_WRITE, (*columns[:4], index))
+            replaced += [row._replace(value=from_blob_column(value)) for (value,) in stored]
+        if kind in kinds:
+            kinds[kind].append(columns)
         else:
-            every = [(*task_columns(thread, row), *write_columns(row)) for row in some]
-            yield from executemany(with_rows(statement, sql.ROW_OF_WRITE, 1), every)
+            kinds[kind] = [columns]
+    for statement, some in kinds.items():
+        if len(some) <= _ROWS:
+            yield from execute(with_rows(statement, sql.ROW_OF_WRITE, len(some)), list(chain.from_iterable(some)))
+        else:
+            yield from executemany(with_rows(statement, sql.ROW_OF_WRITE, 1), some)
     return replaced
 
 

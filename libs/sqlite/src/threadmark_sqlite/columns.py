@@ -7,6 +7,7 @@ What is written with every step is a bytearray: for bytes, sqlite3 looks for an 
 as long as the copy.
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -36,6 +37,10 @@ def from_text_column(column: Any) -> str:
     return from_column(column) if isinstance(column, str) else f"\ufffd{type(column).__name__}"
 
 
+name = lru_cache(1024)(from_text_column)
+"""The same for what many rows have in common: namespaces, channels, paths of tasks."""
+
+
 def text_or_null(text: str | None) -> str | None:
     """The column of a text that may be missing."""
     return None if text is None else to_column(text)
@@ -57,7 +62,7 @@ def outline(thread_id: str, columns: Any) -> Outline:
     rank = from_text_column(ranked)
     return Outline(
         thread_id,
-        from_text_column(ns),
+        name(ns),
         rank if checkpoint_id is None else from_text_column(checkpoint_id),
         rank,
         from_text_or_null(parent),
@@ -68,8 +73,8 @@ def outline(thread_id: str, columns: Any) -> Outline:
 
 def checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
     """A checkpoint from the columns of `sql._ROW`."""
-    *outline_columns, header, check = columns
-    return CheckpointRow(outline(thread_id, outline_columns), from_blob_column(header), from_blob_column(check), None)
+    *of_outline, header, check = columns
+    return CheckpointRow(outline(thread_id, of_outline), from_blob_column(header), from_blob_column(check), None)
 
 
 def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
@@ -102,8 +107,8 @@ def write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
         checkpoint_id,
         from_id_column(task_id),
         idx,
-        from_text_column(task_path),
-        from_text_column(channel),
+        name(task_path),
+        name(channel),
         from_blob_column(value),
         from_blob_column(check),
     )
@@ -113,26 +118,28 @@ def write_row(columns: Any) -> WriteRow:
     """A pending write from the columns of `sql._WRITE`."""
     ns, checkpoint_id, task_id, idx, task_path, channel, value, check = columns
     return WriteRow(
-        from_text_column(ns),
+        name(ns),
         from_id_column(checkpoint_id),
         from_id_column(task_id),
         idx,
-        from_text_column(task_path),
-        from_text_column(channel),
+        name(task_path),
+        name(channel),
         from_blob_column(value),
         from_blob_column(check),
     )
 
 
-def task_columns(thread: int, row: WriteRow) -> tuple[Any, ...]:
-    """The parameters of `sql.ROW_OF_WRITE` that the writes of a task have in common."""
-    ns, checkpoint_id, task_id, _, task_path, *_ = row
-    return thread, to_column(ns), id_column(checkpoint_id), id_column(task_id), to_column(task_path)
-
-
-def write_columns(row: WriteRow) -> tuple[Any, ...]:
-    """The other ones."""
-    return row.idx, to_column(row.channel), bytearray(row.value), bytearray(row.check)
+def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[tuple[Any, ...]]:
+    """The parameters of `sql.ROW_OF_WRITE` for each row. Mostly all are of one task."""
+    every: list[tuple[Any, ...]] = []
+    known: tuple[str, str, str, str] | None = None
+    for ns, checkpoint_id, task_id, idx, task_path, channel, value, check in rows:
+        task = ns, checkpoint_id, task_id, task_path
+        if task != known:
+            known = task
+            columns = thread, to_column(ns), id_column(checkpoint_id), id_column(task_id), to_column(task_path)
+        every.append((*columns, idx, to_column(channel), bytearray(value), bytearray(check)))
+    return every
 
 
 def thread_outline(columns: Any) -> ThreadOutline:

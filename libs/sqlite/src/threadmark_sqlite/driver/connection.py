@@ -38,7 +38,7 @@ class Settings(NamedTuple):
 
 
 plain_text = methodcaller("decode", "utf-8", "surrogateescape")
-"""How text columns are read: damaged text must reach the row's check, which names its place, and not fail before."""
+"""How any text can be read: damaged text must reach the row's check, which names its place, and not fail before."""
 
 
 class NotThereError(Exception):
@@ -129,7 +129,6 @@ def expect_made(connection: sqlite3.Connection, settings: Settings) -> None:
 
 def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
     """Set up the connection, and the database if it is new or of an earlier release."""
-    connection.text_factory = plain_text
     try:
         for statement in connection_pragmas(settings):
             connection.execute(statement)
@@ -146,8 +145,16 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
 
 
 def transact(connection: sqlite3.Connection, transaction: Transaction[Any], settings: Settings) -> Any:
-    """Run a program in a transaction of its own."""
+    """Run a program in a transaction of its own. It is logged if it is slow. Returns the program's result."""
     begun = time.monotonic()
+    result = committed(connection, transaction)
+    if (seconds := time.monotonic() - begun) >= settings.slow:
+        log.note_slow(settings, seconds, transaction)
+    return result
+
+
+def committed(connection: sqlite3.Connection, transaction: Transaction[Any]) -> Any:
+    """Run a program in a transaction of its own, which is rolled back if anything fails. Returns its result."""
     try:
         connection.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
         result = play(transaction.program(), partial(execute, connection))
@@ -156,8 +163,6 @@ def transact(connection: sqlite3.Connection, transaction: Transaction[Any], sett
         if connection.in_transaction:  # asked here: to call a function of ours would be a place for an interrupt
             connection.execute(sql.ROLLBACK)
         raise
-    if (seconds := time.monotonic() - begun) >= settings.slow:
-        log.note_slow(settings, seconds, transaction)
     return result
 
 
@@ -208,11 +213,17 @@ def execute(connection: sqlite3.Connection, step: Step) -> Any:
     """Execute one step. Returns its rows."""
     try:
         if isinstance(step, Query):
-            return _cursor(connection).execute(step.sql, step.params).fetchall()
+            # No variable refers to the cursor: an error's traceback would keep it, and it a file that was closed.
+            return connection.execute(step.sql, step.params).fetchall()
         if isinstance(step, Many):
             if step.params:
                 connection.cursor().executemany(step.sql, step.params)
             return []
+    except sqlite3.OperationalError as error:
+        if not _met_damaged_text(connection, error):
+            raise
+        connection.text_factory = plain_text  # from now on: what sqlite3 decodes by itself is read faster
+        return execute(connection, step)
     except UnicodeDecodeError as error:
         # SQLite quotes damaged text in its message, and sqlite3 cannot read that.
         damage = sqlite3.DatabaseError("the database's own structures are damaged")
@@ -251,14 +262,9 @@ def _text(column: str | bytes) -> str:
     return column if isinstance(column, str) else os.fsdecode(column)
 
 
-def _cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:
-    """Return a new cursor.
-
-    No variable of `execute` refers to it: the traceback of an error would keep it, and it a file that was closed.
-    """
-    cursor = connection.cursor()
-    cursor.row_factory = None  # a connection that a user gave may have one
-    return cursor
+def _met_damaged_text(connection: sqlite3.Connection, error: sqlite3.OperationalError) -> bool:
+    """Whether a query failed because sqlite3 could not decode a column: no error of SQLite's own, so it has no code."""
+    return connection.text_factory is str and not hasattr(error, "sqlite_errorcode")
 
 
 def _use_log(connection: sqlite3.Connection, settings: Settings) -> None:

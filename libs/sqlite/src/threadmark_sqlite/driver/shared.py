@@ -88,7 +88,7 @@ class SharedDriver:
             raise to_threadmark_error(error, self._settings) from error
 
     def _run(self, connection: sqlite3.Connection, transaction: Transaction[Any]) -> Any:
-        """Like `run`, on the connection, whose text factory is restored.
+        """Like `run`, on the connection, whose factories are restored.
 
         A context manager would not do: an interrupt may come after it has changed the connection and before its block
         begins.
@@ -97,9 +97,9 @@ class SharedDriver:
             end_transaction(connection)
         elif connection.in_transaction:
             raise StoreError("the connection given has an open transaction: commit it or roll it back first")
-        users_factory = connection.text_factory
+        text_factory, row_factory = connection.text_factory, connection.row_factory
         try:
-            connection.text_factory = plain_text
+            connection.text_factory, connection.row_factory = plain_text, None
             if not self._prepared:
                 if not transaction.creates_tables:
                     expect_made(connection, self._settings)
@@ -110,4 +110,4 @@ class SharedDriver:
                 give_space_back(connection)
             return result
         finally:
-            connection.text_factory = users_factory
+            connection.text_factory, connection.row_factory = text_factory, row_factory

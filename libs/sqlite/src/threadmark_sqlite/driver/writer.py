@@ -26,6 +26,7 @@ from threadmark_sqlite import sql
 from threadmark_sqlite.driver.callers import Callers, Lead
 from threadmark_sqlite.driver.connection import (
     Settings,
+    committed,
     connect,
     empty_log,
     end_transaction,
@@ -71,12 +72,13 @@ class Writer:
             self._callers.lead()
         others = unfinished = outcome
         try:
+            if not others:
+                return self._lead_alone(transaction)
             outcome, answers, unfinished = self._lead(transaction, others)
         finally:
             if next_ones := self._callers.leave(unfinished):
                 next_ones.pop(0).waiting.set_result(Lead(next_ones))
-        if answers:
-            answer(answers)
+        answer(answers)
         if isinstance(outcome, Failed):
             raise outcome.error
         return outcome
@@ -125,18 +127,28 @@ class Writer:
                     empty_log(connection)
                 self._watch.close(connection)
 
+    def _lead_alone(self, transaction: Transaction[Any]) -> Any:
+        """Commit for the caller on this thread, and for nobody else. Returns the result."""
+        try:
+            with self.turn:
+                connection, begun = self._ready(), time.monotonic()
+                try:
+                    return committed(connection, transaction)
+                finally:
+                    self._finish(connection, (transaction,), begun)
+        except sqlite3.Error as error:
+            raise to_threadmark_error(error, self._settings) from error
+
     def _lead(
         self, transaction: Transaction[Any], others: Sequence[Job]
     ) -> tuple[Any, Sequence[tuple[Job, Any]], Sequence[Job]]:
-        """Commit for the caller on this thread and for others.
+        """Commit for the caller on this thread and for others, of whom there is at least one.
 
         Returns the outcome of the caller's own transaction, the others that are done with their outcomes, and those
         that this thread's stack had no room for: they are to be done on another one.
         """
         with self.turn:
             outcome, *outcomes = self._outcomes([transaction, *[job.transaction for job in others]])
-        if not others:
-            return outcome, (), ()
         pairs = list(zip(others, outcomes, strict=True))
         return (
             outcome,
@@ -173,23 +185,32 @@ class Writer:
     def _outcomes(self, transactions: Sequence[Transaction[Any]]) -> list[Any]:
         """Run transactions. Returns the outcome of each, in their order."""
         try:
-            if self._connection is None:
-                self._connection = self._watch.open(lambda expect_same: connect(self._settings, expect_same))
-            connection = self._connection
-            end_transaction(connection)
-            self._watch.expect_untouched(connection)
-            begun = time.monotonic()
+            connection, begun = self._ready(), time.monotonic()
             outcomes = self._together(connection, transactions)
-            if True in [transaction.reclaims_space for transaction in transactions]:
-                self._log_is_due = not give_space_back(connection)
-            elif self._log_is_due:
-                self._log_is_due = not try_to_empty_log(connection, self._settings)
-            if (seconds := time.monotonic() - begun) >= self._settings.slow:
-                log.note_slow(self._settings, seconds, transactions[0], len(transactions) - 1)
-            self._watch.expect_kept()
+            self._finish(connection, transactions, begun)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
             return [Failed(self._meant(error))] * len(transactions)
         return outcomes
+
+    def _ready(self) -> sqlite3.Connection:
+        """Return the connection, on the file that is at the path, with no transaction open."""
+        if self._connection is None:
+            self._connection = self._watch.open(lambda expect_same: connect(self._settings, expect_same))
+        connection = self._connection
+        if connection.in_transaction:
+            end_transaction(connection)
+        self._watch.expect_untouched(connection)
+        return connection
+
+    def _finish(self, connection: sqlite3.Connection, transactions: Sequence[Transaction[Any]], begun: float) -> None:
+        """After the commit, or after it failed. Raises if what was stored is not in files that others find."""
+        if True in [transaction.reclaims_space for transaction in transactions]:
+            self._log_is_due = not give_space_back(connection)
+        elif self._log_is_due:
+            self._log_is_due = not try_to_empty_log(connection, self._settings)
+        if (seconds := time.monotonic() - begun) >= self._settings.slow:
+            log.note_slow(self._settings, seconds, transactions[0], len(transactions) - 1)
+        self._watch.expect_kept()
 
     def _together(self, connection: sqlite3.Connection, transactions: Sequence[Transaction[Any]]) -> list[Any]:
         """Run transactions in one commit. If one fails, the others are committed without it. Returns the outcomes."""
