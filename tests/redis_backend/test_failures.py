@@ -186,3 +186,28 @@ def test_a_client_that_was_refused_waits_until_there_is_room_for_it() -> None:
             each.close()
         waiting.join(60)
         assert count(saver, "one") == 0
+
+
+_CHANGES: dict[str, tuple[Callable[[Saver], Any], str]] = {
+    "a prune": (lambda saver: saver.prune(["one"]).checkpoints, "one"),
+    "a copy": (lambda saver: saver.copy_thread("one", "two"), "two"),
+    "a renaming": (lambda saver: saver.rename_thread("one", "two"), "two"),
+    "a new thread": (lambda saver: saver.create_thread("two").id, "two"),
+}
+
+
+@pytest.mark.parametrize("name", _CHANGES)
+def test_a_change_of_several_steps_whose_reply_was_lost_is_made_once_and_listed(
+    server: RedisProcess, proxy: Proxy, prefix: str, name: str
+) -> None:
+    change, changed = _CHANGES[name]
+    results = []
+    for number, lost in enumerate([None, *range(1, 7)]):
+        with RedisSaver(proxy.url, prefix=f"{prefix}{number}:", **OPTIONS) as saver:
+            play(saver, "one", 5)
+            if lost is not None:
+                proxy.lose_reply("EVALSHA", after=lost - 1)
+            results.append(change(saver))
+            proxy.lose_reply("")
+            assert changed in [info.id for info in saver.threads().threads]
+    assert results == [results[0]] * len(results)

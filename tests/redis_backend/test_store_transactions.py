@@ -170,3 +170,21 @@ def test_what_a_server_has_lost_is_stored_again_and_nothing_builds_on_it(
     assert other.verify("one", decode=True).problems == []
     saver.put(config, *step(5, 100))
     assert other.verify("one", decode=True).problems == []
+
+
+@pytest.mark.parametrize("thread_id", ["one", None])
+def test_a_put_between_what_is_recorded_and_what_is_counted_is_no_damage(
+    saver: RedisSaver, other: RedisSaver, thread_id: str | None
+) -> None:
+    configs = [play(saver, "one", 3)]
+    store, counted_heads = saver._context.store, saver._context.store.counted_heads
+
+    def counted_late(*args: Any) -> Program[Any]:
+        configs.append(other.put(configs[-1], *step(len(configs) + 2)))
+        return (yield from counted_heads(*args))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "counted_heads", counted_late)
+        listed = list(saver.list(thread_id and thread(thread_id)))
+    assert len(configs) > 1
+    assert len(listed) >= 3

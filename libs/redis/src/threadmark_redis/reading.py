@@ -21,6 +21,9 @@ _CHUNK = 1000
 
 NOTHING_THERE = b"0000"
 
+_OF_SCRIPTS = (b"r", b"k", b"c")
+"""Fields of the head that scripts set by themselves."""
+
 
 def evicted_error(thread_id: str) -> CorruptDataError:
     """The error about a thread of which the server has thrown a part away."""
@@ -76,7 +79,7 @@ class Reader:
         head = as_head(fields)
         revision = int(head[b"r"]) if b"r" in head else None
         self.work.see(self.thread_id, (int(head.get(b"e", -1)), -1 if revision is None else revision))
-        stored = {name: value for name, value in head.items() if name not in (b"r", b"k")}
+        stored = {name: value for name, value in head.items() if name not in _OF_SCRIPTS}
         locked = Locked(self.thread_id, self.keys, revision, moment, stored, dict(stored), is_torn=bool(torn))
         self.work.locked[self.thread_id] = locked
         return locked

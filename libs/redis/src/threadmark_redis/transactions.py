@@ -10,11 +10,15 @@ A program that locks nothing needs none of that: each of its steps is atomic.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from secrets import token_bytes
 from typing import TypeVar
 
 from threadmark.errors import ThreadmarkError
 from threadmark.program import Program, Step
-from threadmark_redis.columns import Head, pack
+from threadmark.store import Head
+from threadmark_redis.columns import Head as Fields
+from threadmark_redis.columns import is_live, pack
 from threadmark_redis.keys import ThreadKeys
 from threadmark_redis.steps import commands, run, script
 
@@ -29,6 +33,8 @@ _STRICT_ATTEMPTS = 16
 _COPIED = 2
 """A transaction on two threads may copy one into the other, so that both must be as they were read. One on more of them
 treats each by itself."""
+
+_NAME_BYTES = 8
 
 COMMIT = script("commit", "thread")
 
@@ -54,7 +60,7 @@ class Locked:
     """None where it had no head."""
     moment: int
     """The server's clock when it was locked."""
-    stored: Head
+    stored: Fields
     head: dict[bytes, bytes]
     """The head as the transaction leaves it."""
     checkpoints: Table = field(default_factory=Table)
@@ -127,8 +133,14 @@ class Work:
     seen: dict[str, _Seen] = field(default_factory=dict)
     is_strict: bool = False
     """Whether rows that were added meanwhile matter, too."""
+    is_late: bool = False
+    """Whether this was tried so often that rows may have been added meanwhile."""
+    counted: dict[str, list[Head]] = field(default_factory=dict)
+    """The heads of threads, counted when what is recorded of them was read."""
     after: dict[str, Callable[[], Program[None]]] = field(default_factory=dict)
     """What is done for each thread when all is committed."""
+    name: bytes = field(default_factory=partial(token_bytes, _NAME_BYTES))
+    """What its commit is known by, where it is sent again because the reply was lost."""
 
     def see(self, thread_id: str, state: tuple[int, int]) -> None:
         """Note a thread's epoch and revision."""
@@ -164,16 +176,15 @@ def in_transaction(
     `grace` is for how many milliseconds a thread that has expired stays. In a cluster every thread is committed for
     itself: first those that stay, so that a thread that is moved is never nowhere.
     """
-    work = Work()
-    is_strict = attempt < _STRICT_ATTEMPTS
+    work = Work(is_late=attempt >= _STRICT_ATTEMPTS)
     try:
         result = yield from _played(program(), work)
     except ThreadmarkError:
         # It may have met half of what somebody else did.
-        work.expect_whole(strictly=is_strict)
+        work.expect_whole(strictly=not work.is_late)
         yield from _expect_locked(work)
         raise
-    work.expect_whole(strictly=work.is_strict and is_strict)
+    work.expect_whole(strictly=work.is_strict and not work.is_late)
     yield from _commit(work, grace, clustered=clustered)
     for program_after in work.after.values():
         yield from program_after()
@@ -216,16 +227,16 @@ def _commit(work: Work, grace: int, *, clustered: bool) -> Program[None]:
     if len(threads) > _COPIED:
         threads = changed
     if not clustered:
-        yield from _committed(threads, grace)
+        yield from _committed(work.name, threads, grace)
         return
     if len(threads) == _COPIED:
         yield from _expect_locked(work)
-    for thread in sorted(changed, key=lambda each: each.emptied):
-        yield from _committed([thread], grace)
+    for thread in sorted(changed, key=lambda each: not is_live(each.head)):
+        yield from _committed(work.name, [thread], grace)
 
 
-def _committed(threads: Sequence[Locked], grace: int) -> Program[None]:
+def _committed(name: bytes, threads: Sequence[Locked], grace: int) -> Program[None]:
     keys = [key for thread in threads for key in thread.keys]
-    done = yield from run(COMMIT, keys, [grace, *(thread.columns() for thread in threads)])
+    done = yield from run(COMMIT, keys, [grace, name, *(thread.columns() for thread in threads)])
     if not done:
         raise ChangedError
