@@ -57,7 +57,10 @@ class Proxy:
             self._flowing.set()
 
     def lose_reply(self, command: str, *, after: int = 0) -> None:
-        """Close the connection on which such a command comes when the server has answered it: the next, `after` others."""
+        """Close the connection on which the next such command comes when the server has answered it.
+
+        `after` is how many are answered before.
+        """
         self._lost, self._spared = command, after
 
     def __enter__(self) -> Self:

@@ -198,7 +198,7 @@ _CHANGES: dict[str, tuple[Callable[[Saver], Any], str]] = {
 
 @pytest.mark.parametrize("name", _CHANGES)
 def test_a_change_of_several_steps_whose_reply_was_lost_is_made_once_and_listed(
-    server: RedisProcess, proxy: Proxy, prefix: str, name: str
+    proxy: Proxy, prefix: str, name: str
 ) -> None:
     change, changed = _CHANGES[name]
     results = []

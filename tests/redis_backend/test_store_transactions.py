@@ -1,6 +1,6 @@
 """Transactions of several steps: what somebody else does in the middle is neither lost nor half seen."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -10,11 +10,12 @@ import pytest
 
 from postgres.steps import count, play, step, thread
 from redis_backend.backends import OPTIONS
+from redis_backend.places import saver_at
 from redis_backend.processes import RedisProcess
 from threadmark import Saver, ThreadBusyError, TransientStoreError
 from threadmark.program import Program, Transaction
 from threadmark.store import Scope
-from threadmark_redis import RedisSaver
+from threadmark_redis import RedisSaver, transactions
 from threadmark_redis.keys import thread_keys
 
 
@@ -188,3 +189,26 @@ def test_a_put_between_what_is_recorded_and_what_is_counted_is_no_damage(
         listed = list(saver.list(thread_id and thread(thread_id)))
     assert len(configs) > 1
     assert len(listed) >= 3
+
+
+def test_a_source_that_is_put_to_after_its_target_was_stored_on_a_cluster_is_moved_with_what_was_put(
+    prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed = transactions._committed
+    with saver_at("cluster", prefix) as saver, saver_at("cluster", prefix) as other:
+        config = play(saver, "one", 3)
+        attempts: list[str] = []
+
+        def committed_late(name: bytes, threads: Sequence[transactions.Locked], grace: int) -> Program[None]:
+            attempts.extend(each.thread_id for each in threads)
+            if attempts == ["moved", "one"]:
+                assert count(other, "moved") == 2
+                other.put(config, *step(3))
+            yield from committed(name, threads, grace)
+
+        monkeypatch.setattr(transactions, "_committed", committed_late)
+        assert saver.rename_thread("one", "moved")
+        assert attempts == ["moved", "one"] * 2
+        assert count(other, "moved") == 3
+        assert count(other, "one") is None
+        assert other.verify(decode=True).problems == []
