@@ -10,7 +10,6 @@ A program that locks nothing needs none of that: each of its steps is atomic.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from secrets import token_bytes
 from typing import TypeVar
 
@@ -35,6 +34,7 @@ _COPIED = 2
 treats each by itself."""
 
 _NAME_BYTES = 8
+"""By its name a commit that is sent again, because its reply was lost, is known to be made."""
 
 COMMIT = script("commit", "thread")
 
@@ -139,8 +139,6 @@ class Work:
     """The heads of threads, counted when what is recorded of them was read."""
     after: dict[str, Callable[[], Program[None]]] = field(default_factory=dict)
     """What is done for each thread when all is committed."""
-    name: bytes = field(default_factory=partial(token_bytes, _NAME_BYTES))
-    """What its commit is known by, where it is sent again because the reply was lost."""
 
     def see(self, thread_id: str, state: tuple[int, int]) -> None:
         """Note a thread's epoch and revision."""
@@ -224,15 +222,18 @@ def _commit(work: Work, grace: int, *, clustered: bool) -> Program[None]:
     changed = [each for each in threads if each.is_changed]
     if not changed:
         return
+    name = token_bytes(_NAME_BYTES)
     if len(threads) > _COPIED:
         threads = changed
     if not clustered:
-        yield from _committed(work.name, threads, grace)
+        yield from _committed(name, threads, grace)
         return
     if len(threads) == _COPIED:
         yield from _expect_locked(work)
     for thread in sorted(changed, key=lambda each: not is_live(each.head)):
-        yield from _committed(work.name, [thread], grace)
+        yield from _committed(name, [thread], grace)
+        if thread.thread_id in work.after:  # at once, because the next one may be refused
+            yield from work.after.pop(thread.thread_id)()
 
 
 def _committed(name: bytes, threads: Sequence[Locked], grace: int) -> Program[None]:
