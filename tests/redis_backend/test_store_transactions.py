@@ -212,3 +212,24 @@ def test_a_source_that_is_put_to_after_its_target_was_stored_on_a_cluster_is_mov
         assert count(other, "moved") == 3
         assert count(other, "one") is None
         assert other.verify(decode=True).problems == []
+
+
+def test_a_thread_that_is_gone_and_began_anew_with_the_same_revision_is_another_one(
+    saver: RedisSaver, other: RedisSaver, server: RedisProcess, prefix: str
+) -> None:
+    saver.put(thread("one"), *step(0))
+    store, attempts = saver._context.store, []
+    keys = thread_keys(prefix.encode(), "one")
+
+    def program() -> Program[None]:
+        attempts.append((yield from store.lock("one")))
+        if len(attempts) == 1:
+            server.client.delete(*keys)  # as when it expires
+            other.put(thread("one"), *step(7))
+        yield from store.drop("one", 0)
+
+    revision = server.client.hget(keys.head, "r")
+    _run(saver, program)
+    assert revision == b"1"
+    assert len(set(attempts)) == 2
+    assert count(other, "one") is None

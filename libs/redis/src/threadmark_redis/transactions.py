@@ -1,9 +1,9 @@
 """Transactions of several steps: what was read must still hold at the end, and what is written is written at once.
 
 Redis has no transactions that read and then write. So a transaction runs optimistically: what it reads of a thread
-comes with the thread's revision, which every change raises. What it changes in a thread that it has locked is kept
-here, where later reads of the same transaction see it. At the end one script makes all changes, if the revisions are
-still the same; if not, the driver runs the program again.
+comes with the thread's epoch and its revision, which every change raises. What it changes in a thread that it has
+locked is kept here, where later reads of the same transaction see it. At the end one script makes all changes, if both
+are still the same; if not, the driver runs the program again.
 
 A program that locks nothing needs none of that: each of its steps is atomic.
 """
@@ -43,6 +43,11 @@ class ChangedError(Exception):
     """A thread was changed while a transaction read it. The driver runs the program again, after a short pause."""
 
 
+def state_of(epoch: bytes | None, revision: bytes | None) -> bytes:
+    """Return what tells whether a thread was changed, as lua/commit.lua compares it."""
+    return b"%b:%b" % (epoch or b"", revision or b"")
+
+
 @dataclass(slots=True)
 class Table:
     """The changes to one hash of a thread: the new value of each field, None for one that goes."""
@@ -56,8 +61,8 @@ class Locked:
 
     thread_id: str
     keys: ThreadKeys
-    revision: int | None
-    """None where it had no head."""
+    state: bytes
+    """Its epoch and its revision. The revision alone would not tell a thread that has expired and begun anew."""
     moment: int
     """The server's clock when it was locked."""
     stored: Fields
@@ -91,16 +96,16 @@ class Locked:
         self.checkpoints, self.writes, self.segments = Table(), Table(), Table()
 
     def columns(self) -> bytes:
-        """Return the changes as lua/commit.lua takes them: the revision alone where there are none."""
+        """Return the changes as lua/commit.lua takes them: the state alone where there are none."""
         if not self.is_changed:
-            return pack((self.revision,))
+            return pack((self.state,))
         head: dict[bytes, bytes | None] = dict.fromkeys(self.stored)
         head.update(self.head)
         changed = {name: value for name, value in head.items() if self.stored.get(name) != value}
         members = {name: value for name, value in self.checkpoints.changes.items() if name[:1] != b"\xff"}
         return pack(
             (
-                self.revision,
+                self.state,
                 self.emptied,
                 *_set_and_removed(changed),
                 *_set_and_removed(self.checkpoints.changes),
@@ -211,9 +216,9 @@ def _played(steps: Program[T], work: Work) -> Program[T]:
 def _expect_locked(work: Work) -> Program[None]:
     """Raise ChangedError unless every locked thread is as it was when it was locked."""
     threads = list(work.locked.values())
-    revisions = yield from commands([(b"HGET", each.keys.head, b"r") for each in threads])
-    for each, revision in zip(threads, revisions, strict=True):
-        if (None if revision is None else int(revision)) != each.revision:
+    states = yield from commands([(b"HMGET", each.keys.head, b"e", b"r") for each in threads])
+    for each, (epoch, revision) in zip(threads, states, strict=True):
+        if state_of(epoch, revision) != each.state:
             raise ChangedError
 
 

@@ -1,19 +1,19 @@
 -- Make the changes of a transaction to some threads, unless one of them was changed since it was read. KEYS: the keys of
 -- each thread. ARGV: for how long an expired thread is kept, a name that no other commit has, then for each thread an
--- array: the revision it had, or nil where there was no head (alone if nothing changes); whether everything is removed
--- first; fields of the head to set and to remove; and for checkpoints, writes and segments the same, with the ranks that
--- come and go between them.
+-- array: the epoch and revision it had (alone if nothing changes); whether everything is removed first; fields of the
+-- head to set and to remove; and for checkpoints, writes and segments the same, with the ranks that come and go between
+-- them.
 
 local COMMIT = 'c'
 local threads, is_changed = {}, false
 for number = 3, #ARGV do
     local thread = cmsgpack.unpack(ARGV[number])
-    local stored = redis.call('HMGET', KEYS[(number - 3) * 5 + 1], 'r', COMMIT)
-    if #thread > 1 and stored[2] == ARGV[2] then
+    local stored = redis.call('HMGET', KEYS[(number - 3) * 5 + 1], 'e', 'r', COMMIT)
+    if #thread > 1 and stored[3] == ARGV[2] then
         -- It was made when this was sent before, and the reply was lost.
         return 1
     end
-    is_changed = is_changed or (stored[1] and tonumber(stored[1]) or nil) ~= thread[1]
+    is_changed = is_changed or (stored[1] or '') .. ':' .. (stored[2] or '') ~= thread[1]
     threads[#threads + 1] = thread
 end
 if is_changed then
