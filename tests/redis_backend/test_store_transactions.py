@@ -186,7 +186,7 @@ def test_a_put_between_what_is_recorded_and_what_is_counted_is_no_damage(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "counted_heads", counted_late)
-        listed = list(saver.list(thread_id and thread(thread_id)))
+        listed = list(saver.list(thread(thread_id) if thread_id else None))
     assert len(configs) > 1
     assert len(listed) >= 3
 
