@@ -26,6 +26,7 @@ class Proxy:
         self._flowing = threading.Event()
         self._flowing.set()
         self._lost: str | None = None
+        self._spared = 0
         self.round_trips = 0
         self.connections = 0
         self.commands: list[str] = []
@@ -55,9 +56,12 @@ class Proxy:
         finally:
             self._flowing.set()
 
-    def lose_reply(self, command: str) -> None:
-        """Close the connection on which the next such command comes when the server has answered it."""
-        self._lost = command
+    def lose_reply(self, command: str, *, after: int = 0) -> None:
+        """Close the connection on which the next such command comes when the server has answered it.
+
+        `after` is how many are answered before.
+        """
+        self._lost, self._spared = command, after
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +99,10 @@ class Proxy:
                         connection.has_spoken = False
                         self.round_trips += 1
                     if command == self._lost:
-                        self._lost, connection.loses_reply = None, True
+                        if self._spared:
+                            self._spared -= 1
+                        else:
+                            self._lost, connection.loses_reply = None, True
                     self.commands.append(command)
                     self.requested.release()
                 _send(connection.server, data)

@@ -100,6 +100,7 @@ def test_a_driver_shows_where_it_is_and_no_password(url: str) -> None:
     driver = driver_of(url)
     assert "db.example" in str(driver)
     assert SECRET not in str(driver)
+    assert SECRET not in repr(vars(driver))
     driver.close()
 
 

@@ -10,6 +10,7 @@ import pytest
 from client_log import Load, all_faults
 from postgres.steps import APIS, aplay, count, play, step, thread
 from redis_backend.backends import OPTIONS
+from redis_backend.cluster import RedisCluster
 from redis_backend.places import PLACES, saver_at
 from redis_backend.processes import DURABLE, RedisProcess
 from redis_backend.proxy import Proxy
@@ -186,3 +187,43 @@ def test_a_client_that_was_refused_waits_until_there_is_room_for_it() -> None:
             each.close()
         waiting.join(60)
         assert count(saver, "one") == 0
+
+
+_CHANGES: dict[str, tuple[Callable[[Saver], Any], str]] = {
+    "a prune": (lambda saver: saver.prune(["one"]).checkpoints, "one"),
+    "a copy": (lambda saver: saver.copy_thread("one", "two"), "two"),
+    "a renaming": (lambda saver: saver.rename_thread("one", "two"), "two"),
+    "a new thread": (lambda saver: saver.create_thread("two").id, "two"),
+}
+
+
+@pytest.mark.parametrize("name", _CHANGES)
+def test_a_change_of_several_steps_whose_reply_was_lost_is_made_once_and_listed(
+    proxy: Proxy, prefix: str, name: str
+) -> None:
+    change, changed = _CHANGES[name]
+    results = []
+    for number, lost in enumerate([None, *range(1, 7)]):
+        with RedisSaver(proxy.url, prefix=f"{prefix}{number}:", **OPTIONS) as saver:
+            play(saver, "one", 5)
+            if lost is not None:
+                proxy.lose_reply("EVALSHA", after=lost - 1)
+            results.append(change(saver))
+            proxy.lose_reply("")
+            assert changed in [info.id for info in saver.threads().threads]
+    assert results == [results[0]] * len(results)
+
+
+def test_a_thread_whose_first_reply_a_cluster_lost_is_listed(prefix: str) -> None:
+    names = [f"thread {number}" for number in range(12)]
+    with (
+        RedisCluster(masters=3, replicas=0, behind_proxies=True) as cluster,
+        RedisSaver(cluster.url, prefix=prefix, **OPTIONS) as saver,
+    ):
+        for number, name in enumerate(names):
+            for each in cluster.proxies:
+                each.lose_reply("EVALSHA" if number > 8 else "")  # by then every master knows the script
+            saver.put(thread(name), *step(0))
+        for each in cluster.proxies:
+            each.lose_reply("")
+        assert sorted(info.id for info in saver.threads().threads) == sorted(names)

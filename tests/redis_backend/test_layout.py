@@ -109,7 +109,12 @@ def _raw(server: RedisProcess, prefix: str, thread_id: str) -> dict[str, Any]:
     found: dict[str, Any] = {
         name: server.client.hgetall(getattr(keys, name)) for name in ("head", "checkpoints", "writes", "segments")
     }
-    for field in (b"i", b"r", b"y"):  # the id, how many changes there were, and its place in the index
+    for field in (
+        b"i",
+        b"r",
+        b"c",
+        b"y",
+    ):  # the id, the revision, the last commit, the place in the index
         found["head"].pop(field, None)
     return {**found, "ranks": server.client.zrange(keys.ranks, 0, -1)}
 

@@ -1,6 +1,6 @@
 """Transactions of several steps: what somebody else does in the middle is neither lost nor half seen."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -10,11 +10,12 @@ import pytest
 
 from postgres.steps import count, play, step, thread
 from redis_backend.backends import OPTIONS
+from redis_backend.places import saver_at
 from redis_backend.processes import RedisProcess
 from threadmark import Saver, ThreadBusyError, TransientStoreError
 from threadmark.program import Program, Transaction
 from threadmark.store import Scope
-from threadmark_redis import RedisSaver
+from threadmark_redis import RedisSaver, transactions
 from threadmark_redis.keys import thread_keys
 
 
@@ -170,3 +171,65 @@ def test_what_a_server_has_lost_is_stored_again_and_nothing_builds_on_it(
     assert other.verify("one", decode=True).problems == []
     saver.put(config, *step(5, 100))
     assert other.verify("one", decode=True).problems == []
+
+
+@pytest.mark.parametrize("thread_id", ["one", None])
+def test_a_put_between_what_is_recorded_and_what_is_counted_is_no_damage(
+    saver: RedisSaver, other: RedisSaver, thread_id: str | None
+) -> None:
+    configs = [play(saver, "one", 3)]
+    store, counted_heads = saver._context.store, saver._context.store.counted_heads
+
+    def counted_late(*args: Any) -> Program[Any]:
+        configs.append(other.put(configs[-1], *step(len(configs) + 2)))
+        return (yield from counted_heads(*args))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "counted_heads", counted_late)
+        listed = list(saver.list(thread(thread_id) if thread_id else None))
+    assert len(configs) > 1
+    assert len(listed) >= 3
+
+
+def test_a_source_that_is_put_to_after_its_target_was_stored_on_a_cluster_is_moved_with_what_was_put(
+    prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed = transactions._committed
+    with saver_at("cluster", prefix) as saver, saver_at("cluster", prefix) as other:
+        config = play(saver, "one", 3)
+        attempts: list[str] = []
+
+        def committed_late(name: bytes, threads: Sequence[transactions.Locked], grace: int) -> Program[None]:
+            attempts.extend(each.thread_id for each in threads)
+            if attempts == ["moved", "one"]:
+                assert count(other, "moved") == 2
+                other.put(config, *step(3))
+            yield from committed(name, threads, grace)
+
+        monkeypatch.setattr(transactions, "_committed", committed_late)
+        assert saver.rename_thread("one", "moved")
+        assert attempts == ["moved", "one"] * 2
+        assert count(other, "moved") == 3
+        assert count(other, "one") is None
+        assert other.verify(decode=True).problems == []
+
+
+def test_a_thread_that_is_gone_and_began_anew_with_the_same_revision_is_another_one(
+    saver: RedisSaver, other: RedisSaver, server: RedisProcess, prefix: str
+) -> None:
+    saver.put(thread("one"), *step(0))
+    store, attempts = saver._context.store, []
+    keys = thread_keys(prefix.encode(), "one")
+
+    def program() -> Program[None]:
+        attempts.append((yield from store.lock("one")))
+        if len(attempts) == 1:
+            server.client.delete(*keys)  # as when it expires
+            other.put(thread("one"), *step(7))
+        yield from store.drop("one", 0)
+
+    revision = server.client.hget(keys.head, "r")
+    _run(saver, program)
+    assert revision == b"1"
+    assert len(set(attempts)) == 2
+    assert count(other, "one") is None

@@ -46,8 +46,7 @@ def add_at_once(settings: Settings, change: Change) -> Program[Added]:
     if outcome == b"added":
         _, _, replaced, renewal, expires_at, is_stale, created, updated, owner = reply
         if is_stale and settings.clustered:
-            fields = created, updated, text_or_none(owner), int_or_none(expires_at)
-            yield from index(settings, change.thread_id, Indexed(*fields))
+            yield from _index(settings, change.thread_id, created, updated, owner, expires_at)
         in_order = [row for *_, rows in grouped(change.writes) for row in rows]
         return Added(
             epoch,
@@ -60,7 +59,17 @@ def add_at_once(settings: Settings, change: Change) -> Program[Added]:
         )
     if outcome == b"torn":
         raise evicted_error(change.thread_id)
+    if outcome == b"exists" and settings.clustered:
+        # Maybe this change was made, and its reply lost: then the index has to be told still.
+        yield from _index(settings, change.thread_id, *reply[2:])
     return _not_added(outcome.decode(), epoch)
+
+
+def _index(
+    settings: Settings, thread_id: str, created: int, updated: int, owner: bytes | None, expires_at: bytes | None
+) -> Program[None]:
+    entry = Indexed(created, updated, text_or_none(owner), int_or_none(expires_at))
+    yield from index(settings, thread_id, entry)
 
 
 def _not_added(outcome: Any, epoch: int) -> Added:

@@ -16,7 +16,7 @@ from threadmark_redis.steps import run, script
 STALE = 2_000_000
 """Microseconds by which the place of a thread in the index may be behind."""
 
-INDEX_SET = script("index_set", "index")
+INDEX_SET = script("index_set", "thread", "index")
 
 
 class Settings(NamedTuple):

@@ -12,7 +12,7 @@ from threadmark.program import Program
 from threadmark_redis.columns import as_head, is_member
 from threadmark_redis.keys import thread_keys
 from threadmark_redis.steps import Command, commands, run, script
-from threadmark_redis.transactions import ChangedError, Locked, Table, Work
+from threadmark_redis.transactions import ChangedError, Locked, Table, Work, state_of
 
 OPEN = script("open", "thread")
 
@@ -20,6 +20,9 @@ _CHUNK = 1000
 """So many fields are asked for in one command."""
 
 NOTHING_THERE = b"0000"
+
+_OF_SCRIPTS = (b"r", b"k", b"c")
+"""Fields of the head that scripts set by themselves."""
 
 
 def evicted_error(thread_id: str) -> CorruptDataError:
@@ -74,10 +77,10 @@ class Reader:
             return self.locked
         torn, moment, fields = yield from run(OPEN, self.keys, (), writes=False)
         head = as_head(fields)
-        revision = int(head[b"r"]) if b"r" in head else None
-        self.work.see(self.thread_id, (int(head.get(b"e", -1)), -1 if revision is None else revision))
-        stored = {name: value for name, value in head.items() if name not in (b"r", b"k")}
-        locked = Locked(self.thread_id, self.keys, revision, moment, stored, dict(stored), is_torn=bool(torn))
+        self.work.see(self.thread_id, _state((head.get(b"e"), head.get(b"r"))))
+        state = state_of(head.get(b"e"), head.get(b"r"))
+        stored = {name: value for name, value in head.items() if name not in _OF_SCRIPTS}
+        locked = Locked(self.thread_id, self.keys, state, moment, stored, dict(stored), is_torn=bool(torn))
         self.work.locked[self.thread_id] = locked
         return locked
 

@@ -35,6 +35,7 @@ from threadmark_redis.columns import (
     text_or_none,
     to_bytes,
 )
+from threadmark_redis.heads import counted_heads, recorded_heads
 from threadmark_redis.index import Settings
 from threadmark_redis.keys import PREFIX, thread_keys
 from threadmark_redis.listing import live_ids, outlines_of, wanted_ids
@@ -195,27 +196,10 @@ class RedisStore(RedisThreadStore, Store):
             locked.checkpoints.changes[member_of(row.outline.ns, row.outline.rank)] = checkpoint_value(row)
 
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
-        names = [thread_id] if thread_id is not None else (yield from live_ids(self.settings))
-        found: list[Head] = []
-        for name in names:
-            recorded = namespaces_in((yield from (yield from self.reader(name)).head()))
-            found += [Head(name, each, rank, count) for each, (count, rank) in recorded.items() if ns in (None, each)]
-        return found
+        return (yield from recorded_heads(self.settings, thread_id, ns))
 
     def counted_heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
-        names = [thread_id] if thread_id is not None else (yield from live_ids(self.settings))
-        found: list[Head] = []
-        for name in names:
-            reader = yield from self.reader(name)
-            fields = set((yield from reader.checkpoint_names()))
-            # A checkpoint that only one of the two has is found by nobody.
-            members = [member for member in (yield from reader.members()) if member in fields]
-            ranks: dict[str, list[str]] = {}
-            for each, rank in map(parts_of, members):
-                if ns in (None, each):
-                    ranks.setdefault(each, []).append(rank)
-            found += [Head(name, each, max(some), len(some)) for each, some in ranks.items()]
-        return found
+        return (yield from counted_heads(self.settings, thread_id, ns))
 
     def damage(self) -> Program[list[tuple[str, str]]]:
         return (yield from problems_of_index(self.settings))

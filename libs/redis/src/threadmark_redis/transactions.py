@@ -1,20 +1,23 @@
 """Transactions of several steps: what was read must still hold at the end, and what is written is written at once.
 
 Redis has no transactions that read and then write. So a transaction runs optimistically: what it reads of a thread
-comes with the thread's revision, which every change raises. What it changes in a thread that it has locked is kept
-here, where later reads of the same transaction see it. At the end one script makes all changes, if the revisions are
-still the same; if not, the driver runs the program again.
+comes with the thread's epoch and its revision, which every change raises. What it changes in a thread that it has
+locked is kept here, where later reads of the same transaction see it. At the end one script makes all changes, if both
+are still the same; if not, the driver runs the program again.
 
 A program that locks nothing needs none of that: each of its steps is atomic.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from secrets import token_bytes
 from typing import TypeVar
 
 from threadmark.errors import ThreadmarkError
 from threadmark.program import Program, Step
-from threadmark_redis.columns import Head, pack
+from threadmark.store import Head
+from threadmark_redis.columns import Head as Fields
+from threadmark_redis.columns import is_live, pack
 from threadmark_redis.keys import ThreadKeys
 from threadmark_redis.steps import commands, run, script
 
@@ -30,11 +33,19 @@ _COPIED = 2
 """A transaction on two threads may copy one into the other, so that both must be as they were read. One on more of them
 treats each by itself."""
 
+_NAME_BYTES = 8
+"""By its name a commit that is sent again, because its reply was lost, is known to be made."""
+
 COMMIT = script("commit", "thread")
 
 
 class ChangedError(Exception):
     """A thread was changed while a transaction read it. The driver runs the program again, after a short pause."""
+
+
+def state_of(epoch: bytes | None, revision: bytes | None) -> bytes:
+    """Return what tells whether a thread was changed, as lua/commit.lua compares it."""
+    return b"%b:%b" % (epoch or b"", revision or b"")
 
 
 @dataclass(slots=True)
@@ -50,11 +61,11 @@ class Locked:
 
     thread_id: str
     keys: ThreadKeys
-    revision: int | None
-    """None where it had no head."""
+    state: bytes
+    """Its epoch and its revision. The revision alone would not tell a thread that has expired and begun anew."""
     moment: int
     """The server's clock when it was locked."""
-    stored: Head
+    stored: Fields
     head: dict[bytes, bytes]
     """The head as the transaction leaves it."""
     checkpoints: Table = field(default_factory=Table)
@@ -85,16 +96,16 @@ class Locked:
         self.checkpoints, self.writes, self.segments = Table(), Table(), Table()
 
     def columns(self) -> bytes:
-        """Return the changes as lua/commit.lua takes them: the revision alone where there are none."""
+        """Return the changes as lua/commit.lua takes them: the state alone where there are none."""
         if not self.is_changed:
-            return pack((self.revision,))
+            return pack((self.state,))
         head: dict[bytes, bytes | None] = dict.fromkeys(self.stored)
         head.update(self.head)
         changed = {name: value for name, value in head.items() if self.stored.get(name) != value}
         members = {name: value for name, value in self.checkpoints.changes.items() if name[:1] != b"\xff"}
         return pack(
             (
-                self.revision,
+                self.state,
                 self.emptied,
                 *_set_and_removed(changed),
                 *_set_and_removed(self.checkpoints.changes),
@@ -127,6 +138,10 @@ class Work:
     seen: dict[str, _Seen] = field(default_factory=dict)
     is_strict: bool = False
     """Whether rows that were added meanwhile matter, too."""
+    is_late: bool = False
+    """Whether this was tried so often that rows may have been added meanwhile."""
+    counted: dict[str, list[Head]] = field(default_factory=dict)
+    """The heads of threads, counted when what is recorded of them was read."""
     after: dict[str, Callable[[], Program[None]]] = field(default_factory=dict)
     """What is done for each thread when all is committed."""
 
@@ -164,16 +179,15 @@ def in_transaction(
     `grace` is for how many milliseconds a thread that has expired stays. In a cluster every thread is committed for
     itself: first those that stay, so that a thread that is moved is never nowhere.
     """
-    work = Work()
-    is_strict = attempt < _STRICT_ATTEMPTS
+    work = Work(is_late=attempt >= _STRICT_ATTEMPTS)
     try:
         result = yield from _played(program(), work)
     except ThreadmarkError:
         # It may have met half of what somebody else did.
-        work.expect_whole(strictly=is_strict)
+        work.expect_whole(strictly=not work.is_late)
         yield from _expect_locked(work)
         raise
-    work.expect_whole(strictly=work.is_strict and is_strict)
+    work.expect_whole(strictly=work.is_strict and not work.is_late)
     yield from _commit(work, grace, clustered=clustered)
     for program_after in work.after.values():
         yield from program_after()
@@ -202,9 +216,9 @@ def _played(steps: Program[T], work: Work) -> Program[T]:
 def _expect_locked(work: Work) -> Program[None]:
     """Raise ChangedError unless every locked thread is as it was when it was locked."""
     threads = list(work.locked.values())
-    revisions = yield from commands([(b"HGET", each.keys.head, b"r") for each in threads])
-    for each, revision in zip(threads, revisions, strict=True):
-        if (None if revision is None else int(revision)) != each.revision:
+    states = yield from commands([(b"HMGET", each.keys.head, b"e", b"r") for each in threads])
+    for each, (epoch, revision) in zip(threads, states, strict=True):
+        if state_of(epoch, revision) != each.state:
             raise ChangedError
 
 
@@ -213,19 +227,22 @@ def _commit(work: Work, grace: int, *, clustered: bool) -> Program[None]:
     changed = [each for each in threads if each.is_changed]
     if not changed:
         return
+    name = token_bytes(_NAME_BYTES)
     if len(threads) > _COPIED:
         threads = changed
     if not clustered:
-        yield from _committed(threads, grace)
+        yield from _committed(name, threads, grace)
         return
     if len(threads) == _COPIED:
         yield from _expect_locked(work)
-    for thread in sorted(changed, key=lambda each: each.emptied):
-        yield from _committed([thread], grace)
+    for thread in sorted(changed, key=lambda each: not is_live(each.head)):
+        yield from _committed(name, [thread], grace)
+        if thread.thread_id in work.after:  # at once, because the next one may be refused
+            yield from work.after.pop(thread.thread_id)()
 
 
-def _committed(threads: Sequence[Locked], grace: int) -> Program[None]:
+def _committed(name: bytes, threads: Sequence[Locked], grace: int) -> Program[None]:
     keys = [key for thread in threads for key in thread.keys]
-    done = yield from run(COMMIT, keys, [grace, *(thread.columns() for thread in threads)])
+    done = yield from run(COMMIT, keys, [grace, name, *(thread.columns() for thread in threads)])
     if not done:
         raise ChangedError

@@ -29,6 +29,10 @@ class Connecting(NamedTuple):
     kind: Kind
     parameters: Mapping[str, Any]
 
+    def __repr__(self) -> str:
+        """Name the parameters only, because error trackers show what a frame holds, and one is the password."""
+        return f"<Connecting by {self.kind}, with {', '.join(self.parameters) or 'no parameters'}>"
+
     def arguments(self, address: Address) -> dict[str, Any]:
         """Return the arguments for a connection of redis-py to this address, without its `retry`.
 

@@ -49,7 +49,7 @@ end
 
 for _, row in ipairs(checkpoints) do
     if has(row[1], row[3]) or redis.call('HEXISTS', rows, measured(row[1]) .. row[2]) == 1 then
-        return { 'exists', epoch or 0 }
+        return { 'exists', epoch or 0, tonumber(stored[12]) or 0, tonumber(stored[9]) or 0, stored[3], stored[4] }
     end
 end
 

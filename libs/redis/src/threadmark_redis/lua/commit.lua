@@ -1,16 +1,23 @@
 -- Make the changes of a transaction to some threads, unless one of them was changed since it was read. KEYS: the keys of
--- each thread. ARGV: for how long an expired thread is kept, then for each thread an array: the revision it had, or nil
--- where there was no head (alone if nothing changes); whether everything is removed first; fields of the head to set and to remove; and for
--- checkpoints, writes and segments the same, with the ranks that come and go between them.
+-- each thread. ARGV: for how long an expired thread is kept, a name that no other commit has, then for each thread an
+-- array: the epoch and revision it had (alone if nothing changes); whether everything is removed first; fields of the
+-- head to set and to remove; and for checkpoints, writes and segments the same, with the ranks that come and go between
+-- them.
 
-local threads = {}
-for number = 2, #ARGV do
+local COMMIT = 'c'
+local threads, is_changed = {}, false
+for number = 3, #ARGV do
     local thread = cmsgpack.unpack(ARGV[number])
-    local revision = redis.call('HGET', KEYS[(number - 2) * 5 + 1], 'r')
-    if (revision and tonumber(revision) or nil) ~= thread[1] then
-        return 0
+    local stored = redis.call('HMGET', KEYS[(number - 3) * 5 + 1], 'e', 'r', COMMIT)
+    if #thread > 1 and stored[3] == ARGV[2] then
+        -- It was made when this was sent before, and the reply was lost.
+        return 1
     end
+    is_changed = is_changed or (stored[1] or '') .. ':' .. (stored[2] or '') ~= thread[1]
     threads[#threads + 1] = thread
+end
+if is_changed then
+    return 0
 end
 
 local function each(command, key, items, size)
@@ -26,6 +33,7 @@ local function make(base, thread)
     end
     each('HSET', KEYS[base + 1], thread[3], CHUNK)
     each('HDEL', KEYS[base + 1], thread[4], CHUNK)
+    redis.call('HSET', KEYS[base + 1], COMMIT, ARGV[2])
     each('HSET', KEYS[base + 2], thread[5], CHUNK)
     each('HDEL', KEYS[base + 2], thread[6], CHUNK)
     for _, member in ipairs(thread[7]) do

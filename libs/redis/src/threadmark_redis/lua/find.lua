@@ -1,7 +1,6 @@
 -- Find one checkpoint. ARGV: its namespace, its id or '' for the newest, the rank of one whose segments the caller has,
--- and how many bytes of segments may come along. Returns: what became of it, epoch,
--- revision, recorded newest rank, owner, expiry, its place among the ranks, its row, its writes, those in fields of
--- their own, and segments.
+-- and how many bytes of segments may come along. Returns: what became of it, epoch, revision, recorded newest rank,
+-- owner, expiry, its place among the ranks, its row, its writes, those in fields of their own, and segments.
 
 local ns, id, held, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local rows, ranks, writes, segments = KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -50,12 +50,13 @@ def rename_thread(context: SaverContext, thread_id: str, new_thread_id: str) -> 
 def _rename(context: SaverContext, source: str, target: str, tried: list[int | None]) -> Program[bool]:
     """Move a thread in one transaction. `tried` has the target's epochs after earlier attempts.
 
-    A driver tries again where a connection was lost, also where the commit was carried out.
+    A driver tries again where a connection was lost, also where the commit was carried out. Where the two threads are
+    not in one place, an earlier attempt may have stored the target, and met a source that had changed.
     """
     epochs = yield from _locked(context, source, target)
     if epochs[source] is None:
         return epochs[target] is not None and epochs[target] in tried
-    if epochs[target] is not None:
+    if epochs[target] is not None and epochs[target] not in tried:
         raise ConflictError(f"thread {target!r} is there already: choose another id, or delete it first")
     lease = yield from context.store.lease(source)
     if lease is not None and lease.left:

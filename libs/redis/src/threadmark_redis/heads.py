@@ -1,0 +1,72 @@
+"""Heads of namespaces as they are recorded, and as they follow from the checkpoints that are there.
+
+The two are asked for one after the other and compared. A put in between would look like damage, so both are of the same
+moment: of one thread because the transaction is strict, of all threads because both are read of each at once, and so it
+is done with one thread where others change it too often.
+"""
+
+from threadmark.program import Program
+from threadmark.store import Head
+from threadmark_redis.columns import namespaces_in, parts_of
+from threadmark_redis.index import Settings
+from threadmark_redis.listing import live_ids
+from threadmark_redis.reading import Reader
+from threadmark_redis.transactions import ChangedError, the_work
+
+_TRIES = 16
+"""How often a thread is read before everything begins again."""
+
+
+def recorded_heads(settings: Settings, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
+    """Return the recorded heads of a namespace (None: of all), of a thread (None: of all)."""
+    work = yield from the_work()
+    if thread_id is not None and not work.is_late:
+        return _of_namespace((yield from _recorded(Reader(settings.prefix, thread_id, work))), ns)
+    found: list[Head] = []
+    work.counted.clear()
+    for name in (yield from live_ids(settings)) if thread_id is None else [thread_id]:
+        recorded, work.counted[name] = yield from _both(Reader(settings.prefix, name, work))
+        found += recorded
+    return _of_namespace(found, ns)
+
+
+def counted_heads(settings: Settings, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
+    """Return the heads that follow from the checkpoints."""
+    work = yield from the_work()
+    if thread_id is not None and thread_id not in work.counted:
+        work.is_strict = True
+        return _of_namespace((yield from _counted(Reader(settings.prefix, thread_id, work))), ns)
+    if not work.counted:
+        yield from recorded_heads(settings, None, ns)
+    counted = work.counted.values() if thread_id is None else [work.counted[thread_id]]
+    return _of_namespace([head for some in counted for head in some], ns)
+
+
+def _both(reader: Reader) -> Program[tuple[list[Head], list[Head]]]:
+    seen = reader.work.seen
+    for _ in range(_TRIES):
+        seen.pop(reader.thread_id, None)  # what was seen of it before does not matter to what is read here
+        recorded = yield from _recorded(reader)
+        counted = yield from _counted(reader)
+        if reader.locked is not None or seen[reader.thread_id].first == seen[reader.thread_id].last:
+            return recorded, counted
+    raise ChangedError
+
+
+def _recorded(reader: Reader) -> Program[list[Head]]:
+    recorded = namespaces_in((yield from reader.head()))
+    return [Head(reader.thread_id, ns, rank, count) for ns, (count, rank) in recorded.items()]
+
+
+def _counted(reader: Reader) -> Program[list[Head]]:
+    fields = set((yield from reader.checkpoint_names()))
+    ranks: dict[str, list[str]] = {}
+    for member in (yield from reader.members()):
+        if member in fields:  # a checkpoint that only one of the two has is found by nobody
+            ns, rank = parts_of(member)
+            ranks.setdefault(ns, []).append(rank)
+    return [Head(reader.thread_id, ns, max(some), len(some)) for ns, some in ranks.items()]
+
+
+def _of_namespace(heads: list[Head], ns: str | None) -> list[Head]:
+    return [head for head in heads if ns in (None, head.ns)]
