@@ -27,7 +27,8 @@ class Many(Step):
 
 def execute(sql: str, params: Sequence[Any] = ()) -> Program[Rows]:
     """Execute one statement. Returns its rows, an empty list if it gives none."""
-    return (yield Query(sql, params))  # type: ignore[no-any-return]  # what a step is answered with is untyped
+    rows: Rows = yield Query(sql, params)
+    return rows
 
 
 def executemany(sql: str, params: Sequence[Sequence[Any]]) -> Program[None]:

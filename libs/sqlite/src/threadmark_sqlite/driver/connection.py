@@ -222,7 +222,7 @@ def execute(connection: sqlite3.Connection, step: Step) -> Any:
     except sqlite3.OperationalError as error:
         if not _met_damaged_text(connection, error):
             raise
-        connection.text_factory = plain_text  # from now on: what sqlite3 decodes by itself is read faster
+        connection.text_factory = plain_text  # not from the beginning: it takes longer than what sqlite3 does itself
         return execute(connection, step)
     except UnicodeDecodeError as error:
         # SQLite quotes damaged text in its message, and sqlite3 cannot read that.

@@ -197,8 +197,7 @@ class Writer:
         if self._connection is None:
             self._connection = self._watch.open(lambda expect_same: connect(self._settings, expect_same))
         connection = self._connection
-        if connection.in_transaction:
-            end_transaction(connection)
+        end_transaction(connection)
         self._watch.expect_untouched(connection)
         return connection
 
