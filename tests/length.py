@@ -1,7 +1,8 @@
 """How long the suite is: `THREADMARK_TESTS=all` runs what a change to many parts, or a release, is worth.
 
-`make test` runs it twice: with the compiled parts, and in Python only. The second time a behaviour is checked once on
-each backend, and what `NOT_AGAIN` names is left out. The long form leaves out nothing either time.
+`make test` runs it twice: with the compiled parts, and in Python only. The second time each behaviour is checked once
+in memory, sealed and on SQLite, a sample of them on a server, and what `NOT_AGAIN` names is left out. The long form
+leaves out nothing either time.
 """
 
 import os
@@ -11,7 +12,7 @@ from threadmark import compiled
 ALL = os.environ.get("THREADMARK_TESTS") == "all"
 
 ONCE_EACH = not compiled.IN_USE and not ALL
-"""Whether a behaviour is checked on each backend with one API only: the other run of the suite has them all."""
+"""Whether a behaviour is checked with one API only, and on servers a sample: the other run has them all."""
 
 NOT_AGAIN = {
     "postgres/test_first_contact.py": "connections",

@@ -14,6 +14,7 @@ from measuring.jobs import POSTGRES, REDIS
 
 _PACKAGES = (
     "threadmark",
+    "threadmark-speed",
     "langgraph",
     "langgraph-checkpoint",
     "langgraph-checkpoint-sqlite",

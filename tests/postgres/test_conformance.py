@@ -23,7 +23,7 @@ from threadmark_conformance import (
 )
 from threadmark_conformance.interleaving import Meeting
 
-OWN = [("url", "asyncio"), ("url", "blocking")][: 1 if ONCE_EACH else None]
+OWN = [("url", "asyncio"), ("url", "blocking")]
 OTHERS: dict[tuple[str, str], set[str]] = {
     ("partitioned", "asyncio"): {"writing"},
     ("pgbouncer", "asyncio"): {"concurrency"},
@@ -36,7 +36,7 @@ OTHERS: dict[tuple[str, str], set[str]] = {
 }
 """The other ways to the server, and the topics that each runs whole."""
 if ONCE_EACH:
-    OTHERS = {}
+    OWN, OTHERS = [], {("url", "asyncio"): {"writing"}}
 _FRACTION = 4
 
 

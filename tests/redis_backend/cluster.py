@@ -4,7 +4,7 @@ import atexit
 import functools
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, Self
 
@@ -18,10 +18,10 @@ from redis_backend.waiting import wait_until
 SLOTS = 16_384
 
 _PATIENT = 60_000
-"""Milliseconds of silence after which a node is replaced, where none is meant to be."""
+"""Milliseconds of silence after which a node is replaced: a busy machine is no failure."""
 
-HASTY = 1_000
-"""The same, where a test kills nodes."""
+_HASTY = 1_000
+"""The same, while a test waits for a dead one to be replaced."""
 
 
 class RedisCluster:
@@ -36,14 +36,13 @@ class RedisCluster:
         replicas: int = 1,
         *,
         behind_proxies: bool = False,
-        node_timeout: int = _PATIENT,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self._stack = ExitStack()
         own = {
             "cluster-enabled": "yes",
             "cluster-config-file": "nodes.conf",
-            "cluster-node-timeout": str(node_timeout),
+            "cluster-node-timeout": str(_PATIENT),
             "cluster-replica-validity-factor": "0",
             "cluster-allow-replica-migration": "no",
             **(settings or {}),
@@ -72,6 +71,20 @@ class RedisCluster:
     def client(self) -> redis.RedisCluster:
         """A client of the tests' own, which answers with bytes. Whoever asked for it closes it."""
         return redis.RedisCluster(host=HOST, port=self._ports[0])
+
+    @contextmanager
+    def replacing(self) -> Iterator[None]:
+        """Have a node that is silent replaced at once, for the time of the block."""
+        self._set_patience(_HASTY)
+        try:
+            yield
+        finally:
+            self._set_patience(_PATIENT)
+
+    def _set_patience(self, milliseconds: int) -> None:
+        for node in self.nodes:
+            with suppress(redis.ConnectionError):  # the dead one has the patience of its settings when it is back
+                node.command("CONFIG", "SET", "cluster-node-timeout", milliseconds)
 
     def wait(self, within: float = 60) -> None:
         """Wait until every node that runs takes commands, and every replica has what its master has."""

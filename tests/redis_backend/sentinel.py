@@ -3,8 +3,8 @@
 import atexit
 import functools
 import secrets
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Self
 
@@ -18,16 +18,15 @@ NAME = "mymaster"
 
 _SENTINELS, _QUORUM = 3, 2
 _PATIENT = 60_000
-HASTY = 500
-"""Milliseconds of silence after which a master is taken for dead, where a test kills it."""
+"""Milliseconds of silence after which a master is taken for dead: a busy machine is no failure."""
+_HASTY = 500
+"""The same, while a test waits for a dead one to be replaced."""
 
 
 class Watched:
     """The servers, the first of which is the master at the start, and their Sentinels."""
 
-    def __init__(
-        self, replicas: int = 1, *, down_after: int = _PATIENT, settings: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, replicas: int = 1, *, settings: Mapping[str, str] | None = None) -> None:
         self._stack = ExitStack()
         master = self._stack.enter_context(RedisProcess(settings or {}))
         following = {**(settings or {}), "replicaof": f"{HOST} {master.port}"}
@@ -35,7 +34,7 @@ class Watched:
         self.sentinels = [self._stack.enter_context(RedisProcess({}, sentinel=True)) for _ in range(_SENTINELS)]
         ids = [secrets.token_hex(20) for _ in self.sentinels]
         for number, sentinel in enumerate(self.sentinels):
-            sentinel.configure(self._known_to(number, ids, down_after))
+            sentinel.configure(self._known_to(number, ids))
         for process in (*self.servers, *self.sentinels):
             process.launch()
         self.wait()
@@ -60,20 +59,33 @@ class Watched:
         for server in self.servers:
             wait_until(partial(_is_well, server), f"the server at {server.port} is not well", within=within)
 
+    @contextmanager
+    def replacing(self) -> Iterator[None]:
+        """Have a master that is silent replaced at once, for the time of the block."""
+        self._set_patience(_HASTY)
+        try:
+            yield
+        finally:
+            self._set_patience(_PATIENT)
+
+    def _set_patience(self, milliseconds: int) -> None:
+        for sentinel in self.sentinels:
+            sentinel.command("SENTINEL", "SET", NAME, "down-after-milliseconds", milliseconds)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def _known_to(self, number: int, ids: Sequence[str], down_after: int) -> list[str]:
+    def _known_to(self, number: int, ids: Sequence[str]) -> list[str]:
         """What the Sentinel of this number remembers of everybody."""
         master, *replicas = self.servers
         others = [other for other in range(_SENTINELS) if other != number]
         return [
             f"sentinel myid {ids[number]}",
             f"sentinel monitor {NAME} {HOST} {master.port} {_QUORUM}",
-            f"sentinel down-after-milliseconds {NAME} {down_after}",
+            f"sentinel down-after-milliseconds {NAME} {_PATIENT}",
             f"sentinel failover-timeout {NAME} 10000",
             *(f"sentinel known-replica {NAME} {HOST} {replica.port}" for replica in replicas),
             *(f"sentinel known-sentinel {NAME} {HOST} {self.sentinels[each].port} {ids[each]}" for each in others),

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from redis.crc import key_slot
 
-from redis_backend.cluster import HASTY, RedisCluster
+from redis_backend.cluster import RedisCluster
 from redis_backend.drivers import adding, driver_of, echoing, members, running
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess
-from redis_backend.sentinel import HASTY as HASTY_SENTINEL
 from redis_backend.sentinel import Watched
 from redis_backend.waiting import wait_until
 from threadmark import StoreError, TransientStoreError
@@ -122,24 +121,26 @@ def test_a_server_that_is_no_cluster_says_so(server: RedisProcess) -> None:
 
 
 def test_a_replica_that_has_taken_over_a_cluster_is_found() -> None:
-    with RedisCluster(masters=3, replicas=1, node_timeout=HASTY) as cluster:
+    with RedisCluster(masters=3, replicas=1) as cluster:
         driver = driver_of(cluster.url, timeout=60)
         key = b"{over}set"
         driver.run(adding(key, 1))
         master = cluster.master_of(key)
         wait_until(cluster.replica_of(master).client.ping, "the replica is away")
         master.kill()
-        assert _both(driver, adding(key, 2)) == [1, 0]
+        with cluster.replacing():
+            assert _both(driver, adding(key, 2)) == [1, 0]
         driver.close()
 
 
 def test_the_server_that_sentinels_chose_is_found() -> None:
-    with Watched(replicas=1, down_after=HASTY_SENTINEL) as watched:
+    with Watched(replicas=1) as watched:
         driver = driver_of(watched.url, timeout=60)
         driver.run(adding(b"set", 1))
         old = watched.master
         old.kill()
-        assert _both(driver, adding(b"set", 2)) == [1, 0]
+        with watched.replacing():
+            assert _both(driver, adding(b"set", 2)) == [1, 0]
         assert watched.master is not old
         driver.close()
 

@@ -6,8 +6,6 @@ from collections.abc import Callable
 import pytest
 
 from client_log import ClientLog, Load, all_faults
-from redis_backend import cluster as clusters
-from redis_backend import sentinel
 from redis_backend.backends import OPTIONS
 from redis_backend.cluster import RedisCluster
 from redis_backend.processes import FORGETFUL, RedisProcess
@@ -38,7 +36,7 @@ def test_a_replica_takes_over_in_the_middle_of_two_thousand_puts() -> None:
 
 
 def test_a_cluster_goes_on_without_a_master_that_was_killed() -> None:
-    with RedisCluster(node_timeout=clusters.HASTY) as cluster, RedisSaver(cluster.url, **_PATIENT) as saver:
+    with RedisCluster() as cluster, RedisSaver(cluster.url, **_PATIENT) as saver:
         early = _stored(saver, 40)
         for master in cluster.masters:
             _wait_for_replica(master)
@@ -48,7 +46,8 @@ def test_a_cluster_goes_on_without_a_master_that_was_killed() -> None:
             victim = cluster.masters[0]
             replica = cluster.replica_of(victim)
             victim.kill()
-            wait_until(lambda: _is_master(replica), "the replica does not take over")
+            with cluster.replacing():
+                wait_until(lambda: _is_master(replica), "the replica does not take over")
             load.wait_for(2)
             victim.start()
             load.wait_for(2)
@@ -58,7 +57,7 @@ def test_a_cluster_goes_on_without_a_master_that_was_killed() -> None:
 
 
 def test_sentinels_replace_a_master_that_was_killed() -> None:
-    with Watched(down_after=sentinel.HASTY) as watched, RedisSaver(watched.url, **_PATIENT) as saver:
+    with Watched() as watched, RedisSaver(watched.url, **_PATIENT) as saver:
         first = watched.master
         early = _stored(saver, 10)
         _wait_for_replica(first)
@@ -66,7 +65,8 @@ def test_sentinels_replace_a_master_that_was_killed() -> None:
         with load.running():
             load.wait_for(2)
             first.kill()
-            wait_until(lambda: watched.master is not first, "no Sentinel has done anything")
+            with watched.replacing():
+                wait_until(lambda: watched.master is not first, "no Sentinel has done anything")
             load.wait_for(2)
             first.start()  # as a master, until the Sentinels tell it otherwise
             load.wait_for(2)

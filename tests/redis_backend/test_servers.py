@@ -18,7 +18,7 @@ from redis_backend import cluster as clusters
 from redis_backend.cluster import SLOTS, RedisCluster
 from redis_backend.processes import DURABLE, HOST, ROOT, RedisProcess
 from redis_backend.proxy import Proxy
-from redis_backend.sentinel import HASTY, Watched
+from redis_backend.sentinel import Watched
 from redis_backend.waiting import wait_until
 
 FORGOTTEN = """
@@ -88,12 +88,13 @@ def test_a_slot_moves_with_its_keys() -> None:
 
 
 def test_sentinels_make_the_replica_the_master_when_the_master_is_killed() -> None:
-    with Watched(down_after=HASTY) as watched:
+    with Watched() as watched:
         first = watched.master
         first.client.set("key", "value")
         assert first.client.wait(1, 60_000) == 1
         first.kill()
-        wait_until(lambda: watched.master is not first, "no Sentinel has done anything")
+        with watched.replacing():
+            wait_until(lambda: watched.master is not first, "no Sentinel has done anything")
         now = watched.master
         assert now.client.get("key") == b"value"
         assert now.client.set("key", "another")
