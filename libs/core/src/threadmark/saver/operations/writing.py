@@ -37,7 +37,8 @@ from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
 from threadmark.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.thread_store import NO_BEGINNING, Beginning, beginning
 
-_ATTEMPTS = 8
+_ATTEMPTS = 64
+"""Where each of several puts to one thread prunes it (`keep_last`), one of them may be overtaken many times."""
 
 _WORTH_COMPARING = 1024
 """A pending write shorter than this is stored as it is: mostly it is new, and comparing costs more than storing."""
