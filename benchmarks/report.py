@@ -31,13 +31,13 @@ from workloads import WORKLOADS
 
 _FOLDER = Path(__file__).resolve().parent
 _HOW = """\
-Ratios are LangGraph's time divided by ours: above 1, Threadmark is faster. Rounds: {rounds}; a ratio is their median, in
-brackets stand the least and the greatest. A round measures each side alone in a new process, one after the other, on a worker
-thread, as LangGraph's engine calls a saver; both wait for the disk at every commit (SQLite: write-ahead log,
-synchronous=FULL; Postgres: fsync; Redis: appendfsync always). Of a run that is stored step by step the last tenth of
-the steps is timed. CPU is the processor time of all threads of the process, without the server's. The bare driver is
-the floor: it stores the rows that our saver stores, and does nothing else. LangGraph's saver for Redis needs modules
-that a plain server does not have, so there the floor is what we are compared with."""
+Ratios are LangGraph's time divided by ours: above 1, Threadmark is faster. Rounds: {rounds}; a ratio is their median,
+in brackets stand the least and the greatest. A round measures each side alone in a new process, one after the other,
+on a worker thread, as LangGraph's engine calls a saver; both wait for the disk at every commit (SQLite: write-ahead
+log, synchronous=FULL; Postgres: fsync; Redis: appendfsync always). Of a run that is stored step by step the last
+tenth of the steps is timed. CPU is the processor time of all threads of the process, without the server's. The bare
+driver is the floor: it stores the rows that our saver stores, and does nothing else. LangGraph's saver for Redis
+needs modules that a plain server does not have, so there the floor is what we are compared with."""
 
 REDIS_SETTINGS = {"appendonly": "yes", "appendfsync": "always"}
 """Of a server that waits for the disk."""
