@@ -237,9 +237,10 @@ async def what_is_not_there_or_no_channel_is_refused(world: World) -> None:
         await saver.afork(configs[0], {"m": 1})
     with pytest.raises(SerializationError, match='channel "a"'):
         await saver.afork(configs[0], {"a": lambda: None})
+    wrong: Any
     for wrong in ([], "text", {1: 2}):
         with pytest.raises(ConfigError, match=r"dictionary|a channel's name"):
-            await saver.afork(configs[0], wrong)  # type: ignore[arg-type]  # that is the mistake
+            await saver.afork(configs[0], wrong)
     await saver.acreate_thread("taken")
     for taken_id in ("taken", "thread"):
         with pytest.raises(ConflictError, match=f"'{taken_id}' is there already"):
