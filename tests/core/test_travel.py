@@ -8,8 +8,9 @@ import pytest
 from threadmark import CheckpointNotFoundError, ConfigError, Conversations, CorruptDataError, MemorySaver, new_id
 from threadmark.program import Transaction
 from threadmark.saver.cursors import new_cursor
+from threadmark.saver.operations.travel.entries import entries_of
 from threadmark.saver.proving.checks import checkpoint_row
-from threadmark.store import Store
+from threadmark.store import Scope, Store
 from threadmark_conformance.engine import at, checkpoint, early_id
 
 LONG = "what stands in a segment of its own. " * 20
@@ -73,6 +74,18 @@ def test_a_circle_of_parents_ends() -> None:
     assert len(saver.history("thread").entries) == 2
     saver.fork(second, as_thread="copy")
     assert len(saver.history("copy").entries) == 2
+
+
+def test_what_was_removed_since_it_was_listed_is_left_out() -> None:
+    saver = MemorySaver()
+    first = _put(saver, 1)
+    second = _put(saver, 2, first["configurable"]["checkpoint_id"])
+    store = saver._context.store
+    outlines = saver._driver.run(Transaction(lambda: store.page(Scope("thread"), None, 9), writes=False))
+    saver.delete_checkpoint(first)
+    reading = Transaction(lambda: entries_of(saver._context, "thread", outlines), writes=False)
+    (entry,) = saver._driver.run(reading)
+    assert (entry.id, entry.problem) == (second["configurable"]["checkpoint_id"], None)
 
 
 class Meddling(MemorySaver):
