@@ -168,9 +168,10 @@ async def a_new_thread_may_begin_with_new_values(world: World) -> None:
 
 async def what_subgraphs_stored_goes_along_where_a_run_comes_back_to_it(world: World) -> None:
     run = Run(world.saver)
-    callers = [await run.step({"a": number}) for number in range(3)]
-    for number, caller in enumerate(callers):
-        metadata = {"parents": {"": id_of(caller)}}
+    callers = []
+    for number in range(3):
+        callers.append(await run.step({"a": number}))
+        metadata = {"parents": {"": id_of(callers[-1])}}
         for ns in (f"call:{number}", "memory"):
             place = at("thread", ns)
             latest = await world.saver.aget_tuple(place)

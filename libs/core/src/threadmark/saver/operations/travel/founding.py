@@ -4,7 +4,8 @@ The checkpoint goes with its ancestors, all under their ids. While nothing follo
 its pending writes go along with the calls of subgraphs that were made from it: the run goes on in the new thread as it
 would in the old one. Where something follows it, they are left behind, so that the step after it runs anew.
 
-A subgraph with a memory of its own has a namespace without a task. What it stored in steps that go along goes along.
+A subgraph with a memory of its own has a namespace without a task. It goes along as it was when the checkpoint was
+made: LangGraph looks no further either, when it goes back to a checkpoint.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -95,10 +96,7 @@ class _Following:
 
     def chosen(self) -> list[Outline]:
         """Those that go along, oldest first."""
-        lineage = {checkpoint_id for _, checkpoint_id in self._keys}
-        if not self.is_waiting:
-            lineage.discard(self._origin.id)
-        called = [key for key, outline in self._outlines.items() if key[0] and self._was_called(outline, lineage)]
+        called = [key for key, outline in self._outlines.items() if key[0] and self._was_called(outline)]
         self._keys |= self._ancestry(called)
         return [outline for key, outline in reversed(self._outlines.items()) if key in self._keys]
 
@@ -110,15 +108,12 @@ class _Following:
         """Whether a pending write goes with its checkpoint."""
         return self.is_waiting or row[:2] != self._origin.key
 
-    def _was_called(self, outline: Outline, lineage: set[str]) -> bool:
-        """Whether a subgraph stored it in a step that goes along; of a call, only in the one that may go on."""
-        parents = decode_metadata(outline).get("parents")
-        caller = parents.get("") if isinstance(parents, Mapping) else None
-        if _TASK in outline.ns:
-            return self.is_waiting and caller == self._origin.id
-        if ("", caller) in self._outlines:
-            return caller in lineage
-        return isinstance(caller, str) and caller < self._origin.id  # pruned meanwhile
+    def _was_called(self, outline: Outline) -> bool:
+        """Whether a subgraph stored it before, or in a step that may go on."""
+        if _TASK not in outline.ns and outline.rank < self._origin.rank:
+            return True
+        parents = decode_metadata(outline).get("parents") if self.is_waiting else None
+        return isinstance(parents, Mapping) and parents.get("") == self._origin.id
 
     def _ancestry(self, keys: Iterable[Key]) -> set[Key]:
         """These and their ancestors, as far as they are there."""
