@@ -188,7 +188,7 @@ class _Reading:
         return {key for each in news for key in each.slices}
 
     def candidates(self, outlines: Sequence[Outline]) -> list[_Candidate]:
-        """Return which channels of the checkpoints may have the text: of so many as their values have room, or of one."""
+        """Return which channels of the checkpoints may have the text, of as many as there is room for."""
         found: list[_Candidate] = []
         room = _ROOM
         for outline in outlines:
