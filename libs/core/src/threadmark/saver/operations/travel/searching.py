@@ -317,6 +317,9 @@ def _new_hits(needle: Needle, path: str, before: Any, after: Any) -> Iterator[Hi
     changes = Changes(_UNLIMITED, with_edits=False)
     changes.compare(Place(path, path), before, after)
     for change in changes.found:
-        if change.kind != "removed":
-            there = {hit.path for hit in needle.hits(change.path, change.before)} if change.kind == "changed" else ()
+        if change.kind == "added":
+            yield from needle.key_hits(change.path)
+            yield from needle.hits(change.path, change.after)
+        elif change.kind == "changed":
+            there = {hit.path for hit in needle.hits(change.path, change.before)}
             yield from (hit for hit in needle.hits(change.path, change.after) if hit.path not in there)
