@@ -7,6 +7,7 @@ with threadmark.open("sqlite:///agents.db") as saver:
 """
 
 from threadmark.errors import (
+    CheckpointNotFoundError,
     ClosedError,
     ConfigError,
     ConflictError,
@@ -63,14 +64,33 @@ from threadmark.retention import Retention
 from threadmark.saver import Lease, Saver, SaverProtocol
 from threadmark.sealing import Keyring
 from threadmark.serde import Serde, Serializer
+from threadmark.serde.shown import Shown
+from threadmark.travel import (
+    Blame,
+    Branch,
+    Change,
+    Diff,
+    Edit,
+    HistoryEntry,
+    HistoryPage,
+    Match,
+    SearchPage,
+    Tree,
+    TreeNode,
+    WriteInfo,
+)
 from threadmark.urls import open  # noqa: A004 - used as `threadmark.open`
 
 __version__ = "0.1.0"
 
 __all__ = [
     "UNSET",
+    "Blame",
+    "Branch",
+    "Change",
     "ChannelStats",
     "Checkpoint",
+    "CheckpointNotFoundError",
     "CheckpointRef",
     "CheckpointTuple",
     "CleanedStates",
@@ -80,10 +100,15 @@ __all__ = [
     "Conversations",
     "CorruptDataError",
     "DeltaChannelHistory",
+    "Diff",
+    "Edit",
     "ForbiddenTypeError",
+    "HistoryEntry",
+    "HistoryPage",
     "Keyring",
     "Lease",
     "LeaseLostError",
+    "Match",
     "MemorySaver",
     "MessagePage",
     "MissingDependencyError",
@@ -100,6 +125,7 @@ __all__ = [
     "Saver",
     "SaverProtocol",
     "SchemaError",
+    "SearchPage",
     "Serde",
     "SerializationError",
     "Serializer",
@@ -108,6 +134,7 @@ __all__ = [
     "SessionStats",
     "Sessions",
     "SharedCache",
+    "Shown",
     "StateInfo",
     "StatePage",
     "States",
@@ -120,7 +147,10 @@ __all__ = [
     "ThreadPage",
     "ThreadmarkError",
     "TransientStoreError",
+    "Tree",
+    "TreeNode",
     "Verified",
+    "WriteInfo",
     "__version__",
     "new_id",
     "open",

@@ -97,6 +97,10 @@ class ThreadNotFoundError(ThreadmarkError, LookupError):
     """There is no such thread here, or it belongs to another owner. Nothing was stored."""
 
 
+class CheckpointNotFoundError(ThreadmarkError, LookupError):
+    """There is no such checkpoint."""
+
+
 class ThreadBusyError(ThreadmarkError):
     """Somebody else holds a lease of the thread. Nothing was stored; wait, or take the lease over."""
 

@@ -107,6 +107,10 @@ class SaverContext(NamedTuple):
         store = OwnedStore(self.store, owner, proves_owners=isinstance(self.store, SealedStore))
         return self._replace(store=store, threads=self.threads._replace(owner=owner))
 
+    def without_classes(self) -> "SaverContext":
+        """The same, where objects are shown by name and fields."""
+        raise NotImplementedError
+
     def expect_no_view(self) -> None:
         """Raise ConfigError if only one owner's threads are there."""
         owner = self.threads.owner

@@ -23,11 +23,12 @@ from threadmark.model import (
 )
 from threadmark.saver.part_protocol import PartProtocol
 from threadmark.saver.thread_protocol import ThreadProtocol
+from threadmark.saver.travel_protocol import TravelProtocol
 from threadmark.serde import Serializer
 from threadmark.versions import Version
 
 
-class SaverProtocol(ThreadProtocol, PartProtocol, Protocol):
+class SaverProtocol(ThreadProtocol, PartProtocol, TravelProtocol, Protocol):
     """The public interface of `Saver`, which documents each method.
 
     `threadmark.open`, `threadmark_langgraph.wrap` and the tools accept any object that has it: a `Saver`, one behind a

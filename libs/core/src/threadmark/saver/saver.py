@@ -41,12 +41,13 @@ from threadmark.saver.operations import (
 )
 from threadmark.saver.part_methods import PartMethods
 from threadmark.saver.thread_methods import ThreadMethods
+from threadmark.saver.travel_methods import TravelMethods
 from threadmark.serde import Serializer
 from threadmark.store import Store
 from threadmark.versions import Version, next_version
 
 
-class Saver(ThreadMethods, PartMethods):
+class Saver(ThreadMethods, PartMethods, TravelMethods):
     """Saves the state of a graph after every step.
 
     A backend is a `Store` (its rows) and a `Driver` (its transactions); everything else is here, once. Every method
