@@ -21,6 +21,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out, when the suite runs a second time in Python only, what has nothing to do with values."""
     if not ONCE_EACH:
         return
-    left_out = {item for item in items if item.path.relative_to(FOLDER).as_posix().startswith(tuple(NOT_AGAIN))}
+    left_out = {item for item in items if _name(item).startswith(tuple(NOT_AGAIN))}
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+def _name(item: pytest.Item) -> str:
+    return f"{item.path.relative_to(FOLDER).as_posix()}::{item.name}"

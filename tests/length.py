@@ -2,7 +2,7 @@
 
 `make test` runs it twice: with the compiled parts, and in Python only. The second time each behaviour is checked once
 in memory, sealed and on SQLite, a sample of them on a server, and what `NOT_AGAIN` names is left out. The long form
-leaves out nothing either time.
+leaves out nothing either time. How the first run divides the suite between the ways to a server: shares.py.
 """
 
 import os
@@ -15,7 +15,18 @@ ONCE_EACH = not compiled.IN_USE and not ALL
 """Whether a behaviour is checked with one API only, and on servers a sample: the other run has them all."""
 
 NOT_AGAIN = {
+    "test_conformance.py::test_death": "transactions",
+    "test_conformance.py::test_meeting": "transactions",
+    "langgraph_parity/test_crashes.py": "what a killed process leaves",
+    "postgres/test_conformance.py::test_death": "transactions",
+    "postgres/test_conformance.py::test_every_case": "this suite",
+    "postgres/test_conformance.py::test_meeting": "transactions",
+    "postgres/test_conformance.py::test_random": "a sample is enough",
     "postgres/test_first_contact.py": "connections",
+    "postgres/test_plans.py": "plans",
+    "postgres/test_thread_plans.py": "plans",
+    "postgres/test_concurrency.py": "connections and locks",
+    "postgres/test_order.py": "locks",
     "postgres/test_pgbouncer.py": "connections",
     "postgres/test_setup.py": "tables",
     "postgres/test_without_libpq.py": "an installation",
@@ -27,6 +38,10 @@ NOT_AGAIN = {
     "races/": "leases",
     "redis_backend/test_cancelling.py": "connections",
     "redis_backend/test_client_log.py": "a checker",
+    "redis_backend/test_conformance.py::test_death": "transactions",
+    "redis_backend/test_conformance.py::test_every_case": "this suite",
+    "redis_backend/test_conformance.py::test_meeting": "transactions",
+    "redis_backend/test_conformance.py::test_random": "a sample is enough",
     "redis_backend/test_cost.py": "that a benchmark runs",
     "redis_backend/test_driver": "connections",
     "redis_backend/test_fail": "connections",
@@ -34,8 +49,13 @@ NOT_AGAIN = {
     "redis_backend/test_servers.py": "the servers of the tests",
     "signals/": "drivers",
     "speed/test_objects.py": "the compiled part itself",
+    "sqlite/test_callers.py": "drivers",
+    "sqlite/test_connections.py": "connections",
     "sqlite/test_exit.py": "drivers",
     "sqlite/test_processes.py": "drivers",
+    "sqlite/test_read_only.py": "files",
+    "sqlite/test_replaced_files.py": "files",
+    "sqlite/test_thread_plans.py": "plans",
     "sqlite/test_watching.py": "logs and spans",
     "test_benchmarks.py": "that benchmarks run",
     "test_docs.py": "pages",
@@ -46,7 +66,10 @@ NOT_AGAIN = {
     "test_options_page.py": "a page",
     "test_packages.py": "wheels",
 }
-"""Tests about something else than values, and what: none of it can go through a compiled part."""
+"""Tests about something else than values, and what: none of it can go through a compiled part.
+
+A name is how the path of the test begins, below this folder, perhaps with `::` and the test's name behind it.
+"""
 
 
 def times(usual: int, *, at_length: int) -> int:

@@ -11,6 +11,7 @@ import pytest
 
 from backends import BACKENDS
 from length import ALL, ONCE_EACH
+from shares import steps, warm
 from threadmark_conformance import (
     APIS,
     CASES,
@@ -39,22 +40,18 @@ CHOSEN = (
 )
 if ONCE_EACH:
     CHOSEN = [("memory", "blocking"), ("memory sealed", "blocking"), ("sqlite file", "asyncio")]
-FIRST = {"asyncio": 0, "blocking": 1}
-"""The step that each API dies at first; then it is every second one."""
 
 
 @pytest.mark.parametrize(("backend", "api"), CHOSEN)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_death_at_any_step(operation: str, backend: str, api: str, tmp_path: Path) -> None:
-    steps = {} if ALL else {"first": FIRST[api], "stride": 2}
-    check_crash(OPERATIONS[operation], BACKENDS[backend], api, tmp_path, **steps)
+    check_crash(OPERATIONS[operation], BACKENDS[backend], api, tmp_path, **steps(api))
 
 
 @pytest.mark.parametrize(("backend", "api"), CHOSEN)
 @pytest.mark.parametrize("meeting", MEETINGS, ids=str)
 def test_meeting_in_any_order(meeting: Meeting, backend: str, api: str, tmp_path: Path) -> None:
-    warm = (False, True) if ALL else (api == "blocking",)
-    check_interleavings(meeting, BACKENDS[backend], api, tmp_path, warm=warm)
+    check_interleavings(meeting, BACKENDS[backend], api, tmp_path, warm=warm(api))
 
 
 @pytest.mark.parametrize(("backend", "api"), CHOSEN)

@@ -23,6 +23,7 @@ LAYERS = (
     "forks",
     "exits",
     "workers",
+    "attempts",
     "versions",
     "ids",
     "text",

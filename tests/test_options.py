@@ -42,7 +42,8 @@ TYPED: list[tuple[Callable[..., Any], type]] = [
     (PostgresBackend.from_url, PostgresOptions),
     (RedisBackend, SaverOptions),
     (RedisBackend.from_url, RedisOptions),
-    *((each, options.RedisOptions) for name in (RedisSaver, AsyncRedisSaver) for each in (name, name.from_conn_string)),
+    *((name, options.RedisOptions) for name in (RedisSaver, AsyncRedisSaver)),
+    *((name.from_conn_string, options.RedisArguments) for name in (RedisSaver, AsyncRedisSaver)),
     *(
         (each, options.SqliteOptions)
         for name in (SqliteSaver, AsyncSqliteSaver)
@@ -80,6 +81,8 @@ def test_all_savers_have_the_same_options_beside_their_own() -> None:
     assert options.SqliteOptions.__annotations__.keys() == SqliteOptions.__annotations__.keys() - {"serde"}
     assert options.PostgresOptions.__annotations__.keys() == PostgresOptions.__annotations__.keys() - {"serde"}
     assert options.RedisOptions.__annotations__.keys() == RedisOptions.__annotations__.keys() - {"serde", "ttl"}
+    named = {each.name for each in inspect.signature(RedisSaver).parameters.values() if each.kind is each.KEYWORD_ONLY}
+    assert options.RedisArguments.__annotations__.keys() == options.RedisOptions.__annotations__.keys() | named
 
 
 class Subclass(SqliteBackend):

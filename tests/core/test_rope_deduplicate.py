@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rope_limits import MOST_SEGMENTS, check_limits
 from threadmark.rope import (
     Deduplicated,
     Slice,
@@ -20,11 +21,6 @@ from threadmark.rope import (
     segment_keys,
     unpack,
 )
-
-MOST_SEGMENTS = 48
-MOST_PARTS = 512
-SLACK = 1024
-MOST_REPEATED = 4
 
 
 class Thread:
@@ -45,21 +41,8 @@ class Thread:
             self.stored += 0 if key in self.segments else len(segment)
             self.segments[key] = segment
         self.stored += len(deduplicated.packed)
-        self.check(data, deduplicated)
+        check_limits(data, deduplicated, self.segments)
         return Source(data, deduplicated.packed)
-
-    def check(self, data: bytes, deduplicated: Deduplicated) -> None:
-        manifest = unpack(deduplicated.packed)
-        keys = segment_keys(manifest)
-        assert join(layout(deduplicated.packed), self.segments) == data
-        assert pack(manifest) == deduplicated.packed
-        assert len(deduplicated.fresh) <= 1
-        assert set(deduplicated.fresh) <= set(keys)
-        assert len(keys) <= MOST_SEGMENTS
-        assert len(manifest) <= MOST_PARTS
-        sizes = sum(len(self.segments[key]) for key in keys)
-        assert sizes <= 2 * len(data) + SLACK
-        assert len(data) <= MOST_REPEATED * (sizes + sum(len(part) for part in manifest if isinstance(part, bytes)))
 
     def cost(self, data: bytes, *sources: Source) -> int:
         before = self.stored
@@ -297,7 +280,7 @@ def test_there_are_never_more_segments_than_a_manifest_may_name_whatever_is_besi
     sources = [Source(piece, deduplicate(piece, []).packed) for piece in pieces]
     beside = [key for source in sources for key in segment_keys(source.manifest)]
     deduplicated = deduplicate(b"".join(pieces), sources, beside=beside)
-    assert len(keys_in(deduplicated.packed)) <= 48
+    assert len(keys_in(deduplicated.packed)) <= MOST_SEGMENTS
 
 
 def appended(length: int, times: int) -> Thread:

@@ -1,8 +1,8 @@
 """The suite on Postgres, however its saver came to its connections.
 
-Savers with connections of their own run every case. The other ways differ in how they get at a server, so each runs a
-sample: what it may do differently, and every fourth of the other cases, each way another fourth. Deaths and meetings
-are divided between the two APIs as in tests/test_conformance.py. THREADMARK_TESTS=all runs everything everywhere.
+A saver with connections of its own runs every case with asyncio. The other ways differ in how they get at a server, so
+each runs a share of the cases: what it may do differently, and every fourth of the others, so that the four that block
+run them all, too. Deaths and meetings are divided between the two APIs. THREADMARK_TESTS=all divides nothing.
 """
 
 from pathlib import Path
@@ -11,8 +11,8 @@ import pytest
 
 from length import ALL, ONCE_EACH, times
 from postgres.backends import BACKENDS
+from shares import Share, Way, assert_nothing_is_left_out, behaviours, share, steps, warm
 from threadmark_conformance import (
-    CASES,
     MEETINGS,
     OPERATIONS,
     Case,
@@ -23,37 +23,36 @@ from threadmark_conformance import (
 )
 from threadmark_conformance.interleaving import Meeting
 
-OWN = [("url", "asyncio"), ("url", "blocking")]
-OTHERS: dict[tuple[str, str], set[str]] = {
-    ("partitioned", "asyncio"): {"writing"},
-    ("pgbouncer", "asyncio"): {"concurrency"},
-    ("pgbouncer", "blocking"): {"concurrency"},
-    ("sealed", "asyncio"): {"metadata"},
-    ("pool", "blocking"): {"concurrency"},
-    ("connection", "blocking"): {"isolation"},
-    ("connection", "asyncio"): {"concurrency"},
-    ("asyncio pool", "asyncio"): {"isolation"},
+OWN: list[Way] = [("url", "asyncio"), ("url", "blocking")]
+"""Where operations die and meet, and what is random is done."""
+WHOLE: list[Way] = [("url", "asyncio")]
+SHARES: dict[Way, Share] = {
+    ("url", "blocking"): share(3, "concurrency", "leases"),
+    ("pool", "blocking"): share(0, "concurrency"),
+    ("connection", "blocking"): share(1, "isolation"),
+    ("pgbouncer", "blocking"): share(2, "concurrency"),
+    ("pgbouncer", "asyncio"): share(1, "concurrency"),
+    ("connection", "asyncio"): share(2, "concurrency"),
+    ("asyncio pool", "asyncio"): share(3, "isolation"),
+    ("partitioned", "asyncio"): share(0, "writing"),
+    ("sealed", "asyncio"): share(3, "metadata"),
 }
-"""The other ways to the server, and the topics that each runs whole."""
-if ONCE_EACH:
-    OWN, OTHERS = [], {("url", "asyncio"): {"writing"}}
-_FRACTION = 4
+"""The other ways to the server, and what each runs."""
+if ALL:
+    WHOLE, SHARES = [*WHOLE, *SHARES], {}
+elif ONCE_EACH:
+    WHOLE, SHARES = [], {("url", "asyncio"): share(0, "writing")}
+BEHAVIOURS = behaviours(WHOLE, SHARES)
 
 
-def _behaviours() -> list[tuple[Case, str, str]]:
-    found = [(case, *way) for way in OWN for case in CASES]
-    for offset, (way, topics) in enumerate(OTHERS.items()):
-        for number, case in enumerate(CASES):
-            if ALL or case.topic in topics or number % _FRACTION == offset % _FRACTION:
-                found.append((case, *way))
-    return found
+def test_every_case_runs_with_both_apis() -> None:
+    assert_nothing_is_left_out(BEHAVIOURS)
 
 
 @pytest.mark.parametrize(("backend", "api"), OWN)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_death_at_any_step(operation: str, backend: str, api: str, tmp_path: Path) -> None:
-    steps = {} if ALL else {"first": int(api == "blocking"), "stride": 2}
-    check_crash(OPERATIONS[operation], BACKENDS[backend], api, tmp_path, **steps)
+    check_crash(OPERATIONS[operation], BACKENDS[backend], api, tmp_path, **steps(api))
 
 
 @pytest.mark.parametrize(("backend", "api"), OWN)
@@ -64,10 +63,9 @@ def test_random_use(backend: str, api: str) -> None:
 @pytest.mark.parametrize(("backend", "api"), OWN)
 @pytest.mark.parametrize("meeting", MEETINGS, ids=str)
 def test_meeting_in_any_order(meeting: Meeting, backend: str, api: str, tmp_path: Path) -> None:
-    warm = (False, True) if ALL else (api == "blocking",)
-    check_interleavings(meeting, BACKENDS[backend], api, tmp_path, warm=warm)
+    check_interleavings(meeting, BACKENDS[backend], api, tmp_path, warm=warm(api))
 
 
-@pytest.mark.parametrize(("case", "backend", "api"), _behaviours(), ids=str)
+@pytest.mark.parametrize(("case", "backend", "api"), BEHAVIOURS, ids=str)
 def test_behaviour(case: Case, backend: str, api: str, tmp_path: Path) -> None:
     run_case(case, BACKENDS[backend], api, tmp_path)

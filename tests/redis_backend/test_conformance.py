@@ -1,9 +1,9 @@
 """The suite on a single Redis server, on a cluster, and through Sentinels.
 
-Each of the three runs every case, with one API; through Sentinels there is a single server, too. Deaths and
-meetings, where programs are what matters, are divided between the APIs as in tests/test_conformance.py. The other ways
-and clients that the user made run a sample: every fourth of the cases, each another fourth. THREADMARK_TESTS=all runs
-everything everywhere.
+Each of the three runs every case, with one API; through Sentinels there is a single server, too. The other ways, and
+clients that the user made, run a share: what they may do differently, and every fourth of the other cases. Deaths and
+meetings, where programs are what matters, are divided between the APIs. THREADMARK_TESTS=all runs everything
+everywhere.
 """
 
 from pathlib import Path
@@ -12,9 +12,9 @@ import pytest
 
 from length import ALL, ONCE_EACH, times
 from redis_backend.backends import BACKENDS
+from shares import Share, Way, assert_nothing_is_left_out, behaviours, share, steps, warm
 from threadmark_conformance import (
     APIS,
-    CASES,
     MEETINGS,
     OPERATIONS,
     Case,
@@ -25,55 +25,50 @@ from threadmark_conformance import (
 )
 from threadmark_conformance.interleaving import Meeting
 
-WHOLE = [("single", "asyncio"), ("cluster", "asyncio"), ("sentinel", "blocking")]
-PROGRAMS = [("single", "asyncio"), ("single", "blocking"), ("cluster", "asyncio")]
-"""Where operations die and meet."""
-SAMPLES: dict[tuple[str, str], set[str]] = {
-    ("single", "blocking"): {"concurrency"},
-    ("sealed", "asyncio"): {"metadata"},
-    ("client", "blocking"): {"concurrency"},
-    ("asyncio client", "asyncio"): {"concurrency"},
-    ("cluster", "blocking"): {"isolation"},
-    ("sentinel", "asyncio"): {"isolation"},
+WHOLE: list[Way] = [("single", "asyncio"), ("cluster", "asyncio"), ("sentinel", "blocking")]
+SHARES: dict[Way, Share] = {
+    ("single", "blocking"): share(0, "concurrency"),
+    ("sealed", "asyncio"): share(1, "metadata"),
+    ("client", "blocking"): share(2, "concurrency"),
+    ("asyncio client", "asyncio"): share(3, "concurrency"),
+    ("cluster", "blocking"): share(0, "isolation"),
+    ("sentinel", "asyncio"): share(1, "isolation"),
 }
-"""The other ways, and the topics that each runs whole."""
-if ONCE_EACH:
-    WHOLE = PROGRAMS = []
-    SAMPLES = {("single", "blocking"): {"writing"}}
-_FRACTION = 4
-_EVERYWHERE = [(backend, api) for backend in BACKENDS for api in APIS]
+"""The other ways, and what each runs."""
+DYING: list[Way] = [("single", "asyncio"), ("single", "blocking"), ("cluster", "asyncio")]
+"""Where operations die: at every step on a single server, at every second one on a cluster."""
+MEETING: list[Way] = [("single", "blocking"), ("cluster", "asyncio")]
+RANDOM = WHOLE
+if ALL:
+    EVERYWHERE: list[Way] = [(backend, api) for backend in BACKENDS for api in APIS]
+    WHOLE = DYING = MEETING = RANDOM = EVERYWHERE
+    SHARES = {}
+elif ONCE_EACH:
+    WHOLE, SHARES = [], {("single", "blocking"): share(0, "writing")}
+BEHAVIOURS = behaviours(WHOLE, SHARES)
 
 
-def _behaviours() -> list[tuple[Case, str, str]]:
-    if ALL:
-        return [(case, *way) for way in _EVERYWHERE for case in CASES]
-    found = [(case, *way) for way in WHOLE for case in CASES]
-    for offset, (way, topics) in enumerate(SAMPLES.items()):
-        for number, case in enumerate(CASES):
-            if case.topic in topics or number % _FRACTION == offset % _FRACTION:
-                found.append((case, *way))
-    return found
+def test_every_case_runs_with_both_apis() -> None:
+    assert_nothing_is_left_out(BEHAVIOURS)
 
 
-@pytest.mark.parametrize(("backend", "api"), _EVERYWHERE if ALL else PROGRAMS)
+@pytest.mark.parametrize(("backend", "api"), DYING)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_death_at_any_step(operation: str, backend: str, api: str, tmp_path: Path) -> None:
-    steps = {} if ALL else {"first": int(api == "blocking"), "stride": 2}
-    check_crash(OPERATIONS[operation], BACKENDS[backend], api, tmp_path, **steps)
+    check_crash(OPERATIONS[operation], BACKENDS[backend], api, tmp_path, **steps(api))
 
 
-@pytest.mark.parametrize(("backend", "api"), WHOLE)
+@pytest.mark.parametrize(("backend", "api"), RANDOM)
 def test_random_use(backend: str, api: str) -> None:
     check_model(BACKENDS[backend], api, examples=times(4, at_length=8))
 
 
-@pytest.mark.parametrize(("backend", "api"), _EVERYWHERE if ALL else PROGRAMS)
+@pytest.mark.parametrize(("backend", "api"), MEETING)
 @pytest.mark.parametrize("meeting", MEETINGS, ids=str)
 def test_meeting_in_any_order(meeting: Meeting, backend: str, api: str, tmp_path: Path) -> None:
-    warm = (False, True) if ALL else (api == "blocking",)
-    check_interleavings(meeting, BACKENDS[backend], api, tmp_path, warm=warm)
+    check_interleavings(meeting, BACKENDS[backend], api, tmp_path, warm=warm(api))
 
 
-@pytest.mark.parametrize(("case", "backend", "api"), _behaviours(), ids=str)
+@pytest.mark.parametrize(("case", "backend", "api"), BEHAVIOURS, ids=str)
 def test_behaviour(case: Case, backend: str, api: str, tmp_path: Path) -> None:
     run_case(case, BACKENDS[backend], api, tmp_path)

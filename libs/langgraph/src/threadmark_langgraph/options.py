@@ -1,17 +1,23 @@
 """The options of the savers under LangGraph's names, and of their `prune`, as types.
 
 Only type checkers import this: at run time a backend is imported when a saver on it is made. The serializer is no
-option here, because LangGraph's constructors have an argument for it.
+option here, because LangGraph's constructors have an argument for it. `RedisArguments` has those arguments as well.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import TypedDict
+from typing import Any, TypedDict
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from threadmark import OnProgress
 from threadmark.saver import StorageOptions, ThreadOptions
 from threadmark_postgres.options import ConnectionOptions
 from threadmark_redis.options import ServerOptions
 from threadmark_sqlite.options import FileOptions
+
+Ttl = Mapping[str, Any] | timedelta | None
+"""When threads of a `RedisSaver` expire: a time, or what the saver of langgraph-checkpoint-redis takes."""
 
 
 class SqliteOptions(FileOptions, StorageOptions, ThreadOptions, total=False):
@@ -29,6 +35,17 @@ class RedisOptions(ServerOptions, StorageOptions, total=False):
     refresh_on_read: bool
     keep_last: int | None
     expect_newest: bool
+
+
+class RedisArguments(RedisOptions, total=False):
+    """The arguments of `RedisSaver` and `AsyncRedisSaver` behind the URL."""
+
+    redis_client: Any
+    connection_args: Mapping[str, Any] | None
+    ttl: Ttl
+    checkpoint_prefix: str | None
+    checkpoint_write_prefix: str | None
+    serde: SerializerProtocol | None
 
 
 class PruneRule(TypedDict, total=False):

@@ -12,9 +12,7 @@ from threadmark_langgraph.checkpointer import Checkpointer
 if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
-    from threadmark_langgraph.options import RedisOptions
-
-    Ttl = Mapping[str, Any] | timedelta | None
+    from threadmark_langgraph.options import RedisArguments, RedisOptions, Ttl
 
 
 class _Redis(Checkpointer):
@@ -55,29 +53,9 @@ class RedisSaver(_Redis):
 
     @classmethod
     @contextmanager
-    def from_conn_string(
-        cls,
-        redis_url: str | None = None,
-        *,
-        redis_client: Any = None,
-        connection_args: Mapping[str, Any] | None = None,
-        ttl: "Ttl" = None,
-        checkpoint_prefix: str | None = None,
-        checkpoint_write_prefix: str | None = None,
-        serde: "SerializerProtocol | None" = None,
-        **options: "Unpack[RedisOptions]",
-    ) -> Iterator[Self]:
+    def from_conn_string(cls, redis_url: str | None = None, **arguments: "Unpack[RedisArguments]") -> Iterator[Self]:
         """A saver for this server, closed in the end."""
-        with cls(
-            redis_url,
-            redis_client=redis_client,
-            connection_args=connection_args,
-            ttl=ttl,
-            checkpoint_prefix=checkpoint_prefix,
-            checkpoint_write_prefix=checkpoint_write_prefix,
-            serde=serde,
-            **options,
-        ) as saver:
+        with cls(redis_url, **arguments) as saver:
             yield saver
 
 
@@ -87,28 +65,10 @@ class AsyncRedisSaver(_Redis):
     @classmethod
     @asynccontextmanager
     async def from_conn_string(
-        cls,
-        redis_url: str | None = None,
-        *,
-        redis_client: Any = None,
-        connection_args: Mapping[str, Any] | None = None,
-        ttl: "Ttl" = None,
-        checkpoint_prefix: str | None = None,
-        checkpoint_write_prefix: str | None = None,
-        serde: "SerializerProtocol | None" = None,
-        **options: "Unpack[RedisOptions]",
+        cls, redis_url: str | None = None, **arguments: "Unpack[RedisArguments]"
     ) -> AsyncIterator[Self]:
         """A saver for this server, closed in the end."""
-        async with cls(
-            redis_url,
-            redis_client=redis_client,
-            connection_args=connection_args,
-            ttl=ttl,
-            checkpoint_prefix=checkpoint_prefix,
-            checkpoint_write_prefix=checkpoint_write_prefix,
-            serde=serde,
-            **options,
-        ) as saver:
+        async with cls(redis_url, **arguments) as saver:
             yield saver
 
     async def setup(self) -> None:  # type: ignore[override]  # the other saver's name for it, which is awaited here

@@ -9,31 +9,25 @@ from typing import Any, Self, Unpack
 from threadmark.model import (
     ChannelVersions,
     Checkpoint,
-    CheckpointRef,
     CheckpointTuple,
     Config,
     DeltaChannelHistory,
     OnProgress,
-    PlainRows,
     Pruned,
     PruneStrategy,
     RetentionReport,
-    Stats,
-    Verified,
 )
 from threadmark.program import Driver, arun, run
 from threadmark.saver.context import SaverOptions, check_options, checked_serde, context_of
+from threadmark.saver.operating_methods import OperatingMethods
 from threadmark.saver.operations import (
     copying,
-    counting,
     deleting,
     delta,
-    inspecting,
     listing,
     pruning,
     reading,
     removing,
-    resealing,
     retaining,
     retention_rules,
     surveying,
@@ -47,7 +41,7 @@ from threadmark.store import Store
 from threadmark.versions import Version, next_version
 
 
-class Saver(ThreadMethods, PartMethods, TravelMethods):
+class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
     """Saves the state of a graph after every step.
 
     A backend is a `Store` (its rows) and a `Driver` (its transactions); everything else is here, once. Every method
@@ -364,100 +358,6 @@ class Saver(ThreadMethods, PartMethods, TravelMethods):
     ) -> Mapping[str, DeltaChannelHistory]:
         """Like `get_delta_channel_history`, for asyncio."""
         return await arun(self._driver, delta.get_delta_channel_history(self._context, config, channels))
-
-    def verify(
-        self,
-        thread_id: str | None = None,
-        *,
-        decode: bool = False,
-        repair: bool = False,
-        progress: OnProgress | None = None,
-    ) -> Verified:
-        """Read everything stored, or everything of one thread, and report what is damaged or orphaned.
-
-        It compares bytes with what was written and needs none of the application's classes. With `decode=True` it also
-        decodes every value, and reports in `unreadable` what this program's serializer cannot decode.
-        `Verified.threads` is 0 if there is no thread of this id. It costs a get of every checkpoint, from a cold cache:
-        each row is read twice and each value is joined and hashed, in transactions of 16 checkpoints that block nobody.
-        With `repair=True` and no `thread_id` the backend first makes anew what it can make from its rows: on Redis the
-        index of threads, elsewhere there is nothing of the kind. No damaged row is touched.
-        """
-        verified = inspecting.verify(self._context, thread_id, decode=decode, repair=repair, progress=progress)
-        return run(self._driver, verified)
-
-    async def averify(
-        self,
-        thread_id: str | None = None,
-        *,
-        decode: bool = False,
-        repair: bool = False,
-        progress: OnProgress | None = None,
-    ) -> Verified:
-        """Like `verify`, for asyncio."""
-        verified = inspecting.verify(self._context, thread_id, decode=decode, repair=repair, progress=progress)
-        return await arun(self._driver, verified)
-
-    def stats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
-        """Return how much is stored, and how much it would be if every value were stored whole.
-
-        With `thread_id`, of that thread only; `Stats.threads` is 0 if there is none. Damaged data is reported beside
-        the figures of everything else.
-        """
-        return run(self._driver, counting.stats(self._context, thread_id, progress))
-
-    async def astats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
-        """Like `stats`, for asyncio."""
-        return await arun(self._driver, counting.stats(self._context, thread_id, progress))
-
-    def has_tables(self) -> bool:
-        """Return whether the database has its tables. Unlike every other method, this does not create them."""
-        return run(self._driver, surveying.has_tables(self._context))
-
-    async def ahas_tables(self) -> bool:
-        """Like `has_tables`, for asyncio."""
-        return await arun(self._driver, surveying.has_tables(self._context))
-
-    def has_only_langgraph_data(self) -> bool:
-        """Return whether LangGraph's own saver has checkpoints in this database and this saver has none.
-
-        `threadmark_langgraph.migrate` moves them.
-        """
-        return run(self._driver, surveying.has_only_langgraph_data(self._context))
-
-    async def ahas_only_langgraph_data(self) -> bool:
-        """Like `has_only_langgraph_data`, for asyncio."""
-        return await arun(self._driver, surveying.has_only_langgraph_data(self._context))
-
-    def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
-        """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
-        return run(self._driver, surveying.list_checkpoint_refs(self._context))
-
-    async def alist_checkpoint_refs(self) -> Sequence[CheckpointRef]:
-        """Like `list_checkpoint_refs`, for asyncio."""
-        return await arun(self._driver, surveying.list_checkpoint_refs(self._context))
-
-    def orphan_writes(self) -> Sequence[CheckpointRef]:
-        """Return references to the missing checkpoints of pending writes. Creates no tables."""
-        return run(self._driver, surveying.orphan_writes(self._context))
-
-    async def aorphan_writes(self) -> Sequence[CheckpointRef]:
-        """Like `orphan_writes`, for asyncio."""
-        return await arun(self._driver, surveying.orphan_writes(self._context))
-
-    def reencrypt(
-        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
-    ) -> int:
-        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again.
-
-        With `plain="seal"`, rows that were stored without a keyring are encrypted as well; otherwise they are refused.
-        """
-        return run(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
-
-    async def areencrypt(
-        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
-    ) -> int:
-        """Like `reencrypt`, for asyncio."""
-        return await arun(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
 
     def get_next_version(self, current: Version | None, channel: None = None) -> Version:  # noqa: ARG002 - the contract's
         """Return the version after `current`, of the same type. A new channel starts with the integer 1."""

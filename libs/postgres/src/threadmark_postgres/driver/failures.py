@@ -5,8 +5,6 @@ connection was lost is tried again even if its commit may have been carried out.
 """
 
 import logging
-import random
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -14,11 +12,10 @@ from typing import NoReturn
 import psycopg
 from psycopg import errors
 
+from threadmark.attempts import Attempts
 from threadmark.errors import ConfigError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
-
-_FIRST_WAIT, _LONGEST_WAIT = 0.02, 2.0
 
 # By SQLSTATE. The server refuses for now: it starts, stops, recovers, is a standby, has no connection left,
 # or chose this transaction as the victim of a deadlock. Or a statement that the connection was thought to
@@ -59,21 +56,15 @@ _SOON = ("the database system is", "too many clients", "too many connections", "
 _NOT_SOON = "shutting down"
 
 
-class Retries:
-    """The retries of one operation. Each wait is longer than the one before, and all end after `timeout` seconds.
+class Retries(Attempts):
+    """The retries of one operation.
 
     A saver that never had a connection does not wait: an address that is wrong looks like a server that is away.
     """
 
     def __init__(self, settings: Settings) -> None:
+        super().__init__(settings.timeout)
         self._settings = settings
-        self._until = time.monotonic() + settings.timeout
-        self._wait = 0.0
-
-    @property
-    def left(self) -> float:
-        """The seconds that are left."""
-        return max(self._until - time.monotonic(), 0.0)
 
     def next_wait(self, error: psycopg.Error, *, reached: bool) -> float:
         """Return the seconds to wait before the next attempt, and log it. Raises what ends the attempts.
@@ -85,9 +76,7 @@ class Retries:
             raise TransientStoreError(
                 f"{self._settings} could not be used for {self._settings.timeout:g} s: {_words(error)}"
             ) from error
-        wait = min(self._wait * random.uniform(0.5, 1.0), self.left)  # noqa: S311 - spreads callers, hides nothing
-        # The first attempt that fails may just have met a connection that was closed long ago.
-        self._wait = min(max(2 * self._wait, _FIRST_WAIT), _LONGEST_WAIT)
+        wait = self._longer_wait()
         log.write(
             logging.WARNING,
             "%s: %s; trying again in %.2f s, and for %.0f s at most",

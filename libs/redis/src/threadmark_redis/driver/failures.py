@@ -5,17 +5,14 @@ finds them there says so. So one whose reply was lost is sent again, even if it 
 """
 
 import logging
-import random
-import time
 from typing import NamedTuple
 
 from redis import exceptions
 
+from threadmark.attempts import Attempts
 from threadmark.errors import ConfigError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark_redis.driver.log import log
 from threadmark_redis.driver.settings import Settings
-
-_FIRST_WAIT, _LONGEST_WAIT = 0.02, 2.0
 
 
 class Refused(NamedTuple):
@@ -94,21 +91,15 @@ def passes(failure: Failure) -> bool:
     return isinstance(failure, Lost) or failure.code in _PASSING or _FULL in failure.text
 
 
-class Retries:
-    """The retries of one operation. Each wait is longer than the one before, and all end after `timeout` seconds.
+class Retries(Attempts):
+    """The retries of one operation.
 
     A saver that never had a connection does not wait: an address that is wrong looks like a server that is away.
     """
 
     def __init__(self, settings: Settings) -> None:
+        super().__init__(settings.timeout)
         self._settings = settings
-        self._until = time.monotonic() + settings.timeout
-        self._wait = 0.0
-
-    @property
-    def left(self) -> float:
-        """The seconds that are left."""
-        return max(self._until - time.monotonic(), 0.0)
 
     def next_wait(self, failure: Failure, *, reached: bool) -> float:
         """Return the seconds to wait before the next attempt, and log it. Raises what ends the attempts.
@@ -127,9 +118,7 @@ class Retries:
             raise TransientStoreError(
                 f"{self._settings} could not be used for {self._settings.timeout:g} s: {what_happened(failure)}"
             ) from failure.error
-        wait = min(self._wait * random.uniform(0.5, 1.0), self.left)  # noqa: S311 - spreads callers, hides nothing
-        # The first attempt that fails may just have met a connection that was closed long ago.
-        self._wait = min(max(2 * self._wait, _FIRST_WAIT), _LONGEST_WAIT)
+        wait = self._longer_wait()
         log.write(
             logging.WARNING,
             "%s: %s; trying again in %.2f s, and for %.0f s at most",

@@ -14,11 +14,6 @@ class Durability(NamedTuple):
     disk: bool
     replicas: int = 0
 
-    @property
-    def only_memory(self) -> bool:
-        """Whether nothing is asked for beyond the server's own answer."""
-        return not self.disk and not self.replicas
-
 
 _REPLICAS = re.compile(r"replicas:([1-9]\d{0,2})")
 
