@@ -183,7 +183,7 @@ class Report(TypedDict, total=False):
 DRAFTS = (
     "# Parcels in November\n\n12 parcels were reported as damaged.\nMost of them were lamps.\n",
     "# Parcels in November\n\n14 parcels were reported as damaged.\nMost of them were lamps.\nTwo were lost.\n",
-    "# Parcels in November\n\n14 parcels were reported as damaged, nine were lamps.\nTwo were lost.\n\nTo do: packing.\n",
+    "# Parcels in November\n\n14 parcels were reported as damaged, nine were lamps.\nTwo were lost.\n\nTo do: boxes.\n",
 )
 
 
