@@ -15,6 +15,8 @@ from threadmark_cli.output import Output, one_line
 
 COMMANDS = {
     "threads": "threadmark_cli.commands.threads:threads",
+    "log": "threadmark_cli.commands.log:log",
+    "show": "threadmark_cli.commands.show:show",
 }
 """Where each command is. The order is that of the help."""
 
