@@ -17,6 +17,11 @@ COMMANDS = {
     "threads": "threadmark_cli.commands.threads:threads",
     "log": "threadmark_cli.commands.log:log",
     "show": "threadmark_cli.commands.show:show",
+    "diff": "threadmark_cli.commands.diff:diff",
+    "blame": "threadmark_cli.commands.blame:blame",
+    "search": "threadmark_cli.commands.search:search",
+    "stats": "threadmark_cli.commands.checking:stats",
+    "verify": "threadmark_cli.commands.checking:verify",
 }
 """Where each command is. The order is that of the help."""
 

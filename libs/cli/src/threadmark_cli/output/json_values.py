@@ -69,3 +69,8 @@ def _other(value: Any) -> Any:
     if isinstance(value, datetime):
         return {"__type__": kind, "value": value.isoformat()}
     return {"__type__": kind, "value": str(value)}
+
+
+def quoted(text: str) -> str:
+    """A text as JSON writes it, as a step of a path has it."""
+    return json.dumps(text, ensure_ascii=False)
