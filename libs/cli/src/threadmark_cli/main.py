@@ -22,6 +22,7 @@ COMMANDS = {
     "search": "threadmark_cli.commands.search:search",
     "stats": "threadmark_cli.commands.checking:stats",
     "verify": "threadmark_cli.commands.checking:verify",
+    "doctor": "threadmark_cli.commands.doctor:doctor",
 }
 """Where each command is. The order is that of the help."""
 
