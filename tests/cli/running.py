@@ -61,7 +61,7 @@ def in_terminal(*arguments: str, columns: int = 200) -> Ran:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"TERM": "xterm-256color", "PAGER": "cat", "COLUMNS": str(columns)}.items():
             patch.setenv(name, value)
-        with open(theirs, "w", encoding="utf-8") as terminal, redirect_stdout(terminal), redirect_stderr(terminal):
+        with os.fdopen(theirs, "w", encoding="utf-8") as terminal, redirect_stdout(terminal), redirect_stderr(terminal):
             code = run(arguments)
     reader.join(60)
     os.close(ours)

@@ -147,7 +147,9 @@ def test_a_state_is_shown_by_name_and_fields(database: str) -> None:
 
 def test_errors_and_open_questions_are_shown(database: str) -> None:
     assert '    args: ("the carrier did not answer within 30 seconds")' in _run(database, "show", "support-43").lines
-    assert '      value: {"question": "Refund 89 euros for the desk lamp?"}' in _run(database, "show", "support-44").lines
+    assert (
+        '      value: {"question": "Refund 89 euros for the desk lamp?"}' in _run(database, "show", "support-44").lines
+    )
     (record,) = _records(database, "show", "support-44")
     assert [write["kind"] for write in record["writes"]] == ["interrupt"]
 
@@ -196,7 +198,9 @@ def test_a_diff_names_every_change(database: str) -> None:
         changes = saver.diff(a, {"configurable": {"thread_id": THREAD}}).changes
     records = _records(database, "diff", THREAD, BEFORE_THE_FORK, "--engine")
     assert [(each["path"], each["kind"]) for each in records] == [(each.path, each.kind) for each in changes]
-    assert [each["path"] for each in _records(database, "diff", THREAD, BEFORE_THE_FORK, "--path", "refund")] == ["refund"]
+    assert [each["path"] for each in _records(database, "diff", THREAD, BEFORE_THE_FORK, "--path", "refund")] == [
+        "refund"
+    ]
 
 
 def test_a_diff_of_a_step_is_that_with_its_parent(database: str) -> None:
@@ -212,7 +216,10 @@ def test_a_diff_says_by_its_exit_code_whether_there_is_one(database: str) -> Non
 
 
 def test_blame_names_the_checkpoint_that_set_a_value(database: str) -> None:
-    assert _run(database, "blame", THREAD, "refund").lines == ["refund: 0", "since 1f1e4c76  2026-11-20 09:47:20  approve"]
+    assert _run(database, "blame", THREAD, "refund").lines == [
+        "refund: 0",
+        "since 1f1e4c76  2026-11-20 09:47:20  approve",
+    ]
     (record,) = _records(database, "blame", THREAD, "refund", "--at", BEFORE_THE_FORK)
     assert (record["value"], record["since"]["nodes"]) == (89, ["propose"])
     each = _records(database, "blame", THREAD, "messages", "--each")
