@@ -15,6 +15,7 @@ from threadmark_cli.output import Output, one_line
 
 COMMANDS = {
     "threads": "threadmark_cli.commands.threads:threads",
+    "serve": "threadmark_cli.commands.serving:serve",
 }
 """Where each command is. The order is that of the help."""
 

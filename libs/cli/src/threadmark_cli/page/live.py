@@ -73,9 +73,7 @@ class Live:
 class _Watch:
     """Looks at one thread, and tells everybody who joined."""
 
-    def __init__(
-        self, saver: SaverProtocol, thread: str, every: float, on_end: Callable[["_Watch"], None]
-    ) -> None:
+    def __init__(self, saver: SaverProtocol, thread: str, every: float, on_end: Callable[["_Watch"], None]) -> None:
         self.thread = thread
         self._saver = saver
         self._every = every
@@ -140,5 +138,3 @@ def _change(entries: list[HistoryEntry], checkpoints: int, updated: str | None) 
         newest.setdefault(entry.ns, entry.id)
     data = json.dumps({"newest": newest, "checkpoints": checkpoints, "updated": updated})
     return f"event: change\ndata: {data}\n\n"
-
-

@@ -115,9 +115,7 @@ def _text(value: str, budget: Budget, cut: Cut, window: Window) -> Node:
     return node
 
 
-def _items(
-    kind: str, count: int, items: Iterable[Any], budget: Budget, cut: Cut, window: Window, offset: int
-) -> Node:
+def _items(kind: str, count: int, items: Iterable[Any], budget: Budget, cut: Cut, window: Window, offset: int) -> Node:
     node: Node = {"t": kind, "n": count}
     if cut.depth > 0:
         node["offset"] = offset

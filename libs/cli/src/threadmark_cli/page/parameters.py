@@ -19,12 +19,10 @@ class Parameters:
     def __init__(self, request: Request) -> None:
         query = request.scope["query_string"].decode("latin-1")
         try:
-            pairs = parse_qsl(
-                query, keep_blank_values=True, errors="surrogatepass", max_num_fields=_MOST_PARAMETERS
-            )
+            pairs = parse_qsl(query, keep_blank_values=True, errors="surrogatepass", max_num_fields=_MOST_PARAMETERS)
         except ValueError as error:
             raise BadRequest("the parameters of the address are no text in UTF-8, or too many") from error
-        self._values = dict(pairs)
+        self._values: dict[str, str] = dict(pairs)
         if len(self._values) != len(pairs):
             raise BadRequest("a parameter stands twice in the address")
 
