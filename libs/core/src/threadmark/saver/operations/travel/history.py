@@ -27,10 +27,9 @@ def history(
         wanted = min(limit - len(page.entries), _AT_ONCE)
         outlines, more = yield from read(_outlines, context, scope, after, wanted)
         page.entries.extend((yield from read(entries_of, context, thread_id, outlines)))
-        if outlines:
-            after = outlines[-1]
-        if more and len(page.entries) >= limit:
-            return page._replace(cursor=new_cursor(after.rank, after.ns) if after else None)
+        after = outlines[-1] if outlines else None
+        if more and after is not None and len(page.entries) >= limit:
+            return page._replace(cursor=new_cursor(after.rank, after.ns))
     return page
 
 
@@ -39,13 +38,13 @@ def _outlines(
 ) -> Program[tuple[list[Outline], bool]]:
     """Return the next checkpoints, and whether there are more. Messages among them are passed over."""
     found: list[Outline] = []
+    asked = limit + 1
     while True:
-        asked = limit + 1 - len(found)
         page = yield from context.store.page(scope, after, asked)
         found += [outline for outline in page if outline.ns != MESSAGES_NS]
         if len(page) < asked or len(found) > limit or not _goes_on(after, page[-1]):
             return found[:limit], len(found) > limit
-        after = page[-1]
+        after, asked = page[-1], _AT_ONCE  # a conversation may have many messages
 
 
 def _goes_on(after: Outline | None, last: Outline) -> bool:
