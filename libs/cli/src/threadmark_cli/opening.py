@@ -3,12 +3,13 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, unquote
 
 import threadmark
 from threadmark import ConfigError, SaverProtocol
-from threadmark_cli.exits import DatabaseError
+from threadmark_cli.exits import DatabaseError, RefusedError
+from threadmark_cli.foreign import foreign_saver
 from threadmark_cli.settings import URL_VARIABLE
 
 _SQLITE = "sqlite://"
@@ -37,12 +38,19 @@ def shown_url(url: str) -> str:
 def open_for_writing(url: str, options: Mapping[str, Any]) -> SaverProtocol:
     """A saver that may change what is there. A SQLite file that is missing is not made, but an error."""
     _expect_file(url)
+    if foreign_saver(url, file_of(url)) is not None:
+        raise RefusedError(
+            "this is LangGraph's own database, which is only read: `threadmark migrate` copies its threads to one of "
+            "Threadmark's"
+        )
     return threadmark.open(url, **options)
 
 
 def open_for_reading(url: str, options: Mapping[str, Any]) -> SaverProtocol:
-    """A saver that only reads."""
+    """A saver that only reads. For LangGraph's own database it has the reading methods, and refuses the others."""
     _expect_file(url)
+    if (foreign := foreign_saver(url, file_of(url))) is not None:
+        return cast("SaverProtocol", foreign)
     if file_of(url) is not None and "?" not in url:
         url = f"{url}?{_READ_ONLY}"
     return threadmark.open(url, **options)

@@ -35,7 +35,8 @@ class Session:
         """Open the database, and close it at the end.
 
         Unless it is to be written to, nothing is created or changed in it, and objects are shown by name and fields
-        instead of being made, so that no class is needed and no code of one runs.
+        instead of being made, so that no class is needed and no code of one runs. Of LangGraph's own database, it is
+        an object with the reading methods of a saver.
         """
         opened = (open_for_writing if write else open_for_reading)(self.url, self._options())
         with opened:

@@ -1,0 +1,175 @@
+"""What LangGraph's serializer stored, as values, without importing or calling anything that a row names.
+
+LangGraph rebuilds objects by the module and the name that are stored with them, which runs code that the data chose.
+Here the builtin kinds that it writes come from a fixed table, and an object of any other class is a `Shown`: its name
+and its fields. What cannot be read at all, such as a pickle or what a cipher wrote, is a `Shown` of its bytes.
+"""
+
+import json
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from functools import partial
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import msgpack
+
+from threadmark import Shown
+
+DEEPEST = 100
+"""How deep objects may be nested in each other: each level is a call of the unpacker."""
+
+LONGEST_NAME = 500
+
+
+def decoded(kind: str | None, data: bytes | None) -> Any:
+    """Return the value of a row, whatever it holds; this never raises.
+
+    Args:
+        kind: What LangGraph calls the format of the row.
+        data: The bytes of the row.
+    """
+    read = _FORMATS.get(kind or "null")
+    if read is None:
+        return _unread(kind or "", data, _WHY.get(kind or "", "LangGraph's serializer has no such format by itself"))
+    try:
+        return read(data or b"")
+    except (Exception, RecursionError) as error:  # noqa: BLE001 - whatever is wrong with the bytes, they are shown
+        return _unread(kind or "", data, f"{type(error).__name__}: {error}")
+
+
+def _unread(kind: str, data: bytes | None, reason: str) -> Shown:
+    return Shown(f"unread:{kind}"[:LONGEST_NAME], {"reason": reason, "data": data})
+
+
+_WHY = {"pickle": "to read a pickle can run any code, so it is left as it is"}
+
+
+def _from_msgpack(data: bytes, depth: int = 0) -> Any:
+    if depth > DEEPEST:
+        raise ValueError(f"objects are nested deeper than {DEEPEST} levels")
+    return msgpack.unpackb(
+        data,
+        ext_hook=partial(_extension, depth),
+        object_pairs_hook=_mapping,
+        strict_map_key=False,
+        unicode_errors="surrogatepass",
+    )
+
+
+def _extension(depth: int, code: int, data: bytes) -> Any:
+    content = _from_msgpack(data, depth + 1)
+    if code == _DELTA_SNAPSHOT:
+        return Shown("langgraph.checkpoint.serde.types:_DeltaSnapshot", {"value": content})
+    match code, content:
+        case 0 | 3, [str(module), str(name), argument, *_]:
+            return _made(module, name, [argument], {})
+        case 1, [str(module), str(name), list(arguments), *_]:
+            return _made(module, name, arguments, {})
+        case 2 | 4 | 5, [str(module), str(name), dict(fields), *_]:
+            return _made(module, name, [], fields)
+        case 6, [dtype, shape, order, items]:
+            return Shown("numpy:ndarray", {"dtype": dtype, "shape": shape, "order": order, "data": items})
+    return Shown("msgpack:Ext", {"code": code, "content": content})
+
+
+_DELTA_SNAPSHOT = 7
+
+
+def _mapping(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    return {_key(key): value for key, value in pairs}
+
+
+def _key(key: Any) -> Any:
+    """The key of a mapping; one that Python takes for none, such as a list, as its text."""
+    try:
+        hash(key)
+    except TypeError:
+        return repr(key)
+    return key
+
+
+def _from_json(data: bytes) -> Any:
+    return json.loads(data, object_hook=_json_object)
+
+
+def _json_object(found: dict[str, Any]) -> Any:
+    """An object of the format that LangGraph wrote before msgpack, and of LangChain's own; else the mapping itself."""
+    match found:
+        case {"lc": int(), "type": str(), "id": [*path, str(name)]} if all(type(each) is str for each in path):
+            arguments, fields = found.get("args"), found.get("kwargs")
+            return _made(
+                ".".join(path),
+                name,
+                arguments if isinstance(arguments, list) else [],
+                fields if isinstance(fields, dict) else {},
+            )
+    return found
+
+
+def _made(module: str, name: str, arguments: list[Any], fields: Mapping[Any, Any]) -> Any:
+    """The value of a builtin kind, or what is shown of any other."""
+    make = _PLAIN.get((module, name))
+    if make is not None:
+        try:
+            return make(*arguments, **fields)
+        except (Exception, RecursionError):  # noqa: BLE001, S110 - what does not fit its kind is shown as it stands
+            pass
+    names = _FIELDS.get((module, name), ())
+    numbered = {
+        names[index] if index < len(names) else str(index): argument for index, argument in enumerate(arguments)
+    }
+    return Shown(f"{module}:{name}"[:LONGEST_NAME], {**numbered, **{str(key): each for key, each in fields.items()}})
+
+
+def _moment(first: Any, *others: Any) -> datetime:
+    return datetime.fromisoformat(first) if isinstance(first, str) else datetime(first, *others)  # noqa: DTZ001 - may be
+
+
+def _path(kind: type[Any], *parts: str) -> Any:
+    return kind(*parts)
+
+
+_PLAIN: Mapping[tuple[str, str], Callable[..., Any]] = {
+    ("builtins", "set"): set,
+    ("builtins", "frozenset"): frozenset,
+    ("collections", "deque"): deque,
+    ("datetime", "datetime"): _moment,
+    ("datetime", "date"): date,
+    ("datetime", "time"): time,
+    ("datetime", "timedelta"): timedelta,
+    ("datetime", "timezone"): timezone,
+    ("zoneinfo", "ZoneInfo"): ZoneInfo,
+    ("uuid", "UUID"): UUID,
+    ("decimal", "Decimal"): Decimal,
+    **{
+        ("pathlib", f"{pure}{system}Path"): partial(_path, kind)
+        for pure in ("", "Pure")
+        for system, kind in (("Posix", PurePosixPath), ("Windows", PureWindowsPath))
+    },
+    **{
+        ("ipaddress", kind.__name__): kind
+        for kind in (IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network)
+    },
+}
+"""The builtin kinds that LangGraph writes. To make one runs nothing but Python's own code."""
+
+_FIELDS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("langgraph.types", "Send"): ("node", "arg"),
+    ("langgraph.constants", "Send"): ("node", "arg"),
+    ("re", "compile"): ("pattern", "flags"),
+}
+"""What arguments without names are called."""
+
+_FORMATS: Mapping[str, Callable[[bytes], Any]] = {
+    "null": lambda _: None,
+    "bytes": bytes,
+    "bytearray": bytearray,
+    "msgpack": _from_msgpack,
+    "json": _from_json,
+}
