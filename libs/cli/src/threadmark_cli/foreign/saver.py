@@ -137,7 +137,8 @@ class ForeignSaver:
         if thread_id is None or not infos:
             checkpoints = sum(info.checkpoints for info in infos)
             return Stats(len(infos), checkpoints, 0, 0, stored, stored, 0, {}, [])
-        return self._copy_of(thread_id).stats(thread_id)._replace(segments=0, bytes_stored=stored, bytes_overhead=0)
+        found: Stats = self._copy_of(thread_id).stats(thread_id)
+        return found._replace(segments=0, bytes_stored=stored, bytes_overhead=0)
 
     async def astats(self, thread_id: str | None = None, *, progress: object = None) -> Stats:
         """Like `stats`, for asyncio."""
