@@ -15,6 +15,20 @@ from threadmark_cli.output import Output, one_line
 
 COMMANDS = {
     "threads": "threadmark_cli.commands.threads:threads",
+    "fork": "threadmark_cli.commands.editing:fork",
+    "restore": "threadmark_cli.commands.editing:restore",
+    "copy": "threadmark_cli.commands.editing:copy",
+    "rename": "threadmark_cli.commands.editing:rename",
+    "update": "threadmark_cli.commands.editing:update",
+    "delete": "threadmark_cli.commands.editing:delete",
+    "prune": "threadmark_cli.commands.cleaning:prune",
+    "retention": "threadmark_cli.commands.cleaning:retention",
+    "reencrypt": "threadmark_cli.commands.upkeep:reencrypt",
+    "migrate": "threadmark_cli.commands.moving:migrate",
+    "export": "threadmark_cli.commands.moving:export",
+    "backup": "threadmark_cli.commands.upkeep:backup",
+    "setup": "threadmark_cli.commands.upkeep:setup",
+    "ddl": "threadmark_cli.commands.upkeep:ddl",
 }
 """Where each command is. The order is that of the help."""
 

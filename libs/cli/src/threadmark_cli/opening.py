@@ -23,9 +23,14 @@ def url_of(given: str | None) -> str:
         raise ConfigError(
             f"which database? Give its path or URL as the first argument or by --url, or set {URL_VARIABLE}"
         )
-    if "://" in found or found == "memory:":
-        return found
-    return f"{_SQLITE}/{quote(found)}"
+    return path_or_url(found)
+
+
+def path_or_url(named: str) -> str:
+    """The URL of what is named by a URL or by the path of a SQLite file."""
+    if "://" in named or named == "memory:":
+        return named
+    return f"{_SQLITE}/{quote(named)}"
 
 
 def shown_url(url: str) -> str:
@@ -33,6 +38,11 @@ def shown_url(url: str) -> str:
     user, at, rest = url.partition("://")[2].rpartition("@")
     scheme = url.partition("://")[0]
     return f"{scheme}://{user.partition(':')[0]}@{rest}" if at else url
+
+
+def creating(url: str, options: Mapping[str, Any]) -> SaverProtocol:
+    """A saver that may make what is not there."""
+    return threadmark.open(url, **options)
 
 
 def open_for_writing(url: str, options: Mapping[str, Any]) -> SaverProtocol:
