@@ -41,7 +41,7 @@ class Session:
         open_for = creating if create else open_for_writing if write else open_for_reading
         opened = open_for(self.url, self.saver_options())
         with opened:
-            saver = opened if write else _without_classes(opened)
+            saver = opened if write else opened.without_classes()
             yield saver if self.settings.owner is None else saver.for_owner(self.settings.owner)
 
     def saver_options(self) -> dict[str, Any]:
@@ -51,13 +51,6 @@ class Session:
         if path:
             options["keyring"] = read_keyring(path, self.out.warn)
         return options
-
-
-def _without_classes(saver: SaverProtocol) -> SaverProtocol:
-    try:
-        return saver.without_classes()
-    except NotImplementedError:  # until it is
-        return saver
 
 
 def _option(text: str) -> tuple[str, Any]:
