@@ -1,6 +1,7 @@
 """A copy of a SQLite file of one moment, made while others go on writing."""
 
 import os
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -38,6 +39,7 @@ def back_up(source: Path, target: Path, report: Callable[[int, int], object]) ->
     part = Path(name)
     try:
         _copy(source, part, report)
+        shutil.copymode(source, part)
         _sync(part)
         try:
             os.link(part, target)  # unlike a rename, this replaces no file that has come meanwhile

@@ -11,7 +11,7 @@ from threadmark import Pruned, RetentionReport
 from threadmark_cli.command import command
 from threadmark_cli.commands.editing import dry_run_option, yes_option
 from threadmark_cli.exits import DONE, WRONG
-from threadmark_cli.output.quantities import bytes_text
+from threadmark_cli.output.quantities import bytes_text, count_text
 from threadmark_cli.parameters import duration, json_object, size
 from threadmark_cli.session import Session
 
@@ -142,14 +142,14 @@ def _asked_first(
 
 def _pruned_text(pruned: Pruned) -> str:
     return (
-        f"{pruned.checkpoints:,} checkpoints and {pruned.writes:,} pending writes of {pruned.threads:,} threads "
-        f"({bytes_text(pruned.bytes)})"
+        f"{count_text(pruned.checkpoints, 'checkpoint')} and {count_text(pruned.writes, 'pending write')} "
+        f"of {count_text(pruned.threads, 'thread')} ({bytes_text(pruned.bytes)})"
     )
 
 
 def _report_text(report: RetentionReport) -> str:
     whole = report.expired + report.idle + report.for_space
     return (
-        f"{whole:,} threads ({bytes_text(report.bytes)}), and of others {report.pruned.checkpoints:,} checkpoints "
-        f"({bytes_text(report.pruned.bytes)})"
+        f"{count_text(whole, 'thread')} ({bytes_text(report.bytes)}), "
+        f"and of others {count_text(report.pruned.checkpoints, 'checkpoint')} ({bytes_text(report.pruned.bytes)})"
     )

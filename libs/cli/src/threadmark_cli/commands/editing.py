@@ -10,7 +10,7 @@ from threadmark import UNSET, ConfigError, ConflictError, SaverProtocol, ThreadI
 from threadmark_cli.command import command
 from threadmark_cli.commands.threads import COLUMNS, thread_record
 from threadmark_cli.exits import NotThereError
-from threadmark_cli.output.quantities import bytes_text
+from threadmark_cli.output.quantities import bytes_text, count_text
 from threadmark_cli.parameters import channel_values, duration, json_object
 from threadmark_cli.places import config_of
 from threadmark_cli.session import Session
@@ -211,8 +211,8 @@ def _no_thread(thread_id: str) -> NotThereError:
 
 def _described(threads: Sequence[ThreadInfo]) -> str:
     checkpoints, size = sum(each.checkpoints for each in threads), sum(each.bytes for each in threads)
-    named = f"thread {threads[0].id!r}" if len(threads) == 1 else f"{len(threads)} threads"
-    return f"{named}, {checkpoints:,} checkpoints ({bytes_text(size)})"
+    named = f"thread {threads[0].id!r}" if len(threads) == 1 else count_text(len(threads), "thread")
+    return f"{named} with {count_text(checkpoints, 'checkpoint')} ({bytes_text(size)})"
 
 
 def _tell_new(session: Session, done: str, old: dict[str, Any], new: dict[str, Any]) -> None:
@@ -245,4 +245,5 @@ def _tell_deleted(session: Session, thread: ThreadInfo, *, dry_run: bool, gone: 
         )
         return
     done = "would delete " if dry_run else "deleted " if gone else "gone already: "
-    session.out.line(done, (thread.id, "id"), f", {thread.checkpoints:,} checkpoints ({bytes_text(thread.bytes)})")
+    size = f" with {count_text(thread.checkpoints, 'checkpoint')} ({bytes_text(thread.bytes)})"
+    session.out.line(done, (thread.id, "id"), size)

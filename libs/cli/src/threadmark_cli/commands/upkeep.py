@@ -11,7 +11,7 @@ from threadmark_cli.command import command
 from threadmark_cli.commands.editing import yes_option
 from threadmark_cli.exits import NotThereError, RefusedError
 from threadmark_cli.opening import file_of
-from threadmark_cli.output.quantities import bytes_text
+from threadmark_cli.output.quantities import bytes_text, count_text
 from threadmark_cli.session import Session
 
 _POSTGRES = ("postgres://", "postgresql://")
@@ -164,4 +164,4 @@ def reencrypt(session: Session, *, thread: str | None, plain: Any, yes: bool) ->
     if session.out.as_json:
         session.out.record({"rows": rows})
     else:
-        session.out.line(f"{rows:,} rows encrypted")
+        session.out.line(f"{count_text(rows, 'row')} encrypted")

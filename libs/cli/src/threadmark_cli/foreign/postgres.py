@@ -27,17 +27,16 @@ class PostgresTables:
 
     @classmethod
     def found_in(cls, url: str) -> "PostgresTables | None":
-        """Return the tables of a database that has LangGraph's and not ours."""
+        """Return the tables of a database that has LangGraph's, and nothing of ours."""
         try:
             import psycopg
         except ImportError:  # who opens it as ours says what to install
             return None
         tables = cls(url)
         try:
-            ((theirs, ours),) = tables._reading(lambda given: given.execute(sql.POSTGRES_CONTENTS).fetchall())
+            return tables if tables._reading(_has_only_theirs) else None
         except psycopg.Error:  # and what is wrong with it
             return None
-        return tables if theirs and not ours else None
 
     def read(self, work: Callable[[Reader], T]) -> T:
         """Run `work` in a transaction that reads one moment's rows."""
@@ -58,6 +57,13 @@ class PostgresTables:
                 return work(connection)
             finally:
                 connection.rollback()
+
+
+def _has_only_theirs(connection: "psycopg.Connection[tuple[Any, ...]]") -> bool:
+    ((theirs, ours),) = connection.execute(sql.POSTGRES_CONTENTS).fetchall()
+    if theirs and ours:
+        ((ours,),) = connection.execute(sql.HAS_OURS).fetchall()
+    return bool(theirs and not ours)
 
 
 class _PostgresReader:

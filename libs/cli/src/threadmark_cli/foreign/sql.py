@@ -17,6 +17,11 @@ SELECT
     to_regclass('threadmark_checkpoint') IS NOT NULL
 """
 
+# Whether tables of ours that are there have anything in them.
+HAS_OURS = """
+SELECT EXISTS (SELECT 1 FROM threadmark_checkpoint)
+"""
+
 # From here on, everything that is read of SQLite belongs to one moment.
 BEGIN_SQLITE = "BEGIN DEFERRED"
 

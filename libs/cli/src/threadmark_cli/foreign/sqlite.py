@@ -26,15 +26,14 @@ class SqliteTables:
 
     @classmethod
     def found_in(cls, path: str) -> "SqliteTables | None":
-        """Return the tables of a file that has LangGraph's and not ours."""
+        """Return the tables of a file that has LangGraph's, and nothing of ours."""
         if not Path(path).is_file():
             return None
         tables = cls(path)
         try:
-            ((theirs, ours),) = tables._reading(lambda connection: connection.execute(sql.SQLITE_CONTENTS).fetchall())
+            return tables if tables._reading(_has_only_theirs) else None
         except sqlite3.Error:  # who opens it as ours says what is wrong with it
             return None
-        return tables if theirs and not ours else None
 
     def read(self, work: Callable[[Reader], T]) -> T:
         """Run `work` in a transaction that reads one moment's rows. It may be called again from the beginning."""
@@ -95,6 +94,11 @@ def _size(path: str) -> int:
         return Path(path).stat().st_size
     except OSError:
         return 0
+
+
+def _has_only_theirs(connection: sqlite3.Connection) -> bool:
+    theirs, ours = connection.execute(sql.SQLITE_CONTENTS).fetchone()
+    return bool(theirs and not (ours and connection.execute(sql.HAS_OURS).fetchone()[0]))
 
 
 class _SqliteReader:
