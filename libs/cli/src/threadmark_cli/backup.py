@@ -7,11 +7,10 @@ import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import quote
 
 from threadmark import StoreError
-from threadmark_cli import sql
 from threadmark_cli.exits import DatabaseError, RefusedError
+from threadmark_cli.sqlite_files import read_file
 
 _PAGES = 2000
 """How many are copied between two reports of progress, and two moments in which Ctrl-C is heard."""
@@ -53,17 +52,14 @@ def back_up(source: Path, target: Path, report: Callable[[int, int], object]) ->
 
 
 def _copy(source: Path, target: Path, report: Callable[[int, int], object]) -> None:
-    uri = f"file:{quote(str(source.absolute()))}?mode=ro"
+    def copy(given: sqlite3.Connection) -> None:
+        # It is in a transaction: the pages that are copied later are those of the same moment, and a writer does not
+        # make the copy begin again.
+        with closing(sqlite3.connect(target, isolation_level=None)) as made:
+            given.backup(made, pages=_PAGES, progress=lambda _, left, total: report(total - left, total), sleep=0)
+
     try:
-        with (
-            closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=30.0)) as given,
-            closing(sqlite3.connect(target, isolation_level=None)) as copy,
-        ):
-            # In a transaction, the pages that are copied later are those of the same moment, and a writer does not make
-            # the copy begin again.
-            given.execute(sql.BEGIN_READ)
-            given.execute(sql.READ_ANYTHING).fetchall()
-            given.backup(copy, pages=_PAGES, progress=lambda _, left, total: report(total - left, total), sleep=0)
+        read_file(source, copy)
     except sqlite3.Error as error:
         raise StoreError(f"{str(source)!r} cannot be copied: {error}") from error
 

@@ -1,5 +1,6 @@
 """`migrate` and `export`: threads from one database to another, and out of it."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
@@ -12,6 +13,7 @@ from threadmark_cli.commands.editing import dry_run_option
 from threadmark_cli.exits import DONE, WRONG, NotThereError
 from threadmark_cli.opening import path_or_url
 from threadmark_cli.session import Session
+from threadmark_cli.settings import URL_VARIABLE
 
 _PAGE = 200
 _INSTALL = "pip install 'threadmark-langgraph[migrate]'"
@@ -84,10 +86,11 @@ def export(session: Session, *, threads: tuple[str, ...], target: str | None, dr
 
 def _two(session: Session, databases: tuple[str, ...]) -> tuple[str, str]:
     """The source and the target. Where only one is named, it is the source, and the target is that of the settings."""
+    elsewhere = None if database_was_given() else session.settings.url
     if database_was_given():
         databases = (session.settings.url or "", *databases)
-    if len(databases) == 1 and not database_was_given():
-        databases = (*databases, session.url)
+    if len(databases) == 1:
+        databases = (*databases, *filter(None, [elsewhere or os.environ.get(URL_VARIABLE)]))
     if len(databases) != 2:  # noqa: PLR2004 - what the text says
         raise click.UsageError("Give two databases: the one to copy from, and the one to copy to.")
     source, target = map(path_or_url, databases)

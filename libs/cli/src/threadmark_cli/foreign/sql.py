@@ -22,9 +22,6 @@ HAS_OURS = """
 SELECT EXISTS (SELECT 1 FROM threadmark_checkpoint)
 """
 
-# From here on, everything that is read of SQLite belongs to one moment.
-BEGIN_SQLITE = "BEGIN DEFERRED"
-
 # The namespaces of all threads, or of one, with how many checkpoints they have, between which ids, and how large.
 SQLITE_NAMESPACES = """
 SELECT

@@ -2,17 +2,15 @@
 
 import json
 import sqlite3
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 from threadmark import StoreError
 from threadmark_cli.foreign import sql
 from threadmark_cli.foreign.decoding import decoded
 from threadmark_cli.foreign.rows import Namespace, Reader, Ref, Stored, Write, WriteRef
+from threadmark_cli.sqlite_files import read_file
 
 T = TypeVar("T")
 
@@ -29,71 +27,17 @@ class SqliteTables:
         """Return the tables of a file that has LangGraph's, and nothing of ours."""
         if not Path(path).is_file():
             return None
-        tables = cls(path)
         try:
-            return tables if tables._reading(_has_only_theirs) else None
+            return cls(path) if read_file(Path(path), _has_only_theirs) else None
         except sqlite3.Error:  # who opens it as ours says what is wrong with it
             return None
 
     def read(self, work: Callable[[Reader], T]) -> T:
         """Run `work` in a transaction that reads one moment's rows. It may be called again from the beginning."""
         try:
-            return self._reading(lambda connection: work(_SqliteReader(connection)))
+            return read_file(Path(self._path), lambda connection: work(_SqliteReader(connection)))
         except sqlite3.Error as error:
             raise StoreError(f"{self.name} cannot be read: {error}") from error
-
-    def _reading(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` on a connection that cannot write.
-
-        Even a read-only connection creates files for the log of a database that has one. Where the log is empty, SQLite
-        is told that the file does not change, and needs none; if somebody writes meanwhile, the read is done again. A
-        log that holds something has its files already.
-        """
-        for _ in range(_LOOKS):
-            before = self._seen()
-            if before is None:
-                break
-            try:
-                result = self._once(work, "mode=ro&immutable=1")
-            except sqlite3.Error:
-                if self._seen() == before:
-                    raise
-            else:
-                if self._seen() == before:
-                    return result
-        return self._once(work, "mode=ro")
-
-    def _once(self, work: Callable[[sqlite3.Connection], T], how: str) -> T:
-        uri = f"file:{quote(str(Path(self._path).absolute()))}?{how}"
-        with closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_TIMEOUT)) as connection:
-            connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
-            connection.row_factory = sqlite3.Row
-            connection.execute(sql.BEGIN_SQLITE)
-            return work(connection)
-
-    def _seen(self) -> tuple[int, ...] | None:
-        """Return a stamp that changes when the file is written, or None if there is a log or a journal to read."""
-        if any(_size(f"{self._path}{suffix}") for suffix in ("-wal", "-journal")):
-            return None
-        look = Path(self._path).stat()
-        if abs(time.time_ns() - look.st_mtime_ns) < _TICK * 1e9:
-            time.sleep(_TICK)  # or the next write could have the same time
-        return look.st_dev, look.st_ino, look.st_size, look.st_mtime_ns
-
-
-_LOOKS = 5
-_TICK = 0.03
-"""Seconds in which a file system may give two changes of a file the same time."""
-
-_TIMEOUT = 10.0
-"""Seconds to wait for a lock."""
-
-
-def _size(path: str) -> int:
-    try:
-        return Path(path).stat().st_size
-    except OSError:
-        return 0
 
 
 def _has_only_theirs(connection: sqlite3.Connection) -> bool:
