@@ -15,6 +15,13 @@ from threadmark_cli.output import Output, one_line
 
 COMMANDS = {
     "threads": "threadmark_cli.commands.threads:threads",
+    "log": "threadmark_cli.commands.log:log",
+    "show": "threadmark_cli.commands.show:show",
+    "diff": "threadmark_cli.commands.diff:diff",
+    "blame": "threadmark_cli.commands.blame:blame",
+    "search": "threadmark_cli.commands.search:search",
+    "stats": "threadmark_cli.commands.checking:stats",
+    "verify": "threadmark_cli.commands.checking:verify",
     "fork": "threadmark_cli.commands.editing:fork",
     "restore": "threadmark_cli.commands.editing:restore",
     "copy": "threadmark_cli.commands.editing:copy",

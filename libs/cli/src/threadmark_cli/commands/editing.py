@@ -7,20 +7,16 @@ from typing import Any
 import click
 
 from threadmark import UNSET, ConfigError, ConflictError, SaverProtocol, ThreadInfo
+from threadmark_cli.addresses import addresses_of, at_option, expect_thread, ns_option
 from threadmark_cli.command import command
 from threadmark_cli.commands.threads import COLUMNS, thread_record
 from threadmark_cli.exits import NotThereError
 from threadmark_cli.output.quantities import bytes_text, count_text
 from threadmark_cli.parameters import channel_values, duration, json_object
-from threadmark_cli.places import config_of
 from threadmark_cli.session import Session
 
 _FOREVER = "never"
 
-at_option = click.option(
-    "--at", metavar="CHECKPOINT", help="An id, the beginning of one, or ~2: two before the newest."
-)
-ns_option = click.option("--ns", default="", metavar="NAMESPACE", help="The namespace; the graph's own by default.")
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 
@@ -42,7 +38,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what wou
 )
 @click.option("--as", "as_thread", metavar="THREAD", help="Begin a new thread with this id.")
 def fork(
-    session: Session, *, thread: str, at: str | None, ns: str, values: tuple[str, ...], as_thread: str | None
+    session: Session, *, thread: str, at: str | None, ns: str | None, values: tuple[str, ...], as_thread: str | None
 ) -> None:
     """Begin a branch at a checkpoint, or a thread of its own.
 
@@ -52,7 +48,7 @@ def fork(
     """
     given = channel_values(values)
     with session.saver(write=True) as saver:
-        config = config_of(saver, thread, at, ns)
+        config = addresses_of(saver, thread).config(at, ns)
         forked = saver.fork(config, given or None, as_thread=as_thread)
         _tell_new(session, "forked", config, forked)
 
@@ -69,7 +65,7 @@ def fork(
 def restore(session: Session, *, thread: str, at: str, ns: str) -> None:
     """Make an old checkpoint the newest again; what came after it stays as another branch."""
     with session.saver(write=True) as saver:
-        config = config_of(saver, thread, at, ns)
+        config = addresses_of(saver, thread).config(at, ns)
         _tell_new(session, "restored", config, saver.restore(config))
 
 
@@ -86,8 +82,8 @@ def copy(session: Session, *, thread: str, new: str) -> None:
     with session.saver(write=True) as saver:
         if saver.thread(new) is not None:
             raise ConflictError(f"thread {new!r} is there already: choose another id, or delete it first")
-        if not saver.copy_thread(thread, new):
-            raise _no_thread(thread)
+        if not saver.copy_thread(expect_thread(saver, thread), new):
+            raise _gone(thread)
         _tell_renamed(session, "copied", thread, new)
 
 
@@ -102,8 +98,8 @@ def copy(session: Session, *, thread: str, new: str) -> None:
 def rename(session: Session, *, thread: str, new: str) -> None:
     """Give a thread another id."""
     with session.saver(write=True) as saver:
-        if not saver.rename_thread(thread, new):
-            raise _no_thread(thread)
+        if not saver.rename_thread(expect_thread(saver, thread), new):
+            raise _gone(thread)
         _tell_renamed(session, "renamed", thread, new)
 
 
@@ -154,7 +150,9 @@ def update(
 @ns_option
 @dry_run_option
 @yes_option
-def delete(session: Session, *, threads: tuple[str, ...], at: str | None, ns: str, dry_run: bool, yes: bool) -> None:
+def delete(
+    session: Session, *, threads: tuple[str, ...], at: str | None, ns: str | None, dry_run: bool, yes: bool
+) -> None:
     """Remove threads with everything in them, or a single checkpoint of one.
 
     If one of the threads is not there, nothing is removed. Each thread goes whole or not at all.
@@ -172,18 +170,18 @@ def delete(session: Session, *, threads: tuple[str, ...], at: str | None, ns: st
 
 
 def _delete_checkpoint(
-    session: Session, saver: SaverProtocol, threads: Sequence[str], at: str, ns: str, *, dry_run: bool, yes: bool
+    session: Session, saver: SaverProtocol, threads: Sequence[str], at: str, ns: str | None, *, dry_run: bool, yes: bool
 ) -> None:
     if len(threads) != 1:
         raise ConfigError("--at removes a checkpoint of one thread: name one")
-    config = config_of(saver, threads[0], at, ns)
+    config = addresses_of(saver, threads[0]).config(at, ns)
     checkpoint_id = config["configurable"]["checkpoint_id"]
     if not dry_run:
         session.out.confirm(f"Delete checkpoint {checkpoint_id} of thread {threads[0]!r}?", yes=yes)
         if not saver.delete_checkpoint(config):
             raise NotThereError(f"thread {threads[0]!r} has no checkpoint {checkpoint_id!r} any more")
     if session.out.as_json:
-        session.out.record({"thread": threads[0], "ns": ns, "id": checkpoint_id, "deleted": not dry_run})
+        session.out.record({"config": config, "deleted": not dry_run, "dry_run": dry_run})
     else:
         session.out.line("would delete " if dry_run else "deleted ", (checkpoint_id, "id"), " of ", (threads[0], "id"))
 
@@ -199,14 +197,14 @@ def _expiry(text: str) -> datetime | timedelta | None:
 
 
 def _thread(saver: SaverProtocol, thread_id: str) -> ThreadInfo:
-    found = saver.thread(thread_id)
+    found = saver.thread(expect_thread(saver, thread_id))
     if found is None:
-        raise _no_thread(thread_id)
+        raise _gone(thread_id)
     return found
 
 
-def _no_thread(thread_id: str) -> NotThereError:
-    return NotThereError(f"there is no thread {thread_id!r}")
+def _gone(thread_id: str) -> NotThereError:
+    return NotThereError(f"the thread {thread_id!r} has gone meanwhile")
 
 
 def _described(threads: Sequence[ThreadInfo]) -> str:

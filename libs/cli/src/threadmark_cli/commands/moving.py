@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from threadmark import CheckpointTuple, HistoryEntry, MissingDependencyError, Progress, SaverProtocol
+from threadmark_cli.addresses import expect_thread
 from threadmark_cli.command import command, database_was_given
 from threadmark_cli.commands.editing import dry_run_option
-from threadmark_cli.exits import DONE, WRONG, NotThereError
+from threadmark_cli.exits import DONE, WRONG
 from threadmark_cli.opening import path_or_url
 from threadmark_cli.session import Session
 from threadmark_cli.settings import URL_VARIABLE
@@ -141,8 +142,7 @@ def _tell(session: Session, moved: Any, *, dry_run: bool) -> int:
 def _write_lines(session: Session, threads: tuple[str, ...]) -> None:
     with session.saver() as saver:
         for thread in threads:
-            if saver.thread(thread) is None:
-                raise NotThereError(f"there is no thread {thread!r}")
+            expect_thread(saver, thread)
         for thread in threads:
             for entry in reversed([*_entries(saver, thread)]):
                 session.out.record(_line(saver, thread, entry))

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from threadmark import ConfigError, MissingDependencyError, Progress, SaverProtocol
+from threadmark_cli.addresses import expect_thread
 from threadmark_cli.backup import back_up
 from threadmark_cli.command import command
 from threadmark_cli.commands.editing import yes_option
@@ -152,8 +153,8 @@ def reencrypt(session: Session, *, thread: str | None, plain: Any, yes: bool) ->
     An interrupt loses nothing: the same command goes on. Keep the old keys until it is done.
     """
     with session.saver(write=True) as saver:
-        if thread is not None and saver.thread(thread) is None:
-            raise NotThereError(f"there is no thread {thread!r}")
+        if thread is not None:
+            expect_thread(saver, thread)
         if plain == "seal":
             session.out.confirm(
                 f"Encrypt what {session.shown_url} has in the clear? Afterwards nobody reads it without the keys.",
