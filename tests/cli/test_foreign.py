@@ -105,6 +105,10 @@ def test_a_listing_is_sorted_paged_and_filtered(filled: Place) -> None:
         assert [each.id for each in saver.threads(until=done.updated, sort="id").threads] == ["asks", "failed"]
         assert saver.threads(owner="somebody").threads == saver.threads(metadata={"team": 1}).threads == []
         assert saver.count_threads() == saver.stats().threads == 3
+        whole, parts = saver.stats(), [saver.stats(each) for each in ("asks", "failed", "done")]
+        assert whole.writes == sum(each.writes for each in parts) > 0
+        assert whole.bytes_stored == sum(each.bytes_stored for each in parts)
+        assert {"messages", "count", "log"} <= parts[0].channels.keys()
         assert saver.thread("nobody") is None
 
 

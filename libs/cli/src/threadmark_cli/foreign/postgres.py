@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 from threadmark import StoreError
 from threadmark_cli.foreign import sql
 from threadmark_cli.foreign.decoding import decoded
-from threadmark_cli.foreign.rows import Namespace, Reader, Ref, Stored, Write, WriteRef
+from threadmark_cli.foreign.rows import Beside, Namespace, Reader, Ref, Stored, Write, WriteRef
 
 if TYPE_CHECKING:
     import psycopg
@@ -76,8 +76,9 @@ class _PostgresReader:
         rows = self._rows(sql.POSTGRES_NAMESPACES, {"thread_id": thread_id})
         return [Namespace(*row)._replace(bytes=int(row[-1])) for row in rows]
 
-    def bytes_beside(self, thread_id: str | None) -> Mapping[str, int]:
-        return {name: int(size) for name, size in self._rows(sql.POSTGRES_BYTES, {"thread_id": thread_id})}
+    def beside(self, thread_id: str | None) -> Mapping[str, Beside]:
+        rows = self._rows(sql.POSTGRES_BESIDE, {"thread_id": thread_id})
+        return {name: Beside(int(writes), int(size)) for name, writes, size in rows}
 
     def heads(self, thread_id: str | None) -> Sequence[tuple[str, str]]:
         return [(name, channel) for name, channel in self._rows(sql.POSTGRES_HEADS, {"thread_id": thread_id})]

@@ -17,6 +17,13 @@ class Namespace(NamedTuple):
     bytes: int
 
 
+class Beside(NamedTuple):
+    """What a thread has beside its checkpoints' rows."""
+
+    writes: int = 0
+    bytes: int = 0
+
+
 class Ref(NamedTuple):
     """Where a checkpoint stands."""
 
@@ -62,8 +69,8 @@ class Reader(Protocol):
     def namespaces(self, thread_id: str | None) -> Sequence[Namespace]:
         """The namespaces of one thread, or of all."""
 
-    def bytes_beside(self, thread_id: str | None) -> Mapping[str, int]:
-        """What threads take beside their checkpoints."""
+    def beside(self, thread_id: str | None) -> Mapping[str, Beside]:
+        """What threads have beside their checkpoints, by their ids."""
 
     def heads(self, thread_id: str | None) -> Sequence[tuple[str, str]]:
         """Return the threads whose newest checkpoint has an error or an interrupt, with that channel."""

@@ -11,7 +11,7 @@ from datetime import datetime
 from threading import Lock
 from typing import Any, Self
 
-from threadmark import CheckpointRef, ConfigError, Saver, Stats, ThreadInfo, ThreadPage
+from threadmark import ChannelStats, CheckpointRef, ConfigError, Saver, Stats, ThreadInfo, ThreadPage
 from threadmark.config import as_thread_id
 from threadmark.ids import time_of_id
 from threadmark.model import ThreadSort, ThreadStatus
@@ -19,7 +19,7 @@ from threadmark.saver.thread_arguments import cursor_of, given_count, given_quer
 from threadmark.thread_store import ThreadOutline, ThreadRow
 from threadmark_cli.exits import RefusedError
 from threadmark_cli.foreign.loading import LoadedThread
-from threadmark_cli.foreign.rows import Namespace, Reader, Tables
+from threadmark_cli.foreign.rows import Beside, Namespace, Reader, Tables
 
 _OF_A_THREAD = frozenset({"history", "tree", "diff", "blame", "search", "get", "get_tuple", "extract", "messages"})
 """The methods whose first argument is a thread or a configuration that names one."""
@@ -131,14 +131,18 @@ class ForeignSaver:
         return await asyncio.to_thread(self.thread, thread_id)
 
     def stats(self, thread_id: str | None = None, *, progress: object = None) -> Stats:  # noqa: ARG002 - it takes no time
-        """Return how much is stored. Of one thread also what it would take if every value were stored whole."""
-        infos = [info for _, info in self._threads(None if thread_id is None else as_thread_id(thread_id))]
-        stored = sum(info.bytes for info in infos)
-        if thread_id is None or not infos:
-            checkpoints = sum(info.checkpoints for info in infos)
-            return Stats(len(infos), checkpoints, 0, 0, stored, stored, 0, {}, [])
-        found: Stats = self._copy_of(thread_id).stats(thread_id)
-        return found._replace(segments=0, bytes_stored=stored, bytes_overhead=0)
+        """Return how much is stored, as LangGraph stores it: each value whole. Of one thread also by channel."""
+        name = None if thread_id is None else as_thread_id(thread_id)
+        infos = [info for _, info in self._threads(name)]
+        writes = sum(each.writes for each in self._tables.read(lambda reader: reader.beside(name)).values())
+        checkpoints, stored = sum(info.checkpoints for info in infos), sum(info.bytes for info in infos)
+        channels: dict[str, ChannelStats] = {}
+        if infos and name is not None:
+            found: Stats = self._copy_of(name).stats(name)
+            channels = {
+                each: of_one._replace(bytes_stored=of_one.bytes_whole) for each, of_one in found.channels.items()
+            }
+        return Stats(len(infos), checkpoints, writes, 0, stored, stored, 0, channels, [])
 
     async def astats(self, thread_id: str | None = None, *, progress: object = None) -> Stats:
         """Like `stats`, for asyncio."""
@@ -205,11 +209,14 @@ def _infos(reader: Reader, thread_id: str | None) -> list[tuple[ThreadOutline, T
     namespaces: dict[str, list[Namespace]] = {}
     for each in reader.namespaces(thread_id):
         namespaces.setdefault(each.thread_id, []).append(each)
-    beside = reader.bytes_beside(thread_id)
+    beside = reader.beside(thread_id)
     channels: dict[str, set[str]] = {}
     for name, channel in reader.heads(thread_id):
         channels.setdefault(name, set()).add(channel)
-    return [_info(name, some, beside.get(name, 0), channels.get(name, set())) for name, some in namespaces.items()]
+    return [
+        _info(name, some, beside.get(name, Beside()).bytes, channels.get(name, set()))
+        for name, some in namespaces.items()
+    ]
 
 
 def _info(name: str, some: list[Namespace], beside: int, channels: set[str]) -> tuple[ThreadOutline, ThreadInfo]:

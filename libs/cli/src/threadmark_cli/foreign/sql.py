@@ -41,21 +41,21 @@ WHERE %(thread_id)s::text IS NULL OR thread_id = %(thread_id)s
 GROUP BY thread_id, checkpoint_ns
 """
 
-# How much threads take beside their checkpoints.
-SQLITE_BYTES = """
-SELECT thread_id, SUM(IFNULL(LENGTH(value), 0))
+# How many pending writes threads have, and how much they take beside their checkpoints.
+SQLITE_BESIDE = """
+SELECT thread_id, COUNT(*), SUM(IFNULL(LENGTH(value), 0))
 FROM writes
 WHERE :thread_id IS NULL OR thread_id = :thread_id
 GROUP BY thread_id
 """
 
-POSTGRES_BYTES = """
-SELECT thread_id, SUM(bytes)
+POSTGRES_BESIDE = """
+SELECT thread_id, SUM(writes), SUM(bytes)
 FROM (
-    SELECT thread_id, COALESCE(octet_length(blob), 0) AS bytes
+    SELECT thread_id, 0 AS writes, COALESCE(octet_length(blob), 0) AS bytes
     FROM checkpoint_blobs
     UNION ALL
-    SELECT thread_id, COALESCE(octet_length(blob), 0)
+    SELECT thread_id, 1, COALESCE(octet_length(blob), 0)
     FROM checkpoint_writes
 ) AS parts
 WHERE %(thread_id)s::text IS NULL OR thread_id = %(thread_id)s

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from threadmark import StoreError
 from threadmark_cli.foreign import sql
 from threadmark_cli.foreign.decoding import decoded
-from threadmark_cli.foreign.rows import Namespace, Reader, Ref, Stored, Write, WriteRef
+from threadmark_cli.foreign.rows import Beside, Namespace, Reader, Ref, Stored, Write, WriteRef
 from threadmark_cli.sqlite_files import read_file
 
 T = TypeVar("T")
@@ -55,8 +55,9 @@ class _SqliteReader:
         rows = self._connection.execute(sql.SQLITE_NAMESPACES, {"thread_id": thread_id})
         return [Namespace(*row) for row in rows]
 
-    def bytes_beside(self, thread_id: str | None) -> Mapping[str, int]:
-        return {row[0]: row[1] for row in self._connection.execute(sql.SQLITE_BYTES, {"thread_id": thread_id})}
+    def beside(self, thread_id: str | None) -> Mapping[str, Beside]:
+        rows = self._connection.execute(sql.SQLITE_BESIDE, {"thread_id": thread_id})
+        return {name: Beside(writes, size) for name, writes, size in rows}
 
     def heads(self, thread_id: str | None) -> Sequence[tuple[str, str]]:
         return [(row[0], row[1]) for row in self._connection.execute(sql.SQLITE_HEADS, {"thread_id": thread_id})]
