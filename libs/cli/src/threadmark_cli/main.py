@@ -22,6 +22,7 @@ COMMANDS = {
     "search": "threadmark_cli.commands.search:search",
     "stats": "threadmark_cli.commands.checking:stats",
     "verify": "threadmark_cli.commands.checking:verify",
+    "doctor": "threadmark_cli.commands.doctor:doctor",
     "fork": "threadmark_cli.commands.editing:fork",
     "restore": "threadmark_cli.commands.editing:restore",
     "copy": "threadmark_cli.commands.editing:copy",

@@ -119,7 +119,7 @@ FROM tm.checkpoint
 LIMIT 1
 """
 
-# What a report says of the server, of the database and of our tables, and which tables of LangGraph's own saver there are
+# What a report says of the server, the database and our tables, and which tables of LangGraph's own saver there are
 # where the search path leads.
 REPORT = """
 SELECT
