@@ -6,22 +6,29 @@ import pickle
 import sqlite3
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
-from pathlib import Path
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from ipaddress import IPv4Address
+from pathlib import Path, PurePosixPath
 from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.types import Send
 
 from cli.langgraphs import PLACES, Place, config, extension, graph, say, sqlite_place
 from threadmark import Shown
 from threadmark_cli.exits import DONE, FAILED, REFUSED, USAGE, WRONG
 from threadmark_cli.foreign import foreign_saver
-from threadmark_cli.foreign.decoding import decoded
+from threadmark_cli.foreign.decoding import Decoder
 from threadmark_cli.main import run
 
 
@@ -320,25 +327,51 @@ def _values(found: Any) -> list[Any]:
 
 
 def test_what_a_cipher_wrote_is_shown_as_that() -> None:
-    shown = decoded("msgpack+aes", b"secret")
+    shown = Decoder().value("msgpack+aes", b"secret")
     assert shown == Shown("unread:msgpack+aes", {"reason": shown.fields["reason"], "data": b"secret"})
-    assert decoded(None, None) is decoded("null", b"") is None
+    assert Decoder().value(None, None) is Decoder().value("null", b"") is None
 
 
 @settings(max_examples=100)
 @given(st.sampled_from(["msgpack", "json", "pickle", "null", "bytes", ""]), st.binary(max_size=60))
 def test_no_bytes_make_it_raise(kind: str, data: bytes) -> None:
-    decoded(kind, data)
-    decoded("msgpack", bytes([0xC7, len(data), 0]) + data)
-    decoded("msgpack", bytes([0xC7, len(data), 2]) + data)
+    Decoder().value(kind, data)
+    Decoder().value("msgpack", bytes([0xC7, len(data), 0]) + data)
+    Decoder().value("msgpack", bytes([0xC7, len(data), 2]) + data)
+
+
+def test_an_object_that_is_repeated_is_decoded_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    serializer = JsonPlusSerializer()
+    rows = [serializer.dumps_typed([HumanMessage(f"text {each % 3}", id=str(each % 3))] * 2) for each in range(9)]
+    once = [Decoder().value(*row) for row in rows]
+    for held in (10**6, 300, 1):
+        monkeypatch.setattr("threadmark_cli.foreign.decoding._MOST_HELD", held)
+        decoder = Decoder()
+        assert [decoder.value(*row) for row in rows] == once
+    assert [each[0].fields["content"] for each in once[:3]] == ["text 0", "text 1", "text 2"]
+
+
+def test_builtin_kinds_come_back_as_they_are() -> None:
+    moment = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone(timedelta(hours=2)))
+    kinds: list[Any] = [
+        *({1, 2}, frozenset("ab"), deque([1, 2]), Decimal("1.50"), UUID(int=5), IPv4Address("127.0.0.1")),
+        *(moment, moment.date(), moment.time(), timedelta(days=1, microseconds=2), UTC, PurePosixPath("/a/b")),
+        *({"nested": [{1: b"bytes"}, None, True, 2.5]}, ZoneInfo("Europe/Paris"), bytearray(b"a"), b"a"),
+    ]
+    serializer = JsonPlusSerializer()
+    for value in kinds:
+        found = Decoder().value(*serializer.dumps_typed(value))
+        assert (type(found), found) == (type(value), value)
+    send = Decoder().value(*serializer.dumps_typed(Send("node", {"a": 1})))
+    assert send == Shown("langgraph.types:Send", {"node": "node", "arg": {"a": 1}})
 
 
 def test_objects_that_are_nested_too_deep_are_not_followed() -> None:
     data = b"\xc0"
     for _ in range(5000):
         data = b"\xc9" + len(data).to_bytes(4, "big") + b"\x00" + data
-    assert decoded("msgpack", data).name == "unread:msgpack"
-    assert decoded("json", b"[" * 100_000).name == "unread:json"
+    assert Decoder().value("msgpack", data).name == "unread:msgpack"
+    assert Decoder().value("json", b"[" * 100_000).name == "unread:json"
 
 
 def test_reading_needs_nothing_of_langgraph(tmp_path: Path) -> None:

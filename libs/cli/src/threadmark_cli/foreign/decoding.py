@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import partial
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -27,20 +27,66 @@ DEEPEST = 100
 LONGEST_NAME = 500
 
 
-def decoded(kind: str | None, data: bytes | None) -> Any:
-    """Return the value of a row, whatever it holds; this never raises.
+class Decoder:
+    """Decodes the rows of one thread, which repeat the same objects again and again: each is taken apart once.
 
-    Args:
-        kind: What LangGraph calls the format of the row.
-        data: The bytes of the row.
+    So a value may share parts with another one. They are to be stored, not to be changed.
     """
-    read = _FORMATS.get(kind or "null")
-    if read is None:
-        return _unread(kind or "", data, _WHY.get(kind or "", "LangGraph's serializer has no such format by itself"))
-    try:
-        return read(data or b"")
-    except (Exception, RecursionError) as error:  # noqa: BLE001 - whatever is wrong with the bytes, they are shown
-        return _unread(kind or "", data, f"{type(error).__name__}: {error}")
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, bytes], Any] = {}
+        self._held = 0
+
+    def value(self, kind: str | None, data: bytes | None) -> Any:
+        """Return the value of a row, whatever it holds; this never raises.
+
+        Args:
+            kind: What LangGraph calls the format of the row.
+            data: The bytes of the row.
+        """
+        read = self._formats.get(kind or "null")
+        if read is None:
+            return _unread(
+                kind or "", data, _WHY.get(kind or "", "LangGraph's serializer has no such format by itself")
+            )
+        try:
+            return read(self, data or b"")
+        except (Exception, RecursionError) as error:  # noqa: BLE001 - whatever is wrong with the bytes, they are shown
+            return _unread(kind or "", data, f"{type(error).__name__}: {error}")
+
+    def _msgpack(self, data: bytes, depth: int = 0) -> Any:
+        if depth > DEEPEST:
+            raise ValueError(f"objects are nested deeper than {DEEPEST} levels")
+        return msgpack.unpackb(
+            data,
+            ext_hook=partial(self._extension, depth),
+            object_pairs_hook=_mapping,
+            strict_map_key=False,
+            unicode_errors="surrogatepass",
+        )
+
+    def _extension(self, depth: int, code: int, data: bytes) -> Any:
+        key = (code, data)
+        if key in self._known:
+            return self._known[key]
+        value = _object(code, self._msgpack(data, depth + 1))
+        self._held += len(data)
+        if self._held > _MOST_HELD:
+            self._known, self._held = {}, len(data)
+        self._known[key] = value
+        return value
+
+    _formats: ClassVar[Mapping[str, Callable[["Decoder", bytes], Any]]] = {
+        "null": lambda *_: None,
+        "bytes": lambda _, data: bytes(data),
+        "bytearray": lambda _, data: bytearray(data),
+        "msgpack": _msgpack,
+        "json": lambda _, data: json.loads(data, object_hook=_json_object),
+    }
+
+
+_MOST_HELD = 64 * 1024 * 1024
+"""Bytes of objects that are remembered. Decoded, they take several times as much."""
 
 
 def _unread(kind: str, data: bytes | None, reason: str) -> Shown:
@@ -50,20 +96,8 @@ def _unread(kind: str, data: bytes | None, reason: str) -> Shown:
 _WHY = {"pickle": "to read a pickle can run any code, so it is left as it is"}
 
 
-def _from_msgpack(data: bytes, depth: int = 0) -> Any:
-    if depth > DEEPEST:
-        raise ValueError(f"objects are nested deeper than {DEEPEST} levels")
-    return msgpack.unpackb(
-        data,
-        ext_hook=partial(_extension, depth),
-        object_pairs_hook=_mapping,
-        strict_map_key=False,
-        unicode_errors="surrogatepass",
-    )
-
-
-def _extension(depth: int, code: int, data: bytes) -> Any:
-    content = _from_msgpack(data, depth + 1)
+def _object(code: int, content: Any) -> Any:
+    """What an extension stands for."""
     if code == _DELTA_SNAPSHOT:
         return Shown("langgraph.checkpoint.serde.types:_DeltaSnapshot", {"value": content})
     match code, content:
@@ -92,10 +126,6 @@ def _key(key: Any) -> Any:
     except TypeError:
         return repr(key)
     return key
-
-
-def _from_json(data: bytes) -> Any:
-    return json.loads(data, object_hook=_json_object)
 
 
 def _json_object(found: dict[str, Any]) -> Any:
@@ -165,11 +195,3 @@ _FIELDS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("re", "compile"): ("pattern", "flags"),
 }
 """What arguments without names are called."""
-
-_FORMATS: Mapping[str, Callable[[bytes], Any]] = {
-    "null": lambda _: None,
-    "bytes": bytes,
-    "bytearray": bytearray,
-    "msgpack": _from_msgpack,
-    "json": _from_json,
-}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from threadmark import Saver, SerializationError, Shown, ThreadmarkError
+from threadmark import Saver, Shown, ThreadmarkError
 from threadmark.ids import time_of_id
 from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
@@ -52,7 +52,7 @@ class LoadedThread:
         metadata = _metadata(stored.metadata)
         try:
             self.saver.put(config, checkpoint, metadata, new, expect_newest=False)
-        except SerializationError as error:
+        except ThreadmarkError as error:
             checkpoint |= {"channel_values": {_UNREAD: _unread(error)}, "channel_versions": {_UNREAD: 1}}
             self.saver.put(config, checkpoint, metadata, {_UNREAD: 1}, expect_newest=False)
             return {}
@@ -68,7 +68,7 @@ class LoadedThread:
             config = self._config(ns, checkpoint_id)
             try:
                 self.saver.put_writes(config, written, task_id, task_path)
-            except SerializationError as error:
+            except ThreadmarkError as error:
                 unread = [(channel, _unread(error)) for channel, _ in written]
                 self.saver.put_writes(config, unread, task_id, task_path)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
 from threadmark import StoreError
 from threadmark_cli.foreign import sql
-from threadmark_cli.foreign.decoding import decoded
+from threadmark_cli.foreign.decoding import Decoder
 from threadmark_cli.foreign.rows import Beside, Namespace, Reader, Ref, Stored, Write, WriteRef
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class _PostgresReader:
 
     def __init__(self, connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
         self._connection = connection
+        self._decoder = Decoder()
 
     def namespaces(self, thread_id: str | None) -> Sequence[Namespace]:
         rows = self._rows(sql.POSTGRES_NAMESPACES, {"thread_id": thread_id})
@@ -99,7 +100,7 @@ class _PostgresReader:
         versions = checkpoint.get("channel_versions") or {}
         new = {channel: version for channel, version in versions.items() if parent_versions.get(channel) != version}
         blobs = self._rows(sql.POSTGRES_BLOBS, ([*new], [str(version) for version in new.values()], thread_id, ref.ns))
-        values = {channel: decoded(kind, blob) for channel, kind, blob in blobs if kind != _EMPTY}
+        values = {channel: self._decoder.value(kind, blob) for channel, kind, blob in blobs if kind != _EMPTY}
         # Small values stand in the checkpoint itself.
         found = {**checkpoint, "channel_values": {**(checkpoint.get("channel_values") or {}), **values}}
         return Stored(found, metadata, new)
@@ -115,7 +116,7 @@ class _PostgresReader:
                 row.get("task_path") or "",
                 row["idx"],
                 row["channel"],
-                decoded(row["type"], row["blob"]),
+                self._decoder.value(row["type"], row["blob"]),
             )
             for row in rows
         ]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from threadmark import StoreError
 from threadmark_cli.foreign import sql
-from threadmark_cli.foreign.decoding import decoded
+from threadmark_cli.foreign.decoding import Decoder
 from threadmark_cli.foreign.rows import Beside, Namespace, Reader, Ref, Stored, Write, WriteRef
 from threadmark_cli.sqlite_files import read_file
 
@@ -50,6 +50,7 @@ class _SqliteReader:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._decoder = Decoder()
 
     def namespaces(self, thread_id: str | None) -> Sequence[Namespace]:
         rows = self._connection.execute(sql.SQLITE_NAMESPACES, {"thread_id": thread_id})
@@ -77,7 +78,7 @@ class _SqliteReader:
         row = self._connection.execute(sql.SQLITE_CHECKPOINT, (thread_id, ref.ns, ref.id)).fetchone()
         if row is None:
             return None
-        return Stored(decoded(row["type"], row["checkpoint"]), _metadata(row["metadata"]), None)
+        return Stored(self._decoder.value(row["type"], row["checkpoint"]), _metadata(row["metadata"]), None)
 
     def writes(self, thread_id: str, ns: str, checkpoint_id: str) -> Sequence[Write]:
         rows = self._connection.execute(sql.SQLITE_WRITES, (thread_id, ns, checkpoint_id)).fetchall()
@@ -87,7 +88,7 @@ class _SqliteReader:
                 row["task_path"] if "task_path" in row.keys() else "",  # noqa: SIM118 - `in row` asks the values
                 row["idx"],
                 row["channel"],
-                decoded(row["type"], row["value"]),
+                self._decoder.value(row["type"], row["value"]),
             )
             for row in rows
         ]
