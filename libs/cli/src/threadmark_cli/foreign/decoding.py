@@ -12,7 +12,7 @@ from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from functools import partial
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import PosixPath, WindowsPath
 from typing import Any, ClassVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -161,10 +161,6 @@ def _moment(first: Any, *others: Any) -> datetime:
     return datetime.fromisoformat(first) if isinstance(first, str) else datetime(first, *others)  # noqa: DTZ001 - may be
 
 
-def _path(kind: type[Any], *parts: str) -> Any:
-    return kind(*parts)
-
-
 _PLAIN: Mapping[tuple[str, str], Callable[..., Any]] = {
     ("builtins", "set"): set,
     ("builtins", "frozenset"): frozenset,
@@ -177,11 +173,9 @@ _PLAIN: Mapping[tuple[str, str], Callable[..., Any]] = {
     ("zoneinfo", "ZoneInfo"): ZoneInfo,
     ("uuid", "UUID"): UUID,
     ("decimal", "Decimal"): Decimal,
-    **{
-        ("pathlib", f"{pure}{system}Path"): partial(_path, kind)
-        for pure in ("", "Pure")
-        for system, kind in (("Posix", PurePosixPath), ("Windows", PureWindowsPath))
-    },
+    # That of the other system cannot be made here, and is shown by its parts.
+    ("pathlib", "PosixPath"): PosixPath,
+    ("pathlib", "WindowsPath"): WindowsPath,
     **{
         ("ipaddress", kind.__name__): kind
         for kind in (IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network)
