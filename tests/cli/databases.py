@@ -90,7 +90,7 @@ class Ran(NamedTuple):
     screen: str
 
 
-def in_terminal(arguments: Sequence[str], *, answer: bytes, after: str = "[y/N]") -> Ran:
+def answering(arguments: Sequence[str], *, answer: bytes, after: str = "[y/N]") -> Ran:
     """Run the command in a pseudo-terminal, and type an answer, or Ctrl-C, once a text has been shown."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "PAGER": "cat", "NO_COLOR": "1", "COLUMNS": "200"}

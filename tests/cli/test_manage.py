@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import threadmark
-from cli.databases import STEPS, URLS, config, fill, in_terminal, sizes, sqlite_url, values
+from cli.databases import STEPS, URLS, answering, config, fill, sizes, sqlite_url, values
 from threadmark_cli.exits import DONE, INTERRUPTED, MISSING, REFUSED, USAGE, WRONG
 from threadmark_cli.main import run
 from threadmark_cli.parameters import duration, size
@@ -225,7 +225,7 @@ def test_a_terminal_is_asked(tmp_path: Path, answer: bytes, code: int, left: int
         with threadmark.open(url) as saver:
             fill(saver)
             fill(saver, "two", 1)
-        ran = in_terminal(["delete", url, "one"], answer=answer)
+        ran = answering(["delete", url, "one"], answer=answer)
         assert ran.code == code, ran.screen
         assert f"Delete thread 'one' with {STEPS} checkpoints" in ran.screen
         assert "Traceback" not in ran.screen

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 import threadmark
-from cli.databases import STEPS, URLS, config, fill, in_terminal, sizes, values
+from cli.databases import STEPS, URLS, answering, config, fill, sizes, values
 from cli.langgraphs import PLACES, graph, say, sqlite_place
 from postgres.cluster import shared
 from threadmark_cli.backup import back_up
@@ -93,7 +93,7 @@ def test_a_move_shows_how_far_it_has_come_in_a_terminal(tmp_path: Path) -> None:
     place = sqlite_place(tmp_path)
     with place.open() as theirs:
         say(graph(theirs), "one", "hello")
-    ran = in_terminal(["migrate", place.url, str(tmp_path / "ours.db")], answer=b"", after="Moving checkpoints")
+    ran = answering(["migrate", place.url, str(tmp_path / "ours.db")], answer=b"", after="Moving checkpoints")
     assert ran.code == DONE
     assert "Moving checkpoints" in ran.screen
     assert "0 not moved" in ran.screen.splitlines()[-1]
