@@ -23,6 +23,7 @@ COMMANDS = {
     "stats": "threadmark_cli.commands.checking:stats",
     "verify": "threadmark_cli.commands.checking:verify",
     "doctor": "threadmark_cli.commands.doctor:doctor",
+    "serve": "threadmark_cli.commands.serving:serve",
     "fork": "threadmark_cli.commands.editing:fork",
     "restore": "threadmark_cli.commands.editing:restore",
     "copy": "threadmark_cli.commands.editing:copy",
