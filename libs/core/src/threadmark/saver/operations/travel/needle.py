@@ -2,11 +2,14 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+from threadmark.errors import ConfigError
 from threadmark.rope import layout
-from threadmark.saver.paths import key_text, name_text
+from threadmark.saver.paths import key_text, name_text, parse_path
 from threadmark.serde.shown import CONTENT, Shown
+from threadmark.serde.steps import Key
 from threadmark.stored import Stored
 
 _CONTEXT = 40
@@ -33,10 +36,19 @@ class Needle:
     def hits(self, path: str, value: Any) -> Iterator[Hit]:
         """Yield the strings and the keys of dictionaries that contain the text, in order."""
         for place, text in _strings(path, value):
-            if span := self._span(text):
-                start, stop = span
-                around = text[max(0, start - _CONTEXT) : start], text[start:stop], text[stop : stop + _CONTEXT]
-                yield Hit(place, *around)
+            yield from self._hit(place, text)
+
+    def key_hits(self, path: str) -> Iterator[Hit]:
+        """Yield the key that a path ends with, if it is one and contains the text."""
+        with suppress(ConfigError):  # too long to be a path
+            steps = parse_path(path).steps
+            if steps and isinstance(steps[-1], Key):
+                yield from self._hit(path, steps[-1].text)
+
+    def _hit(self, path: str, text: str) -> Iterator[Hit]:
+        if span := self._span(text):
+            start, stop = span
+            yield Hit(path, text[max(0, start - _CONTEXT) : start], text[start:stop], text[stop : stop + _CONTEXT])
 
     def may_be_in(self, piece: bytes) -> bool:
         """Whether it may be in these bytes of an encoded value, or begin or end in them."""

@@ -188,7 +188,7 @@ class _Reading:
         return {key for each in news for key in each.slices}
 
     def candidates(self, outlines: Sequence[Outline]) -> list[_Candidate]:
-        """Return which channels of the checkpoints may have the text: of so many as their values have room, or of one."""
+        """Return which channels of the checkpoints may have the text, of as many as there is room for."""
         found: list[_Candidate] = []
         room = _ROOM
         for outline in outlines:
@@ -317,6 +317,9 @@ def _new_hits(needle: Needle, path: str, before: Any, after: Any) -> Iterator[Hi
     changes = Changes(_UNLIMITED, with_edits=False)
     changes.compare(Place(path, path), before, after)
     for change in changes.found:
-        if change.kind != "removed":
-            there = {hit.path for hit in needle.hits(change.path, change.before)} if change.kind == "changed" else ()
+        if change.kind == "added":
+            yield from needle.key_hits(change.path)
+            yield from needle.hits(change.path, change.after)
+        elif change.kind == "changed":
+            there = {hit.path for hit in needle.hits(change.path, change.before)}
             yield from (hit for hit in needle.hits(change.path, change.after) if hit.path not in there)
