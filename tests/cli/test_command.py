@@ -70,7 +70,7 @@ def test_a_database_is_named_in_four_ways(small: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("arguments", [["threads"], ["log"], ["show"], ["stats"], ["verify"], ["doctor"]])
 def test_without_a_database_a_command_says_how_to_name_one(arguments: list[str]) -> None:
     ran = in_pipe(*arguments)
-    assert (ran.code, ran.out.partition("connection")[0].count("error")) == (2, 0)
+    assert ran.code == 2
     assert "first argument or by --url, or set THREADMARK_URL" in ran.err
 
 

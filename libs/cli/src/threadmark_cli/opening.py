@@ -14,6 +14,7 @@ from threadmark_cli.settings import URL_VARIABLE
 
 _SQLITE = "sqlite://"
 _READ_ONLY = "mode=ro"
+_POSTGRES = ("postgres://", "postgresql://")
 
 
 def url_of(given: str | None) -> str:
@@ -63,6 +64,8 @@ def open_for_reading(url: str, options: Mapping[str, Any]) -> SaverProtocol:
         return cast("SaverProtocol", foreign)
     if file_of(url) is not None and "?" not in url:
         url = f"{url}?{_READ_ONLY}"
+    if url.startswith(_POSTGRES):
+        options = {"read_only": True, **options}
     return threadmark.open(url, **options)
 
 

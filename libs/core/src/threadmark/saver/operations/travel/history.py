@@ -1,5 +1,7 @@
 """A page of a thread's checkpoints, without their values."""
 
+from typing import NamedTuple
+
 from threadmark.model import Config
 from threadmark.names import MESSAGES_NS, as_text
 from threadmark.program import Operation, Program, read
@@ -8,7 +10,7 @@ from threadmark.saver.cursors import new_cursor, parts_of_cursor
 from threadmark.saver.operations.parts import given_place
 from threadmark.saver.operations.travel.entries import entries_of
 from threadmark.store import Outline, Scope
-from threadmark.travel import HistoryPage
+from threadmark.travel import HistoryEntry, HistoryPage
 
 _AT_ONCE = 512
 """How many checkpoints are read in one transaction."""
@@ -25,13 +27,27 @@ def history(
     more = limit > 0
     while more:
         wanted = min(limit - len(page.entries), _AT_ONCE)
-        outlines, more = yield from read(_outlines, context, scope, after, wanted)
-        page.entries.extend((yield from read(entries_of, context, thread_id, outlines)))
-        if outlines:
-            after = outlines[-1]
-        if more and len(page.entries) >= limit:
-            return page._replace(cursor=new_cursor(after.rank, after.ns) if after else None)
+        read_now = yield from read(_read, context, scope, after, wanted)
+        page.entries.extend(read_now.entries)
+        after, more = read_now.last, read_now.more
+        if more and after is not None and len(page.entries) >= limit:
+            return page._replace(cursor=new_cursor(after.rank, after.ns))
     return page
+
+
+class _Read(NamedTuple):
+    """What one transaction has read."""
+
+    entries: list[HistoryEntry]
+    last: Outline | None
+    more: bool
+    """Whether others come behind the last one."""
+
+
+def _read(context: SaverContext, scope: Scope, after: Outline | None, limit: int) -> Program[_Read]:
+    outlines, more = yield from _outlines(context, scope, after, limit)
+    entries = yield from entries_of(context, scope.thread_id or "", outlines)
+    return _Read(entries, outlines[-1] if outlines else None, more)
 
 
 def _outlines(
@@ -39,13 +55,13 @@ def _outlines(
 ) -> Program[tuple[list[Outline], bool]]:
     """Return the next checkpoints, and whether there are more. Messages among them are passed over."""
     found: list[Outline] = []
+    asked = limit + 1
     while True:
-        asked = limit + 1 - len(found)
         page = yield from context.store.page(scope, after, asked)
         found += [outline for outline in page if outline.ns != MESSAGES_NS]
         if len(page) < asked or len(found) > limit or not _goes_on(after, page[-1]):
             return found[:limit], len(found) > limit
-        after = page[-1]
+        after, asked = page[-1], _AT_ONCE  # a conversation may have many messages
 
 
 def _goes_on(after: Outline | None, last: Outline) -> bool:
