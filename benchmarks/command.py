@@ -6,8 +6,8 @@
 * of a thread of 5,000 checkpoints that was forked every hundredth: `log` of all of it, with its graph, the newest 20;
   `show`, `diff` with the parent and with the first, and `blame` of what was set in the first
 
-Python's own start and the import of what a command needs are in each time; the first line is a command that does no more
-than that. The database is a SQLite file. Times are medians of rounds in which all commands take turns.
+Python's own start and the import of what a command needs are in each time; the first line is a command that does no
+more. The database is a SQLite file. Times are medians of rounds in which all commands take turns.
 """
 
 import argparse
