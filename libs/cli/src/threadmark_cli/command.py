@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from threadmark_cli.exits import OutputClosedError
 from threadmark_cli.session import Session
 from threadmark_cli.settings import database_first, global_options, settings_of
 
@@ -43,9 +44,11 @@ class Command(click.Command):
             return None
         session = Session(settings_of(ctx))
         try:
-            return ctx.invoke(self.callback, session, **ctx.params)
-        finally:
+            returned = ctx.invoke(self.callback, session, **ctx.params)
             session.out.flush()
+        except BrokenPipeError as gone:
+            raise OutputClosedError from gone
+        return returned
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Show where the database may stand."""
@@ -69,6 +72,11 @@ def command(name: str, *, examples: str) -> Callable[[Callable[..., Any]], Comma
         return made
 
     return decorate
+
+
+def database_was_given() -> bool:
+    """Whether the first argument of the running command named the database."""
+    return bool(click.get_current_context().meta.get(_DATABASE))
 
 
 class LazyGroup(click.Group):

@@ -12,12 +12,14 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from threadmark import ConfigError, Saver
 from threadmark.errors import shown
 from threadmark.logs import slow_after
+from threadmark.program import arun, run
 from threadmark.saver import SaverOptions
 from threadmark.saver.arguments import check_flag, check_seconds
-from threadmark_postgres.driver import PostgresDriver, Settings, aio, blocking
+from threadmark_postgres.driver import PostgresDriver, ReadOnlyDriver, Settings, aio, blocking
 from threadmark_postgres.driver.settings import PATH_PARAMETERS
 from threadmark_postgres.migrations import checked_partitions
 from threadmark_postgres.options import PostgresOptions
+from threadmark_postgres.report import PostgresReport, report
 from threadmark_postgres.schema import quoted
 from threadmark_postgres.store import PostgresStore
 
@@ -57,6 +59,8 @@ class PostgresSaver(Saver):
     What callers put at the same time is stored by one statement for up to sixteen of them, whatever their threads;
     with `combine=False` each statement is one caller's and so one thread's, as tables spread over shards need it.
 
+    With `read_only=True` nothing is stored, and tables are neither made nor brought to the current format.
+
     A transaction that takes `slow` seconds or more is logged as a warning (None: none is).
     """
 
@@ -70,6 +74,7 @@ class PostgresSaver(Saver):
         application_name: str = "threadmark",
         timeout: float = 30.0,
         combine: bool = True,
+        read_only: bool = False,
         slow: float | None = 1.0,
         **options: Unpack[SaverOptions],
     ) -> None:
@@ -77,14 +82,19 @@ class PostgresSaver(Saver):
             raise ConfigError(f"pool_size must be a number from 1 on, not {pool_size!r}")
         check_flag(prepare, "prepare")
         check_flag(combine, "combine")
+        check_flag(read_only, "read_only")
         check_seconds(timeout, "timeout")
         if not isinstance(application_name, str):
             raise ConfigError(f"application_name must be a string, not {shown(application_name)}")
         if schema is not None:
             quoted(schema)
-        settings = Settings("", schema, pool_size, prepare, application_name, timeout, combine, slow_after(slow))
+        settings = Settings(
+            "", schema, pool_size, prepare, application_name, timeout, combine, slow_after(slow), read_only
+        )
         self._postgres = _driver(database, settings)
-        super().__init__(PostgresStore(schema), self._postgres, **options)
+        driver = ReadOnlyDriver(self._postgres) if read_only else self._postgres
+        super().__init__(PostgresStore(schema), driver, **options)
+        self._schema = schema
 
     @classmethod
     def from_url(cls, url: str, **options: Unpack[PostgresOptions]) -> Self:
@@ -102,6 +112,17 @@ class PostgresSaver(Saver):
     async def asetup(self, *, partitions: int | None = None) -> None:
         """Like `setup`, for asyncio."""
         await self._postgres.asetup(checked_partitions(partitions))
+
+    def report(self) -> PostgresReport:
+        """Return what is known of the server and the database: versions, durability, size, and what is wrong.
+
+        It makes no tables.
+        """
+        return run(self._driver, report(self._schema))
+
+    async def areport(self) -> PostgresReport:
+        """Like `report`, for asyncio."""
+        return await arun(self._driver, report(self._schema))
 
 
 def _driver(database: Any, settings: Settings) -> PostgresDriver:

@@ -74,6 +74,12 @@ INSERT INTO threadmark_migration (number, name, applied_at)
 VALUES (?, ?, ?)
 """
 
+# The same where a script has no parameters.
+SCRIPTED_RECORD = """
+INSERT INTO threadmark_migration (number, name, applied_at)
+VALUES ({number:d}, '{name}', strftime('%Y-%m-%dT%H:%M:%S+00:00', 'now'))
+"""
+
 # The database's clock, in microseconds since 1970; SQLite knows it to the millisecond.
 CLOCK = "(CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)"
 
@@ -173,6 +179,19 @@ LIMIT 1
 LANGGRAPH_TABLES = """
 SELECT EXISTS (SELECT 1 FROM pragma_table_info('checkpoints') WHERE name = 'checkpoint_ns')
     AND EXISTS (SELECT 1 FROM pragma_table_info('writes') WHERE name = 'checkpoint_ns')
+"""
+
+# What a report says of the file.
+PAGE_BYTES = "PRAGMA page_size"
+PAGES = "PRAGMA page_count"
+FREE_PAGES = "PRAGMA freelist_count"
+OTHER_TABLES = """
+SELECT name
+FROM sqlite_master
+WHERE type = 'table'
+    AND name NOT GLOB 'threadmark_*'
+    AND name NOT GLOB 'sqlite_*'
+ORDER BY name
 """
 
 # A row if there are checkpoints in those tables, and none in ours.

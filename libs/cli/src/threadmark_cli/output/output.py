@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from shutil import get_terminal_size
 from typing import IO, Any, TypeVar
 
@@ -12,7 +12,6 @@ from threadmark_cli.exits import RefusedError
 from threadmark_cli.output.json_values import json_line
 from threadmark_cli.output.pager import pager_command, paging
 from threadmark_cli.output.printable import one_line, printable
-from threadmark_cli.output.progress import progress_bar
 from threadmark_cli.output.styles import Part, plain, styled
 from threadmark_cli.output.tables import Column, laid_out
 
@@ -78,6 +77,7 @@ class Output:
             yield
             return
         with ExitStack() as stack:
+            stack.enter_context(suppress(BrokenPipeError))  # the pager was left before its end
             sys.stdout.flush()
             self._sink = stack.enter_context(paging(command))
             stack.callback(self._unpaged)
@@ -89,6 +89,8 @@ class Output:
     @contextmanager
     def progress(self, label: str) -> Iterator[OnProgress]:
         """Give what a method of a saver takes as `progress`: a bar, where a person looks at it."""
+        from threadmark_cli.output.progress import progress_bar  # rich's takes a while to import
+
         with progress_bar(sys.stderr, label, color=self._error_color, shown=sys.stderr.isatty()) as update:
             yield update
 
