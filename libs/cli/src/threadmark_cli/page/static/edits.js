@@ -1,0 +1,101 @@
+// Two texts side by side, with what differs marked.
+
+import { button, el } from "./dom.js";
+
+const AROUND = 3; // equal lines that are shown before and after a change
+
+/** Returns the texts that edits lead from and to: [["equal" | "removed" | "added", text], ...]. */
+export function sideBySide(edits) {
+  const byLines = edits.some(([, text]) => text.includes("\n"));
+  const sides = el("div.sides.texts");
+  if (!byLines) {
+    const side = (kind, mark) =>
+      edits
+        .filter(([each]) => each === "equal" || each === kind)
+        .map(([each, text]) => (each === kind ? el(mark, {}, text) : text));
+    sides.append(
+      el("pre.side.text", {}, ...side("removed", "del")),
+      el("pre.side.text", {}, ...side("added", "ins")),
+    );
+    return sides;
+  }
+  for (const each of runs(edits)) {
+    if (each.equal !== undefined) sides.append(...equalLines(each.equal));
+    else sides.append(...changedLines(each.removed, each.added));
+  }
+  return sides;
+}
+
+/** Joins what was removed and added in the same place. */
+function runs(edits) {
+  const found = [];
+  for (const [kind, text] of edits) {
+    const last = found.at(-1);
+    if (kind === "equal") found.push({ equal: text });
+    else if (last && last.equal === undefined) last[kind] += text;
+    else found.push({ removed: "", added: "", [kind]: text });
+  }
+  return found;
+}
+
+function equalLines(text) {
+  const lines = linesOf(text);
+  if (lines.length <= 2 * AROUND + 2) return pair(text, text);
+  const middle = lines.slice(AROUND, -AROUND).join("");
+  const more = el(
+    "div.equal-lines",
+    {},
+    button(`${lines.length - 2 * AROUND} equal lines`, {
+      onclick: () => more.replaceWith(...pair(middle, middle)),
+    }),
+  );
+  const start = lines.slice(0, AROUND).join("");
+  const end = lines.slice(-AROUND).join("");
+  return [...pair(start, start), more, ...pair(end, end)];
+}
+
+function changedLines(removed, added) {
+  const before = linesOf(removed);
+  const after = linesOf(added);
+  const left = [];
+  const right = [];
+  for (let index = 0; index < Math.max(before.length, after.length); index += 1) {
+    const [one, other] = marked(before[index], after[index]);
+    left.push(...one);
+    right.push(...other);
+  }
+  return [
+    el(removed ? "pre.side.text.removed" : "pre.side.text.absent", {}, ...left),
+    el(added ? "pre.side.text.added" : "pre.side.text.absent", {}, ...right),
+  ];
+}
+
+/** Marks the words in which a line differs from the one that took its place. */
+function marked(before, after) {
+  if (before === undefined) return [[], [el("ins", {}, after)]];
+  if (after === undefined) return [[el("del", {}, before)], []];
+  const old = words(before);
+  const now = words(after);
+  const most = Math.min(old.length, now.length);
+  let start = 0;
+  while (start < most && old[start] === now[start]) start += 1;
+  let end = 0;
+  while (end < most - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end += 1;
+  const split = (all, mark) => {
+    const middle = all.slice(start, all.length - end).join("");
+    return [all.slice(0, start).join(""), middle && el(mark, {}, middle), all.slice(all.length - end).join("")];
+  };
+  return [split(old, "del"), split(now, "ins")].map((parts) => parts.filter(Boolean));
+}
+
+function pair(before, after) {
+  return [el("pre.side.text", {}, before), el("pre.side.text", {}, after)];
+}
+
+function words(text) {
+  return text.match(/\s+|[^\s]+/g) ?? [];
+}
+
+function linesOf(text) {
+  return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+}

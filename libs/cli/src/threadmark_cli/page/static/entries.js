@@ -1,0 +1,61 @@
+// A checkpoint as a row of the timeline or of the tree.
+
+import { el } from "./dom.js";
+import { bytes, count, exactTime, namespaceName, stepName, time } from "./format.js";
+
+const KINDS = { __error__: "error", __interrupt__: "interrupt", __resume__: "resume", __scheduled__: "scheduled" };
+
+/** What a pending write is: "write", or "error", "interrupt" ... by its channel. */
+export function writeKind(channel) {
+  return KINDS[channel] ?? "write";
+}
+
+/** Names a checkpoint in a thread. */
+export function entryKey(entry) {
+  return `${entry.ns}\n${entry.id}`;
+}
+
+/** Returns the name of a step and of what ran in it, in a line with its time. */
+export function stepLine(entry, ...more) {
+  const nodes = entry.nodes?.join(", ");
+  return el(
+    "span.row-line",
+    {},
+    el("span.step", {}, stepName(entry)),
+    nodes ? el("span.row-title", { title: nodes }, nodes) : el("span.row-title.faint", {}, entry.source ?? ""),
+    ...more,
+    el("time.faint", { datetime: entry.created, title: exactTime(entry.created) }, time(entry.created)),
+  );
+}
+
+/** Returns what changed in a step and what waits for the next one, in a line. */
+export function factsLine(entry) {
+  return el(
+    "span.row-line.faint",
+    {},
+    entry.problem && el("span.word", { "data-kind": "error", title: entry.problem.problem }, entry.problem.kind),
+    ...writeWords(entry.writes),
+    entry.ns !== "" && el("span.row-ns", { title: `Namespace ${entry.ns}` }, namespaceName(entry.ns)),
+    el("span.row-changed", { title: entry.changed.join(", ") }, entry.changed.join(", ")),
+    el("span.size", {}, bytes(entry.bytes)),
+  );
+}
+
+function writeWords(writes) {
+  const numbers = new Map();
+  for (const write of writes) {
+    const kind = writeKind(write.channel);
+    numbers.set(kind, (numbers.get(kind) ?? 0) + 1);
+  }
+  return ["error", "interrupt", "resume", "scheduled", "write"]
+    .filter((kind) => numbers.has(kind))
+    .map((kind) => {
+      const number = numbers.get(kind);
+      const name = kind === "write" ? "pending" : kind;
+      return el(
+        "span.word",
+        { "data-kind": kind },
+        number > 1 || kind === "write" ? `${count(number)} ${name}` : name,
+      );
+    });
+}
