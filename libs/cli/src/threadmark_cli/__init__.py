@@ -1,0 +1,1 @@
+"""The `threadmark` command: threads, their history and their states, in a terminal and in scripts."""

@@ -1,0 +1,5 @@
+"""`python -m threadmark_cli`: the command `threadmark`."""
+
+from threadmark_cli.main import main
+
+main()

@@ -1,0 +1,94 @@
+"""`threadmark threads`: a listing, which reads no state."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from threadmark import ConfigError, SaverProtocol, ThreadInfo
+from threadmark_cli.command import command
+from threadmark_cli.output import Column, Part
+from threadmark_cli.output.quantities import bytes_text, time_text
+from threadmark_cli.session import Session
+
+_STATUS_STYLES: Mapping[str, Any] = {"error": "bad", "interrupted": "warning", "busy": "good"}
+_PAGE = 200
+
+
+def _status(thread: ThreadInfo) -> Part:
+    style = _STATUS_STYLES.get(thread.status)
+    return (thread.status, style) if style else thread.status
+
+
+COLUMNS: tuple[Column[ThreadInfo], ...] = (
+    Column("THREAD", lambda thread: (thread.id, "id"), cut=True),
+    Column("STATUS", _status),
+    Column("UPDATED", lambda thread: time_text(thread.updated)),
+    Column("CHECKPOINTS", lambda thread: f"{thread.checkpoints:,}", right=True),
+    Column("BYTES", lambda thread: bytes_text(thread.bytes), right=True),
+    Column("OWNER", lambda thread: thread.owner or "-", cut=True),
+    Column("TITLE", lambda thread: thread.title or "", cut=True),
+)
+
+
+@command(
+    "threads",
+    examples="""
+    threadmark threads agents.db                      # the 20 that were updated last
+    threadmark threads --status interrupted           # of THREADMARK_URL: those that wait for an answer
+    threadmark threads --text invoice --limit 0       # all with "invoice" in their title or id
+    threadmark threads --json --limit 0 | jq -r .id   # every id
+    """,
+)
+@click.option("--text", help="Only those whose title has this, in any case, or whose id has it, exactly.")
+@click.option("--status", type=click.Choice(["idle", "busy", "interrupted", "error"]), help="Only those.")
+@click.option("--metadata", metavar="JSON", help="Only those whose metadata has these keys and values.")
+@click.option("--since", type=click.DateTime(), help="Only those that were updated then or later (UTC).")
+@click.option("--until", type=click.DateTime(), help="Only those that were updated before (UTC).")
+@click.option(
+    "--sort",
+    type=click.Choice(["updated", "-updated", "created", "-created", "id", "-id"]),
+    default="-updated",
+    show_default=True,
+    help="The order; with a minus the greatest comes first.",
+)
+@click.option("-n", "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="How many; 0 for all.")
+def threads(session: Session, limit: int, **wanted: Any) -> None:
+    """List threads, without reading their states."""
+    wanted["metadata"] = _metadata(wanted["metadata"])
+    for name in ("since", "until"):
+        wanted[name] = wanted[name] and wanted[name].replace(tzinfo=UTC)
+    with session.saver() as saver, session.out.paged():
+        session.out.rows(COLUMNS, _threads(saver, limit, wanted), thread_record)
+
+
+def thread_record(thread: ThreadInfo) -> dict[str, Any]:
+    """A thread as `--json` has it."""
+    record = thread._asdict()
+    del record["extracted"], record["problems"]
+    times = {name: value.isoformat() for name, value in record.items() if isinstance(value, datetime)}
+    return {**record, **times}
+
+
+def _threads(saver: SaverProtocol, limit: int, wanted: Mapping[str, Any]) -> Iterator[ThreadInfo]:
+    cursor, left = None, limit
+    while True:
+        page = saver.threads(**wanted, limit=min(left, _PAGE) if limit else _PAGE, cursor=cursor)
+        yield from page.threads
+        left, cursor = left - len(page.threads), page.cursor
+        if cursor is None or (limit and left <= 0):
+            return
+
+
+def _metadata(text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f'--metadata is JSON, such as \'{{"team": "billing"}}\': {error}') from error
+    if not isinstance(found, dict):
+        raise ConfigError('--metadata is a JSON object, such as \'{"team": "billing"}\'')
+    return found

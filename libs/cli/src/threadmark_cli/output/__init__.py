@@ -1,0 +1,8 @@
+"""What the commands write: tables, JSON lines, progress bars, questions."""
+
+from threadmark_cli.output.output import Output
+from threadmark_cli.output.printable import one_line, printable
+from threadmark_cli.output.styles import Part, StyleName
+from threadmark_cli.output.tables import Column, fitted
+
+__all__ = ["Column", "Output", "Part", "StyleName", "fitted", "one_line", "printable"]

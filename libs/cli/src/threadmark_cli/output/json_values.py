@@ -1,0 +1,53 @@
+"""Any stored value as JSON, for `--json`: what JSON has no word for is an object whose `__type__` names it."""
+
+import base64
+import json
+import math
+import re
+from collections import deque
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from threadmark import Shown
+
+_UNSAFE = re.compile("[\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")
+"""What JSON may hold unescaped, and a terminal should not get: controls, what hides or turns text, half characters."""
+
+
+def json_line(record: Mapping[str, Any]) -> str:
+    """A record as one line of JSON, in which everything that a terminal could take for a command is escaped."""
+    text = json.dumps(json_value(record), ensure_ascii=False, separators=(", ", ": "))
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def json_value(value: Any) -> Any:
+    """A value as JSON has it."""
+    if value is None or isinstance(value, bool | str) or type(value) is int:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"__type__": "float", "value": str(value)}
+    if isinstance(value, Shown):
+        return {"__type__": value.name, **{name: json_value(each) for name, each in value.fields.items()}}
+    if isinstance(value, Mapping):
+        return _mapping(value)
+    if isinstance(value, list | tuple):
+        return [json_value(each) for each in value]
+    return _other(value)
+
+
+def _mapping(value: Mapping[Any, Any]) -> Any:
+    if all(isinstance(key, str) for key in value):
+        return {key: json_value(each) for key, each in value.items()}
+    return {"__type__": "dict", "items": [[json_value(key), json_value(each)] for key, each in value.items()]}
+
+
+def _other(value: Any) -> Any:
+    kind = type(value).__name__
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"__type__": kind, "base64": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, set | frozenset | deque):
+        return {"__type__": kind, "items": [json_value(each) for each in value]}
+    if isinstance(value, datetime):
+        return {"__type__": kind, "value": value.isoformat()}
+    return {"__type__": kind, "value": str(value)}

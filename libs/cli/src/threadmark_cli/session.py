@@ -1,0 +1,69 @@
+"""`Session`: what every command gets, its output and the database that it is about."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from threadmark import ConfigError, SaverProtocol
+from threadmark_cli.keyring_file import read_keyring
+from threadmark_cli.opening import open_for_reading, open_for_writing, shown_url, url_of
+from threadmark_cli.output import Output
+from threadmark_cli.settings import KEYRING_VARIABLE, Settings
+
+
+class Session:
+    """One run of a command."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.out = Output(as_json=settings.as_json, color=settings.color, pager=settings.pager)
+
+    @property
+    def url(self) -> str:
+        """The database's URL. Raises ConfigError if none was named."""
+        return url_of(self.settings.url)
+
+    @property
+    def shown_url(self) -> str:
+        """The URL without a password."""
+        return shown_url(self.url)
+
+    @contextmanager
+    def saver(self, *, write: bool = False) -> Iterator[SaverProtocol]:
+        """Open the database, and close it at the end.
+
+        Unless it is to be written to, nothing is created or changed in it, and objects are shown by name and fields
+        instead of being made, so that no class is needed and no code of one runs.
+        """
+        opened = (open_for_writing if write else open_for_reading)(self.url, self._options())
+        with opened:
+            saver = opened if write else _without_classes(opened)
+            yield saver if self.settings.owner is None else saver.for_owner(self.settings.owner)
+
+    def _options(self) -> dict[str, Any]:
+        options = dict(map(_option, self.settings.options))
+        path = self.settings.keyring or os.environ.get(KEYRING_VARIABLE)
+        if path:
+            options["keyring"] = read_keyring(path, self.out.warn)
+        return options
+
+
+def _without_classes(saver: SaverProtocol) -> SaverProtocol:
+    try:
+        return saver.without_classes()
+    except NotImplementedError:  # until it is
+        return saver
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """An option of a saver from `name=value`, where a value may be JSON: a number, true, false or null."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise ConfigError(f"an option is written NAME=VALUE, such as schema=agents, not {text!r}")
+    try:
+        read = json.loads(value)
+    except ValueError:
+        return name, value
+    return name, read if read is None or isinstance(read, bool | int | float | str) else value
