@@ -78,34 +78,37 @@ def test_naming_a_class_runs_nothing_of_it(letter: str) -> None:
                     assert RAN == [], (name, details, state)
 
 
+GOOD: list[tuple[str, Any, tuple[Any, ...], tuple[Any, ...]]] = [
+    ("D", canaries.Record, (["x"],), (1,)),
+    ("D", canaries.Slotted, (["x"],), (1,)),
+    ("D", canaries.NotedRecord, (["x"],), (1,)),
+    ("A", canaries.AttrsRecord, (["x"],), (1,)),
+    ("S", canaries.NotedStruct, (["x"],), (1,)),
+    ("S", canaries.TextAnnotated, (["x"],), (1,)),
+    ("M", canaries.Model, (["x"], ["x"], 0, 0), (1,)),
+    ("T", canaries.Pair, (["x"],), (1,)),
+    ("E", canaries.Choice, ("A",), ()),
+    ("E", canaries.Flags, (None,), (3,)),
+    ("X", canaries.ERRORS["Exception"], (), ([1], {}, {"x": 1})),
+    ("X", canaries.ERRORS["OSError"], (), ([1], {"errno": 1}, {})),
+    (
+        "X",
+        canaries.ERRORS["group"],
+        (),
+        (["", [[ExtType(84, packb(["Xbuiltins:ValueError"])), [], {}, {}]]], {}, {}),
+    ),
+    ("B", BUILTINS["str"], (), ("a", {"x": 1})),
+    ("B", BUILTINS["dict"], (), ({"a": 1}, {"x": 1})),
+    ("B", BUILTINS["deque"], (), ([None, 1],)),
+    ("B", BUILTINS["datetime"], (), ([ExtType(84, b"t"), 2026, 1, 1, 1, 1, 1, 1],)),
+    ("F", BUILTINS["defaultdict"], (), (None, {"a": 1}, {"x": 1})),
+]
+"""Values of those classes that can be read: what begins the mark, the class, details and state."""
+
+
 def test_values_of_those_classes_are_read() -> None:
     """So that the test above is none of refusals only."""
-    good = [
-        ("D", canaries.Record, (["x"],), (1,)),
-        ("D", canaries.Slotted, (["x"],), (1,)),
-        ("D", canaries.NotedRecord, (["x"],), (1,)),
-        ("A", canaries.AttrsRecord, (["x"],), (1,)),
-        ("S", canaries.NotedStruct, (["x"],), (1,)),
-        ("S", canaries.TextAnnotated, (["x"],), (1,)),
-        ("M", canaries.Model, (["x"], ["x"], 0, 0), (1,)),
-        ("T", canaries.Pair, (["x"],), (1,)),
-        ("E", canaries.Choice, ("A",), ()),
-        ("E", canaries.Flags, (None,), (3,)),
-        ("X", canaries.ERRORS["Exception"], (), ([1], {}, {"x": 1})),
-        ("X", canaries.ERRORS["OSError"], (), ([1], {"errno": 1}, {})),
-        (
-            "X",
-            canaries.ERRORS["group"],
-            (),
-            (["", [[ExtType(84, packb(["Xbuiltins:ValueError"])), [], {}, {}]]], {}, {}),
-        ),
-        ("B", BUILTINS["str"], (), ("a", {"x": 1})),
-        ("B", BUILTINS["dict"], (), ({"a": 1}, {"x": 1})),
-        ("B", BUILTINS["deque"], (), ([None, 1],)),
-        ("B", BUILTINS["datetime"], (), ([ExtType(84, b"t"), 2026, 1, 1, 1, 1, 1, 1],)),
-        ("F", BUILTINS["defaultdict"], (), (None, {"a": 1}, {"x": 1})),
-    ]
-    for letter, cls, details, state in good:
+    for letter, cls, details, state in GOOD:
         name = f"{canaries.__name__}:{cls.__qualname__}"
         value = Serde().loads_typed(crafted(letter + name, *state, details=details))
         assert type(value) is cls

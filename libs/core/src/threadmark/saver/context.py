@@ -15,6 +15,7 @@ from threadmark.saver.caches.segment_cache import SegmentCache
 from threadmark.sealed import SealedStore
 from threadmark.sealing import Keyring, SegmentNames
 from threadmark.serde import Serde, Serializer
+from threadmark.serde.serializer import finds_parts
 from threadmark.store import Store
 from threadmark.stored import EXPANSION_BYTES
 
@@ -108,8 +109,8 @@ class SaverContext(NamedTuple):
         return self._replace(store=store, threads=self.threads._replace(owner=owner))
 
     def without_classes(self) -> "SaverContext":
-        """The same, where objects are shown by name and fields."""
-        raise NotImplementedError
+        """The same, where objects are shown by name and fields. What another serializer wrote is loaded as always."""
+        return self._replace(serde=self.serde.showing()) if finds_parts(self.serde) else self
 
     def expect_no_view(self) -> None:
         """Raise ConfigError if only one owner's threads are there."""

@@ -4,7 +4,7 @@ The order of the families is the order of preference: an enum that is also an in
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -27,15 +27,16 @@ from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Kind, Reade
 from threadmark.serde.lookup import found_under
 from threadmark.serde.refusals import refusal
 from threadmark.serde.registry import Registered, Registry
+from threadmark.serde.shown import Shown
 from threadmark.serde.wire import unpack
 
 DEEPEST_ENCODES = 64
 """How deep registered functions may call the serializer again: each call needs a packer's room on the C stack."""
 
-_REGISTERED = "="
+REGISTERED = "="
 """The code of classes that were registered with functions."""
 
-_BY_FIELD = frozenset(family.code for family in (records.NAMED_TUPLES, *records.FAMILIES, *models.FAMILIES))
+BY_FIELD = frozenset(family.code for family in (records.NAMED_TUPLES, *records.FAMILIES, *models.FAMILIES))
 """The codes of families whose items are the values of fields."""
 
 _MOST_KEPT = 32 * 1024 * 1024
@@ -54,7 +55,7 @@ class _Writer(NamedTuple):
     deconstruct: Deconstruct
 
 
-class _Kept(NamedTuple):
+class Kept(NamedTuple):
     """A mark's reader, and the class that its name meant when the reader was made."""
 
     name: str
@@ -94,7 +95,10 @@ class Dispatch:
             containers.default_dict(factories),
         )
         self._kind_writers = MappingProxyType({kind.cls: _kind_writer(kind) for kind in kinds})
-        self._kind_readers = MappingProxyType({kind.letter.encode(): Reader(kind.reconstruct) for kind in kinds})
+        self._kinds: Mapping[str, Kind] = {kind.letter: kind for kind in kinds}
+        self._kind_readers: Mapping[bytes, Reader] = MappingProxyType(
+            {kind.letter.encode(): Reader(kind.reconstruct) for kind in kinds}
+        )
         self._families = Families(
             first=(enums.FAMILY, exceptions.FAMILY),
             last=(
@@ -107,7 +111,7 @@ class Dispatch:
             ),
         )
         self._writers: dict[str, _Writer] = {}
-        self._readers: dict[bytes, _Kept] = {}
+        self._readers: dict[bytes, Kept] = {}
         self._readers_cost = 0
 
     def writer(self, cls: type) -> Deconstruct:
@@ -151,16 +155,16 @@ class Dispatch:
         """
         if len(payload) == 1:
             return None
-        head, details = _parts(payload)
+        head, details = parts_of_mark(payload)
         code, name = split_code(head)
         registered = self._registry.of_name(name)
-        if code not in _BY_FIELD or (registered is not None and registered.upgrade is not None):
+        if code not in BY_FIELD or (registered is not None and registered.upgrade is not None):
             return None
         if code == records.NAMED_TUPLES.code and len(details) > 1:  # attributes of its own come before the items
             return None
         return checked_names(details[0]) if details else None
 
-    def _keep(self, payload: bytes, kept: _Kept) -> None:
+    def _keep(self, payload: bytes, kept: Kept) -> None:
         cost = _READER_COST + _BYTE_COST * len(payload)
         if self._readers_cost + cost > _MOST_KEPT:
             self._readers, self._readers_cost = {}, 0
@@ -168,13 +172,18 @@ class Dispatch:
             self._readers[payload] = kept
             self._readers_cost += cost
 
-    def _leads_there(self, kept: _Kept) -> bool:
+    def _leads_there(self, kept: Kept) -> bool:
         registered = self._registry.of_name(kept.name)
         return registered is kept.registered and (registered is not None or found_under(kept.name) is kept.cls)
 
     def _new_writer(self, cls: type, registered: Registered | None) -> Deconstruct:
         if registered and registered.encode:
-            return _encoding(registered, Definer(cls, _REGISTERED + registered.name).shape())
+            return _encoding(registered, Definer(cls, REGISTERED + registered.name).shape())
+        if cls is Shown:
+            raise SerializationError(
+                "a threadmark.Shown cannot be stored: it is what a reader without classes shows of an object, not the "
+                "object; read that with a saver that has its class, not with `without_classes()`"
+            )
         family = self._families.of_class(cls)
         if family is None:
             raise refusal(cls)
@@ -182,8 +191,8 @@ class Dispatch:
         family.check(cls)
         return family.writer(Definer(cls, family.code + name))
 
-    def _new_reader(self, payload: bytes) -> _Kept:
-        head, details = _parts(payload)
+    def _new_reader(self, payload: bytes) -> Kept:
+        head, details = parts_of_mark(payload)
         code, name = split_code(head)
         cls, family, registered = self._leads_to(code, name)
         if family is not None:
@@ -192,11 +201,11 @@ class Dispatch:
             reconstruct = _decoding(registered.decode)
         else:
             raise SerializationError(f"a {name!r} was stored by functions, but is registered without them now")
-        return _Kept(name, cls, registered, Reader(reconstruct))
+        return Kept(name, cls, registered, Reader(reconstruct))
 
     def _leads_to(self, code: str, name: str) -> _Head:
         registered = self._registry.of_name(name)
-        if code == _REGISTERED:
+        if code == REGISTERED:
             if registered is None:
                 raise SerializationError(f"no class is registered as {name!r} now; register it before loading")
             return _Head(registered.cls, None, registered)
@@ -204,7 +213,7 @@ class Dispatch:
         cls = self._classes.find(name)
         family = self._families.by_code().get(code)
         if family is None:
-            raise _unknown_family(code, name)
+            raise unknown_family(code, name)
         if cls in self._kind_writers or not family.accepts(cls):
             raise CorruptDataError(f"{name} was stored as {family.title}, and it is not one")
         family.check(cls)
@@ -214,7 +223,8 @@ class Dispatch:
         return cls in self.carried or cls in self._kind_writers or self._families.of_class(cls) is not None
 
 
-def _unknown_family(code: str, name: str) -> CorruptDataError | SerializationError:
+def unknown_family(code: str, name: str) -> CorruptDataError | SerializationError:
+    """Return the error of a class whose family is not here."""
     if len(code) == 1:
         return CorruptDataError(f"the stored kind {code!r} is not one that this release knows")
     return SerializationError(
@@ -226,14 +236,15 @@ def names_in(payload: bytes) -> list[str]:
     """Return the attributes' names in a mark, or an empty list if its kind has none."""
     if len(payload) == 1:
         return []
-    head, details = _parts(payload)
+    head, details = parts_of_mark(payload)
     if split_code(head)[0] == exceptions.FAMILY.code:
         return exceptions.PARTS
     names = details[0] if details else []
     return names if type(names) is list and all(type(name) is str for name in names) else []
 
 
-def _parts(payload: bytes) -> tuple[str, list[Any]]:
+def parts_of_mark(payload: bytes) -> tuple[str, list[Any]]:
+    """Return what a mark begins with, the family's code and the class's name, and the details behind it."""
     parts = unpack(payload, list, _no_extension)
     if type(parts) is not list or not parts or type(parts[0]) is not str:
         raise CorruptDataError("a stored mark is not valid")

@@ -1,7 +1,8 @@
 """The serializer that savers use: from a value to a tag and bytes, and back to an equal value of the same types."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from copy import copy
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from threadmark.errors import CorruptDataError, LocatedError, SerializationError
 from threadmark.serde import wire
@@ -12,6 +13,7 @@ from threadmark.serde.encoder import SCALARS, encode
 from threadmark.serde.locations import where_unstorable
 from threadmark.serde.parts import Items, Source, items, part
 from threadmark.serde.registry import DEFAULT, Registry
+from threadmark.serde.showing import ShowingDispatch
 from threadmark.serde.steps import Step, taken
 
 NONE, PLAIN, TYPED = "n", "m", "t"
@@ -53,6 +55,7 @@ class Serde:
         self._registry = registry
         classes = Classes(registry, self._allow, import_anything=dangerously_import_anything)
         self._dispatch = Dispatch(registry, classes)
+        self._shows = False
 
     def __repr__(self) -> str:
         arguments = []
@@ -65,18 +68,26 @@ class Serde:
             arguments.append("dangerously_import_anything=True")
         if self._registry is not DEFAULT:
             arguments.append(f"registry={self._registry!r}")
-        return f"Serde({', '.join(arguments)})"
+        return f"Serde({', '.join(arguments)}){'.showing()' if self._shows else ''}"
 
     def allowing(self, classes: Iterable[type | str]) -> "Serde":
         """Return a serializer that also allows these classes, or this one if it already does."""
         wanted = frozenset(classes)
         if self._allow is None or wanted <= self._allow:
             return self
-        return Serde(
+        allowing = Serde(
             allow=self._allow | wanted,
             dangerously_import_anything=self._import_anything,
             registry=self._registry,
         )
+        return allowing.showing() if self._shows else allowing
+
+    def showing(self) -> "Serde":
+        """Return a serializer that reads every object as a `Shown`, without its class. It writes as this one does."""
+        classes = Classes(self._registry, self._allow, import_anything=self._import_anything)
+        other = copy(self)
+        other._dispatch, other._shows = ShowingDispatch(self._registry, classes), True  # noqa: SLF001 - of our own copy
+        return other
 
     def dumps_typed(self, obj: Any, /) -> tuple[str, bytes]:
         """Encode a value as a tag and bytes. Equal values give equal bytes in every process."""
@@ -129,6 +140,11 @@ class Serde:
         if tag not in (PLAIN, TYPED):
             raise _unknown_tag(tag)
         return Source(encoded, tag == TYPED, self._dispatch)
+
+
+def finds_parts(serde: Serializer) -> TypeGuard[Serde]:
+    """Whether a serializer knows how to find a part of what it wrote."""
+    return isinstance(serde, Serde) and type(serde).loads_typed is Serde.loads_typed
 
 
 def _unknown_tag(tag: str) -> CorruptDataError:

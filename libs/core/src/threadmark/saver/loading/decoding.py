@@ -1,7 +1,7 @@
 """From stored bytes to what a saver's user sees. Every call decodes anew, so that nothing handed out is shared."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 from threadmark.config import config_of
 from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
@@ -13,9 +13,9 @@ from threadmark.saver.loading.gc_pause import with_gc_paused
 from threadmark.saver.loading.loader import LoadedCheckpoint, Write
 from threadmark.saver.paths import Path
 from threadmark.saver.proving.checks import channel_location, checkpoint_location, header_location, write_location
-from threadmark.serde import Serde, Serializer
+from threadmark.serde import Serializer
 from threadmark.serde.parts import DecodedItems, Items
-from threadmark.serde.serializer import PLAIN
+from threadmark.serde.serializer import PLAIN, finds_parts
 from threadmark.serde.steps import items_of, taken
 from threadmark.serde.together import decode_together
 from threadmark.store import Outline
@@ -114,11 +114,6 @@ def decode_items(
     except LocatedError as error:
         raise error.at(channel_location(outline, channel)) from error.origin
     return cast("Items | DecodedItems | None", found)  # what is decoded is Any
-
-
-def finds_parts(serde: Serializer) -> TypeGuard[Serde]:
-    """Whether a serializer knows how to find a part of what it wrote."""
-    return isinstance(serde, Serde) and type(serde).loads_typed is Serde.loads_typed
 
 
 def decode_write(context: SaverContext, thread_id: str, write: Write, data: Mapping[bytes, bytes]) -> PendingWrite:
