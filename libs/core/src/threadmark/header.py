@@ -103,6 +103,12 @@ def plain_fields(header: Header) -> dict[str, Any]:
     return plain
 
 
+def with_fields(header: Header, changes: Mapping[str, Any]) -> Header:
+    """Return the header with other values of those fields that it has and that do not need the serializer."""
+    plain = plain_fields(header)
+    return header._replace(plain=_packb({key: changes.get(key, value) for key, value in plain.items()}))
+
+
 def _packed(value: Any) -> bytes | None:
     """Encode with msgpack alone. Returns None for tuples, subclasses and other types that msgpack does not preserve."""
     if compiled.in_use:

@@ -115,7 +115,7 @@ def store(
             _beginning(context, config, merged_metadata, where.thread_id) if epoch is None else NO_BEGINNING,
             expects=_expected_rank(parent, parent_id) if expect_newest else None,
         )
-        added = yield from _add(context, deduplicator, change, about_thread)
+        added = yield from add_change(context, deduplicator, change, about_thread)
         if added is not None:
             known = Known(added.epoch, rank, header, source, stored.body, has_manifests)
             context.encoding_cache.see_checkpoint(where.thread_id, where.ns, draft.id, known)
@@ -161,7 +161,7 @@ def put_writes(
             token=token,
             beginning=_beginning(context, config, {}, thread_id) if epoch is None else NO_BEGINNING,
         )
-        added = yield from _add(context, deduplicator, change)
+        added = yield from add_change(context, deduplicator, change)
         if added is not None:
             if added.replaced_writes:
                 yield from _clear_away(context, thread_id, added.replaced_writes, rows)
@@ -261,7 +261,7 @@ def _clear_away(
         yield from sweep(context, thread_id)
 
 
-def _add(
+def add_change(
     context: SaverContext, deduplicator: Deduplicator, change: Change, about_thread: Mapping[str, Any] | None = None
 ) -> Operation[Added | None]:
     """Apply a change. Returns None if it must be prepared again.

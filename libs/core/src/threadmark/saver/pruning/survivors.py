@@ -147,7 +147,7 @@ class _Survey:
         if parent is None:
             return _Visited(key, None, _NONE, _NONE, found, reads_sends=False, segments=segments)
         lacking = frozenset(filter(may_be_delta, header.versions.keys() - header.values.keys()))
-        sent = _SENDS in self._written.get(parent, ()) and _sends_lie_with_parent(header)
+        sent = _SENDS in self._written.get(parent, ()) and sends_lie_with_parent(header)
         return _Visited(key, parent, lacking, sought - found.keys(), found, reads_sends=sent, segments=segments)
 
     def _snapshots(self, visited: Iterable[_Visited]) -> Program[dict[Key, set[str]]]:
@@ -186,6 +186,7 @@ class _Survey:
         return found
 
 
-def _sends_lie_with_parent(header: Header) -> bool:
+def sends_lie_with_parent(header: Header) -> bool:
+    """Whether the packets that lead to the next step, if there are any, are among the parent's pending writes."""
     form = plain_fields(header).get("v")
     return isinstance(form, int) and form < _FIRST_FORMAT_WITH_SENDS and _SENDS not in header.values

@@ -1,0 +1,198 @@
+"""A new thread that begins with a checkpoint of another one: what goes along, and how it gets there.
+
+The checkpoint goes with its ancestors, all under their ids. While nothing follows it, a run may be waiting there, and
+its pending writes go along with the calls of subgraphs that were made from it: the run goes on in the new thread as it
+would in the old one. Where something follows it, they are left behind, so that the step after it runs anew.
+
+A subgraph with a memory of its own has a namespace without a task. What it stored in steps that go along goes along.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from threadmark.errors import CheckpointNotFoundError, ConflictError, CorruptDataError
+from threadmark.metadata import run_id_in
+from threadmark.names import MESSAGES_NS
+from threadmark.program import Program
+from threadmark.saver.caches.segment_cache import fill
+from threadmark.saver.context import SaverContext
+from threadmark.saver.expiry import first_expiry
+from threadmark.saver.loading.decoding import decode_metadata
+from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, missing_headers, proven_writes
+from threadmark.saver.operations.listing import all_outlines
+from threadmark.saver.operations.refusals import refusal_error
+from threadmark.saver.operations.travel.branching import Branch
+from threadmark.saver.proving.checks import checkpoint_location, checkpoint_row, rebound_write
+from threadmark.saver.proving.completeness import prove_complete
+from threadmark.saver.proving.thread_rows import sound_row
+from threadmark.store import Change, CheckpointRow, Key, Outline, WriteRow, now
+from threadmark.thread_store import thread_row
+
+_BATCH = 256
+_TASK = ":"
+"""Is in the namespace of a call by a task: `outer|node:task`."""
+
+
+class Founding(NamedTuple):
+    """A thread to begin."""
+
+    source: str
+    target: str
+    origin: LoadedCheckpoint
+    """The checkpoint of the source that it begins with."""
+    branch: Branch | None
+    """A checkpoint that follows, where values are changed."""
+    segments: Mapping[bytes, bytes]
+    """Those that the branch adds."""
+
+
+def found_thread(context: SaverContext, founding: Founding, tried: list[int]) -> Program[bool]:
+    """Begin a thread in one transaction. Returns False if the source has changed, so that it is to be read again.
+
+    `tried` has the target's epochs after earlier attempts: a driver tries again where a connection was lost, also where
+    the commit was carried out, and where the two threads are not in one place, the target may have been stored before
+    the source was found to have changed.
+    """
+    source, target, origin, _, _ = founding
+    epochs = {}
+    for thread_id in sorted((source, target)):
+        epochs[thread_id] = yield from context.store.lock(thread_id)
+    if epochs[target] is not None and epochs[target] not in tried:
+        raise ConflictError(f"thread {target!r} is there already: choose another id for as_thread")
+    if epochs[source] is None:
+        raise CheckpointNotFoundError(f"{checkpoint_location(origin.outline)}: its thread was deleted")
+    if epochs[source] != origin.epoch:
+        return False
+    yield from prove_complete(context, source, None)
+    outlines = yield from all_outlines(context, source)
+    following = _Following(outlines, origin.outline)
+    change = Change(target, None, now(), founding.segments, (), (), None)
+    added = yield from context.store.add(change)
+    if added.refused == "owner":
+        raise ConflictError(f"the thread_id {target!r} is taken: choose another one for as_thread")
+    if added.refused is not None:
+        raise refusal_error(context, change, added.refused, (yield from context.store.lease(target)))
+    yield from _describe(context, source, target)
+    mover = _Mover(context, founding, following)
+    chosen = following.chosen()
+    for start in range(0, len(chosen), _BATCH):
+        yield from mover.move(chosen[start : start + _BATCH])
+    yield from mover.move_branch()
+    epoch = yield from context.store.epoch(target)
+    tried += [] if epoch is None else [epoch]
+    return True
+
+
+class _Following:
+    """Which checkpoints go along, by their outlines alone."""
+
+    def __init__(self, outlines: Sequence[Outline], origin: Outline) -> None:
+        self._outlines = {outline.key: outline for outline in outlines if outline.ns != MESSAGES_NS}
+        self._origin = origin
+        self.is_waiting = all((outline.ns, outline.parent) != origin.key for outline in outlines)
+        """Whether nothing follows it, so that its run may go on."""
+        self._keys = self._ancestry([origin.key])
+
+    def chosen(self) -> list[Outline]:
+        """Those that go along, oldest first."""
+        lineage = {checkpoint_id for _, checkpoint_id in self._keys}
+        if not self.is_waiting:
+            lineage.discard(self._origin.id)
+        called = [key for key, outline in self._outlines.items() if key[0] and self._was_called(outline, lineage)]
+        self._keys |= self._ancestry(called)
+        return [outline for key, outline in reversed(self._outlines.items()) if key in self._keys]
+
+    def goes_along(self, key: Key) -> bool:
+        """Whether a checkpoint is among them."""
+        return key in self._keys
+
+    def writes_go_along(self, row: WriteRow) -> bool:
+        """Whether a pending write goes with its checkpoint."""
+        return self.is_waiting or row[:2] != self._origin.key
+
+    def _was_called(self, outline: Outline, lineage: set[str]) -> bool:
+        """Whether a subgraph stored it in a step that goes along; of a call, only in the one that may go on."""
+        parents = decode_metadata(outline).get("parents")
+        caller = parents.get("") if isinstance(parents, Mapping) else None
+        if _TASK in outline.ns:
+            return self.is_waiting and caller == self._origin.id
+        if ("", caller) in self._outlines:
+            return caller in lineage
+        return isinstance(caller, str) and caller < self._origin.id  # pruned meanwhile
+
+    def _ancestry(self, keys: Iterable[Key]) -> set[Key]:
+        """These and their ancestors, as far as they are there."""
+        found: set[Key] = set()
+        for start in keys:
+            key: Key | None = start
+            while key is not None and key in self._outlines and key not in found:
+                found.add(key)
+                outline = self._outlines[key]
+                key = (outline.ns, outline.parent) if outline.parent else None
+        return found
+
+
+class _Mover:
+    """Copies checkpoints with their writes and segments. Each row is proven under its old key, then bound to the new.
+
+    So damage is never copied into a row that looks good.
+    """
+
+    def __init__(self, context: SaverContext, founding: Founding, following: _Following) -> None:
+        self._context = context
+        self._founding = founding
+        self._following = following
+        self._moved: set[bytes] = set(founding.segments)
+
+    def move(self, outlines: Sequence[Outline]) -> Program[None]:
+        """Copy some checkpoints with their pending writes."""
+        context, source = self._context, self._founding.source
+        keys = [outline.key for outline in outlines]
+        rows = yield from context.store.rows(source, keys)
+        if {row.outline.key for row in rows} != set(keys):
+            raise CorruptDataError("a checkpoint is missing: `verify` names what is damaged", f"thread {source!r}")
+        loaders = [CheckpointLoader(row, (), context.encoding_cache) for row in rows]
+        segment_cache = context.segment_cache()
+        yield from fill(segment_cache, context.store, source, missing_headers(loaders))
+        needed: set[bytes] = set()
+        for loader in loaders:
+            loader.open_header(segment_cache)
+            needed.update(loader.header_keys())
+            needed.update(key for value in loader.header.values.values() for key in value.segment_keys())
+        found = yield from context.store.writes(source, keys)
+        writes = [row for row in found if self._following.writes_go_along(row)]
+        needed.update(key for each in proven_writes(source, writes) for key in each.value.segment_keys())
+        bound = [rebound_write(source, self._founding.target, row) for row in writes]
+        yield from self._add(needed, [self._rebound(row) for row in rows], bound)
+
+    def move_branch(self) -> Program[None]:
+        """Add the checkpoint that follows."""
+        branch, origin = self._founding.branch, self._founding.origin
+        if branch is not None:
+            row = branch.row(self._founding.target, origin.outline.ns, origin.outline.rank)
+            yield from self._add(branch.needs(), [self._rebound(row)], [])
+
+    def _add(self, needed: Iterable[bytes], rows: Sequence[CheckpointRow], writes: Sequence[WriteRow]) -> Program[None]:
+        source, target = self._founding.source, self._founding.target
+        keys = sorted(set(needed) - self._moved)
+        segments = (yield from self._context.store.segments(source, keys)) if keys else {}
+        if len(segments) < len(keys):
+            raise CorruptDataError("a segment is missing: `verify` names what is damaged", f"thread {source!r}")
+        self._moved.update(keys)
+        yield from self._context.store.replace(Change(target, None, now(), segments, rows, writes, None))
+
+    def _rebound(self, row: CheckpointRow) -> CheckpointRow:
+        """The row for the new thread. It names no parent that stays behind."""
+        ns, parent = row.outline.ns, row.outline.parent
+        kept = parent if parent is not None and self._following.goes_along((ns, parent)) else None
+        outline = row.outline._replace(thread_id=self._founding.target, parent=kept)
+        return checkpoint_row(outline, row.header, run_id_in(outline.metadata))
+
+
+def _describe(context: SaverContext, source: str, target: str) -> Program[None]:
+    """Let a new thread have the owner, title and metadata of its source, and live as long as any new one."""
+    outline = yield from context.store.thread(source)
+    if outline is not None:
+        row = sound_row(outline)
+        expires_at = first_expiry(context) or row.expires_at
+        yield from context.store.set_thread(thread_row(row._replace(thread_id=target, expires_at=expires_at)))
