@@ -1,0 +1,167 @@
+"""A real Chromium, and the page's server on a thread beside it."""
+
+import asyncio
+import os
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+
+from threadmark import SaverProtocol
+from threadmark_cli.page.app import create_app
+from threadmark_cli.page.serving import PageServer
+
+TOKEN = "let-me-in"  # noqa: S105 - of a server that only this test reaches
+DEADLINE = 60
+"""Seconds after which something has failed. Nothing takes as long on a machine that is not overloaded."""
+
+PROGRAMS = {
+    "CHROMIUM": ("chromium", "chromium-browser", "google-chrome", "chrome"),
+    "CHROMEDRIVER": ("chromedriver",),
+}
+
+SWITCHES = (
+    "--headless=new",
+    "--no-sandbox",  # which root, as in a container, would need
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
+
+_T = TypeVar("_T")
+
+
+def program(variable: str) -> str:
+    """Return where a program is. `scripts/ensure-chromium` installs it."""
+    names = (os.environ[variable],) if variable in os.environ else PROGRAMS[variable]
+    for name in names:
+        if found := shutil.which(name):
+            return found
+    raise FileNotFoundError(f"{names[0]} is not installed: scripts/ensure-chromium says how to get it")
+
+
+class Browser:
+    """A window of Chromium, and what tests ask of it: always by waiting until it is so."""
+
+    def __init__(self, driver: Chrome) -> None:
+        self.driver = driver
+
+    def until(self, condition: Callable[[], _T], why: str = "") -> _T:
+        """Wait until a condition is true, and return what it returned."""
+
+        def holds(_: object) -> _T | bool:
+            try:
+                return condition()
+            except StaleElementReferenceException:  # it was drawn anew in between
+                return False
+
+        return WebDriverWait(self.driver, DEADLINE, poll_frequency=0.05).until(holds, why)  # type: ignore[return-value]
+
+    def open(self, address: str, hash_: str = "") -> None:
+        """Open the page, as somebody does whom the server has just told its address."""
+        self.driver.get("about:blank")
+        self.driver.get(f"{address}/?token={TOKEN}")
+        if hash_:
+            self.go(hash_)
+        self.until(lambda: self.text("#mode"), "the page says whether it can write")
+
+    def go(self, hash_: str) -> None:
+        """Change the hash, as a link does."""
+        self.run("location.hash = arguments[0]", hash_)
+
+    def all(self, selector: str) -> list[WebElement]:
+        """Return the elements that are shown."""
+        return [each for each in self.driver.find_elements(By.CSS_SELECTOR, selector) if each.is_displayed()]
+
+    def find(self, selector: str, text: str = "") -> WebElement:
+        """Wait for an element that is shown and has a text, and return it."""
+        what = f"{selector} with {text!r}"
+        return self.until(lambda: next((each for each in self.all(selector) if text in each.text), None), what)  # type: ignore[return-value]
+
+    def text(self, selector: str) -> str:
+        """Return the text of an element, "" where there is none."""
+        return "".join(each.text for each in self.driver.find_elements(By.CSS_SELECTOR, selector)[:1])
+
+    def sees(self, selector: str, text: str) -> None:
+        """Wait until an element has a text."""
+        self.find(selector, text)
+
+    def click(self, selector: str, text: str = "") -> None:
+        """Click on an element, as soon as it is there."""
+
+        def clicked() -> bool:
+            self.find(selector, text).click()
+            return True
+
+        self.until(clicked, f"a click on {selector} with {text!r}")
+
+    def press(self, *keys: str) -> None:
+        """Press keys, wherever the focus is."""
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """Run a script in the page."""
+        return self.driver.execute_script(script, *arguments)
+
+    def resize(self, width: int, height: int) -> None:
+        """Give the page a size in CSS pixels, as a phone has it."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def prefer(self, colours: str) -> None:
+        """Say which colours the system has: "dark" or "light"."""
+        features = [{"name": "prefers-color-scheme", "value": colours}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Start a Chromium that has no past, and end it."""
+    with tempfile.TemporaryDirectory(prefix="threadmark-chromium-", ignore_cleanup_errors=True) as profile:
+        options = ChromeOptions()
+        options.binary_location = program("CHROMIUM")
+        for switch in (*SWITCHES, f"--user-data-dir={profile}"):
+            options.add_argument(switch)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        driver = Chrome(options, Service(program("CHROMEDRIVER")))
+        try:
+            found = Browser(driver)
+            found.resize(1440, 900)
+            found.prefer("light")
+            yield found
+        finally:
+            driver.quit()
+
+
+@contextmanager
+def served(saver: SaverProtocol, *, write: bool = False, url: str = "sqlite:///demo.db") -> Iterator[str]:
+    """Serve the page of a saver on a free port, on a thread, and return its address."""
+    app = create_app(saver, token=TOKEN, write=write, url=url, every=0.05)
+    started = threading.Event()
+    server = PageServer(app, started.set)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), name="page server")
+        thread.start()
+        try:
+            assert started.wait(DEADLINE)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.should_exit = True
+            thread.join()
