@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 from unittest.mock import patch
@@ -182,8 +183,7 @@ class Report(TypedDict, total=False):
 DRAFTS = (
     "# Parcels in November\n\n12 parcels were reported as damaged.\nMost of them were lamps.\n",
     "# Parcels in November\n\n14 parcels were reported as damaged.\nMost of them were lamps.\nTwo were lost.\n",
-    "# Parcels in November\n\n14 parcels were reported as damaged, nine of them lamps.\nTwo were lost.\n\n"
-    "The packing of lamps should be changed.\n",
+    "# Parcels in November\n\n14 parcels were reported as damaged, nine of them lamps.\nTwo were lost.\n\nPack lamps better.\n",
 )
 
 
@@ -289,7 +289,7 @@ def make(path: Path) -> int:
 @contextmanager
 def told_in_its_own_time() -> Iterator[None]:
     """Let ids and times be the story's."""
-    chance = random.Random(7)
+    chance = random.Random(7)  # noqa: S311 - the same each time
     clock.begin()
     with (
         patch("time.time_ns", clock.time_ns),
@@ -310,6 +310,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    import demo_database
-
-    demo_database.main()  # of the module, so that `Order` is stored under its name
+    import_module("demo_database").main()  # so that `Order` is stored under the module's name, not as __main__:Order
