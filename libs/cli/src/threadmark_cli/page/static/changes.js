@@ -93,7 +93,9 @@ export class Changes {
       found.push(
         el("p.equal.faint", {}, "Unchanged: ", ...diff.equal.flatMap((name) => [el("span.chip", {}, name), " "])),
       );
-    found.push(el("p.faint", {}, `${bytes(diff.bytes_read)} of values were read for this.`));
+    if (diff.bytes_read !== null) {
+      found.push(el("p.faint", {}, `${bytes(diff.bytes_read)} of values were read for this.`));
+    }
     return found;
   }
 

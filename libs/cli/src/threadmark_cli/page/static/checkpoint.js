@@ -24,6 +24,7 @@ export class Checkpoint {
   #checkpoint = null;
   #view = null;
   #viewName = null;
+  #drawnFor = null;
   #route = {};
 
   /** `told` is called whenever a checkpoint is shown. */
@@ -71,7 +72,8 @@ export class Checkpoint {
       const found = await this.#latest.get("checkpoint", { thread, ns, id: at });
       const isSame = JSON.stringify(found) === JSON.stringify(this.#checkpoint);
       this.#checkpoint = found;
-      if (!isSame || !this.#view) this.#draw();
+      if (!isSame || !this.#view || this.#drawnFor !== at) this.#draw();
+      this.#drawnFor = at;
     } catch (error) {
       this.#checkpoint = null;
       this.#view = null;

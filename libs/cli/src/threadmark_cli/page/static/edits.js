@@ -1,29 +1,33 @@
 // Two texts side by side, with what differs marked.
 
 import { button, el } from "./dom.js";
+import { count } from "./format.js";
 
 const AROUND = 3; // equal lines that are shown before and after a change
 
-/** Returns the texts that edits lead from and to: [["equal" | "removed" | "added", text], ...]. */
+/** Returns the texts that edits lead from and to: [["equal" | "removed" | "added", text], ...].
+ *  ["left_out", "123"] stands for so many equal characters that were not sent. */
 export function sideBySide(edits) {
-  const byLines = edits.some(([, text]) => text.includes("\n"));
   const sides = el("div.sides.texts");
-  if (!byLines) {
-    const side = (kind, mark) =>
-      edits
-        .filter(([each]) => each === "equal" || each === kind)
-        .map(([each, text]) => (each === kind ? el(mark, {}, text) : text));
-    sides.append(
-      el("pre.side.text", {}, ...side("removed", "del")),
-      el("pre.side.text", {}, ...side("added", "ins")),
-    );
-    return sides;
-  }
-  for (const each of runs(edits)) {
-    if (each.equal !== undefined) sides.append(...equalLines(each.equal));
-    else sides.append(...changedLines(each.removed, each.added));
+  if (edits.some(([, text]) => text.includes("\n"))) {
+    for (const each of runs(edits)) {
+      if (each.leftOut !== undefined) sides.append(el("div.equal-lines.faint", {}, leftOut(each.leftOut)));
+      else if (each.equal !== undefined) sides.append(...equalLines(each.equal));
+      else sides.append(...changedLines(each.removed, each.added));
+    }
+  } else {
+    sides.append(oneLine(edits, "removed", "del"), oneLine(edits, "added", "ins"));
   }
   return sides;
+}
+
+function oneLine(edits, side, mark) {
+  const pieces = edits.map(([kind, text]) => {
+    if (kind === "left_out") return el("span.faint", {}, ` … ${leftOut(text)} … `);
+    if (kind === "equal") return text;
+    return kind === side ? el(mark, {}, text) : null;
+  });
+  return el("pre.side.text", {}, ...pieces);
 }
 
 /** Joins what was removed and added in the same place. */
@@ -31,11 +35,16 @@ function runs(edits) {
   const found = [];
   for (const [kind, text] of edits) {
     const last = found.at(-1);
-    if (kind === "equal") found.push({ equal: text });
-    else if (last && last.equal === undefined) last[kind] += text;
+    if (kind === "left_out") found.push({ leftOut: text });
+    else if (kind === "equal") found.push({ equal: text });
+    else if (last && "removed" in last) last[kind] += text;
     else found.push({ removed: "", added: "", [kind]: text });
   }
   return found;
+}
+
+function leftOut(characters) {
+  return `${count(Number(characters))} equal characters`;
 }
 
 function equalLines(text) {

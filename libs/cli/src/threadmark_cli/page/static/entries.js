@@ -1,7 +1,7 @@
 // A checkpoint as a row of the timeline or of the tree.
 
 import { el } from "./dom.js";
-import { bytes, count, exactTime, namespaceName, stepName, time } from "./format.js";
+import { bytes, count, exactTime, isInternal, stepName, time } from "./format.js";
 
 const KINDS = { __error__: "error", __interrupt__: "interrupt", __resume__: "resume", __scheduled__: "scheduled" };
 
@@ -30,15 +30,27 @@ export function stepLine(entry, ...more) {
 
 /** Returns what changed in a step and what waits for the next one, in a line. */
 export function factsLine(entry) {
+  const changed = entry.changed.filter((name) => !isInternal(name)).join(", ");
   return el(
     "span.row-line.faint",
     {},
-    entry.problem && el("span.word", { "data-kind": "error", title: entry.problem.problem }, entry.problem.kind),
+    ...problemWord(entry),
     ...writeWords(entry.writes),
-    entry.ns !== "" && el("span.row-ns", { title: `Namespace ${entry.ns}` }, namespaceName(entry.ns)),
-    el("span.row-changed", { title: entry.changed.join(", ") }, entry.changed.join(", ")),
+    entry.ns !== "" && el("span.row-ns", { title: `Namespace ${entry.ns}` }, entry.ns),
+    el("span.row-changed", { title: `Changed: ${entry.changed.join(", ")}` }, changed),
     el("span.size", {}, bytes(entry.bytes)),
   );
+}
+
+/** Returns the words that must not be overlooked: damage, errors, interrupts. */
+export function warnings(entry) {
+  const kinds = new Set(entry.writes.map((write) => writeKind(write.channel)));
+  const words = ["error", "interrupt"].filter((kind) => kinds.has(kind));
+  return [...problemWord(entry), ...words.map((kind) => el("span.word", { "data-kind": kind }, kind))];
+}
+
+function problemWord({ problem }) {
+  return problem ? [el("span.word", { "data-kind": "error", title: problem.problem }, problem.kind)] : [];
 }
 
 function writeWords(writes) {

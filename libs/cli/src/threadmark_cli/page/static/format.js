@@ -63,7 +63,12 @@ export function shortId(id) {
 
 /** How a namespace is called: "" is the graph's own. */
 export function namespaceName(ns) {
-  return ns === "" ? "own namespace" : ns;
+  return ns === "" ? "own" : ns;
+}
+
+/** Whether a channel is LangGraph's own bookkeeping, which stands between the channels of a graph's state. */
+export function isInternal(channel) {
+  return channel.startsWith("__") || channel.startsWith("branch:");
 }
 
 /** "step 4", "input", "fork" ...: what a checkpoint is called beside its id. */

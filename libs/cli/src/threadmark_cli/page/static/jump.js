@@ -69,9 +69,9 @@ export function chooseCheckpoint({ thread, ns = null, title, chosen }) {
   });
   document.body.append(dialog);
   dialog.showModal();
-  fetchTree(latest, thread).then(
+  fetchTree(latest, thread, ns).then(
     (tree) => {
-      all = ns === null ? tree.rows : tree.rows.filter((row) => row.ns === ns);
+      all = tree.rows;
       place.replaceChildren();
       narrow();
     },

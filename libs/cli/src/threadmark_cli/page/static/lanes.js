@@ -1,25 +1,27 @@
 // Where the branches of a tree are drawn: each has a lane from its head down to where it was forked.
 
 import { svg } from "./dom.js";
+import { entryKey } from "./entries.js";
 
-export const COLOURS = 8;
+const COLOURS = 8;
 const MOST = 12; // lanes that are drawn; further branches share the last one
 const WIDTH = 14;
 
 export class Lanes {
   #spans;
+  #places;
   #rowHeight;
 
-  /** Takes the answer of /api/tree. Branches without rows in common may have the same lane. */
-  constructor({ branches, nodes, namespaces }, rowHeight) {
+  /** Takes branches, and the rows of their checkpoints. Branches without rows in common may have the same lane. */
+  constructor({ branches, rows }, rowHeight) {
     this.#rowHeight = rowHeight;
-    const rows = new Map(nodes.map(([ns, id], row) => [`${namespaces[ns]}\n${id}`, row]));
+    this.#places = new Map(rows.map((row, place) => [entryKey(row), place]));
     this.#spans = branches.map((branch, index) => {
-      const row = (id) => rows.get(`${branch.ns}\n${id}`);
-      const from = row(branch.head);
-      const start = row(branch.start);
-      const fork = branch.forked_from === null ? undefined : row(branch.forked_from);
-      const parent = fork === undefined ? null : nodes[fork][6];
+      const place = (id) => this.#places.get(entryKey({ ns: branch.ns, id }));
+      const from = place(branch.head);
+      const start = place(branch.start);
+      const fork = branch.forked_from === null ? undefined : place(branch.forked_from);
+      const parent = fork === undefined ? null : rows[fork].branch;
       return { index, from, start, to: Math.max(fork ?? start, start), fork, parent, lane: 0 };
     });
     this.count = assign(this.#spans);
@@ -35,8 +37,10 @@ export class Lanes {
     return branch % COLOURS;
   }
 
-  /** Draws what passes through a row, in which there is a checkpoint of a branch. */
-  draw(row, branch) {
+  /** Draws what passes through the row of a checkpoint. */
+  draw(checkpoint) {
+    const row = this.#places.get(entryKey(checkpoint));
+    const { branch } = checkpoint;
     const height = this.#rowHeight;
     const drawing = svg("svg.lanes", { width: this.width, height, "aria-hidden": "true" });
     for (const span of this.#spans) {

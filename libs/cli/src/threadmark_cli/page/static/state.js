@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { el } from "./dom.js";
-import { channelPath, counted, stepName, time } from "./format.js";
+import { channelPath, counted, isInternal, stepName, time } from "./format.js";
 import { failure, nothing } from "./messages.js";
 import { isContainer } from "./previews.js";
 import { checkpointAddress } from "./route.js";
@@ -18,8 +18,8 @@ export class State {
         failure({ kind: "failed", message: `${checkpoint.problem.kind}: ${checkpoint.problem.problem}` }),
       );
     }
-    const internal = checkpoint.channels.filter(isInternal);
-    const own = checkpoint.channels.filter((channel) => !isInternal(channel));
+    const internal = checkpoint.channels.filter(({ name }) => isInternal(name));
+    const own = checkpoint.channels.filter(({ name }) => !isInternal(name));
     const lead = (channels) => channels.some((channel) => route.path?.startsWith(channelPath(channel.name)));
     if (own.length) this.element.append(tree({ thread, checkpoint, opened, route, label: "State" }, own));
     else if (!checkpoint.problem)
@@ -57,7 +57,7 @@ function tree({ thread, checkpoint, opened, route, label }, channels) {
       : [];
     values.add(name, node, channelPath(name), {
       notes,
-      unfolded: isContainer(node) && node.n <= UNFOLDED && !isInternal({ name }),
+      unfolded: isContainer(node) && node.n <= UNFOLDED && !isInternal(name),
     });
   }
   return values.element;
@@ -90,9 +90,4 @@ function blame({ thread, ns, id, path }) {
     (error) => place.replaceChildren(failure(error)),
   );
   return place;
-}
-
-// LangGraph's own bookkeeping stands between the channels of the graph's state.
-function isInternal({ name }) {
-  return name.startsWith("__") || name.startsWith("branch:");
 }

@@ -147,8 +147,9 @@ export class Thread {
       {},
       el("nav.tabs", { "aria-label": "Views of the thread" }, ...tabs),
       this.#namespaces(),
-      button("Jump", {
+      button("", {
         icon: "jump",
+        label: "Jump to a checkpoint",
         title: "Jump to a checkpoint (g)",
         onclick: () => this.jump(),
         "data-action": "jump",
@@ -166,7 +167,7 @@ export class Thread {
     const select = el(
       "select.namespaces",
       { "aria-label": "Namespace" },
-      el("option", { value: "", selected: chosen === null }, "All namespaces"),
+      el("option", { value: "", selected: chosen === null }, "Namespaces"),
       ...options,
     );
     select.addEventListener("change", () => go(changed({ in: select.value ? select.value.slice(1) : null })));

@@ -11,12 +11,12 @@ import { VirtualList } from "./virtual_list.js";
 const TYPED_FOR = 200; // milliseconds without a key, after which what was typed is searched
 const STATUSES = ["idle", "busy", "interrupted", "error"];
 const SORTS = {
-  "-updated": "Last used first",
-  updated: "Longest unused first",
-  "-created": "Newest first",
-  created: "Oldest first",
+  "-updated": "Last used",
+  updated: "Least used lately",
+  "-created": "Newest",
+  created: "Oldest",
   id: "By id",
-  "-id": "By id, backwards",
+  "-id": "By id, reversed",
 };
 
 export class Threads {
