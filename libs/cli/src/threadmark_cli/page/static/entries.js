@@ -16,15 +16,15 @@ export function entryKey(entry) {
 }
 
 /** Returns the name of a step and of what ran in it, in a line with its time. */
-export function stepLine(entry, ...more) {
+export function stepLine(entry, { words = [], written = time } = {}) {
   const nodes = entry.nodes?.join(", ");
   return el(
     "span.row-line",
     {},
     el("span.step", {}, stepName(entry)),
     nodes ? el("span.row-title", { title: nodes }, nodes) : el("span.row-title.faint", {}, entry.source ?? ""),
-    ...more,
-    el("time.faint", { datetime: entry.created, title: exactTime(entry.created) }, time(entry.created)),
+    ...words,
+    el("time.faint", { datetime: entry.created, title: exactTime(entry.created) }, written(entry.created)),
   );
 }
 

@@ -35,6 +35,11 @@ export function time(iso) {
   return `${day(then, now)}, ${TIME.format(then)}`;
 }
 
+/** The same without seconds. */
+export function shortTime(iso) {
+  return time(iso).slice(0, -3);
+}
+
 /** "just now", "5 min ago", "3 h ago", then the day. */
 export function ago(iso) {
   const then = new Date(iso);

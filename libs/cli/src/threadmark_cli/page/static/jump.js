@@ -30,13 +30,7 @@ export function chooseCheckpoint({ thread, ns = null, title, chosen }) {
     label: "Checkpoints",
     name: "choices",
     rowHeight: 34,
-    draw: (index) => [
-      stepLine(
-        rows[index],
-        rows[index].ns !== "" && el("span.row-ns", {}, rows[index].ns),
-        el("span.row-id", { title: rows[index].id }, shortId(rows[index].id)),
-      ),
-    ],
+    draw: (index) => [choice(rows[index])],
     open: (index) => choose(rows[index]),
   });
   const narrow = () => {
@@ -77,6 +71,11 @@ export function chooseCheckpoint({ thread, ns = null, title, chosen }) {
     },
     (error) => place.replaceChildren(failure(error)),
   );
+}
+
+function choice(row) {
+  const ns = row.ns !== "" && el("span.row-ns", {}, row.ns);
+  return stepLine(row, { words: [ns, el("span.row-id", { title: row.id }, shortId(row.id))] });
 }
 
 /** A number is a step, ~2 is two before the newest, anything else is a part of an id, a time or a source. */

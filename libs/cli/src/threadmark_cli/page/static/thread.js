@@ -18,7 +18,7 @@ export class Thread {
   #pane;
   #current;
   #changed;
-  #id = null;
+  #id; // undefined until the first route
   #thread = null;
   #view = null;
   #shown = null;
@@ -48,7 +48,12 @@ export class Thread {
       this.#thread = null;
       this.#forget();
       if (id === null)
-        return this.#pane.replaceChildren(nothing("Threadmark", "Choose a thread to see its checkpoints."));
+        return this.#pane.replaceChildren(
+          nothing(
+            "Choose a thread",
+            "Its checkpoints appear here. The key ? shows how to get around without a mouse.",
+          ),
+        );
       this.#pane.replaceChildren(waiting());
       return this.#fetch();
     }

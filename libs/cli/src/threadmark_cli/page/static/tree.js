@@ -3,7 +3,7 @@
 import { Latest } from "./api.js";
 import { button, el } from "./dom.js";
 import { entryKey, stepLine, warnings } from "./entries.js";
-import { count, counted, shortId, stepName } from "./format.js";
+import { count, counted, shortId, shortTime, stepName } from "./format.js";
 import { Lanes } from "./lanes.js";
 import { failure, nothing, waiting } from "./messages.js";
 import { PagedRows } from "./paged_rows.js";
@@ -120,9 +120,9 @@ export class Tree {
     const branch = this.#tree.branches[row.branch];
     const words = entry ? warnings(entry) : [];
     if (row.ns !== "") words.push(el("span.row-ns", { title: `Namespace ${row.ns}` }, row.ns));
-    if (branch.head === row.id && branch.is_newest)
+    if (row.ns === "" && branch.head === row.id && branch.is_newest)
       words.push(el("span.word", { "data-kind": "newest" }, "newest"));
-    return [this.#lanes.draw(row), stepLine(entry ?? row, ...words)];
+    return [this.#lanes.draw(row), stepLine(entry ?? row, { words, written: shortTime })];
   }
 
   #open(row) {
