@@ -29,6 +29,7 @@ LAYERS = (
     "names",
     "digests",
     "model",
+    "travel",
     "config",
     "metadata",
     "serde",
@@ -75,7 +76,7 @@ SUITE = "threadmark_conformance"
 
 METHODS = {name: member for each in Saver.__mro__[:-1] for name, member in vars(each).items()}
 ASYNC_METHODS = sorted(name for name in METHODS if name.startswith("a") and hasattr(Saver, name[1:]))
-ONLY_SYNC = {"for_owner", "get_next_version", "lease", "with_serde"}
+ONLY_SYNC = {"for_owner", "get_next_version", "lease", "with_serde", "without_classes"}
 """Public methods that do no I/O, and so need no asyncio version."""
 
 

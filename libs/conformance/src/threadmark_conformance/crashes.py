@@ -152,6 +152,12 @@ async def _copy_over(saver: Saver, name: str) -> None:
     await saver.acopy_thread(name, name + " other")
 
 
+async def _fork(saver: Saver, name: str) -> None:
+    newest = await saver.aget_tuple(at(name))
+    assert newest is not None
+    await saver.afork(newest.parent_config or at(name), {"n": _LONG * 2}, as_thread=name + " other")
+
+
 OPERATIONS = {
     "put into a new thread": Operation(_nothing, _put_first),
     "put a child": Operation(_history, _put_next),
@@ -164,6 +170,7 @@ OPERATIONS = {
     "prune": Operation(_two_histories, _prune),
     "prune everything": Operation(_two_histories, _prune_all),
     "copy a thread": Operation(_history, _copy),
+    "fork to a new thread": Operation(_history, _fork),
     "copy over a thread": Operation(_two_histories, _copy_over),
 }
 """Every operation that writes."""
@@ -211,8 +218,8 @@ async def _die_everywhere(operation: Operation, first: int, stride: int, world: 
 
 
 def _repeatable(operation: Operation, before: State, met: State) -> bool:
-    """Whether doing it again means the same: a checkpoint that reads its own thread first may find another newest."""
-    return operation.act not in (_put_next, _put_writes, _put_again) or met == before
+    """Whether doing it again means the same: what reads its own thread first may find another newest, or its own."""
+    return operation.act not in (_put_next, _put_writes, _put_again, _fork) or met == before
 
 
 def _assert_whole(before: State, met: State, after: State, name: str) -> None:

@@ -18,6 +18,8 @@ from threadmark_conformance.cases import (
     describing,
     expiry,
     extracting,
+    forking,
+    history,
     inspecting,
     isolation,
     keeping,
@@ -110,6 +112,8 @@ _TOPICS = (
     talking,
     threads_of_talks,
     states_of_talks,
+    history,
+    forking,
 )
 
 CASES = tuple(case for module in _TOPICS for case in _cases_of(module))

@@ -35,6 +35,10 @@ async def _two_owners(world: World) -> tuple[Run, Saver]:
     return run, eve
 
 
+def _named(config: dict[str, Any]) -> bool:
+    return "checkpoint_id" in config["configurable"]
+
+
 Attack = Callable[[Saver, dict[str, Any]], Awaitable[Any]]
 _NEW = checkpoint({"a": "planted"})
 _MOMENT = timedelta(microseconds=1)
@@ -50,7 +54,7 @@ ATTACKS: Mapping[str, Attack] = {
     "delete_for_runs": lambda eve, _: eve.adelete_for_runs(["adas run"]),
     "copy_thread": lambda eve, _: eve.acopy_thread("adas", "stolen"),
     "rename_thread": lambda eve, _: eve.arename_thread("adas", "stolen"),
-    "prune": lambda eve, config: eve.aprune(None if "checkpoint_id" in config["configurable"] else ["adas"]),
+    "prune": lambda eve, config: eve.aprune(None if _named(config) else ["adas"]),
     "retention": lambda eve, _: eve.aretention(idle_for=_MOMENT, keep_last=1, max_bytes=0, owner="ada"),
     "get_delta_channel_history": lambda eve, config: eve.aget_delta_channel_history(config=config, channels=["a"]),
     "verify": lambda eve, _: eve.averify("adas", decode=True),
@@ -60,6 +64,10 @@ ATTACKS: Mapping[str, Attack] = {
     "reencrypt": lambda eve, _: eve.areencrypt("adas", plain="seal"),
     "extract": lambda eve, config: eve.aextract(config, "a"),
     "messages": lambda eve, config: eve.amessages(config, channel="a"),
+    "history": lambda eve, config: eve.ahistory(config, ns=None),
+    "tree": lambda eve, config: eve.atree(config),
+    "fork": lambda eve, config: eve.afork(config, {"a": "planted"}, as_thread="stolen" if _named(config) else None),
+    "restore": lambda eve, config: eve.arestore(config),
     "threads": lambda eve, _: eve.athreads(owner="ada", extract={"a": "a"}),
     "count_threads": lambda eve, _: eve.acount_threads(owner="ada"),
     "thread": lambda eve, _: eve.athread("adas"),
@@ -95,7 +103,7 @@ async def no_method_reaches_the_thread_of_another_owner(world: World) -> None:
     assert await world.saver.athread("stolen") is None
     assert outcomes["verify"].checkpoints == outcomes["stats"].checkpoints == 0
     assert {ref.thread_id for ref in outcomes["list_checkpoint_refs"]} == {"eves"}
-    assert outcomes["orphan_writes"] == []
+    assert outcomes["orphan_writes"] == outcomes["history"].entries == outcomes["tree"].nodes == []
     assert (outcomes["delete_thread"], outcomes["copy_thread"], outcomes["rename_thread"]) == (False, False, False)
     assert (outcomes["get"], outcomes["get_tuple"], outcomes["list"], outcomes["thread"]) == (None, None, [], None)
 
@@ -119,6 +127,10 @@ async def writing_to_the_thread_of_another_owner_is_refused(world: World) -> Non
         await eve.acopy_thread("eves", "adas")
     with pytest.raises(ThreadmarkError):
         await eve.arename_thread("eves", "adas")
+    with pytest.raises(ConflictError, match="taken"):
+        await eve.afork(at("eves"), as_thread="adas")
+    assert await eve.afork(at("eves"), as_thread="another of hers")
+    assert {thread.id for thread in (await eve.athreads()).threads} == {"eves", "another of hers"}
     with pytest.raises(ConflictError, match="taken"):
         await eve.acreate_thread("adas")
     with pytest.raises(ThreadNotFoundError):

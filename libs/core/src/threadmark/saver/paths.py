@@ -56,6 +56,22 @@ def parse_paths(paths: object) -> dict[str, Path]:
     return {_name(name): parse_path(path) for name, path in paths.items()}
 
 
+def channel_text(channel: str) -> str:
+    """Return what a path to a channel begins with."""
+    return channel if _CHANNEL.fullmatch(channel) else key_text(channel)
+
+
+def key_text(key: str) -> str:
+    """Return the step to the value of a dictionary's key."""
+    return f"[{json.dumps(key, ensure_ascii=False)}]"
+
+
+def name_text(name: str) -> str | None:
+    """Return the step to a field of an object. None where no path leads to it."""
+    step = f".{name}"
+    return step if _NAME.fullmatch(step) and not name.startswith("__") else None
+
+
 def _name(name: object) -> str:
     if not isinstance(name, str):
         raise ConfigError(f"the names in extract must be strings, not {shown(name)}")

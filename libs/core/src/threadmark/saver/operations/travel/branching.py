@@ -79,9 +79,11 @@ def branch_of(
     changes: dict[str, Any] = {"ts": datetime.now(UTC).isoformat()}
     if state.encoded:
         changes["updated_channels"] = None  # LangGraph would look at no other channels for what runs next
+        following: dict[type, Version] = {}  # one version for all that change, as a step of LangGraph gives
         for channel, encoded in state.encoded.items():
             values[channel] = deduplicator.store(encoded, deduplicator.sources(header.values.get(channel)))
-            versions[channel] = _next(header.versions, channel)
+            version = _next(header.versions, channel)
+            versions[channel] = following.setdefault(type(version), version)
     with located(header_location(outline)):
         header = with_fields(Header(versions, values, header.plain, header.rest), changes)
     stored, source = deduplicator.store_header(header.to_bytes(), loaded.source)

@@ -1,0 +1,170 @@
+"""What differs between two values, place by place: dictionaries by key, objects by field, lists by items that belong
+together.
+
+The work is little more than linear in the size of the values, see `aligning`. Types count: True is not 1.
+"""
+
+from collections import deque
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from threadmark.saver.operations.travel.aligning import aligned
+from threadmark.saver.operations.travel.text_edits import text_edits
+from threadmark.saver.paths import key_text, name_text
+from threadmark.serde.exact import exactly_equal, fingerprint
+from threadmark.serde.shown import CONTENT, Shown
+from threadmark.serde.steps import NOTHING
+from threadmark.travel import Change, ChangeKind
+
+_DEEPEST = 100
+"""What lies deeper is compared as a whole."""
+
+
+class Place(NamedTuple):
+    """A place in both states: by its path in the old one, and in the new one."""
+
+    old: str
+    new: str
+
+    def at(self, step: str, new: str | None = None) -> "Place":
+        """The place that a step leads to, which may be another one in the new state."""
+        return Place(self.old + step, self.new + (step if new is None else new))
+
+
+class Changes:
+    """The changes that were found, up to a limit, and how many there are beyond it."""
+
+    def __init__(self, limit: int) -> None:
+        self.found: list[Change] = []
+        self.left_out = 0
+        self._limit = limit
+
+    def __len__(self) -> int:
+        return len(self.found) + self.left_out
+
+    def compare(self, place: Place, before: Any, after: Any, depth: int = 0) -> None:
+        """Find what became of a value; `NOTHING` stands for one that is not there."""
+        if after is NOTHING:
+            if before is not NOTHING:
+                self._add(place.old, "removed", before, None)
+        elif before is NOTHING:
+            self._add(place.new, "added", None, after)
+        elif type(before) is not type(after) or depth > _DEEPEST:
+            self._compare_whole(place, before, after)
+        elif type(before) is Shown:
+            self._compare_objects(place, before, after, depth + 1)
+        elif isinstance(before, dict):
+            self._compare_dictionaries(place, before, after, depth + 1)
+        elif isinstance(before, (list, tuple, deque)) and getattr(before, "maxlen", None) == getattr(
+            after, "maxlen", None
+        ):
+            self._compare_items(place, list(before), list(after), depth + 1)
+        else:
+            self._compare_whole(place, before, after)
+
+    def _compare_whole(self, place: Place, before: Any, after: Any) -> None:
+        if not exactly_equal(before, after):
+            self._add(place.new, "changed", before, after)
+
+    def _add(self, path: str, kind: ChangeKind, before: Any, after: Any) -> None:
+        if len(self.found) >= self._limit:
+            self.left_out += 1
+            return
+        edits = text_edits(before, after) if type(before) is str and type(after) is str else ()
+        self.found.append(Change(path, kind, before, after, edits))
+
+    def _compare_objects(self, place: Place, before: Shown, after: Shown, depth: int) -> None:
+        if before.name != after.name or not self._are_reached(before.fields, after.fields):
+            self._compare_whole(place, before, after)
+            return
+        for name in _joined(before.fields, after.fields):
+            step = "" if name == CONTENT else name_text(name) or ""
+            pair = before.fields.get(name, NOTHING), after.fields.get(name, NOTHING)
+            self.compare(place.at(step), *pair, depth)
+
+    def _are_reached(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+        """Whether a path leads to all that differs: it does to named fields, and into what an object holds."""
+        for name in _joined(before, after):
+            pair = before.get(name, NOTHING), after.get(name, NOTHING)
+            if name == CONTENT and type(pair[0]) is type(pair[1]) and isinstance(pair[0], (dict, list, tuple)):
+                continue
+            if name_text(name) is None and (NOTHING in pair or not exactly_equal(*pair)):
+                return False
+        return True
+
+    def _compare_dictionaries(self, place: Place, before: dict[Any, Any], after: dict[Any, Any], depth: int) -> None:
+        if getattr(before, "default_factory", None) is not getattr(after, "default_factory", None):
+            self._compare_whole(place, before, after)
+            return
+        ours, theirs = ({(type(key), key): value for key, value in each.items()} for each in (before, after))
+        unreached: tuple[dict[Any, Any], dict[Any, Any]] = {}, {}
+        for kind, key in _joined(ours, theirs):
+            pair = ours.get((kind, key), NOTHING), theirs.get((kind, key), NOTHING)
+            if kind is str:
+                self.compare(place.at(key_text(key)), *pair, depth)
+            elif NOTHING in pair or not exactly_equal(*pair):
+                for entries, value in zip(unreached, pair, strict=True):
+                    entries.update({} if value is NOTHING else {key: value})
+        if any(unreached):  # no path leads to what has such a key
+            self._add(place.new, "changed", *unreached)
+
+    def _compare_items(self, place: Place, before: list[Any], after: list[Any], depth: int) -> None:
+        if len(before) == len(after) == 1:
+            self.compare(place.at("[0]"), before[0], after[0], depth)
+            return
+        for here, there in _pairs(before, after):
+            # The steps of what is only in one of them are those of that one.
+            old, new = (f"[{there if index is None else index}]" for index, there in ((here, there), (there, here)))
+            pair = NOTHING if here is None else before[here], NOTHING if there is None else after[there]
+            self.compare(place.at(old, new), *pair, depth)
+
+
+def _joined(ours: Mapping[Any, Any], theirs: Mapping[Any, Any]) -> list[Any]:
+    """The keys of both, in the order of the new one; those that are gone come first."""
+    return [*(key for key in ours if key not in theirs), *theirs]
+
+
+def _pairs(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[int | None, int | None]]:
+    """Yield the places of items that belong together and are not the same; None stands for no place."""
+    ours, theirs = [*map(_fingerprint, before)], [*map(_fingerprint, after)]
+    if ours == theirs:
+        return
+    keys = [
+        [_key(item, print_) for item, print_ in zip(*each, strict=True)] for each in ((before, ours), (after, theirs))
+    ]
+    for start, stop, other_start, other_stop, same in aligned(*keys):
+        places, others = range(start, stop), range(other_start, other_stop)
+        if same:
+            yield from ((at, there) for at, there in zip(places, others, strict=True) if ours[at] != theirs[there])
+        else:
+            yield from _unequal(before, after, places, others)
+
+
+def _unequal(
+    before: Sequence[Any], after: Sequence[Any], places: range, others: range
+) -> Iterator[tuple[int | None, int | None]]:
+    """Yield what became of items in whose place stand others: one by one, unless their ids say that they are others."""
+    for here, there in zip_longest(places, others):
+        if here is None or there is None or (_id(before[here]) is None and _id(after[there]) is None):
+            yield here, there
+        else:
+            yield here, None
+            yield None, there
+
+
+def _fingerprint(item: Any) -> Hashable:
+    found = fingerprint(item)
+    return ("object", id(item)) if found is None else found
+
+
+def _key(item: Any, print_: Hashable) -> Hashable:
+    """What tells which item of the other list belongs to this one: its id, or else all of it."""
+    found = _id(item)
+    return print_ if found is None else ("id", found)
+
+
+def _id(item: Any) -> str | None:
+    fields = item.fields if type(item) is Shown else item
+    found = fields.get("id") if isinstance(fields, dict) else None
+    return found if type(found) is str and found else None

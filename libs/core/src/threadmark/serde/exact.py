@@ -1,0 +1,61 @@
+"""Whether two values are the same to a program: equal, and of the same types at every depth. True is not 1 here."""
+
+from hashlib import blake2b
+from typing import Any
+
+from threadmark.errors import ThreadmarkError
+from threadmark.serde.classes import Classes
+from threadmark.serde.dispatch import Dispatch
+from threadmark.serde.encoder import encode
+from threadmark.serde.kinds_api import Deconstruct, Shape
+from threadmark.serde.registry import DEFAULT, Registered
+from threadmark.serde.shown import Shown
+
+_SHAPE = Shape(b"shown")
+
+
+class _ExactDispatch(Dispatch):
+    """Encodes as any serializer does, and objects that are shown as well: nothing of this is ever stored."""
+
+    def _new_writer(self, cls: type, registered: Registered | None) -> Deconstruct:
+        if cls is Shown:
+            return lambda shown: [_SHAPE, *shown]
+        return super()._new_writer(cls, registered)
+
+
+_DISPATCH = _ExactDispatch(DEFAULT, Classes(DEFAULT))
+
+
+def fingerprint(value: Any) -> bytes | None:
+    """Return what values have in common that are the same throughout. None for a value that cannot be encoded."""
+    try:
+        return blake2b(_encoded(value), digest_size=16).digest()
+    except ThreadmarkError:
+        return None
+
+
+def exactly_equal(one: Any, other: Any) -> bool:
+    """Whether two values are of the same types throughout, and equal; also of classes that cannot say so."""
+    if one is other:
+        return True
+    try:
+        return type(one) is type(other) and _encoded(one) == _encoded(other)
+    except ThreadmarkError:
+        return says_equal(one, other)
+
+
+def says_equal(one: Any, other: Any) -> bool:
+    """Whether a value says of another that they are equal."""
+    try:
+        return bool(one == other)
+    except Exception:  # noqa: BLE001 - arrays that differ do not say it by False
+        return False
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return encode(value, _DISPATCH)[0]
+    except ThreadmarkError:
+        raise
+    except Exception as error:
+        raise ThreadmarkError(str(error)) from error
