@@ -3,7 +3,7 @@
 import { Latest, get } from "./api.js";
 import { button, el } from "./dom.js";
 import { sideBySide } from "./edits.js";
-import { bytes, counted, shortId, stepName } from "./format.js";
+import { bytes, counted, isInternal, shortId, stepName } from "./format.js";
 import { chooseCheckpoint } from "./jump.js";
 import { failure, nothing, waiting } from "./messages.js";
 import { changed, go } from "./route.js";
@@ -78,7 +78,9 @@ export class Changes {
   }
 
   #shown(diff, limit) {
-    const found = diff.changes.map((each) => this.#change(each));
+    const own = diff.changes.filter(({ path }) => !isInternal(path));
+    const internal = diff.changes.filter(({ path }) => isInternal(path));
+    const found = [...own, ...internal].map((each) => this.#change(each));
     if (!found.length) found.push(nothing("Nothing differs", "Every channel holds the same."));
     else
       found.unshift(
