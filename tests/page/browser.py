@@ -1,6 +1,7 @@
 """A real Chromium, and the page's server on a thread beside it."""
 
 import asyncio
+import json
 import os
 import shutil
 import socket
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome, ChromeOptions
@@ -44,6 +46,12 @@ SWITCHES = (
     "--hide-scrollbars",
 )
 
+_WATCH = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective));
+"""
+"""What each page runs before anything of its own."""
+
 _T = TypeVar("_T")
 
 
@@ -61,6 +69,22 @@ class Browser:
 
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
+        driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _WATCH})
+        driver.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"]})
+
+    def reset(self) -> None:
+        """Leave the page that was open, and forget what the browser said of it."""
+        self.driver.get("about:blank")
+        self.complaints()
+
+    def complaints(self) -> list[str]:
+        """Return what the browser found wrong since it was asked last: errors, and breaches of the page's policy."""
+        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+    def requests(self) -> list[str]:
+        """Return the addresses that the browser has asked since it was asked last."""
+        events = (json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance"))
+        return [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
 
     def until(self, condition: Callable[[], _T], why: str = "") -> _T:
         """Wait until a condition is true, and return what it returned."""
@@ -73,17 +97,17 @@ class Browser:
 
         return WebDriverWait(self.driver, DEADLINE, poll_frequency=0.05).until(holds, why)  # type: ignore[return-value]
 
-    def open(self, address: str, hash_: str = "") -> None:
+    def open(self, address: str, **route: str) -> None:
         """Open the page, as somebody does whom the server has just told its address."""
         self.driver.get("about:blank")
         self.driver.get(f"{address}/?token={TOKEN}")
-        if hash_:
-            self.go(hash_)
+        if route:
+            self.go(**route)
         self.until(lambda: self.text("#mode"), "the page says whether it can write")
 
-    def go(self, hash_: str) -> None:
+    def go(self, **route: str) -> None:
         """Change the hash, as a link does."""
-        self.run("location.hash = arguments[0]", hash_)
+        self.run("location.hash = arguments[0]", urlencode(route))
 
     def all(self, selector: str) -> list[WebElement]:
         """Return the elements that are shown."""
@@ -101,6 +125,23 @@ class Browser:
     def sees(self, selector: str, text: str) -> None:
         """Wait until an element has a text."""
         self.find(selector, text)
+
+    def gone(self, selector: str) -> None:
+        """Wait until no such element is shown."""
+        self.until(lambda: not self.all(selector), f"{selector} goes")
+
+    def texts(self, selector: str) -> list[str]:
+        """Return the texts of the elements that are shown."""
+        return [each.text for each in self.all(selector)]
+
+    @property
+    def hash(self) -> dict[str, str]:
+        """What the hash of the address names."""
+        return dict(parse_qsl(urlsplit(self.driver.current_url).fragment, keep_blank_values=True))
+
+    def clipboard(self) -> str:
+        """Return what was copied last."""
+        return str(self.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0])"))
 
     def click(self, selector: str, text: str = "") -> None:
         """Click on an element, as soon as it is there."""
