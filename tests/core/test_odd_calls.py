@@ -9,6 +9,7 @@ NO_ARGUMENTS = {"setup", "has_only_langgraph_data", "has_tables", "list_checkpoi
 ELSEWHERE = {
     "reencrypt": "only sealed stores have it",
     "with_serde": "it takes a serializer",
+    "without_classes": "it returns a saver, and takes nothing",
     "lease": "it returns a lease, which cases of its own give odd arguments",
     "for_owner": "it returns a saver; cases of its own give it odd owners",
 }

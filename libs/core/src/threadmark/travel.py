@@ -155,10 +155,15 @@ class Match(NamedTuple):
 
 
 class SearchPage(NamedTuple):
-    """Some matches, newest checkpoint first, and the cursor with which older ones are found; None at the end."""
+    """Some matches, newest checkpoint first, and the cursor with which older ones are found; None at the end.
+
+    A page may have fewer matches than were asked for, or none, and yet a cursor: so many bytes were looked at.
+    """
 
     matches: list[Match]
     cursor: str | None
+    problems: Sequence[Problem] = ()
+    """The checkpoints among these that could not be searched, because they are damaged or cannot be read."""
 
 
 Values = Mapping[str, Any]

@@ -8,6 +8,7 @@ from types import ModuleType
 from threadmark_conformance.backend import World
 from threadmark_conformance.cases import (
     arguments,
+    blaming,
     calls,
     cleaning,
     concurrency,
@@ -16,6 +17,7 @@ from threadmark_conformance.cases import (
     deleting,
     delta,
     describing,
+    diffing,
     expiry,
     extracting,
     forking,
@@ -34,6 +36,7 @@ from threadmark_conformance.cases import (
     removing,
     repeating,
     retention,
+    searching,
     sessions,
     sharing,
     sidebars,
@@ -114,6 +117,9 @@ _TOPICS = (
     states_of_talks,
     history,
     forking,
+    diffing,
+    blaming,
+    searching,
 )
 
 CASES = tuple(case for module in _TOPICS for case in _cases_of(module))

@@ -66,6 +66,9 @@ ATTACKS: Mapping[str, Attack] = {
     "messages": lambda eve, config: eve.amessages(config, channel="a"),
     "history": lambda eve, config: eve.ahistory(config, ns=None),
     "tree": lambda eve, config: eve.atree(config),
+    "diff": lambda eve, config: eve.adiff(config, at("adas", "", early_id(1))),
+    "blame": lambda eve, config: eve.ablame(config, "a"),
+    "search": lambda eve, config: eve.asearch(config, "secret"),
     "fork": lambda eve, config: eve.afork(config, {"a": "planted"}, as_thread="stolen" if _named(config) else None),
     "restore": lambda eve, config: eve.arestore(config),
     "threads": lambda eve, _: eve.athreads(owner="ada", extract={"a": "a"}),
@@ -104,6 +107,8 @@ async def no_method_reaches_the_thread_of_another_owner(world: World) -> None:
     assert outcomes["verify"].checkpoints == outcomes["stats"].checkpoints == 0
     assert {ref.thread_id for ref in outcomes["list_checkpoint_refs"]} == {"eves"}
     assert outcomes["orphan_writes"] == outcomes["history"].entries == outcomes["tree"].nodes == []
+    assert outcomes["search"].matches == []
+    assert (outcomes["diff"], outcomes["blame"]) == (None, None)
     assert (outcomes["delete_thread"], outcomes["copy_thread"], outcomes["rename_thread"]) == (False, False, False)
     assert (outcomes["get"], outcomes["get_tuple"], outcomes["list"], outcomes["thread"]) == (None, None, [], None)
 

@@ -29,6 +29,9 @@ class Path(NamedTuple):
     channel: str
     steps: tuple[Step, ...]
 
+    def __str__(self) -> str:
+        return channel_text(self.channel) + "".join(map(_step_text, self.steps))
+
 
 def parse_path(path: object) -> Path:
     """Parse a path. Raises ConfigError, with the place, for text that is none."""
@@ -70,6 +73,18 @@ def name_text(name: str) -> str | None:
     """Return the step to a field of an object. None where no path leads to it."""
     step = f".{name}"
     return step if _NAME.fullmatch(step) and not name.startswith("__") else None
+
+
+def _step_text(step: Step) -> str:
+    match step:
+        case Name(text):
+            return f".{text}"
+        case Key(text):
+            return key_text(text)
+        case Index(number):
+            return f"[{number}]"
+        case Slice(start, stop):
+            return f"[{'' if start is None else start}:{'' if stop is None else stop}]"
 
 
 def _name(name: object) -> str:

@@ -4,11 +4,12 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from threadmark.digests import Proof
+from threadmark.errors import CorruptDataError
 from threadmark.logs import log
 from threadmark.program import Program
 from threadmark.sealing import SegmentNames
 from threadmark.store import Store
-from threadmark.stored import EXPANSION_BYTES, Allowance, Stored
+from threadmark.stored import EXPANSION_BYTES, MOST_COMPRESSED, Allowance, Stored, expand
 
 
 class SegmentCache:
@@ -37,6 +38,15 @@ class SegmentCache:
     def add(self, segments: Mapping[bytes, bytes]) -> None:
         """Segments as they are stored."""
         self._stored.update(segments)
+
+    def segment(self, key: bytes, size: int) -> bytes:
+        """Return a segment of this size, which is not proven to be what was written under the key."""
+        if key not in self._whole:
+            if key not in self._stored:
+                raise CorruptDataError(f"segment {key.hex()} is missing")
+            self.allowance.take(size - MOST_COMPRESSED * len(self._stored[key]))
+            self._whole[key] = expand(self._stored[key], size)
+        return self._whole[key]
 
     @property
     def weight(self) -> int:

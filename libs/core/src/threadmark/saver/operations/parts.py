@@ -100,7 +100,7 @@ def given_before(before: object) -> str | int | None:
 
 
 def _load(context: SaverContext, where: ParsedConfig, channel: str) -> Operation[LoadedCheckpoint | None]:
-    loaded = yield from read(_load_value, context, where, channel)
+    loaded = yield from read(load_value, context, where, channel)
     if loaded is None:
         yield from expect_plain_once(context)
     elif context.threads.refresh_on_read:
@@ -108,7 +108,7 @@ def _load(context: SaverContext, where: ParsedConfig, channel: str) -> Operation
     return loaded
 
 
-def _load_value(context: SaverContext, where: ParsedConfig, channel: str) -> Program[LoadedCheckpoint | None]:
+def load_value(context: SaverContext, where: ParsedConfig, channel: str) -> Program[LoadedCheckpoint | None]:
     """Load a channel. Raises ConfigError where only the graph can make its value."""
     loaded = yield from load_channel(context, where, channel)
     if loaded is None:

@@ -1,11 +1,140 @@
-"""Where the present value of a part comes from."""
+"""Where the present value of a part comes from. Ancestors whose stored value is the same are passed over."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from threadmark.config import ParsedConfig
 from threadmark.model import Config
-from threadmark.program import Operation
+from threadmark.program import Operation, Program, read
+from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
+from threadmark.saver.loading.decoding import decode_part
+from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, missing_headers
+from threadmark.saver.operations.parts import given_place, load_value
+from threadmark.saver.operations.reading import expect_plain_once
+from threadmark.saver.operations.travel.entries import entries_of
+from threadmark.saver.paths import Path, parse_path
+from threadmark.saver.proving.completeness import prove_absent
+from threadmark.serde.exact import exactly_equal
+from threadmark.serde.steps import NOTHING, Index, Slice, Step, items_of
+from threadmark.store import Outline
+from threadmark.stored import Stored
 from threadmark.travel import Blame
+
+_FIRST_REACH, _LONGEST_REACH = 8, 512
+"""How many ancestors are read at once: first few, because what is asked for is mostly new."""
+
+_ROOM = 32 * 1024 * 1024
+"""How many bytes of values are read at once, unless one alone has more."""
+
+
+class _Ancestors(NamedTuple):
+    """Some checkpoints, newest first, and the one with which the next begin. None where these are the last."""
+
+    loaded: Sequence[LoadedCheckpoint]
+    next: str | None
 
 
 def blame(context: SaverContext, thread: Config | str, path: str) -> Operation[Blame | None]:
     """Return which checkpoint first held the present value at a path."""
-    raise NotImplementedError
+    context, where, given = context.without_classes(), given_place(thread), parse_path(path)
+    loaded = yield from read(load_value, context, where, given.channel)
+    if loaded is None:
+        yield from expect_plain_once(context)
+        return None
+    wanted = _without_negative(context, loaded, given)
+    present = _part(context, loaded, wanted)
+    if present is NOTHING:
+        return None
+    known = {_name_of(loaded.header.values[wanted.channel])}
+    first, start, reach = loaded.outline, loaded.outline.parent, _FIRST_REACH
+    while start is not None:
+        there = where._replace(checkpoint_id=start)
+        ancestors = yield from read(_ancestors, context, there, wanted.channel, frozenset(known), reach)
+        for ancestor in ancestors.loaded:
+            value = ancestor.header.values.get(wanted.channel)
+            if value is None or not (
+                _name_of(value) in known or exactly_equal(_part(context, ancestor, wanted), present)
+            ):
+                return (yield from _found(context, wanted, present, first))
+            known.add(_name_of(value))
+            first = ancestor.outline
+        start, reach = ancestors.next, min(reach * 8, _LONGEST_REACH)
+    return (yield from _found(context, wanted, present, first))
+
+
+def _found(context: SaverContext, path: Path, value: object, first: Outline) -> Operation[Blame]:
+    (entry,) = yield from read(entries_of, context, first.thread_id, [first])
+    return Blame(str(path), value, entry)
+
+
+def _ancestors(
+    context: SaverContext, start: ParsedConfig, channel: str, known: frozenset[tuple[str, bytes]], reach: int
+) -> Program[_Ancestors]:
+    """Read a checkpoint and its ancestors, and those of the channel's values that are not known, as there is room."""
+    rows = yield from context.store.chain(*start[:3], reach)
+    end = rows[-1].outline.parent if rows else start.checkpoint_id
+    if end is not None and len(rows) < reach:  # it was pruned, unless it is lost
+        yield from prove_absent(context, start._replace(checkpoint_id=end))
+        end = None
+    loaders = [CheckpointLoader(row, (), context.encoding_cache) for row in rows]
+    cache = context.segment_cache()
+    yield from fill(cache, context.store, start.thread_id, missing_headers(loaders))
+    for loader in loaders:
+        loader.open_header(cache)
+    taken = _as_there_is_room(loaders, channel, known)
+    unknown = [loader for loader in taken if not _is_known(loader, channel, known)]
+    keys = {key for loader in unknown for key in loader.value_keys(channel.__eq__)}
+    yield from fill(cache, context.store, start.thread_id, keys)
+    end = end if len(taken) == len(loaders) else loaders[len(taken)].outline.id
+    return _Ancestors([loader.loaded() for loader in taken], end)
+
+
+def _as_there_is_room(
+    loaders: Sequence[CheckpointLoader], channel: str, known: frozenset[tuple[str, bytes]]
+) -> Sequence[CheckpointLoader]:
+    room = _ROOM
+    for number, loader in enumerate(loaders):
+        if not _is_known(loader, channel, known):
+            room -= loader.header.values[channel].size()
+            if room < 0 and number:
+                return loaders[:number]
+    return loaders
+
+
+def _is_known(loader: CheckpointLoader, channel: str, known: frozenset[tuple[str, bytes]]) -> bool:
+    value = loader.header.values.get(channel)
+    return value is None or _name_of(value) in known
+
+
+def _name_of(value: Stored) -> tuple[str, bytes]:
+    """What all stored forms of one value have in common, whatever their manifests."""
+    return value.tag, value.digest or value.packed
+
+
+def _part(context: SaverContext, loaded: LoadedCheckpoint, path: Path) -> object:
+    value = loaded.header.values.get(path.channel)
+    return NOTHING if value is None else decode_part(context, loaded.outline, path, value, loaded.data)
+
+
+def _without_negative(context: SaverContext, loaded: LoadedCheckpoint, path: Path) -> Path:
+    """Return the path with places that count from the front: the last item of today is another one than yesterday's."""
+    steps: list[Step] = []
+    for step in path.steps:
+        counts = isinstance(step, Index) and step.number < 0
+        if counts or isinstance(step, Slice):
+            part = _part(context, loaded, Path(path.channel, tuple(steps)))
+            items = part if isinstance(part, (str, bytes, bytearray)) else items_of(part)
+            length = 0 if items is None else len(items)
+            steps.append(_counted(step, length))
+        else:
+            steps.append(step)
+    return Path(path.channel, tuple(steps))
+
+
+def _counted(step: Step, length: int) -> Step:
+    if isinstance(step, Index):
+        return Index(step.number + length) if step.number + length >= 0 else step
+    if isinstance(step, Slice):
+        return Slice(*slice(step.start, step.stop).indices(length)[:2])
+    return step

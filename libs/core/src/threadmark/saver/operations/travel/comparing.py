@@ -35,10 +35,11 @@ class Place(NamedTuple):
 class Changes:
     """The changes that were found, up to a limit, and how many there are beyond it."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, with_edits: bool = True) -> None:
         self.found: list[Change] = []
         self.left_out = 0
         self._limit = limit
+        self._with_edits = with_edits
 
     def __len__(self) -> int:
         return len(self.found) + self.left_out
@@ -71,7 +72,8 @@ class Changes:
         if len(self.found) >= self._limit:
             self.left_out += 1
             return
-        edits = text_edits(before, after) if type(before) is str and type(after) is str else ()
+        are_texts = self._with_edits and type(before) is str and type(after) is str
+        edits = text_edits(before, after) if are_texts else ()
         self.found.append(Change(path, kind, before, after, edits))
 
     def _compare_objects(self, place: Place, before: Shown, after: Shown, depth: int) -> None:

@@ -12,7 +12,7 @@ from threadmark.saver.loading.decoding import decode_part
 from threadmark.saver.loading.loader import NO_EPOCH, CheckpointLoader, LoadedCheckpoint
 from threadmark.saver.operations.reading import expect_plain_once
 from threadmark.saver.operations.travel.comparing import Changes, Place
-from threadmark.saver.paths import Path, channel_text, parse_path
+from threadmark.saver.paths import Path, parse_path
 from threadmark.saver.proving.completeness import prove_absent, proven_row
 from threadmark.serde.steps import NOTHING
 from threadmark.store import Found
@@ -47,7 +47,7 @@ def diff(context: SaverContext, a: Config, b: Config, path: str | None, limit: i
     for channel in pair.different:
         count = len(changes)
         steps = wanted or Path(channel, ())
-        text = channel_text(channel) if path is None else path
+        text = str(steps)
         changes.compare(Place(text, text), _part(shows, pair.a, steps), _part(shows, pair.b, steps))
         if len(changes) == count:  # its bytes differ in the order of keys, or in what is not shown
             equal.append(channel)
