@@ -16,7 +16,6 @@ from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
@@ -25,7 +24,7 @@ from threadmark_cli.page.app import create_app
 from threadmark_cli.page.serving import PageServer
 
 TOKEN = "let-me-in"  # noqa: S105 - of a server that only this test reaches
-DEADLINE = 60
+DEADLINE = 5
 """Seconds after which something has failed. Nothing takes as long on a machine that is not overloaded."""
 
 PROGRAMS = {
@@ -52,6 +51,14 @@ document.addEventListener("securitypolicyviolation", (event) => window.violation
 """
 """What each page runs before anything of its own."""
 
+_SHOWN = """
+const [selector, text] = arguments;
+const shown = [...document.querySelectorAll(selector)].filter((each) => {
+  const seen = each.closest("select") ?? each; // an option is seen with its field
+  return seen.checkVisibility({ visibilityProperty: true }) && (each.innerText ?? each.textContent).includes(text);
+});
+"""
+
 _T = TypeVar("_T")
 
 
@@ -70,7 +77,8 @@ class Browser:
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
         driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _WATCH})
-        driver.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"]})
+        permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+        driver.execute_cdp_cmd("Browser.grantPermissions", {"permissions": permissions})
 
     def reset(self) -> None:
         """Leave the page that was open, and forget what the browser said of it."""
@@ -95,7 +103,7 @@ class Browser:
             except StaleElementReferenceException:  # it was drawn anew in between
                 return False
 
-        return WebDriverWait(self.driver, DEADLINE, poll_frequency=0.05).until(holds, why)  # type: ignore[return-value]
+        return WebDriverWait(self.driver, DEADLINE, poll_frequency=0.03).until(holds, why)  # type: ignore[return-value]
 
     def open(self, address: str, **route: str) -> None:
         """Open the page, as somebody does whom the server has just told its address."""
@@ -109,18 +117,23 @@ class Browser:
         """Change the hash, as a link does."""
         self.run("location.hash = arguments[0]", urlencode(route))
 
-    def all(self, selector: str) -> list[WebElement]:
-        """Return the elements that are shown."""
-        return [each for each in self.driver.find_elements(By.CSS_SELECTOR, selector) if each.is_displayed()]
+    def all(self, selector: str, text: str = "") -> list[WebElement]:
+        """Return the elements that are shown and have a text."""
+        found: list[WebElement] = self.run(_SHOWN + "return shown", selector, text)
+        return found
+
+    def texts(self, selector: str) -> list[str]:
+        """Return the texts of the elements that are shown."""
+        found: list[str] = self.run(_SHOWN + "return shown.map((each) => each.innerText)", selector, "")
+        return found
+
+    def text(self, selector: str) -> str:
+        """Return the text of the first of them, "" where there is none."""
+        return "".join(self.texts(selector)[:1])
 
     def find(self, selector: str, text: str = "") -> WebElement:
         """Wait for an element that is shown and has a text, and return it."""
-        what = f"{selector} with {text!r}"
-        return self.until(lambda: next((each for each in self.all(selector) if text in each.text), None), what)  # type: ignore[return-value]
-
-    def text(self, selector: str) -> str:
-        """Return the text of an element, "" where there is none."""
-        return "".join(each.text for each in self.driver.find_elements(By.CSS_SELECTOR, selector)[:1])
+        return self.until(lambda: self.all(selector, text), f"{selector} with {text!r}")[0]
 
     def sees(self, selector: str, text: str) -> None:
         """Wait until an element has a text."""
@@ -129,10 +142,6 @@ class Browser:
     def gone(self, selector: str) -> None:
         """Wait until no such element is shown."""
         self.until(lambda: not self.all(selector), f"{selector} goes")
-
-    def texts(self, selector: str) -> list[str]:
-        """Return the texts of the elements that are shown."""
-        return [each.text for each in self.all(selector)]
 
     @property
     def hash(self) -> dict[str, str]:

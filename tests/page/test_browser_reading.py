@@ -132,7 +132,7 @@ def test_pending_writes_errors_and_interrupts_name_their_node(page: Browser, rea
     page.sees(".task[data-kind=interrupt] .word", "Interrupt")
     page.sees(".task .word", "Answer")
     page.click("#checkpoint .tabs a", "Metadata")
-    page.sees("#checkpoint .values", "customer-17")
+    page.sees("#checkpoint .values", "loop")
 
 
 def test_one_jumps_to_a_checkpoint_and_asks_since_when_a_value_is_so(

@@ -160,12 +160,13 @@ function filters() {
   const more = el("details.more", {}, el("summary", {}, "More filters"), el("div.fields", {}, owner, metadata));
   const fields = { text, status, owner, metadata, sort };
   let timer = 0;
-  for (const field of Object.values(fields)) {
+  for (const field of [text, owner, metadata]) {
     field.addEventListener("input", () => {
       clearTimeout(timer);
-      timer = setTimeout(() => apply(fields), field.tagName === "SELECT" ? 0 : TYPED_FOR);
+      timer = setTimeout(() => apply(fields), TYPED_FOR);
     });
   }
+  for (const field of [status, sort]) field.addEventListener("change", () => apply(fields));
   metadata.addEventListener("input", () =>
     metadata.setCustomValidity(isObject(metadata.value) ? "" : "JSON is expected"),
   );
