@@ -94,6 +94,11 @@ class Browser:
         events = (json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance"))
         return [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
 
+    def fetched(self, path: str) -> int:
+        """Return how many bytes the last answer to a path has had."""
+        script = "return performance.getEntriesByType('resource').filter((each) => each.name.includes(arguments[0]))"
+        return int(self.run(f"{script}.at(-1).decodedBodySize", path))
+
     def until(self, condition: Callable[[], _T], why: str = "") -> _T:
         """Wait until a condition is true, and return what it returned."""
 

@@ -1,8 +1,8 @@
 """What one sees of threads, of a thread and of a checkpoint, in a real Chromium, on the demo database."""
 
+from typing import Any
 from urllib.parse import urlsplit
 
-import threadmark
 from page.browser import Browser
 from threadmark import HistoryEntry, SaverProtocol
 
@@ -164,7 +164,7 @@ def test_a_configuration_is_copied_as_code_that_finds_the_checkpoint(
     page.open(reading, thread=LAMP, ns="", at=update.id)
     page.click("[data-action=config]")
     page.sees(".toast", "Configuration copied")
-    names: dict[str, threadmark.Config] = {}
+    names: dict[str, Any] = {}
     exec(page.clipboard(), names)  # noqa: S102 - what the page gives for code must be code
     with_classes = demo.without_classes()
     found = with_classes.get_tuple(names["config"])
@@ -190,10 +190,10 @@ def test_an_address_names_what_is_shown_and_the_back_button_goes_back(
     page.open(reading, thread=LAMP, ns="", at=update.id, view="changes", list="tree")
     page.sees("#checkpoint h2", "step 3")
     page.sees(".change h3", "policy")
-    page.sees(".row[aria-selected=true]", "step 3")
+    page.sees("#thread .row[aria-selected=true]", "step 3")
     page.driver.refresh()
     page.sees(".change h3", "policy")
-    page.sees(".row[aria-selected=true]", "step 3")
+    page.sees("#thread .row[aria-selected=true]", "step 3")
     page.click("#checkpoint .tabs a", "State")
     page.sees("[data-path='policy']", "policy")
     page.click("#checkpoint .tools a", "Parent")
