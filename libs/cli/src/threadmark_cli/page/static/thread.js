@@ -24,6 +24,7 @@ export class Thread {
   #shown = null;
   #source = null;
   #route = {};
+  #takesFocus = false; // who came here from the listing goes on with the same keys
   #head = el("header.pane-head");
   #place = el("div.view-place");
   #live = el("span.live", { role: "status" });
@@ -45,6 +46,7 @@ export class Thread {
     const id = route.thread ?? null;
     if (id !== this.#id) {
       this.#id = id;
+      this.#takesFocus = document.activeElement?.dataset.list === "threads";
       this.#thread = null;
       this.#forget();
       if (id === null)
@@ -79,6 +81,7 @@ export class Thread {
   search() {
     if (!this.#thread) return;
     go(changed({ list: "search" }));
+    this.#route = { ...this.#route, list: "search" };
     this.#showView();
     this.#view.focus?.();
   }
@@ -112,6 +115,8 @@ export class Thread {
       };
       this.#view = new VIEWS[name]({ thread: this.#id, ns, total: this.#thread.checkpoints, newest });
       this.#place.replaceChildren(this.#view.element);
+      if (this.#takesFocus) this.list?.element.focus({ preventScroll: true });
+      this.#takesFocus = false;
     }
     this.#drawHead();
     this.#view.show(this.#route);

@@ -58,7 +58,6 @@ export class Tree {
       need: (end) => this.pages.need(end),
     });
     this.list.element.classList.add("tree");
-    this.list.element.hidden = true;
     this.element = el("div.view", {}, this.#branches, this.list.element, this.#place);
     this.refresh();
   }

@@ -98,10 +98,13 @@ export class ValueTree {
 
   #within(node, path, level) {
     const place = el(`div.within${node.t === "str" ? "" : ".deeper"}`, { role: "group" });
+    const wanted = this.#wantedIndex(path);
     if (node.t === "str") this.#text(place, node, path);
-    else if (parts(node)) this.#parts(place, node, path, level);
-    else
-      this.#fetch(place, path, this.#firstOffset(path), ITEMS, (found) => this.#parts(place, found, path, level));
+    else if (parts(node)?.length > wanted) this.#parts(place, node, path, level);
+    else {
+      const offset = Math.floor(wanted / ITEMS) * ITEMS;
+      this.#fetch(place, path, offset, ITEMS, (found) => this.#parts(place, found, path, level));
+    }
     return place;
   }
 
@@ -188,10 +191,10 @@ export class ValueTree {
     );
   }
 
-  #firstOffset(path) {
-    if (!this.#leadsToTarget(path)) return 0;
-    const index = /^\[(\d+)\]/.exec(this.#target.slice(path.length));
-    return index ? Math.floor(Number(index[1]) / ITEMS) * ITEMS : 0;
+  /** Which item of a list leads to what is looked for; 0 where none does. */
+  #wantedIndex(path) {
+    const index = this.#leadsToTarget(path) && /^\[(\d+)\]/.exec(this.#target.slice(path.length));
+    return index ? Number(index[1]) : 0;
   }
 
   #found(item, path) {

@@ -115,10 +115,12 @@ export class VirtualList {
     event.stopPropagation();
   }
 
+  // By the place, because the row may have been drawn anew while the button was down.
   #click(event) {
-    const row = event.target.closest(".row");
-    if (!row) return;
-    this.#cursor = Number(row.dataset.index);
+    const place = event.clientY - this.#space.getBoundingClientRect().top;
+    const index = Number(event.target.closest(".row")?.dataset.index ?? Math.floor(place / this.#rowHeight));
+    if (index >= this.#count) return;
+    this.#cursor = index;
     this.#mark();
     this.#open(this.#cursor);
   }
