@@ -183,7 +183,7 @@ class Report(TypedDict, total=False):
 DRAFTS = (
     "# Parcels in November\n\n12 parcels were reported as damaged.\nMost of them were lamps.\n",
     "# Parcels in November\n\n14 parcels were reported as damaged.\nMost of them were lamps.\nTwo were lost.\n",
-    "# Parcels in November\n\n14 parcels were reported as damaged, nine of them lamps.\nTwo were lost.\n\nPack lamps better.\n",
+    "# Parcels in November\n\n14 parcels were reported as damaged, nine were lamps.\nTwo were lost.\n\nTo do: boxes.\n",
 )
 
 
@@ -269,25 +269,34 @@ def november(graph: Any, saver: SaverProtocol) -> None:
     saver.update_thread("report-2026-11", title="Parcels in November", metadata={"kind": "report"})
 
 
+STORIES: tuple[tuple[Callable[[Any, SaverProtocol], None], Callable[[Any], Any]], ...] = (
+    (late_kettle, support_agent),
+    (small_refund, support_agent),
+    (damaged_lamp, support_agent),
+    (november, report_agent),
+    (open_question, support_agent),
+)
+"""What happens, in this order, and with which agent."""
+
+
+def tell(checkpointer: Any) -> int:
+    """Let everything happen, in a database that is empty. Returns how many checkpoints it has then."""
+    with in_its_own_time():
+        for story, agent in STORIES:
+            story(agent(checkpointer), checkpointer.saver)
+    return sum(thread.checkpoints for thread in checkpointer.saver.threads().threads)
+
+
 def make(path: Path) -> int:
-    """Make the database, which must not be there yet. Returns how many checkpoints it has."""
+    """Make the database file, which must not be there yet. Returns how many checkpoints it has."""
     if path.exists():
         raise FileExistsError(f"{path} is there already: remove it, or name another file")
-    stories: tuple[tuple[Callable[[Any, SaverProtocol], None], Callable[[Any], Any]], ...] = (
-        (late_kettle, support_agent),
-        (small_refund, support_agent),
-        (damaged_lamp, support_agent),
-        (november, report_agent),
-        (open_question, support_agent),
-    )
-    with SqliteSaver(path) as checkpointer, told_in_its_own_time():
-        for story, agent in stories:
-            story(agent(checkpointer), checkpointer.saver)
-        return sum(thread.checkpoints for thread in checkpointer.saver.threads().threads)
+    with SqliteSaver(path) as checkpointer:
+        return tell(checkpointer)
 
 
 @contextmanager
-def told_in_its_own_time() -> Iterator[None]:
+def in_its_own_time() -> Iterator[None]:
     """Let ids and times be the story's."""
     chance = random.Random(7)  # noqa: S311 - the same each time
     clock.begin()

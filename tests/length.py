@@ -15,6 +15,7 @@ ONCE_EACH = not compiled.IN_USE and not ALL
 """Whether a behaviour is checked with one API only, and on servers a sample: the other run has them all."""
 
 NOT_AGAIN = {
+    "cli/": "a command",
     "page/test_browser": "a page in a browser",
     "postgres/test_first_contact.py": "connections",
     "postgres/test_pgbouncer.py": "connections",

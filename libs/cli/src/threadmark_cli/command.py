@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from threadmark_cli.exits import OutputClosedError
 from threadmark_cli.session import Session
 from threadmark_cli.settings import database_first, global_options, settings_of
 
@@ -43,9 +44,11 @@ class Command(click.Command):
             return None
         session = Session(settings_of(ctx))
         try:
-            return ctx.invoke(self.callback, session, **ctx.params)
-        finally:
+            returned = ctx.invoke(self.callback, session, **ctx.params)
             session.out.flush()
+        except BrokenPipeError as gone:
+            raise OutputClosedError from gone
+        return returned
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Show where the database may stand."""

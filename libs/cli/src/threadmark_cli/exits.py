@@ -47,6 +47,10 @@ class DatabaseError(ThreadmarkError):
     """The database is not there, or is none of ours."""
 
 
+class OutputClosedError(Exception):
+    """Whoever read the output has closed it. Nothing more can be said, and nobody is to be told."""
+
+
 _CODES: tuple[tuple[type[ThreadmarkError], int], ...] = (
     (NotThereError, MISSING),
     (ThreadNotFoundError, MISSING),

@@ -10,11 +10,19 @@ import click
 import threadmark
 from threadmark import ThreadmarkError
 from threadmark_cli.command import LazyGroup
-from threadmark_cli.exits import CLOSED, DONE, INTERRUPTED, code_of
-from threadmark_cli.output import Output, one_line
+from threadmark_cli.exits import CLOSED, DONE, INTERRUPTED, OutputClosedError, code_of
+from threadmark_cli.output import Output
 
 COMMANDS = {
     "threads": "threadmark_cli.commands.threads:threads",
+    "log": "threadmark_cli.commands.log:log",
+    "show": "threadmark_cli.commands.show:show",
+    "diff": "threadmark_cli.commands.diff:diff",
+    "blame": "threadmark_cli.commands.blame:blame",
+    "search": "threadmark_cli.commands.search:search",
+    "stats": "threadmark_cli.commands.checking:stats",
+    "verify": "threadmark_cli.commands.checking:verify",
+    "doctor": "threadmark_cli.commands.doctor:doctor",
     "serve": "threadmark_cli.commands.serving:serve",
 }
 """Where each command is. The order is that of the help."""
@@ -46,7 +54,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return wanted.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
+    except (OutputClosedError, BrokenPipeError):
         _drop_output()
         return CLOSED
     except (click.ClickException, ThreadmarkError) as error:
@@ -59,9 +67,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _told(error: click.ClickException | ThreadmarkError) -> int:
     """Say what went wrong, and return the exit code for it."""
     if isinstance(error, click.ClickException):
-        error.show()
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            click.echo(error.ctx.get_usage(), err=True)
+        Output().fail(error.format_message())
         return error.exit_code
-    Output().fail(one_line(str(error)))
+    Output().fail(str(error))
     return code_of(error)
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from threadmark import ConfigError, SaverProtocol
+from threadmark_cli.exits import DatabaseError
 from threadmark_cli.keyring_file import read_keyring
 from threadmark_cli.opening import open_for_reading, open_for_writing, shown_url, url_of
 from threadmark_cli.output import Output
@@ -31,15 +32,17 @@ class Session:
         return shown_url(self.url)
 
     @contextmanager
-    def saver(self, *, write: bool = False) -> Iterator[SaverProtocol]:
-        """Open the database, and close it at the end.
+    def saver(self, *, write: bool = False, expect_tables: bool = True) -> Iterator[SaverProtocol]:
+        """Open the database, and close it at the end. Raises DatabaseError if its tables should be there, and are not.
 
         Unless it is to be written to, nothing is created or changed in it, and objects are shown by name and fields
         instead of being made, so that no class is needed and no code of one runs.
         """
         opened = (open_for_writing if write else open_for_reading)(self.url, self._options())
         with opened:
-            saver = opened if write else _without_classes(opened)
+            if expect_tables and not write and not opened.has_tables():
+                raise DatabaseError(f"{self.shown_url} has no tables of Threadmark: is it the right database?")
+            saver = opened if write else opened.without_classes()
             yield saver if self.settings.owner is None else saver.for_owner(self.settings.owner)
 
     def _options(self) -> dict[str, Any]:
@@ -48,13 +51,6 @@ class Session:
         if path:
             options["keyring"] = read_keyring(path, self.out.warn)
         return options
-
-
-def _without_classes(saver: SaverProtocol) -> SaverProtocol:
-    try:
-        return saver.without_classes()
-    except NotImplementedError:  # until it is
-        return saver
 
 
 def _option(text: str) -> tuple[str, Any]:

@@ -14,6 +14,7 @@ except ImportError as missing:
 
 from threadmark_postgres.migrations import ddl
 from threadmark_postgres.options import PostgresOptions
+from threadmark_postgres.report import PostgresReport
 from threadmark_postgres.saver import PostgresSaver
 
-__all__ = ["PostgresOptions", "PostgresSaver", "ddl"]
+__all__ = ["PostgresOptions", "PostgresReport", "PostgresSaver", "ddl"]

@@ -12,12 +12,14 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from threadmark import ConfigError, Saver
 from threadmark.errors import shown
 from threadmark.logs import slow_after
+from threadmark.program import arun, run
 from threadmark.saver import SaverOptions
 from threadmark.saver.arguments import check_flag, check_seconds
 from threadmark_postgres.driver import PostgresDriver, Settings, aio, blocking
 from threadmark_postgres.driver.settings import PATH_PARAMETERS
 from threadmark_postgres.migrations import checked_partitions
 from threadmark_postgres.options import PostgresOptions
+from threadmark_postgres.report import PostgresReport, report
 from threadmark_postgres.schema import quoted
 from threadmark_postgres.store import PostgresStore
 
@@ -85,6 +87,7 @@ class PostgresSaver(Saver):
         settings = Settings("", schema, pool_size, prepare, application_name, timeout, combine, slow_after(slow))
         self._postgres = _driver(database, settings)
         super().__init__(PostgresStore(schema), self._postgres, **options)
+        self._schema = schema
 
     @classmethod
     def from_url(cls, url: str, **options: Unpack[PostgresOptions]) -> Self:
@@ -102,6 +105,17 @@ class PostgresSaver(Saver):
     async def asetup(self, *, partitions: int | None = None) -> None:
         """Like `setup`, for asyncio."""
         await self._postgres.asetup(checked_partitions(partitions))
+
+    def report(self) -> PostgresReport:
+        """Return what is known of the server and the database: versions, durability, size, and what is wrong.
+
+        It makes no tables.
+        """
+        return run(self._driver, report(self._schema))
+
+    async def areport(self) -> PostgresReport:
+        """Like `report`, for asyncio."""
+        return await arun(self._driver, report(self._schema))
 
 
 def _driver(database: Any, settings: Settings) -> PostgresDriver:

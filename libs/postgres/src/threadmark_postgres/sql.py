@@ -119,6 +119,32 @@ FROM tm.checkpoint
 LIMIT 1
 """
 
+# What a report says of the server, the database and our tables, and which tables of LangGraph's own saver there are
+# where the search path leads.
+REPORT = """
+SELECT
+    current_setting('server_version'),
+    current_setting('synchronous_commit'),
+    current_setting('fsync'),
+    current_setting('full_page_writes'),
+    pg_catalog.pg_is_in_recovery(),
+    current_database(),
+    (SELECT coalesce(max(number), 0) FROM tm.migration),
+    (
+        SELECT coalesce(sum(pg_catalog.pg_total_relation_size(c.oid)), 0)::bigint
+        FROM pg_catalog.pg_class AS c
+        JOIN pg_catalog.pg_class AS ours ON ours.relnamespace = c.relnamespace
+        WHERE ours.oid = (SELECT tableoid FROM tm.migration LIMIT 1)
+            AND c.relname LIKE 'threadmark\\_%'
+            AND c.relkind = 'r'
+    ),
+    ARRAY(
+        SELECT name
+        FROM unnest(ARRAY['checkpoint_blobs', 'checkpoint_migrations', 'checkpoint_writes', 'checkpoints']) AS name
+        WHERE pg_catalog.to_regclass(name) IS NOT NULL
+    )
+"""
+
 # Whether the tables of LangGraph's own saver, where the search path leads, take any space, and ours have no checkpoint.
 HAS_ONLY_LANGGRAPH_DATA = """
 SELECT pg_catalog.to_regclass('checkpoint_blobs') IS NOT NULL

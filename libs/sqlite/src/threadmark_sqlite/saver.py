@@ -8,13 +8,14 @@ from urllib.parse import unquote
 
 from threadmark import ConfigError, Saver
 from threadmark.logs import slow_after
-from threadmark.program import Driver
+from threadmark.program import Driver, arun, run
 from threadmark.saver import SaverOptions
 from threadmark.saver.arguments import check_seconds
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver
 from threadmark_sqlite.driver.connection import MEMORY, path_in, reads_only
 from threadmark_sqlite.options import Durability, SqliteOptions
+from threadmark_sqlite.report import SqliteReport, report
 from threadmark_sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class SqliteSaver(Saver):
         check_seconds(timeout, "timeout")
         driver = _driver(database, Settings(MEMORY, durability, timeout, slow=slow_after(slow)))
         super().__init__(SqliteStore(), driver, **options)
+        self._durability: Durability = durability
 
     @classmethod
     def from_url(cls, url: str, **options: Unpack[SqliteOptions]) -> Self:
@@ -59,6 +61,17 @@ class SqliteSaver(Saver):
         if not url.startswith(_SCHEME):
             raise ConfigError(f"{url!r} is not a SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'")
         return cls(url, **options)
+
+    def report(self) -> SqliteReport:
+        """Return what is known of the database: versions, durability, size, foreign tables, and what is wrong.
+
+        It makes no tables.
+        """
+        return run(self._driver, report(self._durability))
+
+    async def areport(self) -> SqliteReport:
+        """Like `report`, for asyncio."""
+        return await arun(self._driver, report(self._durability))
 
 
 def _settings_of_url(url: str, settings: Settings) -> Settings:

@@ -175,6 +175,19 @@ SELECT EXISTS (SELECT 1 FROM pragma_table_info('checkpoints') WHERE name = 'chec
     AND EXISTS (SELECT 1 FROM pragma_table_info('writes') WHERE name = 'checkpoint_ns')
 """
 
+# What a report says of the file.
+PAGE_BYTES = "PRAGMA page_size"
+PAGES = "PRAGMA page_count"
+FREE_PAGES = "PRAGMA freelist_count"
+OTHER_TABLES = """
+SELECT name
+FROM sqlite_master
+WHERE type = 'table'
+    AND name NOT GLOB 'threadmark_*'
+    AND name NOT GLOB 'sqlite_*'
+ORDER BY name
+"""
+
 # A row if there are checkpoints in those tables, and none in ours.
 HAS_ONLY_LANGGRAPH_DATA = """
 SELECT 1

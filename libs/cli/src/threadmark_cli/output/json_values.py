@@ -15,6 +15,18 @@ _UNSAFE = re.compile("[\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202
 """What JSON may hold unescaped, and a terminal should not get: controls, what hides or turns text, half characters."""
 
 
+_SECRET = "_secret_value"  # noqa: S105 - the name of a field
+"""The field in which pydantic keeps what is not to be seen in logs."""
+
+_MOST_BITS = 10_000
+"""Of a number in decimal: Python refuses to write much longer ones."""
+
+
+def visible_fields(shown: Shown) -> dict[str, Any]:
+    """The fields of an object, without what its class keeps secret."""
+    return {name: "**********" if name == _SECRET else value for name, value in shown.fields.items()}
+
+
 def json_line(record: Mapping[str, Any]) -> str:
     """A record as one line of JSON, in which everything that a terminal could take for a command is escaped."""
     text = json.dumps(json_value(record), ensure_ascii=False, separators=(", ", ": "))
@@ -23,16 +35,22 @@ def json_line(record: Mapping[str, Any]) -> str:
 
 def json_value(value: Any) -> Any:
     """A value as JSON has it."""
-    if value is None or isinstance(value, bool | str) or type(value) is int:
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"__type__": "float", "value": str(value)}
     if isinstance(value, Shown):
-        return {"__type__": value.name, **{name: json_value(each) for name, each in value.fields.items()}}
+        return {"__type__": value.name, **{name: json_value(each) for name, each in visible_fields(value).items()}}
     if isinstance(value, Mapping):
         return _mapping(value)
     if isinstance(value, list | tuple):
         return [json_value(each) for each in value]
+    return _leaf(value)
+
+
+def _leaf(value: Any) -> Any:
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return value if value.bit_length() < _MOST_BITS else {"__type__": "int", "hex": hex(value)}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"__type__": "float", "value": str(value)}
     return _other(value)
 
 
@@ -51,3 +69,8 @@ def _other(value: Any) -> Any:
     if isinstance(value, datetime):
         return {"__type__": kind, "value": value.isoformat()}
     return {"__type__": kind, "value": str(value)}
+
+
+def quoted(text: str) -> str:
+    """A text as JSON writes it, as a step of a path has it."""
+    return json.dumps(text, ensure_ascii=False)

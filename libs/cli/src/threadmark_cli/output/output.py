@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from shutil import get_terminal_size
 from typing import IO, Any, TypeVar
 
@@ -78,6 +78,7 @@ class Output:
             yield
             return
         with ExitStack() as stack:
+            stack.enter_context(suppress(BrokenPipeError))  # the pager was left before its end
             sys.stdout.flush()
             self._sink = stack.enter_context(paging(command))
             stack.callback(self._unpaged)

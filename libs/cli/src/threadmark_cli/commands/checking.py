@@ -1,0 +1,117 @@
+"""`threadmark stats` and `threadmark verify`: how much is stored, and whether it is sound."""
+
+from typing import Any
+
+import click
+
+from threadmark import ChannelStats, Problem, Stats, Verified
+from threadmark_cli.command import command
+from threadmark_cli.exits import DONE, WRONG, NotThereError
+from threadmark_cli.output import Column, Output, Part
+from threadmark_cli.output.quantities import bytes_text
+from threadmark_cli.session import Session
+
+_Channel = tuple[str, ChannelStats]
+_CHANNELS: tuple[Column[_Channel], ...] = (
+    Column("CHANNEL", lambda item: (item[0], "name"), cut=True),
+    Column("VALUES", lambda item: f"{item[1].values:,}", right=True),
+    Column("STORED", lambda item: bytes_text(item[1].bytes_stored), right=True),
+    Column("WHOLE", lambda item: bytes_text(item[1].bytes_whole), right=True),
+)
+
+
+def _kind(problem: Problem) -> Part:
+    return (problem.kind, "warning" if problem.kind == "orphan" else "bad")
+
+
+_PROBLEMS: tuple[Column[Problem], ...] = (
+    Column("KIND", _kind),
+    Column("WHERE", lambda problem: problem.location),
+    Column("WHAT", lambda problem: problem.problem),
+)
+
+
+@command(
+    "stats",
+    examples="""
+    threadmark stats agents.db                 # everything
+    threadmark stats agents.db support-42      # one thread
+    threadmark stats --json | jq .bytes_stored
+    """,
+)
+@click.argument("thread", required=False)
+def stats(session: Session, thread: str | None) -> None:
+    """Count what is stored, and what it would be if every checkpoint held its values whole.
+
+    It reads every row, but no value.
+    """
+    out = session.out
+    with session.saver() as saver, out.progress("counting") as progress:
+        found = saver.stats(thread, progress=progress)
+    if thread is not None and not found.threads:
+        raise NotThereError(f"there is no thread {thread!r}")
+    if out.as_json:
+        out.record(stats_record(thread, found))
+        return
+    _show_stats(out, found)
+
+
+def stats_record(thread: str | None, found: Stats) -> dict[str, Any]:
+    """The figures as `--json` has them."""
+    record = {"thread": thread, **found._asdict()}
+    record["channels"] = {name: channel._asdict() for name, channel in found.channels.items()}
+    record["problems"] = [problem._asdict() for problem in found.problems]
+    return record
+
+
+def _show_stats(out: Output, found: Stats) -> None:
+    for name in ("threads", "checkpoints", "writes", "segments"):
+        out.line((f"{name:12}", "dim"), f"{getattr(found, name):>12,}")
+    less = f"  ({found.bytes_whole / found.bytes_stored:.1f} times less)" if found.bytes_stored else ""
+    out.line((f"{'stored':12}", "dim"), f"{bytes_text(found.bytes_stored):>12}")
+    out.line((f"{'whole':12}", "dim"), f"{bytes_text(found.bytes_whole):>12}", (less, "good"))
+    out.line((f"{'overhead':12}", "dim"), f"{bytes_text(found.bytes_overhead):>12}")
+    largest = sorted(found.channels.items(), key=lambda item: (-item[1].bytes_whole, item[0]))
+    if largest:
+        out.line()
+        out.rows(_CHANNELS, largest, lambda item: {item[0]: item[1]})
+    for problem in found.problems:
+        out.warn(f"{problem.location}: {problem.problem}")
+
+
+@command(
+    "verify",
+    examples="""
+    threadmark verify agents.db && cp agents.db backup/     # exits with 1 if anything is damaged
+    threadmark verify agents.db support-42                  # one thread
+    threadmark verify --json | jq -r .location              # of THREADMARK_URL: what is damaged
+    """,
+)
+@click.argument("thread", required=False)
+@click.option("--decode", is_flag=True, help="Decode every value as well.")
+@click.option("--repair", is_flag=True, help="First make anew what can be made from the rows: the index of Redis.")
+def verify(session: Session, thread: str | None, *, decode: bool, repair: bool) -> int:
+    """Read everything stored, and report what is not what was written. Needs no class of the application.
+
+    The exit code is 1 if anything is damaged. What is called an orphan costs space and no more.
+    """
+    out = session.out
+    with session.saver(write=repair) as opened, out.progress("verifying") as progress:
+        saver = opened.without_classes() if repair else opened
+        found = saver.verify(thread, decode=decode, repair=repair, progress=progress)
+    if thread is not None and not found.threads:
+        raise NotThereError(f"there is no thread {thread!r}")
+    problems = [*found.problems, *found.unreadable]
+    damaged = any(problem.kind != "orphan" for problem in problems)
+    if out.as_json:
+        for problem in problems:
+            out.record(problem._asdict())
+    else:
+        out.rows(_PROBLEMS, problems, Problem._asdict)
+        out.line(*_summary(found, len(problems), damaged=damaged))
+    return WRONG if damaged else DONE
+
+
+def _summary(found: Verified, problems: int, *, damaged: bool) -> list[Part]:
+    counts = f"{found.threads:,} threads, {found.checkpoints:,} checkpoints, {found.writes:,} pending writes: "
+    return [counts, (f"{problems} problems" if problems else "all as written", "bad" if damaged else "good")]

@@ -1,0 +1,101 @@
+"""`threadmark doctor`: whether the database can be reached, what may lose threads, and what to do about it."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from threadmark import SaverProtocol, StoreError, ThreadmarkError
+from threadmark_cli.command import command
+from threadmark_cli.diagnosis import Finding, Level, of_file, of_packages, of_report
+from threadmark_cli.exits import DONE, FAILED, WRONG
+from threadmark_cli.opening import file_of
+from threadmark_cli.output import Output, StyleName
+from threadmark_cli.session import Session
+
+_STYLES: dict[Level, StyleName] = {"ok": "good", "warning": "warning", "fault": "bad"}
+
+
+@command(
+    "doctor",
+    examples="""
+    threadmark doctor agents.db
+    threadmark doctor postgresql://user@host/agents
+    threadmark doctor --json | jq -r 'select(.level != "ok") | .finding'   # of THREADMARK_URL
+    """,
+)
+@click.option("--strict", is_flag=True, help="Exit with 1 for a warning, too.")
+def doctor(session: Session, *, strict: bool) -> int:
+    """Look at the connection, the versions, the settings and what else is in the database, and say what to do.
+
+    The exit code is 1 if something is at fault, and 5 if the database cannot be reached. Nothing is changed.
+    """
+    out, worst = session.out, {"ok": 0, "warning": 0, "fault": 0}
+    unreachable = False
+    try:
+        for finding in _findings(session):
+            worst[finding.level] += 1
+            _show(out, finding)
+    except StoreError as error:
+        unreachable = True
+        _show(out, Finding("connection", "fault", str(error), "look whether the server runs, and at the URL"))
+    if unreachable:
+        return FAILED
+    return WRONG if worst["fault"] or (strict and worst["warning"]) else DONE
+
+
+def _findings(session: Session) -> Iterator[Finding]:
+    yield from of_packages()
+    path = file_of(session.url)
+    if path is not None:
+        yield from of_file(path)
+    began = time.perf_counter()
+    with session.saver(expect_tables=False) as saver:
+        has_tables = saver.has_tables()
+        took = (time.perf_counter() - began) * 1000
+        yield Finding("connection", "ok", f"{session.shown_url} answers ({took:.0f} ms to the first answer)")
+        report = getattr(saver, "report", None)
+        if report is not None:
+            yield from of_report(report())
+        yield from _of_tables(saver, has_tables=has_tables, ours=report is not None)
+        if has_tables:
+            yield from _of_threads(saver)
+
+
+def _of_tables(saver: SaverProtocol, *, has_tables: bool, ours: bool) -> Iterator[Finding]:
+    move = "`threadmark migrate` moves them; until then they are read, and never changed"
+    if not ours:
+        yield Finding("tables", "warning", "the threads are in LangGraph's own tables", move)
+    elif not has_tables:
+        made = "the first put makes them, or `threadmark setup`"
+        yield Finding("tables", "warning", "there are no tables of Threadmark here yet", made)
+    elif saver.has_only_langgraph_data():
+        yield Finding("tables", "warning", "LangGraph's own saver has threads here, and Threadmark has none", move)
+
+
+def _of_threads(saver: SaverProtocol) -> Iterator[Finding]:
+    """Whether the newest thread can be read, which needs the right keys."""
+    count = saver.count_threads()
+    newest = saver.threads(limit=1).threads
+    try:
+        for thread in newest:
+            saver.get_tuple({"configurable": {"thread_id": thread.id}})
+    except StoreError:
+        raise
+    except ThreadmarkError as error:
+        way_out = "`threadmark verify` says what is damaged; a sealed database needs --keyring"
+        yield Finding("threads", "fault", f"the newest of {count:,} threads cannot be read: {error}", way_out)
+    else:
+        yield Finding("threads", "ok", f"{count:,} threads" + (", the newest of which reads well" if newest else ""))
+
+
+def _show(out: Output, finding: Finding) -> None:
+    if out.as_json:
+        record: dict[str, Any] = finding._asdict()
+        out.record(record)
+        return
+    level = f"{finding.level:8}"
+    out.line((level, _STYLES[finding.level]), (f"{finding.check:12}", "dim"), finding.finding)
+    if finding.way_out:
+        out.line(" " * (len(level) + 12), ("→ ", "dim"), finding.way_out)

@@ -1,0 +1,55 @@
+"""What the commands say of a checkpoint in a line: what ran, what changed, what its tasks wrote."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from threadmark import HistoryEntry
+from threadmark_cli.output import Part
+
+_BRANCH = "branch:to:"
+_OWN = "__"
+"""What names of the engine's own channels begin with."""
+
+_SPECIAL: Mapping[str, Part] = {
+    "__error__": ("error", "bad"),
+    "__interrupt__": ("interrupt", "warning"),
+    "__resume__": ("resume", "good"),
+    "__scheduled__": ("scheduled", "dim"),
+}
+"""The channels that stand for something, and what."""
+
+
+def what_ran(entry: HistoryEntry) -> str:
+    """The nodes that ran, or what else made the checkpoint."""
+    return ", ".join(entry.nodes) or entry.source or "-"
+
+
+def own_channels(channels: Sequence[str]) -> list[str]:
+    """Those that are the application's, not the engine's."""
+    return [channel for channel in channels if not is_of_the_engine(channel)]
+
+
+def is_of_the_engine(channel: str) -> bool:
+    """Whether a channel is one of LangGraph's own, which says what runs next."""
+    return channel.startswith((_BRANCH, _OWN))
+
+
+def signs(entry: HistoryEntry) -> list[Part]:
+    """Words about the pending writes: an error, a question, its answer; and about damage."""
+    channels = {write.channel for write in entry.writes}
+    found = [sign for channel, sign in _SPECIAL.items() if channel in channels]
+    return [*found, ("damaged", "bad")] if entry.problem else found
+
+
+def kind_of_write(channel: str) -> str:
+    """What a pending write is: `write`, `error`, `interrupt`, `resume` or `scheduled`."""
+    sign = _SPECIAL.get(channel)
+    return "write" if sign is None else sign[0]
+
+
+def entry_record(thread_id: str, entry: HistoryEntry) -> dict[str, Any]:
+    """A checkpoint as `--json` has it."""
+    record = {"thread": thread_id, **entry._asdict(), "created": entry.created.isoformat()}
+    record["writes"] = [write._asdict() for write in entry.writes]
+    record["problem"] = entry.problem and entry.problem._asdict()
+    return record

@@ -1,0 +1,133 @@
+"""What `threadmark doctor` finds: about the packages, about a SQLite file, and from what a saver reports."""
+
+import platform
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from threadmark_cli.output.quantities import bytes_text
+
+Level = Literal["ok", "warning", "fault"]
+
+_PACKAGES = ("threadmark", "threadmark-sqlite", "threadmark-postgres", "threadmark-redis", "threadmark-langgraph")
+_EXTRAS = {
+    "zstandard": "compresses larger pieces: pip install 'threadmark[zstd]'",
+    "cryptography": "reads and writes sealed databases: pip install 'threadmark[crypto]'",
+    "threadmark-speed": "is the compiled part, which makes it faster: pip install 'threadmark[fast]'",
+}
+_LARGE_LOG = 256_000_000
+"""Bytes of a SQLite file's log. It stays at a few megabytes where nobody keeps a transaction open."""
+_OTHERS_READ = 0o004
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    check: str
+    level: Level
+    finding: str
+    way_out: str = ""
+    """What to do about it."""
+
+
+def of_packages() -> Iterator[Finding]:
+    """Whether the packages fit together, and which are there."""
+    found = {name: each for name in (*_PACKAGES, "threadmark-cli") if (each := _version(name)) is not None}
+    python = f"Python {platform.python_version()}"
+    if len(set(found.values())) > 1:
+        different = ", ".join(f"{name} {each}" for name, each in found.items())
+        yield Finding(
+            "packages", "fault", f"{different} are not of one version", "install all of them in the same version"
+        )
+    else:
+        names = ", ".join(name.removeprefix("threadmark-") for name in found)
+        yield Finding("packages", "ok", f"{python}, threadmark {found.get('threadmark', '(not installed)')}: {names}")
+    missing = [f"{name}, which {what}" for name, what in _EXTRAS.items() if _version(name) is None]
+    for each in missing:
+        yield Finding("packages", "ok", f"not installed: {each}")
+
+
+def of_file(path: Path) -> Iterator[Finding]:
+    """Who may read a SQLite file, and how long its log is."""
+    if not path.is_file():  # the connection says so
+        return
+    mode = path.stat().st_mode
+    if mode & _OTHERS_READ:
+        yield Finding("file", "warning", f"everybody on this machine may read {path}", f"chmod o= {path}")
+    log = path.with_name(f"{path.name}-wal")
+    size = log.stat().st_size if log.is_file() else 0
+    if size > _LARGE_LOG:
+        finding = f"its log has {bytes_text(size)}: some process keeps a transaction open"
+        yield Finding("file", "warning", finding, "look for a reader that never ends, such as an open sqlite3 shell")
+
+
+def of_report(report: Any) -> Iterator[Finding]:
+    """What a saver reports of its server or file: facts, then warnings."""
+    other = _WAY_OUT_OF_REDIS if hasattr(report, "servers") else _WAY_OUT
+    for fact in _facts(report):
+        yield Finding("database", "ok", fact)
+    for warning in report.warnings:
+        yield Finding("settings", "warning", warning, _WAYS_OUT.get(_first_word(warning), other))
+    tables = getattr(report, "other_tables", ()) or getattr(report, "langgraph_tables", ())
+    if tables:
+        more = f" and {len(tables) - _MOST_TABLES} more" if len(tables) > _MOST_TABLES else ""
+        yield Finding("tables", "ok", f"tables that are not Threadmark's: {', '.join(tables[:_MOST_TABLES])}{more}")
+
+
+_MOST_TABLES = 8
+
+_WAY_OUT = "docs/operating.md and docs/options.md say what each setting does"
+_WAY_OUT_OF_REDIS = "docs/redis.md says which settings keep threads"
+_WAYS_OUT = {
+    "fsync": "set fsync = on in postgresql.conf",
+    "full_page_writes": "set full_page_writes = on in postgresql.conf",
+    "synchronous_commit": "set synchronous_commit = on, for the server, the database or the role",
+}
+"""By the first word of a warning."""
+
+
+def _first_word(text: str) -> str:
+    return text.partition(" ")[0]
+
+
+def _facts(report: Any) -> Iterator[str]:
+    if hasattr(report, "servers"):
+        for server in report.servers:
+            yield f"{server.address}: {_known(_of_redis(server))}"
+    elif hasattr(report, "sqlite"):
+        yield _known([f"SQLite {report.sqlite}", *_of_format(report), _named("free", report.free_bytes)])
+    else:
+        durability = [
+            f"{name} {getattr(report, name)}" for name in ("synchronous_commit", "fsync") if getattr(report, name)
+        ]
+        server = f"Postgres {report.server}" if report.server else "Postgres"
+        yield _known([server, *_of_format(report), *durability])
+
+
+def _of_redis(server: Any) -> Sequence[str]:
+    facts = {
+        "append-only file": server.append_only and f"fsync {server.fsync}",
+        "eviction": server.eviction,
+        "forbidden": ", ".join(server.forbidden),
+    }
+    return [server.server or "", *(f"{name}: {value}" for name, value in facts.items() if value)]
+
+
+def _of_format(report: Any) -> list[str]:
+    return [f"format {report.format}" if report.format is not None else "", _named("in all", report.bytes)]
+
+
+def _named(name: str, size: int | None) -> str:
+    return f"{bytes_text(size)} {name}" if size else ""
+
+
+def _known(facts: Sequence[str]) -> str:
+    return ", ".join(filter(None, facts))
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,69 @@
+"""What a Postgres server and database say about themselves, as `PostgresSaver.report` returns it."""
+
+from typing import NamedTuple
+
+from threadmark.program import Operation, Program, read_existing
+from threadmark_postgres import sql
+from threadmark_postgres.schema import in_schema
+from threadmark_postgres.steps import execute
+
+_SAFE_COMMITS = {"on", "remote_write", "remote_apply", "local"}
+"""Values of `synchronous_commit` under which a commit is on the server's own disk when it is acknowledged."""
+
+
+class PostgresReport(NamedTuple):
+    """What is known of a saver's database. None is what is not asked where our tables are missing."""
+
+    server: str | None
+    """Its version."""
+    database: str | None
+    format: int | None
+    """The number of the last migration."""
+    synchronous_commit: str | None
+    fsync: str | None
+    full_page_writes: str | None
+    in_recovery: bool | None
+    """Whether the server is a standby, which stores nothing."""
+    bytes: int | None
+    """Of our tables with their indexes."""
+    langgraph_tables: tuple[str, ...]
+    """Those of LangGraph's own saver, where the search path leads."""
+    warnings: tuple[str, ...]
+    """What may lose threads, or keep the saver from storing any."""
+
+
+def report(schema: str | None) -> Operation[PostgresReport]:
+    """Return what is known of the database. No tables are made for it."""
+    found = yield from read_existing(_report, schema)
+    return PostgresReport(None, None, None, None, None, None, None, None, (), ()) if found is None else found
+
+
+def _report(schema: str | None) -> Program[PostgresReport]:
+    (row,) = yield from execute(in_schema(sql.REPORT, schema))
+    server, synchronous_commit, fsync, full_page_writes, in_recovery, database, number, size, tables = row
+    found = PostgresReport(
+        server,
+        database,
+        number,
+        synchronous_commit,
+        fsync,
+        full_page_writes,
+        in_recovery,
+        size,
+        tuple(tables),
+        (),
+    )
+    return found._replace(warnings=tuple(_warnings(found)))
+
+
+def _warnings(found: PostgresReport) -> list[str]:
+    warnings = []
+    if found.fsync != "on":
+        warnings.append("fsync is off: a power cut may destroy the database")
+    if found.full_page_writes != "on":
+        warnings.append("full_page_writes is off: a power cut may leave torn pages")
+    if found.synchronous_commit not in _SAFE_COMMITS:
+        warnings.append("synchronous_commit is off: a crash of the server may undo the last commits")
+    if found.in_recovery:
+        warnings.append("the server is a standby: it stores nothing")
+    return warnings
