@@ -1,5 +1,6 @@
 """Where a text occurs in a thread."""
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,10 +29,10 @@ async def _all(saver: Saver, text: str, limit: int = 20, ns: str | None = None) 
 
 async def a_text_is_found_once_in_each_place(world: World) -> None:
     run, ids = Run(world.saver), []
-    for number in range(40):
+    for number in range(16):
         text = f"The Straße number {number:02}. " + f"{number} and more text for a segment. " * 20
         items = [*run.values.get("m", []), {"id": str(number), "content": text}]
-        metadata = {"user": "Ada Lovelace", "note": "halfway" if number == 20 else ""}
+        metadata = {"user": "Ada Lovelace", "note": "halfway" if number == 9 else ""}
         ids.append(id_of(await run.step({"m": items, "k": {f"key {number}": 1}}, metadata=metadata)))
     await run.write(("m", [{"content": "PENDING straße"}]))
     child = Run(world.saver, ns="child")
@@ -42,12 +43,12 @@ async def a_text_is_found_once_in_each_place(world: World) -> None:
         assert found[4:] == ("The ", "Straße number 07", ". 7 and more text for a segment. 7 and m")
         everywhere = await _all(saver, "strasse", limit=7)
         # Newest first: the namespaces' checkpoints come in the order in which they were stored.
-        expected = [("child", below, "values"), ("", ids[39], "values"), ("", ids[39], "writes")]
-        expected += [("", id_, "values") for id_ in ids[38::-1]]
+        expected = [("child", below, "values"), ("", ids[15], "values"), ("", ids[15], "writes")]
+        expected += [("", id_, "values") for id_ in ids[14::-1]]
         assert [match[:3] for match in everywhere] == expected
         assert everywhere == await _all(saver, "STRASSE", limit=100)
         assert [match[1:4] for match in await _all(saver, "LOVELACE")] == [(ids[0], "metadata", "user")]
-        assert [match[1:4] for match in await _all(saver, "halfway")] == [(ids[20], "metadata", "note")]
+        assert [match[1:4] for match in await _all(saver, "halfway")] == [(ids[9], "metadata", "note")]
         assert [match.path for match in await _all(saver, "key 3", ns="")][-1] == 'k["key 3"]'
         assert [match.ns for match in await _all(saver, "below", ns="child")] == ["child"]
         assert await _all(saver, "below", ns="") == await _all(saver, "nowhere") == []
@@ -90,11 +91,11 @@ async def what_is_damaged_is_passed_over_and_named(world: World) -> None:
 
 
 async def a_search_reads_what_is_new_and_no_more(world: World) -> None:
-    run = Run(world.saver)
-    for number in range(50):
-        await run.step({"m": [*run.values.get("m", []), f"{number} words " * 200]})
+    run, chance = Run(world.saver), random.Random(4)
+    for number in range(40):
+        await run.step({"m": [*run.values.get("m", []), f"{number}: {chance.randbytes(1000).hex()}"]})
     sizes = await world.in_store(lambda store: store.segment_sizes("thread"))
     saver, reads = world.counting()
     assert (await saver.asearch("thread", "not there at all")).matches == []
-    assert reads.bytes <= sum(sizes.values())
+    assert reads.bytes <= sum(sizes.values()) * 1.2  # some headers are read again, with the next batch
     assert len(reads.questions) <= 12

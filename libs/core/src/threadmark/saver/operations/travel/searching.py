@@ -29,7 +29,7 @@ from threadmark.serde.steps import NOTHING
 from threadmark.store import Key, Outline, Scope, WriteRow
 from threadmark.travel import Match, MatchPlace, SearchPage
 
-_AT_ONCE = 32
+_AT_ONCE = 128
 """How many checkpoints are looked at in one transaction."""
 
 _ROOM = 32 * 1024 * 1024
@@ -317,6 +317,9 @@ def _new_hits(needle: Needle, path: str, before: Any, after: Any) -> Iterator[Hi
     changes = Changes(_UNLIMITED, with_edits=False)
     changes.compare(Place(path, path), before, after)
     for change in changes.found:
-        if change.kind != "removed":
-            there = {hit.path for hit in needle.hits(change.path, change.before)} if change.kind == "changed" else ()
+        if change.kind == "added":
+            yield from needle.key_hits(change.path)
+            yield from needle.hits(change.path, change.after)
+        elif change.kind == "changed":
+            there = {hit.path for hit in needle.hits(change.path, change.before)}
             yield from (hit for hit in needle.hits(change.path, change.after) if hit.path not in there)
