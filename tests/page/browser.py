@@ -118,6 +118,10 @@ class Browser:
             self.go(**route)
         self.until(lambda: self.text("#mode"), "the page says whether it can write")
 
+    def address(self, base: str, **route: str) -> str:
+        """Return the address of something in the page."""
+        return f"{base}/#{urlencode(route)}"
+
     def go(self, **route: str) -> None:
         """Change the hash, as a link does."""
         self.run("location.hash = arguments[0]", urlencode(route))

@@ -26,7 +26,7 @@ def main(folder: Path) -> None:
         import_module("demo_database").make(path)
         with threadmark.open(f"sqlite:///{path}") as saver, browser.served(saver) as address, browser.browser() as page:
             update = next(entry.id for entry in saver.history(THREAD).entries if entry.source == "update")
-            page.resize(1280, 760)
+            page.resize(1280, 720)
             page.prefer("dark")
             page.open(address, thread=THREAD, list="tree")
             page.sees(".tree .row", "interrupt")

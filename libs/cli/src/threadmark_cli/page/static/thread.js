@@ -127,7 +127,14 @@ export class Thread {
     const name = thread.title ?? thread.id;
     this.#head.replaceChildren(
       back(),
-      el("div.title-line", {}, el("h2", { title: name }, name || "(no name)"), this.#live),
+      el(
+        "div.title-line",
+        {},
+        el("h2", { title: name }, name || "(no name)"),
+        this.#live,
+        el("span.push"),
+        this.#jumpButton(),
+      ),
       el(
         "p.facts",
         {},
@@ -141,6 +148,16 @@ export class Thread {
       ),
       this.#tools(),
     );
+  }
+
+  #jumpButton() {
+    return button("", {
+      icon: "jump",
+      label: "Jump to a checkpoint",
+      title: "Jump to a checkpoint (g)",
+      onclick: () => this.jump(),
+      "data-action": "jump",
+    });
   }
 
   #tools() {
@@ -157,13 +174,6 @@ export class Thread {
       {},
       el("nav.tabs", { "aria-label": "Views of the thread" }, ...tabs),
       this.#namespaces(),
-      button("", {
-        icon: "jump",
-        label: "Jump to a checkpoint",
-        title: "Jump to a checkpoint (g)",
-        onclick: () => this.jump(),
-        "data-action": "jump",
-      }),
     );
   }
 
