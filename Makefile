@@ -12,10 +12,11 @@ help: ## What can be made here
 demo: $(VENV)/.ready ## The main job, shown: an agent is killed in the middle and goes on
 	$(BIN)/python examples/langgraph_agent.py
 
-test: $(VENV)/.ready ## The whole suite, on real databases (Postgres, PgBouncer and Redis are installed if they can be)
+test: $(VENV)/.ready ## The whole suite, on real databases (Postgres, PgBouncer, Redis and Chromium are installed if they can be)
 	@scripts/ensure-postgres >/dev/null
 	@scripts/ensure-pgbouncer >/dev/null || true
 	@scripts/ensure-redis >/dev/null
+	@scripts/ensure-chromium >/dev/null
 	@# Without compiled files every worker and every child process would compile the packages again.
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 	@# Again without the compiled parts, if there are any: tests/length.py.
