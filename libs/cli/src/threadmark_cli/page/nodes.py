@@ -27,7 +27,7 @@ Node = dict[str, Any]
 
 _ATTRIBUTE = re.compile(r"[^\W\d]\w*")
 _BYTES_SHOWN = 64
-_ITEMS_INSIDE = 50
+_ITEMS_INSIDE = 20
 _CHARACTERS_INSIDE = 2_000
 _CHARACTERS_OF_OTHERS = 1000
 
@@ -46,8 +46,8 @@ class Cut(NamedTuple):
     """The most characters of one text."""
 
     def inside(self) -> "Cut":
-        """Return what is shown of the values in this one: less than of the one that was asked for."""
-        return Cut(self.depth - 1, min(self.items, _ITEMS_INSIDE), min(self.characters, _CHARACTERS_INSIDE))
+        """Return what is shown of the values in this one: as much, however much of this one was asked for."""
+        return Cut(self.depth - 1, _ITEMS_INSIDE, _CHARACTERS_INSIDE)
 
 
 class Budget:
