@@ -69,7 +69,7 @@ def test_every_route_answers_on_every_backend(backend: str, tmp_path: Path) -> N
         finally:
             shared().execute("DROP DATABASE page_api WITH (FORCE)")
     else:
-        with RedisProcess(tmp_path, DURABLE) as process, RedisSaver(process.url) as saver:
+        with RedisProcess(DURABLE).start() as process, RedisSaver(process.url) as saver:
             _ask_everything(saver)
 
 
@@ -94,8 +94,8 @@ def _ask_everything(saver: SaverProtocol) -> None:
         assert (shown["next_ids"], shown["config"], shown["problem"]) == ([ids[1]], first, None)
         newest = ask("checkpoint", thread=ODD)
         assert [(each["channel"], each["kind"]) for each in newest["writes"]] == [
-            ("messages", "write"),
             ("__interrupt__", "interrupt"),
+            ("messages", "write"),
         ]
         channels = {each["name"]: each["node"] for each in newest["channels"]}
         assert channels["plan"]["name"].endswith(":Plan")

@@ -56,6 +56,8 @@ def watching(running: Served, thread: str) -> Iterator[tuple[httpx.Client, Strea
     with running.client() as client:
         stream = Stream(client, thread)
         yield client, stream
+        running.server.should_exit = True
+        stream.join()
 
 
 @pytest.fixture
@@ -98,8 +100,6 @@ def test_one_looks_for_all_and_ends_with_the_last(saver: Saver) -> None:
     with served(saver) as running, watching(running, "t") as (client, first):
         second = Stream(client, "t")
         assert running.page.live.watched == ["t"]
-        tasks = [each.name for each in threading.enumerate()]
-        assert tasks
         until(lambda: running.page.live.looks > 0)
         first.leave()
         config = put(saver, "t", {"n": 2}, config)
