@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any, NamedTuple
 
 import httpx
@@ -17,6 +18,9 @@ from threadmark_cli.page.serving import PageServer
 TOKEN = "let-me-in"  # noqa: S105 - of a server that only this test reaches
 DEADLINE = 60
 """Seconds after which something has failed, on the slowest machine."""
+
+
+_VERSIONS = count(1)
 
 
 class Served(NamedTuple):
@@ -63,7 +67,7 @@ def put(
     """Store a checkpoint in which every channel is new."""
     config = after or {"configurable": {"thread_id": thread, "checkpoint_ns": ns}}
     checkpoint_id = new_id()
-    versions = dict.fromkeys(values, checkpoint_id)
+    versions = dict.fromkeys(values, next(_VERSIONS))
     checkpoint: Any = {
         "v": 4,
         "id": checkpoint_id,

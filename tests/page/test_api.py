@@ -99,10 +99,16 @@ def _ask_everything(saver: SaverProtocol) -> None:
         ]
         channels = {each["name"]: each["node"] for each in newest["channels"]}
         assert channels["plan"]["name"].endswith(":Plan")
-        assert [(name, step) for name, _, step in channels["plan"]["entries"]] == [("goal", ".goal"), ("steps", ".steps")]
+        assert [(name, step) for name, _, step in channels["plan"]["entries"]] == [
+            ("goal", ".goal"),
+            ("steps", ".steps"),
+        ]
         assert ask("value", thread=ODD, id=ids[1], path="plan.steps[1]") == {"t": "str", "v": "b", "n": 1}
         changes = ask("diff", thread=ODD, b=ids[1])["changes"]
-        assert [(each["path"], each["kind"]) for each in changes] == [("messages[1]", "added"), ("plan.steps[1]", "added")]
+        assert [(each["path"], each["kind"]) for each in changes] == [
+            ("messages[1]", "added"),
+            ("plan.steps[1]", "added"),
+        ]
         assert ask("blame", thread=ODD, path="messages[0]")["entry"]["id"] == ids[0]
         assert ask("blame", thread=ODD, path="messages[9]") is None
         assert [each["text"] for each in ask("search", thread=ODD, text="THREE")["matches"]] == ["three"]
@@ -185,7 +191,9 @@ def test_the_first_checkpoint_differs_from_nothing(saver: Saver) -> None:
     with asking(saver) as ask:
         found = ask("diff", thread="t", b=id_of(first))
     assert found["a"] is None
-    assert [(each["path"], each["kind"], each["after"]["v"]) for each in found["changes"]] == [('["a.b"]', "added", "1")]
+    assert [(each["path"], each["kind"], each["after"]["v"]) for each in found["changes"]] == [
+        ('["a.b"]', "added", "1")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -258,7 +266,7 @@ def test_a_stored_class_is_never_made(saver: Saver) -> None:
     made: list[Any] = []
     original = Plan.__new__
     try:
-        Plan.__new__ = lambda cls, *_: made.append(cls) or original(cls)  # type: ignore[method-assign,assignment,func-returns-value]
+        Plan.__new__ = lambda cls, *_: made.append(cls) or original(cls)  # type: ignore[method-assign,func-returns-value]
         with asking(saver) as ask:
             assert ask("checkpoint", thread="t")["channels"][0]["node"]["t"] == "object"
     finally:

@@ -92,7 +92,9 @@ def test_the_focus_is_seen_and_everything_has_a_role_and_a_name(page: Browser, r
     for _ in range(40):
         page.press(Keys.TAB)
         style = "const style = getComputedStyle(document.activeElement);"
-        name = page.run("const now = document.activeElement; return now.ariaLabel || now.dataset.path || now.textContent")
+        name = page.run(
+            "const now = document.activeElement; return now.ariaLabel || now.dataset.path || now.textContent"
+        )
         outline = page.run(f"{style} return [style.outlineStyle, style.outlineWidth]")
         is_row = page.run("return document.activeElement.matches('[role=listbox], [role=treeitem]')")
         if name.strip() and page.run("return document.activeElement !== document.body"):

@@ -120,7 +120,7 @@ def test_the_end_of_the_server_waits_for_nobody_who_only_looks_on(saver: Saver) 
     assert running.page.live.watched == []
 
 
-def test_a_database_that_is_away_for_a_while_ends_nothing(saver: Saver) -> None:
+def test_a_database_that_is_away_for_a_while_ends_nothing() -> None:
     with MemorySaver() as other:
         config = put(other, "t", {"n": 1})
         away = _Away(other)

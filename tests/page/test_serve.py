@@ -102,7 +102,7 @@ def test_another_host_is_warned_of(file: Path) -> None:
     )
     try:
         assert process.stdout is not None
-        assert "The page is at http://0.0.0.0:" in process.stdout.readline()  # noqa: S104 - as above
+        assert "The page is at http://0.0.0.0:" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     finally:
