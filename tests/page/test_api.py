@@ -11,10 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
+from cli.langgraphs import graph, say, sqlite_place
 from page.served import id_of, put, served
 from postgres.cluster import shared
 from redis_backend.processes import DURABLE, RedisProcess
 from threadmark import MemorySaver, Saver, SaverProtocol
+from threadmark_cli.opening import open_for_reading, url_of
 from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
@@ -272,3 +274,22 @@ def test_a_stored_class_is_never_made(saver: Saver) -> None:
     finally:
         del Plan.__new__
     assert made == []
+
+
+def test_langgraphs_own_database_is_shown_and_left_as_it_is(tmp_path: Path) -> None:
+    place = sqlite_place(tmp_path)
+    with place.open() as theirs:
+        say(graph(theirs), "theirs", "hello")
+    before = place.content()
+    with open_for_reading(url_of(place.url), {}) as saver, asking(saver, write=True) as ask:
+        assert [each["id"] for each in ask("threads", count=1)["threads"]] == ["theirs"]
+        newest = ask("history", thread="theirs", limit=1)["entries"][0]
+        shown = ask("checkpoint", thread="theirs", ns=newest["ns"], id=newest["id"])
+        assert "messages" in {each["name"] for each in shown["channels"]}
+        assert ask("value", thread="theirs", path="messages[0].content")["v"] == "hello"
+        assert ask("search", thread="theirs", text="hello")["matches"]
+        assert ask("tree", thread="theirs")["nodes"]
+        client: httpx.Client = ask.client
+        refused = client.post("/api/restore", json={"thread": "theirs", "ns": "", "id": newest["id"]})
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (403, "refused")
+    assert place.content() == before

@@ -140,7 +140,7 @@ class Api:
         return {
             **_checkpoint_shape(thread, entry),
             "writers": writers_shape(entry.changed, await self._parent_writes(thread, entry)),
-            "next_ids": await self._children(thread, entry),
+            "next_ids": await self._children(thread, entry) if given.get("id") else [],  # the newest has none
             "channels": _channels(found, budget) if found else [],
             "writes": writes_shape(found.pending_writes or [] if found else [], entry.writes, budget),
             "problem": problem_shape(problem or entry.problem),

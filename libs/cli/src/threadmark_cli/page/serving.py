@@ -52,6 +52,9 @@ class PageServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer, and say so."""
+        for listening in sockets or []:
+            # asyncio does so for sockets of its own; without it, each answer waits for the 40 ms of a delayed ACK.
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await super().startup(sockets)
         self._on_start()
 
