@@ -1,7 +1,7 @@
 """What the page's server says of threads and checkpoints, over a real socket."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ class Plan:
 
 
 @contextmanager
-def asking(saver: SaverProtocol, **options: Any) -> Iterator[Callable[..., Any]]:
+def asking(saver: SaverProtocol, **options: Any) -> Iterator[Any]:
     """Serve a saver, and yield a function that asks a route for what it says."""
     with served(saver, **options) as running, running.client() as client:
 
@@ -162,7 +162,7 @@ def test_large_values_are_cut_and_read_on_demand(saver: Saver) -> None:
     values = {"texts": [f"{number}" * 5000 for number in range(3000)], "deep": [[[[1]]]], "long": "x" * 300_000}
     put(saver, "t", values)
     with asking(saver) as ask:
-        answer = ask.client.get("/api/checkpoint", params={"thread": "t"})  # type: ignore[attr-defined]
+        answer = ask.client.get("/api/checkpoint", params={"thread": "t"})
         assert len(answer.content) < 1_000_000
         nodes = {each["name"]: each["node"] for each in answer.json()["channels"]}
         assert nodes["texts"]["n"] == 3000
@@ -231,7 +231,7 @@ def test_what_is_wrong_is_said(saver: Saver, route: str, params: dict[str, Any],
 def test_odd_addresses_are_refused(saver: Saver) -> None:
     with asking(saver) as ask:
         for query in ("thread=%ff", "thread=a&thread=b", "&".join(f"p{number}=1" for number in range(40))):
-            answer = ask.client.get(f"/api/thread?{query}")  # type: ignore[attr-defined]
+            answer = ask.client.get(f"/api/thread?{query}")
             assert (answer.status_code, answer.json()["error"]["kind"]) == (400, "bad_request")
 
 
