@@ -22,6 +22,8 @@ NOT_AGAIN = {
     "postgres/test_conformance.py::test_every_case": "this suite",
     "postgres/test_conformance.py::test_meeting": "transactions",
     "postgres/test_conformance.py::test_random": "a sample is enough",
+    "cli/": "a command",
+    "page/test_browser": "a page in a browser",
     "postgres/test_first_contact.py": "connections",
     "postgres/test_plans.py": "plans",
     "postgres/test_thread_plans.py": "plans",

@@ -25,7 +25,7 @@ PROJECT = "https://github.com/threadmark/threadmark"
 UNCAPPED = {
     "cryptography": "its first number grows several times a year, and AES-GCM stays",
     "pytest": "the suite uses what every release of it has, and a limit would hold up a backend's own tests",
-    "rich": "the command that moves threads uses its tables only, as every release has them",
+    "rich": "the commands use its styles, tables and progress bars only, as every release has them",
 }
 """Dependencies that have no upper limit, and why."""
 

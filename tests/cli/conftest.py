@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -51,7 +52,7 @@ def database(request: pytest.FixtureRequest, demo: ModuleType) -> Iterator[str]:
         if request.param == "sqlite":
             yield str(request.getfixturevalue("demo_file"))
         elif request.param == "postgres":
-            url = shared().database("cli_demo")
+            url = shared().database(f"cli_demo_{uuid.uuid4().hex}")
             with PostgresSaver.from_conn_string(url) as saver:
                 saver.setup()
                 demo.tell(saver)

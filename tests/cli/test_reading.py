@@ -157,33 +157,27 @@ def test_errors_and_open_questions_are_shown(database: str) -> None:
 @pytest.mark.parametrize(
     ("address", "expected"),
     [
-        ((), "1f1e4c77-7849-6b00-8006-7ebf86734721"),
-        (("--at", "~0"), "1f1e4c77-7849-6b00-8006-7ebf86734721"),
-        (("--at", "~2"), "1f1e4c66-be4a-6480-8004-14f43e7d1bfb"),
-        (("--at", "1f1e4c43"), "1f1e4c43-a6ad-6980-800a-2e05cb5c7427"),
-        (("--at", "1f1e4c43~1"), "1f1e4c42-3c48-6280-8009-3f984cbd87ad"),
-        (("--at", "~", "--ns", "lookup"), "1f1e4c3e-3fd9-6b00-8005-c6f86d76b07e"),
-        (("--at", "1f1e4c3e"), "1f1e4c3e-3fd9-6b00-8005-c6f86d76b07e"),  # in the only namespace that has it
+        ((), "1f1e4c77-7849-6b00"),
+        (("--at", "~0"), "1f1e4c77-7849-6b00"),
+        (("--at", "~2"), "1f1e4c66-be4a-6480"),
+        (("--at", "1f1e4c43"), "1f1e4c43-a6ad-6980"),
+        (("--at", "1f1e4c43~1"), "1f1e4c42-3c48-6280"),
+        (("--at", "~", "--ns", "lookup"), "1f1e4c3e-3fd9-6b00"),
+        (("--at", "1f1e4c3e"), "1f1e4c3e-3fd9-6b00"),  # in the only namespace that has it
     ],
 )
 def test_a_checkpoint_is_named_in_several_ways(database: str, address: tuple[str, ...], expected: str) -> None:
     (record,) = _records(database, "show", THREAD, *address)
-    assert record["id"] == expected
+    assert record["id"].startswith(expected)
 
 
 def test_a_part_is_shown_alone(database: str) -> None:
     assert _run(database, "show", THREAD, "messages[0].content").out == (
         "Order A-1042 arrived damaged: the lamp is broken.\n"
     )
-    assert _records(database, "show", THREAD, "refund", "--at", BEFORE_THE_FORK) == [
-        {
-            "thread": THREAD,
-            "ns": "",
-            "id": "1f1e4c27-e5cd-6f00-8002-3018a38fd547",
-            "path": "refund",
-            "value": 89,
-        }
-    ]
+    (record,) = _records(database, "show", THREAD, "refund", "--at", BEFORE_THE_FORK)
+    assert record.pop("id").startswith(BEFORE_THE_FORK)
+    assert record == {"thread": THREAD, "ns": "", "path": "refund", "value": 89}
 
 
 def test_a_diff_names_every_change(database: str) -> None:
@@ -194,7 +188,8 @@ def test_a_diff_names_every_change(database: str) -> None:
     assert "    + Lost on the way: wait for seven days, then send a new one." in ran.lines
     assert '+ notes[3]: "a person said no"' in ran.lines
     with threadmark.open(url_of(database)) as saver:
-        a = {"configurable": {"thread_id": THREAD, "checkpoint_id": "1f1e4c27-e5cd-6f00-8002-3018a38fd547"}}
+        (identifier,) = (node.id for node in saver.tree(THREAD).nodes if node.id.startswith(BEFORE_THE_FORK))
+        a = {"configurable": {"thread_id": THREAD, "checkpoint_id": identifier}}
         changes = saver.diff(a, {"configurable": {"thread_id": THREAD}}).changes
     records = _records(database, "diff", THREAD, BEFORE_THE_FORK, "--engine")
     assert [(each["path"], each["kind"]) for each in records] == [(each.path, each.kind) for each in changes]
@@ -205,7 +200,7 @@ def test_a_diff_names_every_change(database: str) -> None:
 
 def test_a_diff_of_a_step_is_that_with_its_parent(database: str) -> None:
     (record,) = _records(database, "diff", THREAD)
-    assert (record["a"], record["path"]) == ("1f1e4c76-0de4-6400-8005-4cdd930d6eaf", "messages[1]")
+    assert (record["a"][:18], record["path"]) == ("1f1e4c76-0de4-6400", "messages[1]")
 
 
 def test_a_diff_says_by_its_exit_code_whether_there_is_one(database: str) -> None:

@@ -1,0 +1,314 @@
+"""The routes that read and change threads, over the public methods of a saver."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.routing import Route
+
+import threadmark
+from threadmark import CheckpointTuple, ConfigError, CorruptDataError, HistoryEntry, Problem, SaverProtocol
+from threadmark.saver.paths import parse_path
+from threadmark.serde.steps import NOTHING, taken
+from threadmark_cli.page.answers import NotThere, Refused, answering
+from threadmark_cli.page.nodes import Budget, Cut, Window, channel_path, node_of, nodes_of
+from threadmark_cli.page.parameters import Parameters, body_of
+from threadmark_cli.page.shapes import (
+    change_shape,
+    config_of,
+    entry_shape,
+    match_shape,
+    problem_shape,
+    thread_shape,
+    time_text,
+    tree_shape,
+    writers_shape,
+    writes_shape,
+)
+
+_MOST_ROWS = 500
+_MOST_ITEMS = 500
+_MOST_CHARACTERS = 1_000_000
+_ITEMS = 50
+_CHARACTERS = 100_000
+
+
+class About(NamedTuple):
+    """What the page shows of the database."""
+
+    backend: str
+    url: str
+    """Without a password."""
+    write: bool
+    version: str = threadmark.__version__
+
+
+class Api:
+    """The endpoints. Each returns what is to be sent as JSON, or raises."""
+
+    def __init__(self, saver: SaverProtocol, about: About) -> None:
+        self._about = about
+        self._saver = saver.without_classes()
+        self._writer = saver
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        reading = {
+            "about": self.about,
+            "threads": self.threads,
+            "thread": self.thread,
+            "history": self.history,
+            "tree": self.tree,
+            "checkpoint": self.checkpoint,
+            "value": self.value,
+            "diff": self.diff,
+            "blame": self.blame,
+            "search": self.search,
+        }
+        changing = {"fork": self.fork, "restore": self.restore}
+        return [
+            *(Route(f"/api/{name}", answering(endpoint), methods=["GET"]) for name, endpoint in reading.items()),
+            *(Route(f"/api/{name}", answering(endpoint), methods=["POST"]) for name, endpoint in changing.items()),
+        ]
+
+    async def about(self, _: Request) -> Mapping[str, Any]:
+        """Return which database this is."""
+        return self._about._asdict()
+
+    async def threads(self, request: Request) -> Mapping[str, Any]:
+        """Return a page of threads."""
+        given = Parameters(request)
+        wanted: Any = {"text": given.get("text"), "status": given.get("status"), "owner": given.get("owner")}
+        wanted = {name: value for name, value in wanted.items() if value}
+        if (metadata := given.dictionary("metadata")) is not None:
+            wanted["metadata"] = metadata
+        page = await self._saver.athreads(
+            **wanted,
+            sort=given.get("sort") or "-updated",  # type: ignore[arg-type]  # the saver says which there are
+            limit=given.number("limit", 50, _MOST_ROWS),
+            cursor=given.get("cursor") or None,
+        )
+        found: dict[str, Any] = {"threads": [thread_shape(info) for info in page.threads], "cursor": page.cursor}
+        if given.get("count") == "1":
+            found["total"] = await self._saver.acount_threads(**wanted)
+        return found
+
+    async def thread(self, request: Request) -> Mapping[str, Any]:
+        """Return one thread, and its namespaces."""
+        thread = Parameters(request).text("thread")
+        info = await self._saver.athread(thread)
+        if info is None:
+            raise NotThere(f"there is no thread {thread!r}")
+        if info.namespaces <= 1 and info.newest is not None:
+            return {**thread_shape(info), "namespaces": [""]}
+        tree = await self._saver.atree(thread)
+        return {**thread_shape(info), "namespaces": sorted({node.ns for node in tree.nodes})}
+
+    async def history(self, request: Request) -> Mapping[str, Any]:
+        """Return a page of checkpoints."""
+        given = Parameters(request)
+        page = await self._saver.ahistory(
+            given.text("thread"),
+            ns=given.get("ns"),
+            limit=given.number("limit", 50, _MOST_ROWS),
+            cursor=given.get("cursor") or None,
+        )
+        return {"entries": [entry_shape(entry) for entry in page.entries], "cursor": page.cursor}
+
+    async def tree(self, request: Request) -> Mapping[str, Any]:
+        """Return all checkpoints of a thread, and their branches."""
+        return tree_shape(await self._saver.atree(Parameters(request).text("thread")))
+
+    async def checkpoint(self, request: Request) -> Mapping[str, Any]:
+        """Return a checkpoint with its state and its pending writes."""
+        given = Parameters(request)
+        thread, ns = given.text("thread"), given.get("ns") or ""
+        config = config_of(thread, ns, given.get("id") or None)
+        found: CheckpointTuple | None = None
+        problem: Problem | None = None
+        try:
+            found = await self._saver.aget_tuple(config)
+        except CorruptDataError as error:
+            problem = Problem("damaged", error.location, error.problem)
+        checkpoint_id = given.get("id") or (found.checkpoint["id"] if found else None)
+        entry = await self._entry(thread, ns, checkpoint_id)
+        if entry is None:
+            if problem is not None:
+                raise NotThere(f"{problem.location}: {problem.problem}")
+            raise _no_checkpoint(thread, ns, checkpoint_id)
+        budget = Budget()
+        return {
+            **_checkpoint_shape(thread, entry),
+            "writers": writers_shape(entry.changed, await self._parent_writes(thread, entry)),
+            "next_ids": await self._children(thread, entry) if given.get("id") else [],  # the newest has none
+            "channels": _channels(found, budget) if found else [],
+            "writes": writes_shape(found.pending_writes or [] if found else [], entry.writes, budget),
+            "problem": problem_shape(problem or entry.problem),
+        }
+
+    async def value(self, request: Request) -> Mapping[str, Any]:
+        """Return the value at a path, of the state or of a pending write, or some of its items or characters."""
+        given = Parameters(request)
+        config = config_of(given.text("thread"), given.get("ns") or "", given.get("id") or None)
+        limit = given.number("limit", _ITEMS, _MOST_CHARACTERS) if "limit" in given else None
+        window = Window(given.number("offset", 0, 10**15), limit)
+        cut = Cut(2, min(limit or _ITEMS, _MOST_ITEMS), limit or _CHARACTERS)
+        budget = Budget(characters=_MOST_CHARACTERS)
+        if "write" in given:
+            value = await self._written(config, given.number("write", 0, 10**9), given.get("path") or "")
+            return node_of(value, budget, cut, window)
+        path = given.text("path")
+        if parse_path(path).steps == () and (total := await self._length(config, path)):
+            some = await self._saver.aextract(config, f"{path}[{window.offset}:{window.offset + cut.items}]", _MISSING)
+            if some is not _MISSING:
+                return node_of(some, budget, cut, window, total)
+        value = await self._saver.aextract(config, path, _MISSING)
+        if value is _MISSING:
+            raise NotThere(f"there is nothing at {path!r} in this checkpoint")
+        return node_of(value, budget, cut, window)
+
+    async def diff(self, request: Request) -> Mapping[str, Any]:
+        """Return what differs between two checkpoints."""
+        given = Parameters(request)
+        thread, ns, b = given.text("thread"), given.get("ns") or "", given.text("b")
+        a = given.get("a")
+        if a is None:
+            entry = await self._entry(thread, ns, b)
+            if entry is None:
+                raise _no_checkpoint(thread, ns, b)
+            a = entry.parent
+        budget, cut = Budget(), Cut(2, 20)
+        if a is None:
+            return await self._all_added(config_of(thread, ns, b), b, budget, cut)
+        found = await self._saver.adiff(
+            config_of(thread, ns, a),
+            config_of(thread, ns, b),
+            path=given.get("path") or None,
+            limit=given.number("limit", 200, _MOST_ROWS),
+        )
+        return {
+            "a": a,
+            "b": b,
+            "changes": [change_shape(change, budget, cut) for change in found.changes],
+            "equal": found.equal,
+            "left_out": found.left_out,
+            "bytes_read": found.bytes_read,
+        }
+
+    async def blame(self, request: Request) -> Mapping[str, Any] | None:
+        """Return which checkpoint first held a value."""
+        given = Parameters(request)
+        config = config_of(given.text("thread"), given.get("ns") or "", given.get("id") or None)
+        found = await self._saver.ablame(config, given.text("path"))
+        if found is None:
+            return None
+        return {"path": found.path, "value": node_of(found.value, Budget()), "entry": entry_shape(found.entry)}
+
+    async def search(self, request: Request) -> Mapping[str, Any]:
+        """Return where a text occurs."""
+        given = Parameters(request)
+        page = await self._saver.asearch(
+            given.text("thread"),
+            given.text("text"),
+            ns=given.get("ns"),
+            limit=given.number("limit", 20, _MOST_ROWS),
+            cursor=given.get("cursor") or None,
+        )
+        return {"matches": [match_shape(match) for match in page.matches], "cursor": page.cursor}
+
+    async def fork(self, request: Request) -> Mapping[str, Any]:
+        """Begin a branch, or a thread of its own."""
+        self._expect_write()
+        body = await body_of(request, {"thread": str, "ns": str, "id": str, "values": dict, "as_thread": str})
+        values = body.get("values") or None
+        config = await self._writer.afork(_named(body), values, as_thread=body.get("as_thread"))
+        return {"config": config}
+
+    async def restore(self, request: Request) -> Mapping[str, Any]:
+        """Make a checkpoint the newest again."""
+        self._expect_write()
+        body = await body_of(request, {"thread": str, "ns": str, "id": str})
+        return {"config": await self._writer.arestore(_named(body))}
+
+    def _expect_write(self) -> None:
+        if not self._about.write:
+            raise Refused("this page only reads: start it with `threadmark serve --write` to change threads")
+
+    async def _length(self, config: Mapping[str, Any], path: str) -> int:
+        """Return how many items a channel that is a list has, without decoding them; 0 for any other."""
+        try:
+            page = await self._saver.amessages(config, limit=0, channel=parse_path(path).channel)
+        except ConfigError:  # it is no list
+            return 0
+        return page.total
+
+    async def _written(self, config: Mapping[str, Any], number: int, steps: str) -> Any:
+        """Return the value of a pending write, or a part of it."""
+        found = await self._saver.aget_tuple(config)
+        writes = (found.pending_writes or []) if found else []
+        value = _MISSING
+        if number < len(writes):
+            value = taken(writes[number][2], parse_path(f"write{steps}").steps)
+        if value is _MISSING or value is NOTHING:
+            raise NotThere(f"there is nothing at {steps!r} in the write {number} of this checkpoint")
+        return value
+
+    async def _entry(self, thread: str, ns: str, checkpoint_id: str | None) -> HistoryEntry | None:
+        """Return a checkpoint without its values, the newest where none is named."""
+        config = config_of(thread, ns, checkpoint_id)
+        page = await self._saver.ahistory(config, ns=ns, limit=1)
+        return page.entries[0] if page.entries else None
+
+    async def _parent_writes(self, thread: str, entry: HistoryEntry) -> Sequence[Any]:
+        parent = await self._entry(thread, entry.ns, entry.parent) if entry.parent else None
+        return parent.writes if parent else ()
+
+    async def _children(self, thread: str, entry: HistoryEntry) -> list[str]:
+        tree = await self._saver.atree(thread)
+        return [node.id for node in tree.nodes if node.ns == entry.ns and node.parent == entry.id]
+
+    async def _all_added(self, config: Mapping[str, Any], b: str, budget: Budget, cut: Cut) -> Mapping[str, Any]:
+        """Return the difference from nothing, for a checkpoint without a parent."""
+        found = await self._saver.aget_tuple(config)
+        values = found.checkpoint["channel_values"] if found else {}
+        changes = [
+            {"path": channel_path(name), "kind": "added", "after": node_of(value, budget, cut), "edits": []}
+            for name, value in values.items()
+        ]
+        return {"a": None, "b": b, "changes": changes, "equal": [], "left_out": 0, "bytes_read": None}
+
+
+_MISSING = object()
+
+
+def _no_checkpoint(thread: str, ns: str, checkpoint_id: str | None) -> NotThere:
+    which = f"checkpoint {checkpoint_id!r}" if checkpoint_id else "checkpoint"
+    return NotThere(f"there is no {which} in thread {thread!r}, namespace {ns!r}")
+
+
+def _named(body: Mapping[str, Any]) -> dict[str, Any]:
+    return config_of(body.get("thread") or "", body.get("ns") or "", body.get("id") or None)
+
+
+def _checkpoint_shape(thread: str, entry: HistoryEntry) -> dict[str, Any]:
+    return {
+        "config": config_of(thread, entry.ns, entry.id),
+        "ns": entry.ns,
+        "id": entry.id,
+        "parent": entry.parent,
+        "created": time_text(entry.created),
+        "metadata": entry.metadata,
+        "step": entry.step,
+        "source": entry.source,
+        "nodes": list(entry.nodes),
+        "changed": list(entry.changed),
+    }
+
+
+def _channels(found: CheckpointTuple, budget: Budget) -> list[dict[str, Any]]:
+    checkpoint = found.checkpoint
+    versions = checkpoint["channel_versions"]
+    return [
+        {"name": name, "version": versions.get(name), "node": node}
+        for name, node in nodes_of(checkpoint["channel_values"], budget, Cut())
+    ]

@@ -1,0 +1,74 @@
+"""What `threadmark doctor` finds, and the way out that it shows."""
+
+from pathlib import Path
+
+import pytest
+
+from cli.running import in_pipe, json_lines
+from postgres.cluster import shared
+from redis_backend.processes import FORGETFUL, RedisProcess
+from threadmark_cli import diagnosis
+from threadmark_cli.diagnosis import of_packages
+from threadmark_redis import RedisSaver
+from threadmark_sqlite import SqliteSaver
+
+
+def test_a_sound_database_has_nothing_at_fault(database: str) -> None:
+    ran = in_pipe("doctor", database)
+    assert (ran.code, ran.err) == (0, "")
+    assert "fault" not in ran.out
+    findings = json_lines(in_pipe("doctor", database, "--json"))
+    assert {finding["check"] for finding in findings} >= {"packages", "connection", "database", "threads"}
+    (threads,) = (finding for finding in findings if finding["check"] == "threads")
+    assert threads["finding"] == "5 threads, the newest of which reads well"
+
+
+def test_settings_that_lose_threads_are_warned_of() -> None:
+    with RedisProcess({**FORGETFUL, "maxmemory": "64mb", "maxmemory-policy": "allkeys-lru"}).start() as server:
+        with RedisSaver(server.url, durability="memory") as saver:
+            saver.create_thread("one")
+        ran = in_pipe("doctor", server.url, "-o", "durability=memory")
+        assert ran.code == 0
+        assert "warning settings" in ran.out
+        assert "docs/redis.md" in ran.out
+        assert in_pipe("doctor", server.url, "-o", "durability=memory", "--strict").code == 1
+
+
+def test_a_database_without_tables_gets_none() -> None:
+    url = shared().database("cli_doctor")
+    try:
+        for _ in range(2):
+            ran = in_pipe("doctor", url)
+            assert ran.code == 0
+            assert "there are no tables of Threadmark here yet" in ran.out
+        assert in_pipe("threads", url).code == 5
+        assert "there are no tables of Threadmark here yet" in in_pipe("doctor", url).out
+    finally:
+        shared().execute("DROP DATABASE cli_doctor WITH (FORCE)")
+
+
+@pytest.mark.parametrize("url", ["postgresql://nobody@127.0.0.1:1/none", "redis://127.0.0.1:1/0"])
+def test_what_cannot_be_reached_is_exit_code_5(url: str) -> None:
+    ran = in_pipe("doctor", url)
+    assert ran.code == 5
+    assert "fault   connection" in ran.out
+    assert in_pipe("threads", url).code == 5
+
+
+def test_packages_of_different_releases_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"threadmark": "0.1.0", "threadmark-sqlite": "0.2.0"}
+    monkeypatch.setattr(diagnosis, "_version", versions.get)
+    first, *others = of_packages()
+    assert (first.level, first.check) == ("fault", "packages")
+    assert "threadmark-sqlite 0.2.0" in first.finding
+    assert {other.level for other in others} == {"ok"}
+
+
+def test_a_long_log_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "agents.db"
+    monkeypatch.setattr(diagnosis, "_LARGE_LOG", 1000)
+    with SqliteSaver(path) as saver:
+        saver.create_thread("one")
+        assert path.with_name("agents.db-wal").stat().st_size > 1000
+        ran = in_pipe("doctor", str(path))
+    assert "some process keeps a transaction open" in ran.out
