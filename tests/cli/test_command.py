@@ -327,7 +327,8 @@ def test_the_help_lists_every_command() -> None:
     assert ran.code == 0
     assert all(f"  {command} " in ran.out for command in COMMANDS)
     assert in_pipe("--version").out == f"threadmark, version {threadmark.__version__}\n"
-    assert in_pipe().code == 2
+    assert in_pipe() == ran
+    assert in_pipe("--json").code == 2
 
 
 def test_every_command_is_where_the_table_says() -> None:

@@ -46,7 +46,6 @@ group = LazyGroup(
     commands=COMMANDS,
     help="Look through the threads of agents: their history, their states, what changed and when.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    no_args_is_help=True,
 )
 click.version_option(threadmark.__version__, prog_name="threadmark")(group)
 
@@ -59,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command. Returns its exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    given = given or ["--help"]
     debug = "--debug" in given
     _write_what_cannot_be_encoded()
     try:
