@@ -46,6 +46,7 @@ group = LazyGroup(
     commands=COMMANDS,
     help="Look through the threads of agents: their history, their states, what changed and when.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=False,
 )
 click.version_option(threadmark.__version__, prog_name="threadmark")(group)
 
