@@ -10,7 +10,7 @@ import click
 import threadmark
 from threadmark import ThreadmarkError
 from threadmark_cli.command import LazyGroup
-from threadmark_cli.exits import CLOSED, DONE, INTERRUPTED, OutputClosedError, code_of
+from threadmark_cli.exits import CLOSED, DONE, INTERRUPTED, WRONG, OutputClosedError, code_of
 from threadmark_cli.output import Output
 
 COMMANDS = {
@@ -41,6 +41,9 @@ COMMANDS = {
 }
 """Where each command is. The order is that of the help."""
 
+_DEEPEST = 10_000
+"""Calls within calls: values may be nested a thousand deep."""
+
 group = LazyGroup(
     "threadmark",
     commands=COMMANDS,
@@ -53,6 +56,7 @@ click.version_option(threadmark.__version__, prog_name="threadmark")(group)
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command and exit."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST))
     raise SystemExit(run(arguments))
 
 
@@ -76,6 +80,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if debug:
             raise
         return _told(error, Output(color=_wanted_color(given)))
+    except RecursionError:
+        Output(color=_wanted_color(given)).fail(
+            "a value is nested too deeply to be written whole: name a part of it, or leave out --full or --json"
+        )
+        return WRONG
     return returned if isinstance(returned, int) else DONE
 
 
