@@ -27,7 +27,7 @@ from langgraph.types import Send
 from cli.langgraphs import PLACES, Place, config, extension, graph, say, sqlite_place
 from threadmark import Shown
 from threadmark_cli.exits import DONE, FAILED, REFUSED, USAGE, WRONG
-from threadmark_cli.foreign import foreign_saver
+from threadmark_cli.foreign import in_file, in_postgres
 from threadmark_cli.foreign.decoding import Decoder
 from threadmark_cli.main import run
 
@@ -57,10 +57,14 @@ def place(filled: Place, tmp_path: Path) -> Place:
 
 def opened(place: Place) -> Any:
     """Our reader of LangGraph's tables."""
-    path = Path(place.url)
-    found = foreign_saver(place.url, path if path.is_file() else None)
+    found = looked_for(place)
     assert found is not None
     return found
+
+
+def looked_for(place: Place) -> Any:
+    """What reads LangGraph's tables, if it is for those."""
+    return in_postgres(place.url) if "://" in place.url else in_file(Path(place.url))
 
 
 def records(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
@@ -236,14 +240,20 @@ def test_nothing_is_made_beside_a_file_whose_log_is_empty_or_in_use(tmp_path: Pa
 
 
 def test_tables_of_ours_count_once_they_hold_something(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    path = Path(place.url)
-    file = path if path.is_file() else None
+    names = {"asks", "failed", "done"}
     assert run(["setup", place.url]) == DONE
-    assert foreign_saver(place.url, file) is not None
-    assert run(["migrate", place.url, place.url]) == DONE
-    assert foreign_saver(place.url, file) is None
+    assert looked_for(place) is not None
     capsys.readouterr()
-    assert {each["id"] for each in records(capsys, "threads", place.url)} == {"asks", "failed", "done"}
+    assert {each["id"] for each in records(capsys, "threads", place.url)} == names
+    assert run(["delete", "asks", "--yes", "--url", place.url]) == REFUSED
+    assert run(["migrate", place.url, place.url]) == DONE
+    assert looked_for(place) is None
+    capsys.readouterr()
+    assert {each["id"] for each in records(capsys, "threads", place.url)} == names
+    if "://" in place.url:
+        assert (
+            run(["threads", place.url, "-o", "schema=another"]) == FAILED
+        )  # which has no tables, whatever is beside it
 
 
 class _Runs:
