@@ -94,8 +94,6 @@ async def a_page_of_a_history_takes_a_few_questions(world: World) -> None:
         await run.step({"a": chance.randbytes(4000), f"{number}" * 30: number})
         await run.write(("a", chance.randbytes(4000)))
     saver, reads = world.counting()
-    await saver.ahistory("thread", limit=1)  # a saver's first question may be asked twice
-    reads.begin_anew()
     page = await saver.ahistory("thread", limit=20)
     assert [entry.problem for entry in page.entries] == [None] * 20
     assert len(reads.questions) <= 4

@@ -12,7 +12,7 @@ from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, 
 from threadmark.saver.operations.listing import good, loaders, open_headers
 from threadmark.saver.operations.travel.diffing import same_value
 from threadmark.saver.operations.travel.needle import Fresh, Needle, fresh
-from threadmark.saver.proving.checks import checkpoint_location, write_location
+from threadmark.saver.proving.checks import checkpoint_location, header_location, write_location
 from threadmark.store import Key, Outline, Scope, WriteRow
 
 _AT_ONCE = 128
@@ -79,10 +79,10 @@ class _Reading:
 
     def open(self, outlines: Sequence[Outline]) -> Program[None]:
         """Read headers and writes."""
-        parents = {(outline.ns, outline.parent) for outline in outlines if outline.parent}
         keys = [outline.key for outline in outlines]
+        parents = [(outline.ns, outline.parent) for outline in outlines if outline.parent]
         store = self._context.store
-        rows = yield from store.rows(self.thread_id, sorted({*keys, *parents}))
+        rows = yield from store.rows(self.thread_id, list(dict.fromkeys([*keys, *parents])))
         for row in (yield from store.writes(self.thread_id, keys)):
             self._writes.setdefault((row.ns, row.checkpoint_id), []).append(row)
         self._found = loaders(self._context, rows, {})
@@ -103,11 +103,15 @@ class _Reading:
         if not isinstance(loader, CheckpointLoader):
             return 0
         before = parent.header.values if parent else {}
-        news = {
-            channel: fresh(value, before.get(channel))
-            for channel, value in loader.header.values.items()
-            if channel not in before or not same_value(value, before[channel])
-        }
+        try:
+            news = {
+                channel: fresh(value, before.get(channel))
+                for channel, value in loader.header.values.items()
+                if channel not in before or not same_value(value, before[channel])
+            }
+        except CorruptDataError as error:
+            self._found[outline.key] = error.at(header_location(outline))
+            return 0
         self._fresh[outline.key] = news
         slices = [piece for each in news.values() for pieces in each.slices.values() for piece in pieces[:1]]
         return sum(size for size, _, _ in slices) + sum(len(row.value) for row in self._writes.get(outline.key, ()))
