@@ -18,11 +18,21 @@ def history(
     context: SaverContext, thread: Config | str, ns: str | None, limit: int, cursor: str | None
 ) -> Operation[HistoryPage]:
     """Return a page of a thread's checkpoints, newest first. A conversation's messages are none."""
-    thread_id = given_place(thread).thread_id
+    place = given_place(thread)
+    thread_id = place.thread_id
     scope = Scope(thread_id, None if ns is None else as_text(ns, "ns"))
     after = None if cursor is None else _place(thread_id, cursor)
     page = HistoryPage([], None)
     more = limit > 0
+    if more and after is None and place.checkpoint_id is not None:
+        named = Scope(thread_id, place.ns, place.checkpoint_id)
+        begins, _ = yield from read(_outlines, context, named, None, 1)
+        if not begins:
+            return page
+        page.entries.extend((yield from read(entries_of, context, thread_id, begins)))
+        after = begins[0]
+        if limit == 1:
+            return page._replace(cursor=new_cursor(after.rank, after.ns))
     while more:
         wanted = min(limit - len(page.entries), _AT_ONCE)
         outlines, more = yield from read(_outlines, context, scope, after, wanted)
