@@ -16,6 +16,7 @@ ONCE_EACH = not compiled.IN_USE and not ALL
 
 NOT_AGAIN = {
     "cli/": "a command",
+    "page/test_browser": "a page in a browser",
     "postgres/test_first_contact.py": "connections",
     "postgres/test_pgbouncer.py": "connections",
     "postgres/test_setup.py": "tables",

@@ -1,9 +1,10 @@
 """A socket between a saver and its server that counts the round trips made through it."""
 
-import contextlib
 import socket
 import threading
 from typing import Self
+
+from ends import received, send, shut
 
 
 class Proxy:

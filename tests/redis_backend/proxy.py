@@ -1,12 +1,12 @@
 """A socket between a client and its Redis server that counts what goes through, holds replies back, or loses them."""
 
-import contextlib
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
+from ends import received, send, shut
 from redis_backend.processes import HOST
 
 _SETTING_UP = {"HELLO", "AUTH", "CLIENT", "SELECT", "INFO", "CONFIG", "COMMAND", "CLUSTER", "READONLY", "PING"}

@@ -48,11 +48,15 @@ def blame(context: SaverContext, thread: Config | str, path: str) -> Operation[B
         return None
     known = {_name_of(loaded.header.values[wanted.channel])}
     first, start, reach = loaded.outline, loaded.outline.parent, _FIRST_REACH
+    passed: set[str] = {first.id}
     while start is not None:
         there = where._replace(checkpoint_id=start)
         ancestors = yield from read(_ancestors, context, there, wanted.channel, frozenset(known), reach)
         for ancestor in ancestors.loaded:
             value = ancestor.header.values.get(wanted.channel)
+            if ancestor.outline.id in passed:  # it was put again, as a child of its own
+                return (yield from _found(context, wanted, present, first))
+            passed.add(ancestor.outline.id)
             if value is None or not (
                 _name_of(value) in known or exactly_equal(_part(context, ancestor, wanted), present)
             ):

@@ -57,9 +57,7 @@ class Changes:
             self._compare_objects(place, before, after, depth + 1)
         elif isinstance(before, dict):
             self._compare_dictionaries(place, before, after, depth + 1)
-        elif isinstance(before, (list, tuple, deque)) and getattr(before, "maxlen", None) == getattr(
-            after, "maxlen", None
-        ):
+        elif isinstance(before, (list, tuple, deque)) and _maxlen(before) == _maxlen(after):
             self._compare_items(place, list(before), list(after), depth + 1)
         else:
             self._compare_whole(place, before, after)
@@ -120,6 +118,10 @@ class Changes:
             old, new = (f"[{there if index is None else index}]" for index, there in ((here, there), (there, here)))
             pair = NOTHING if here is None else before[here], NOTHING if there is None else after[there]
             self.compare(place.at(old, new), *pair, depth)
+
+
+def _maxlen(items: Any) -> int | None:
+    return items.maxlen if isinstance(items, deque) else None
 
 
 def _joined(ours: Mapping[Any, Any], theirs: Mapping[Any, Any]) -> list[Any]:

@@ -1,0 +1,68 @@
+// Asks the server. Each function answers with its JSON, or throws an ApiError that says what went wrong.
+
+/** What the server refused or failed to do. `kind` is its own word for it, or "away" where it did not answer. */
+export class ApiError extends Error {
+  constructor(kind, message) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+/** Returns the answer to a question: `get("checkpoint", { thread, ns, id })`. Parameters that are null are left out. */
+export function get(name, parameters = {}, { signal } = {}) {
+  const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined);
+  return answer(`/api/${name}?${new URLSearchParams(given)}`, { signal });
+}
+
+/** Asks for a change. */
+export function post(name, body) {
+  const headers = { "Content-Type": "application/json" };
+  return answer(`/api/${name}`, { method: "POST", headers, body: JSON.stringify(body) });
+}
+
+async function answer(url, options) {
+  let response;
+  try {
+    response = await fetch(url, { credentials: "same-origin", ...options });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("away", "threadmark serve does not answer. Is it still running?");
+  }
+  const found = await response.json().catch(() => null);
+  if (response.ok && found !== undefined) return found;
+  if (response.status === 401) {
+    throw new ApiError(
+      "session",
+      "This session has ended. Start `threadmark serve` again and open the address it prints.",
+    );
+  }
+  throw new ApiError(
+    found?.error?.kind ?? "failed",
+    found?.error?.message ?? `The server answered ${response.status}.`,
+  );
+}
+
+/** Asks one question at a time: what is asked next aborts what was asked before, whose promise never settles. */
+export class Latest {
+  #controller = new AbortController();
+
+  async get(name, parameters) {
+    this.cancel();
+    const { signal } = this.#controller;
+    try {
+      const found = await get(name, parameters, { signal });
+      return signal.aborted ? never() : found;
+    } catch (error) {
+      return signal.aborted ? never() : Promise.reject(error);
+    }
+  }
+
+  cancel() {
+    this.#controller.abort();
+    this.#controller = new AbortController();
+  }
+}
+
+function never() {
+  return new Promise(() => {});
+}

@@ -1,0 +1,73 @@
+// A checkpoint as a row of the timeline or of the tree.
+
+import { el } from "./dom.js";
+import { bytes, count, exactTime, isInternal, stepName, time } from "./format.js";
+
+const KINDS = { __error__: "error", __interrupt__: "interrupt", __resume__: "resume", __scheduled__: "scheduled" };
+
+/** What a pending write is: "write", or "error", "interrupt" ... by its channel. */
+export function writeKind(channel) {
+  return KINDS[channel] ?? "write";
+}
+
+/** Names a checkpoint in a thread. */
+export function entryKey(entry) {
+  return `${entry.ns}\n${entry.id}`;
+}
+
+/** Returns the name of a step and of what ran in it, in a line with its time. */
+export function stepLine(entry, { words = [], written = time } = {}) {
+  const nodes = entry.nodes?.join(", ");
+  return el(
+    "span.row-line",
+    {},
+    el("span.step", {}, stepName(entry)),
+    nodes ? el("span.row-title", { title: nodes }, nodes) : el("span.row-title.faint", {}, entry.source ?? ""),
+    ...words,
+    el("time.faint", { datetime: entry.created, title: exactTime(entry.created) }, written(entry.created)),
+  );
+}
+
+/** Returns what changed in a step and what waits for the next one, in a line. */
+export function factsLine(entry) {
+  const changed = entry.changed.filter((name) => !isInternal(name)).join(", ");
+  return el(
+    "span.row-line.faint",
+    {},
+    ...problemWord(entry),
+    ...writeWords(entry.writes),
+    entry.ns !== "" && el("span.row-ns", { title: `Namespace ${entry.ns}` }, entry.ns),
+    el("span.row-changed", { title: `Changed: ${entry.changed.join(", ")}` }, changed),
+    el("span.size", {}, bytes(entry.bytes)),
+  );
+}
+
+/** Returns the words that must not be overlooked: damage, errors, interrupts. */
+export function warnings(entry) {
+  const kinds = new Set(entry.writes.map((write) => writeKind(write.channel)));
+  const words = ["error", "interrupt"].filter((kind) => kinds.has(kind));
+  return [...problemWord(entry), ...words.map((kind) => el("span.word", { "data-kind": kind }, kind))];
+}
+
+function problemWord({ problem }) {
+  return problem ? [el("span.word", { "data-kind": "error", title: problem.problem }, problem.kind)] : [];
+}
+
+function writeWords(writes) {
+  const numbers = new Map();
+  for (const write of writes) {
+    const kind = writeKind(write.channel);
+    numbers.set(kind, (numbers.get(kind) ?? 0) + 1);
+  }
+  return ["error", "interrupt", "resume", "scheduled", "write"]
+    .filter((kind) => numbers.has(kind))
+    .map((kind) => {
+      const number = numbers.get(kind);
+      const name = kind === "write" ? "pending" : kind;
+      return el(
+        "span.word",
+        { "data-kind": kind },
+        number > 1 || kind === "write" ? `${count(number)} ${name}` : name,
+      );
+    });
+}

@@ -1,0 +1,79 @@
+// Begins: the three panes, what the address names, and the keys.
+
+import { get } from "./api.js";
+import { Checkpoint } from "./checkpoint.js";
+import { failure } from "./messages.js";
+import { listenForKeys, showKeys } from "./keys.js";
+import { changed, currentRoute, go, listingAddress } from "./route.js";
+import { Thread } from "./thread.js";
+import { Threads } from "./threads.js";
+
+const VIEWS = ["state", "changes", "writes", "about"];
+
+const place = (id) => document.getElementById(id);
+
+async function begin() {
+  const threads = new Threads(place("threads"));
+  const about = get("about").then(introduce);
+  threads.show(currentRoute());
+  const { write } = await about;
+  const thread = new Thread(place("thread"), {
+    current: () => checkpoint.current,
+    hasChanged: (newest) => checkpoint.refresh(newest),
+  });
+  const checkpoint = new Checkpoint(place("checkpoint"), { canWrite: write, told: () => thread.mark() });
+  const show = () => {
+    const route = currentRoute();
+    document.body.dataset.shows = "at" in route ? "checkpoint" : "thread" in route ? "thread" : "threads";
+    document.title = "thread" in route ? `${route.thread} – Threadmark` : "Threadmark";
+    threads.show(route);
+    thread.show(route);
+    checkpoint.show(route);
+  };
+  addEventListener("hashchange", show);
+  place("keys").addEventListener("click", showKeys);
+  listenForKeys(actions({ threads, thread, checkpoint }));
+  show();
+}
+
+function introduce(about) {
+  place("where").textContent = about.url;
+  place("where").title = `${about.backend}, threadmark ${about.version}`;
+  const mode = place("mode");
+  mode.hidden = false;
+  mode.dataset.kind = about.write ? "write" : "read";
+  mode.textContent = about.write ? "can write" : "read-only";
+  return about;
+}
+
+function actions({ threads, thread, checkpoint }) {
+  const list = () => ("thread" in currentRoute() && thread.list) || threads.list;
+  const move = (by) => {
+    list().element.focus({ preventScroll: true });
+    list().move(by);
+  };
+  return {
+    down: () => move(1),
+    up: () => move(-1),
+    search: () => {
+      document.body.dataset.shows = "threads";
+      threads.search();
+    },
+    find: () => thread.search(),
+    jump: () => thread.jump(),
+    tree: () =>
+      "thread" in currentRoute() && go(changed({ list: currentRoute().list === "tree" ? "timeline" : "tree" })),
+    view: (key) => checkpoint.current && go(changed({ view: VIEWS[Number(key) - 1], path: null })),
+    parent: () => checkpoint.walk(true),
+    next: () => checkpoint.walk(false),
+    config: () => checkpoint.copyConfig(),
+    compare: () => checkpoint.compare(),
+    back: () =>
+      "at" in currentRoute()
+        ? go(changed({ at: null, ns: null, against: null, path: null }))
+        : go(listingAddress()),
+    keys: showKeys,
+  };
+}
+
+begin().catch((error) => place("thread").replaceChildren(failure(error, () => location.reload())));

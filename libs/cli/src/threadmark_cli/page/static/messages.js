@@ -1,0 +1,61 @@
+// What is said beside the content: notices that pass, errors in the place of what could not be shown, empty places.
+
+import { button, el } from "./dom.js";
+
+const SHOWN_FOR = 4000;
+
+/** Says something for a moment. */
+export function toast(text) {
+  const shown = el("div.toast", {}, text);
+  document.getElementById("toasts").append(shown);
+  setTimeout(() => shown.remove(), SHOWN_FOR);
+}
+
+/** Returns what stands where something could not be shown. */
+export function failure(error, retry) {
+  return el(
+    "div.message.failure",
+    { role: "alert" },
+    el("strong", {}, TITLES[error.kind] ?? "That did not work"),
+    el("p", {}, error.message),
+    retry && button("Try again", { onclick: retry }),
+  );
+}
+
+const TITLES = {
+  away: "No answer",
+  session: "This session has ended",
+  not_found: "It is not here",
+  bad_request: "The question was not understood",
+  refused: "Refused",
+};
+
+/** Returns what stands where there is nothing to show. */
+export function nothing(title, ...explanation) {
+  return el("div.message", {}, el("strong", {}, title), el("p", {}, ...explanation));
+}
+
+/** Returns what stands where something is being fetched. It is seen only if that takes a while. */
+export function waiting() {
+  return el("div.message.waiting", { role: "status" }, "Loading…");
+}
+
+/** Copies a text, or shows it where the browser does not allow that. */
+export async function copy(text, name) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast(`${name} copied`);
+  } catch {
+    const area = el("textarea.code", { readonly: true, rows: "6", "aria-label": name }, text);
+    const dialog = el("dialog", { "aria-label": `Copy: ${name}` }, el("h2", {}, name), area, closing());
+    document.body.append(dialog);
+    dialog.addEventListener("close", () => dialog.remove());
+    dialog.showModal();
+    area.select();
+  }
+}
+
+/** Returns the button that closes the dialog in which it stands. */
+export function closing(name = "Close") {
+  return button(name, { onclick: (event) => event.target.closest("dialog").close() });
+}

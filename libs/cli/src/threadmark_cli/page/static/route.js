@@ -1,0 +1,57 @@
+// What the page shows is named by the hash of its address, so that links are deep and the back button works.
+//
+//   thread   the thread's id          list     "timeline", "tree" or "search"
+//   ns, at   the checkpoint           view     "state", "changes", "writes" or "about"
+//   against  what it is compared with path     what is unfolded in its state
+//   in       only this namespace      find     what is searched for in the thread
+//   text, status, owner, metadata, sort        which threads are listed
+
+const OF_LISTING = ["text", "status", "owner", "metadata", "sort"];
+
+/** Returns the route that the address names, a Map-like object of texts. */
+export function currentRoute() {
+  return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+}
+
+/** Returns the address of a route. What is null or undefined is left out. */
+export function address(route) {
+  const given = Object.entries(route).filter(([, value]) => value !== null && value !== undefined);
+  return `#${new URLSearchParams(given)}`;
+}
+
+/** Returns the address of what is shown now with some things changed. */
+export function changed(changes) {
+  return address({ ...currentRoute(), ...changes });
+}
+
+/** Returns the address of a thread, of which the newest checkpoint is followed. */
+export function threadAddress(thread) {
+  return address({ ...listing(), thread });
+}
+
+/** Returns the address of a checkpoint, in the view that is open. */
+export function checkpointAddress(ns, at, { view, path, against } = {}) {
+  const route = currentRoute();
+  return address({ ...route, ns, at, view: view ?? route.view, path, against });
+}
+
+/** Returns the address of the listing alone. */
+export function listingAddress() {
+  return address(listing());
+}
+
+function listing() {
+  const route = currentRoute();
+  return Object.fromEntries(OF_LISTING.filter((name) => name in route).map((name) => [name, route[name]]));
+}
+
+/** Goes to an address; `replace` where this is no step that the back button should take back. */
+export function go(to, { replace = false } = {}) {
+  if (to === (location.hash || "#")) return;
+  if (!replace) {
+    location.hash = to;
+    return;
+  }
+  history.replaceState(null, "", to);
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}

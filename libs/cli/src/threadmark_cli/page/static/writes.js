@@ -1,0 +1,58 @@
+// What tasks of the next step have written already: results, errors, interrupts.
+
+import { get } from "./api.js";
+import { el } from "./dom.js";
+import { counted, shortId } from "./format.js";
+import { nothing } from "./messages.js";
+import { ValueTree } from "./values.js";
+
+const NAMES = { error: "Error", interrupt: "Interrupt", resume: "Answer", scheduled: "Scheduled", write: null };
+
+export class Writes {
+  constructor({ thread, checkpoint }) {
+    this.element = el("div.view.scrolls");
+    const tasks = Map.groupBy(
+      checkpoint.writes.map((write, index) => ({ ...write, index })),
+      (write) => write.task_id,
+    );
+    if (!tasks.size) {
+      this.element.append(
+        nothing(
+          "No pending writes",
+          "Tasks that run after this checkpoint write here, until the next checkpoint is stored.",
+        ),
+      );
+    }
+    for (const [task, writes] of tasks) this.element.append(taskCard(thread, checkpoint, task, writes));
+  }
+
+  show() {}
+
+  close() {}
+}
+
+function taskCard(thread, { ns, id }, task, writes) {
+  const worst = ["error", "interrupt"].find((kind) => writes.some((write) => write.kind === kind));
+  const node = writes.find((write) => write.node)?.node;
+  const card = el(
+    "article.task",
+    { "data-kind": worst ?? "write" },
+    el(
+      "h3",
+      {},
+      el("span", {}, node ?? "A task"),
+      el("span.faint.code", { title: task }, shortId(task)),
+      el("span.faint.push", {}, counted(writes.length, "write")),
+    ),
+  );
+  for (const write of writes) {
+    const values = new ValueTree({
+      label: `What was written to ${write.channel}`,
+      load: (path, offset, limit) => get("value", { thread, ns, id, write: write.index, path, offset, limit }),
+    });
+    const notes = NAMES[write.kind] ? [el("span.word", { "data-kind": write.kind }, NAMES[write.kind])] : [];
+    values.add(write.channel, write.value, "", { notes, unfolded: write.kind !== "write" });
+    card.append(values.element);
+  }
+  return card;
+}
