@@ -35,7 +35,8 @@ def path_or_url(named: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """The URL without a password, for messages."""
+    """The URL without what may be a password, for messages: neither that of the user, nor parameters."""
+    url = url.partition("?")[0]
     user, at, rest = url.partition("://")[2].rpartition("@")
     scheme = url.partition("://")[0]
     return f"{scheme}://{user.partition(':')[0]}@{rest}" if at else url
