@@ -12,7 +12,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SERVER = ROOT / "examples" / "agent_server.py"
 """It serves until it is stopped: tests/test_agent_server.py asks it over HTTP."""
-EXAMPLES = sorted({*(ROOT / "examples").glob("*.py")} - {SERVER})
+DATABASE = ROOT / "examples" / "demo_database.py"
+"""It makes a file. What is in it, the tests of the command look at: tests/cli."""
+EXAMPLES = sorted({*(ROOT / "examples").glob("*.py")} - {SERVER, DATABASE})
 DEMO = ROOT / "examples" / "langgraph_agent.py"
 """What `make demo` runs."""
 
@@ -69,6 +71,17 @@ def test_an_example_runs_to_its_end(example: Path) -> None:
 
 def test_there_is_an_example() -> None:
     assert DEMO in EXAMPLES
+
+
+def test_the_demo_database_is_made_once_and_says_how_to_look_at_it(tmp_path: Path) -> None:
+    made = _python(DATABASE, "some.db", folder=tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout.rstrip().endswith("Look at them: threadmark threads some.db")
+    content = (tmp_path / "some.db").read_bytes()
+    assert b"demo_database" in content  # the module of its classes, not __main__
+    again = _python(DATABASE, "some.db", folder=tmp_path)
+    assert (again.returncode, "is there already" in again.stderr) == (1, True)
+    assert (tmp_path / "some.db").read_bytes() == content
 
 
 def test_the_demonstration_fits_a_terminal_and_cuts_nothing() -> None:

@@ -19,6 +19,7 @@ import pytest
 import threadmark
 from cli.running import COMMAND, in_pipe, in_process, in_terminal
 from threadmark_cli.main import COMMANDS
+from threadmark_cli.opening import shown_url
 from threadmark_sqlite import SqliteSaver
 
 PATIENCE = 120.0
@@ -145,7 +146,7 @@ def test_a_mistake_in_the_command_line_is_exit_code_2(small: Path, arguments: tu
 
 def test_options_of_the_saver_are_passed_on(small: Path) -> None:
     assert in_pipe("threads", str(small), "-o", "timeout=1.5", "-o", "durability=normal", "-o", "slow=null").code == 0
-    refused = in_pipe("threads", str(small), "-o", "durability=all")
+    refused = in_pipe("-o", "durability=all", "threads", str(small), "-o", "timeout=1")
     assert (refused.code, "durability must be" in refused.err) == (2, True)
 
 
@@ -153,6 +154,8 @@ def test_a_password_is_not_shown() -> None:
     ran = in_pipe("doctor", "postgresql://somebody:hunter2@127.0.0.1:1/none")
     assert ran.code == 5
     assert "hunter2" not in ran.out + ran.err
+    for url in ("postgresql://me:hunter2@host/db", "redis://:hunter2@host:6379", "postgresql://h/db?password=hunter2"):
+        assert "hunter2" not in shown_url(url)
 
 
 # Keys
@@ -327,7 +330,8 @@ def test_the_help_lists_every_command() -> None:
     assert ran.code == 0
     assert all(f"  {command} " in ran.out for command in COMMANDS)
     assert in_pipe("--version").out == f"threadmark, version {threadmark.__version__}\n"
-    assert in_pipe().code == 2
+    assert in_pipe() == ran
+    assert in_pipe("--json").code == 2
 
 
 def test_every_command_is_where_the_table_says() -> None:

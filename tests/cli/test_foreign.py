@@ -1,5 +1,6 @@
 """LangGraph's own databases: read as ours are, without a change to them, and without a trust in any row."""
 
+import asyncio
 import json
 import os
 import pickle
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from http import HTTPStatus
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
+from httpx import ASGITransport, AsyncClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
@@ -27,9 +30,10 @@ from langgraph.types import Send
 from cli.langgraphs import PLACES, Place, config, extension, graph, say, sqlite_place
 from threadmark import Shown
 from threadmark_cli.exits import DONE, FAILED, REFUSED, USAGE, WRONG
-from threadmark_cli.foreign import foreign_saver
+from threadmark_cli.foreign import in_file, in_postgres
 from threadmark_cli.foreign.decoding import Decoder
 from threadmark_cli.main import run
+from threadmark_cli.page.app import create_app
 
 
 @pytest.fixture(scope="module", params=PLACES, ids=["sqlite", "postgres"])
@@ -57,10 +61,14 @@ def place(filled: Place, tmp_path: Path) -> Place:
 
 def opened(place: Place) -> Any:
     """Our reader of LangGraph's tables."""
-    path = Path(place.url)
-    found = foreign_saver(place.url, path if path.is_file() else None)
+    found = looked_for(place)
     assert found is not None
     return found
+
+
+def looked_for(place: Place) -> Any:
+    """What reads LangGraph's tables, if it is for those."""
+    return in_postgres(place.url) if "://" in place.url else in_file(Path(place.url))
 
 
 def records(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
@@ -196,12 +204,32 @@ async def _read_twice(saver: Any) -> tuple[Any, Any]:
 
 
 def test_asyncio_reads_the_same(filled: Place) -> None:
-    import asyncio
-
     with opened(filled) as saver:
         history, threads = asyncio.run(_read_twice(saver))
         assert history == saver.history("asks", ns=None)
         assert threads == saver.threads().threads
+
+
+async def _asked_by_the_page(saver: Any, newest: str) -> list[tuple[str, Any]]:
+    questions = [
+        "threads?count=1",
+        *(f"{each}?thread=asks" for each in ("thread", "history", "tree", "checkpoint", "search")),
+        f"value?thread=asks&ns=&id={newest}&path=messages[0]",
+        f"diff?thread=asks&ns=&b={newest}",
+        f"blame?thread=asks&ns=&id={newest}&path=count",
+    ]
+    app = create_app(saver, token="once")  # noqa: S106 - of a test
+    async with AsyncClient(transport=ASGITransport(app=app), base_url="http://127.0.0.1") as client:
+        await client.get("/?token=once")
+        answers = [await client.get(f"/api/{each}{'&text=second' * ('search' in each)}") for each in questions]
+    return [(str(answer.url), answer.json()) for answer in answers if answer.status_code != HTTPStatus.OK]
+
+
+def test_the_page_reads_it(filled: Place) -> None:
+    before = filled.content()
+    with opened(filled) as saver:
+        assert asyncio.run(_asked_by_the_page(saver, saver.thread("asks").newest)) == []
+    assert filled.content() == before
 
 
 def test_a_thread_that_goes_on_is_followed(place: Place) -> None:
@@ -236,14 +264,20 @@ def test_nothing_is_made_beside_a_file_whose_log_is_empty_or_in_use(tmp_path: Pa
 
 
 def test_tables_of_ours_count_once_they_hold_something(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    path = Path(place.url)
-    file = path if path.is_file() else None
+    names = {"asks", "failed", "done"}
     assert run(["setup", place.url]) == DONE
-    assert foreign_saver(place.url, file) is not None
-    assert run(["migrate", place.url, place.url]) == DONE
-    assert foreign_saver(place.url, file) is None
+    assert looked_for(place) is not None
     capsys.readouterr()
-    assert {each["id"] for each in records(capsys, "threads", place.url)} == {"asks", "failed", "done"}
+    assert {each["id"] for each in records(capsys, "threads", place.url)} == names
+    assert run(["delete", "asks", "--yes", "--url", place.url]) == REFUSED
+    assert run(["migrate", place.url, place.url]) == DONE
+    assert looked_for(place) is None
+    capsys.readouterr()
+    assert {each["id"] for each in records(capsys, "threads", place.url)} == names
+    if "://" in place.url:
+        assert (
+            run(["threads", place.url, "-o", "schema=another"]) == FAILED
+        )  # which has no tables, whatever is beside it
 
 
 class _Runs:

@@ -115,6 +115,12 @@ def test_the_graph_shows_branches_forks_and_subgraphs(database: str) -> None:
     assert _run(database, "log", THREAD, "--graph").out == GRAPH
 
 
+def test_the_graph_of_one_namespace_stands_alone(database: str) -> None:
+    lines = _run(database, "log", THREAD, "--graph", "--ns", "lookup").lines
+    assert len(lines) == 8
+    assert all(line.startswith("●  1f1e4c") for line in lines)
+
+
 def test_the_log_is_the_history(database: str) -> None:
     with threadmark.open(url_of(database)) as saver:
         entries = saver.history(THREAD, ns=None).entries

@@ -34,6 +34,14 @@ def ours(tmp_path: Path) -> Path:
     return path
 
 
+def _keyring(path: Path, *keys: str) -> Path:
+    """A file with keys, of which the last is the newest."""
+    content = {"newest": keys[-1], "keys": {key: _KEYS[key] for key in keys}, "digest_secret": "33" * 32}
+    path.write_text(json.dumps(content))
+    path.chmod(0o600)
+    return path
+
+
 def ends(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> str:
     """Run a command, which ends with this code. Returns what it wrote: to stdout, or where it failed to stderr."""
     capsys.readouterr()
@@ -112,6 +120,25 @@ def test_export_writes_a_thread_as_json_lines(ours: Path, capsys: pytest.Capture
     assert "--dry-run is for --to" in ends(capsys, USAGE, "export", ours, "one", "--dry-run")
 
 
+def test_export_names_a_damaged_checkpoint_and_goes_on(ours: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(sqlite3.connect(ours)) as connection, connection:
+        connection.execute("UPDATE threadmark_checkpoint SET metadata = '{}' WHERE number = 2")
+    lines = [json.loads(line) for line in ends(capsys, WRONG, "export", ours, "one").splitlines()]
+    assert ["problem" in each for each in lines] == [False, True, *[False] * (STEPS - 2)]
+
+
+def test_a_move_may_go_to_a_sealed_database(ours: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keyring, target = _keyring(ours.parent / "keys", "2026"), ours.parent / "sealed.db"
+    ends(capsys, DONE, "migrate", ours, target, "--keyring", keyring)
+    assert ends(capsys, DONE, "threads", target, "--keyring", keyring).count("\n") == 3
+    assert b"step 1" not in target.read_bytes()
+    back = json.loads(
+        ends(capsys, DONE, "export", target, "--to", ours.parent / "b.db", "--keyring", keyring, "--json")
+    )
+    assert back["checkpoints"] == STEPS + 1
+    assert "leave --owner out" in ends(capsys, USAGE, "migrate", ours, target, "--owner", "lee")
+
+
 def test_a_backup_is_of_one_moment_while_others_write(ours: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = f"sqlite:///{ours}"
     ours.chmod(0o640)
@@ -172,14 +199,8 @@ def test_other_databases_have_tools_of_their_own(url: str, tool: str, capsys: py
 
 
 def test_reencrypt_seals_and_changes_the_key(ours: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def keyring(name: str, *keys: str) -> Path:
-        path = ours.parent / name
-        content = {"newest": keys[-1], "keys": {key: _KEYS[key] for key in keys}, "digest_secret": "33" * 32}
-        path.write_text(json.dumps(content))
-        path.chmod(0o600)
-        return path
-
-    old, both, new = keyring("old", "2025"), keyring("both", "2025", "2026"), keyring("new", "2026")
+    old, both = _keyring(ours.parent / "old", "2025"), _keyring(ours.parent / "both", "2025", "2026")
+    new = _keyring(ours.parent / "new", "2026")
     assert "no keyring" in ends(capsys, USAGE, "reencrypt", ours)
     assert "--yes" in ends(capsys, REFUSED, "reencrypt", ours, "--keyring", old, "--plain", "seal")
     rows = json.loads(ends(capsys, DONE, "reencrypt", ours, "--keyring", old, "--plain", "seal", "--yes", "--json"))

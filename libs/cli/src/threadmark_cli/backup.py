@@ -44,6 +44,8 @@ def back_up(source: Path, target: Path, report: Callable[[int, int], object]) ->
             os.link(part, target)  # unlike a rename, this replaces no file that has come meanwhile
         except FileExistsError as error:
             raise RefusedError(f"the file {str(target)!r} has come meanwhile: choose another name") from error
+        except OSError:  # a file system that has no links
+            part.replace(target)
         _sync(target.parent)
         return target.stat().st_size
     finally:

@@ -10,7 +10,7 @@ import click
 import threadmark
 from threadmark import ThreadmarkError
 from threadmark_cli.command import LazyGroup
-from threadmark_cli.exits import CLOSED, DONE, INTERRUPTED, OutputClosedError, code_of
+from threadmark_cli.exits import CLOSED, DONE, INTERRUPTED, WRONG, OutputClosedError, code_of
 from threadmark_cli.output import Output
 
 COMMANDS = {
@@ -41,24 +41,29 @@ COMMANDS = {
 }
 """Where each command is. The order is that of the help."""
 
+_DEEPEST = 10_000
+"""Calls within calls: values may be nested a thousand deep."""
+
 group = LazyGroup(
     "threadmark",
     commands=COMMANDS,
     help="Look through the threads of agents: their history, their states, what changed and when.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    no_args_is_help=True,
+    no_args_is_help=False,
 )
 click.version_option(threadmark.__version__, prog_name="threadmark")(group)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command and exit."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST))
     raise SystemExit(run(arguments))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command. Returns its exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    given = given or ["--help"]
     debug = "--debug" in given
     _write_what_cannot_be_encoded()
     try:
@@ -74,18 +79,30 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (click.ClickException, ThreadmarkError) as error:
         if debug:
             raise
-        return _told(error)
+        return _told(error, Output(color=_wanted_color(given)))
+    except RecursionError:
+        Output(color=_wanted_color(given)).fail(
+            "a value is nested too deeply to be written whole: name a part of it, or leave out --full or --json"
+        )
+        return WRONG
     return returned if isinstance(returned, int) else DONE
 
 
-def _told(error: click.ClickException | ThreadmarkError) -> int:
+def _wanted_color(given: Sequence[str]) -> bool | None:
+    """What was said of colours, for a message about a command line that could not be read."""
+    if "--no-color" in given:
+        return False
+    return True if "--color" in given else None
+
+
+def _told(error: click.ClickException | ThreadmarkError, out: Output) -> int:
     """Say what went wrong, and return the exit code for it."""
     if isinstance(error, click.ClickException):
         if isinstance(error, click.UsageError) and error.ctx is not None:
             click.echo(error.ctx.get_usage(), err=True)
-        Output().fail(error.format_message())
+        out.fail(error.format_message())
         return error.exit_code
-    Output().fail(str(error))
+    out.fail(str(error))
     return code_of(error)
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 import threadmark
 from threadmark import ConfigError, SaverProtocol
 from threadmark_cli.exits import DatabaseError, RefusedError
-from threadmark_cli.foreign import foreign_saver
+from threadmark_cli.foreign import ForeignSaver, in_file, in_postgres
 from threadmark_cli.settings import URL_VARIABLE
 
 _SQLITE = "sqlite://"
@@ -35,7 +35,8 @@ def path_or_url(named: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """The URL without a password, for messages."""
+    """The URL without what may be a password, for messages: neither that of the user, nor parameters."""
+    url = url.partition("?")[0]
     user, at, rest = url.partition("://")[2].rpartition("@")
     scheme = url.partition("://")[0]
     return f"{scheme}://{user.partition(':')[0]}@{rest}" if at else url
@@ -48,25 +49,49 @@ def creating(url: str, options: Mapping[str, Any]) -> SaverProtocol:
 
 def open_for_writing(url: str, options: Mapping[str, Any]) -> SaverProtocol:
     """A saver that may change what is there. A SQLite file that is missing is not made, but an error."""
-    _expect_file(url)
-    if foreign_saver(url, file_of(url)) is not None:
+    opened = _ours_or_langgraphs(url, url, options)
+    if isinstance(opened, ForeignSaver):
         raise RefusedError(
             "this is LangGraph's own database, which is only read: `threadmark migrate` copies its threads to one of "
             "Threadmark's"
         )
-    return threadmark.open(url, **options)
+    return opened
 
 
 def open_for_reading(url: str, options: Mapping[str, Any]) -> SaverProtocol:
     """A saver that only reads. For LangGraph's own database it has the reading methods, and refuses the others."""
-    _expect_file(url)
-    if (foreign := foreign_saver(url, file_of(url))) is not None:
-        return cast("SaverProtocol", foreign)
+    read_only = url
     if file_of(url) is not None and "?" not in url:
-        url = f"{url}?{_READ_ONLY}"
+        read_only = f"{url}?{_READ_ONLY}"
     if url.startswith(_POSTGRES):
         options = {"read_only": True, **options}
-    return threadmark.open(url, **options)
+    return cast("SaverProtocol", _ours_or_langgraphs(url, read_only, options))
+
+
+def _ours_or_langgraphs(url: str, how: str, options: Mapping[str, Any]) -> SaverProtocol | ForeignSaver:
+    """Open a database as ours, or if it has nothing but LangGraph's tables as that. Nothing is made by looking.
+
+    Args:
+        url: What leads to it.
+        how: The same, with what it is to be opened with.
+        options: Those of the saver.
+    """
+    file = file_of(url)
+    if file is not None:
+        _expect_file(file)
+        return in_file(file) or threadmark.open(how, **options)
+    saver = threadmark.open(how, **options)
+    if not url.startswith(_POSTGRES) or "schema" in options:  # LangGraph's saver has no option for a schema
+        return saver
+    try:
+        foreign = None if saver.has_tables() and not saver.has_only_langgraph_data() else in_postgres(url)
+    except BaseException:
+        saver.close()
+        raise
+    if foreign is None:
+        return saver
+    saver.close()
+    return foreign
 
 
 def file_of(url: str) -> Path | None:
@@ -76,10 +101,7 @@ def file_of(url: str) -> Path | None:
     return Path(unquote(url.removeprefix(f"{_SQLITE}/").partition("?")[0]))
 
 
-def _expect_file(url: str) -> None:
-    path = file_of(url)
-    if path is None:
-        return
+def _expect_file(path: Path) -> None:
     if not path.exists():
         raise DatabaseError(f"there is no file {str(path)!r}")
     if not path.is_file():

@@ -53,8 +53,11 @@ def _flag(name: str, declaration: str, **attributes: Any) -> click.Option:
 
 def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
     def callback(ctx: click.Context, _: click.Parameter, value: Any) -> Any:
-        if value is not None and value != ():
-            ctx.obj = settings_of(ctx)._replace(**{name: value})
+        before = settings_of(ctx)
+        if name == "options":  # those before the command's name and those behind it
+            ctx.obj = before._replace(options=(*before.options, *value))
+        elif value is not None:
+            ctx.obj = before._replace(**{name: value})
         return value
 
     return callback

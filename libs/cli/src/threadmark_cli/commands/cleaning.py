@@ -51,8 +51,8 @@ def prune(
 ) -> None:
     """Remove old checkpoints.
 
-    Of every namespace the newest stays, and what it or others that stay need to be read. Threads are done in
-    transactions of their own: what an interrupt leaves is whole, and the same command goes on.
+    Of every namespace the newest stays, and what it or others that stay need to be read. After an interrupt each thread
+    is pruned or as it was, and the same command goes on.
     """
     if every == bool(threads):
         raise click.UsageError("Name the threads, or give --all.")

@@ -62,7 +62,7 @@ def fork(
 @click.argument("thread")
 @click.option("--at", required=True, metavar="CHECKPOINT", help="An id, the beginning of one, or ~2.")
 @ns_option
-def restore(session: Session, *, thread: str, at: str, ns: str) -> None:
+def restore(session: Session, *, thread: str, at: str, ns: str | None) -> None:
     """Make an old checkpoint the newest again; what came after it stays as another branch."""
     with session.saver(write=True) as saver:
         config = addresses_of(saver, thread).config(at, ns)

@@ -58,7 +58,7 @@ def log(session: Session, thread: str | None, *, graph: bool, ns: str | None, li
             out.line(("thread ", "dim"), (thread_id, "id"))
         lines = (_Line(entry, addresses.short(entry.id), _marks(addresses, entry)) for entry in entries)
         if graph:
-            _draw(out, lines)
+            _draw(out, lines, with_callers=ns is None)
         else:
             out.rows(_COLUMNS, lines, lambda _: {})
 
@@ -101,22 +101,22 @@ _COLUMNS: tuple[Column[_Line], ...] = (
 )
 
 
-def _draw(out: Output, lines: Iterator[_Line]) -> None:
+def _draw(out: Output, lines: Iterator[_Line], *, with_callers: bool) -> None:
     graph = Graph(LINES if _has_lines() else ASCII)
     for line in lines:
         entry = line.entry
-        joins, drawn = graph.add((entry.ns, entry.id), _followed(entry))
+        joins, drawn = graph.add((entry.ns, entry.id), _followed(entry, with_callers=with_callers))
         if joins is not None:
             out.line((joins, "dim"))
         out.line(*_fitted(out, [(drawn, "dim"), "  ", *_described(line)]))
 
 
-def _followed(entry: HistoryEntry) -> tuple[str, str] | None:
+def _followed(entry: HistoryEntry, *, with_callers: bool) -> tuple[str, str] | None:
     """The checkpoint that this one follows: its parent, or, where a subgraph begins, the one that called it."""
     if entry.parent is not None:
         return entry.ns, entry.parent
     callers = entry.metadata.get("parents")
-    if not entry.ns or not isinstance(callers, dict) or not callers:
+    if not with_callers or not entry.ns or not isinstance(callers, dict) or not callers:
         return None
     ns, caller = max(callers.items(), key=lambda item: len(item[0]))
     return (ns, caller) if isinstance(caller, str) else None

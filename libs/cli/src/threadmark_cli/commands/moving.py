@@ -2,17 +2,17 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import click
 
-from threadmark import CheckpointTuple, HistoryEntry, MissingDependencyError, Progress, SaverProtocol
+from threadmark import CheckpointTuple, CorruptDataError, HistoryEntry, MissingDependencyError, Progress, SaverProtocol
 from threadmark_cli.addresses import expect_thread
 from threadmark_cli.command import command, database_was_given
 from threadmark_cli.commands.editing import dry_run_option
 from threadmark_cli.exits import DONE, WRONG
-from threadmark_cli.opening import path_or_url
+from threadmark_cli.opening import creating, path_or_url
 from threadmark_cli.session import Session
 from threadmark_cli.settings import URL_VARIABLE
 
@@ -42,14 +42,16 @@ def migrate(session: Session, *, databases: tuple[str, ...], whose: Any, allow: 
 
     Each checkpoint is read back and compared. The source stays as it is, and what was copied stays: after an interrupt,
     the same command goes on. Unlike the commands that only look, this makes the values, with LangGraph's own serializer
-    for its threads: run it where the application's modules can be imported. It ends with 1 if something was not moved.
+    for its threads: run it where the application's modules can be imported. Options of a saver and a keyring are those
+    of the target. It ends with 1 if something was not moved.
     """
     source, target = _two(session, databases)
+    _expect_no_owner(session)
     moving, names = _moving()
     classes = [_class_of(names.loadable, each) for each in allow]
     opened = nullcontext(source) if whose is None else names.saver_of(whose, source)
-    with opened as given, session.out.progress("Moving checkpoints") as progress:
-        moved = moving.migrate(given, target, allow=classes, dry_run=dry_run, progress=_counted(progress))
+    with opened as given, _ours(session, target) as ours, session.out.progress("Moving checkpoints") as progress:
+        moved = moving.migrate(given, ours, allow=classes, dry_run=dry_run, progress=_counted(progress))
     return _tell(session, moved, dry_run=dry_run)
 
 
@@ -68,20 +70,20 @@ def export(session: Session, *, threads: tuple[str, ...], target: str | None, dr
 
     The lines are for people and programs that read: a checkpoint each, the oldest first, with its values and pending
     writes, objects by name and fields. No class is needed, and none of it can be loaded again; to copy a database, use
-    backup or migrate.
+    backup or migrate. A damaged checkpoint is a line that says so, and the end is 1 then.
     """
     if target is None:
         if not threads:
             raise click.UsageError("Name the threads to write as JSON lines, or give --to DATABASE.")
         if dry_run:
             raise click.UsageError("--dry-run is for --to: to write JSON lines changes nothing.")
-        _write_lines(session, threads)
-        return DONE
+        return _write_lines(session, threads)
     if threads:
         raise click.UsageError("--to copies every thread: name none.")
+    _expect_no_owner(session)
     moving, _ = _moving()
-    with session.out.progress("Moving checkpoints") as progress:
-        moved = moving.export(session.url, path_or_url(target), dry_run=dry_run, progress=_counted(progress))
+    with _ours(session, session.url) as ours, session.out.progress("Moving checkpoints") as progress:
+        moved = moving.export(ours, path_or_url(target), dry_run=dry_run, progress=_counted(progress))
     return _tell(session, moved, dry_run=dry_run)
 
 
@@ -96,6 +98,22 @@ def _two(session: Session, databases: tuple[str, ...]) -> tuple[str, str]:
         raise click.UsageError("Give two databases: the one to copy from, and the one to copy to.")
     source, target = map(path_or_url, databases)
     return source, target
+
+
+def _expect_no_owner(session: Session) -> None:
+    if session.settings.owner is not None:
+        raise click.UsageError("Every thread is copied, whoever it belongs to: leave --owner out.")
+
+
+@contextmanager
+def _ours(session: Session, url: str) -> Iterator[str | SaverProtocol]:
+    """Our database: its URL, or where something was said of how to open it, a saver."""
+    options = session.saver_options()
+    if not options:
+        yield url
+        return
+    with creating(url, options) as saver:
+        yield saver
 
 
 def _moving() -> tuple[Any, Any]:
@@ -139,13 +157,17 @@ def _tell(session: Session, moved: Any, *, dry_run: bool) -> int:
     return WRONG if moved.problems else DONE
 
 
-def _write_lines(session: Session, threads: tuple[str, ...]) -> None:
+def _write_lines(session: Session, threads: tuple[str, ...]) -> int:
+    code = DONE
     with session.saver() as saver:
         for thread in threads:
             expect_thread(saver, thread)
         for thread in threads:
             for entry in reversed([*_entries(saver, thread)]):
-                session.out.record(_line(saver, thread, entry))
+                line = _line(saver, thread, entry)
+                code = WRONG if "problem" in line else code
+                session.out.record(line)
+    return code
 
 
 def _entries(saver: SaverProtocol, thread: str) -> Iterator[HistoryEntry]:
@@ -162,7 +184,10 @@ def _line(saver: SaverProtocol, thread: str, entry: HistoryEntry) -> dict[str, A
     if entry.problem is not None:
         return {**named, "problem": entry.problem.problem}
     config = {"configurable": {"thread_id": thread, "checkpoint_ns": entry.ns, "checkpoint_id": entry.id}}
-    found = saver.get_tuple(config)
+    try:
+        found = saver.get_tuple(config)
+    except CorruptDataError as error:
+        return {**named, "problem": str(error)}
     if found is None:
         return {**named, "problem": "it was removed meanwhile"}
     return {

@@ -3,6 +3,7 @@
 No row is ever trusted: nothing that one names is imported or called. The database is opened read-only.
 """
 
-from threadmark_cli.foreign.opening import foreign_saver
+from threadmark_cli.foreign.opening import in_file, in_postgres
+from threadmark_cli.foreign.saver import ForeignSaver
 
-__all__ = ["foreign_saver"]
+__all__ = ["ForeignSaver", "in_file", "in_postgres"]

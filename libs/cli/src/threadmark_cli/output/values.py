@@ -2,8 +2,9 @@
 
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from threadmark import Shown
@@ -16,6 +17,9 @@ Line = list[Part]
 _INDENT = "  "
 _INLINE = 72
 """Characters of a container that stands in one line."""
+_SIMPLE_DEPTH = 3
+_INLINE_DEPTH = 6
+"""Levels of a value in one line. What lies deeper is an ellipsis."""
 
 
 class Limits(NamedTuple):
@@ -54,24 +58,23 @@ def _lines(heading: Line, value: Any, limits: Limits, depth: int) -> Iterator[Li
     if children is None or not children.items:
         yield [indent, *heading, _leaf(value, limits)]
         return
-    inline = _inline(value, _INLINE)
-    if len(inline) < _INLINE and children.left_out == 0 and not _has_objects(value):
-        yield [indent, *heading, inline]
+    if children.left_out == 0 and _is_simple(value, _SIMPLE_DEPTH):
+        inline = _inline(value, _INLINE)
+        if len(inline) < _INLINE:
+            yield [indent, *heading, inline]
+            return
+    if depth >= limits.depth:
+        yield [indent, *heading, (f"{children.title} …", "dim")]
         return
     yield [indent, *heading, (children.title, "dim")]
-    if depth >= limits.depth:
-        return
     yield from _child_lines(children, limits, depth + 1)
 
 
 def _child_lines(children: "_Children", limits: Limits, depth: int) -> Iterator[Line]:
-    before_gap = children.gap_after
     for place, (label, child) in enumerate(children.items):
-        if place == before_gap and children.left_out:
+        if place == children.gap_after:
             yield [_INDENT * depth, (f"… {children.left_out:,} more", "dim")]
         yield from _lines([(label, "name"), *([": "] if not label.startswith("[") else [" "])], child, limits, depth)
-    if before_gap >= len(children.items) and children.left_out:
-        yield [_INDENT * depth, (f"… {children.left_out:,} more", "dim")]
 
 
 class _Children(NamedTuple):
@@ -130,13 +133,15 @@ def _key(key: Any) -> str:
     return key if isinstance(key, str) else repr(key)
 
 
-def _has_objects(value: Any) -> bool:
-    """Whether an object stands in a value, whose name would be lost in a line."""
+def _is_simple(value: Any, depth: int) -> bool:
+    """Whether nothing would be lost if a value stood in one line: no object's module, and nothing nested deeply."""
     if isinstance(value, Shown):
-        return True
+        return False
     if isinstance(value, Mapping):
-        return any(map(_has_objects, value.values()))
-    return isinstance(value, list | tuple | set | frozenset) and any(map(_has_objects, value))
+        return depth > 0 and all(_is_simple(each, depth - 1) for each in value.values())
+    if isinstance(value, list | tuple | set | frozenset | deque):
+        return depth > 0 and all(_is_simple(each, depth - 1) for each in value)
+    return True
 
 
 def _leaf(value: Any, limits: Limits) -> Part:
@@ -172,16 +177,16 @@ def _text_lines(text: str, limits: Limits, depth: int) -> Iterator[Line]:
         yield [_INDENT * depth, ("│ …", "dim")]
 
 
-def _inline(value: Any, width: int) -> str:
+def _inline(value: Any, width: int, depth: int = _INLINE_DEPTH) -> str:
     """A value in one line, which may end with an ellipsis where it is longer than the width."""
     if isinstance(value, Shown):
-        fields = _joined((f"{name}={_inline(each, width)}" for name, each in _fields(value, DEFAULT).items()), width)
-        return f"{value.name.rpartition(':')[2]}({fields})"
+        fields = _fields(value, DEFAULT).items()
+        return f"{value.name.rpartition(':')[2]}({_joined((f'{name}=' for name, _ in fields), fields, width, depth)})"
     if isinstance(value, Mapping):
-        items = _joined((f"{_inline(key, width)}: {_inline(each, width)}" for key, each in value.items()), width)
-        return f"{{{items}}}"
+        names = (f"{_inline(key, width, depth - 1)}: " for key in value)
+        return f"{{{_joined(names, value.items(), width, depth)}}}"
     if isinstance(value, list | tuple | set | frozenset | deque):
-        items = _joined((_inline(each, width) for each in value), width)
+        items = _joined(repeat(""), (("", each) for each in value), width, depth)
         return _BRACKETS.get(type(value), f"{type(value).__name__}({{}})").format(items)
     return _inline_leaf(value, width)
 
@@ -201,14 +206,16 @@ def _inline_leaf(value: Any, width: int) -> str:
 _BRACKETS: Mapping[type, str] = {list: "[{}]", tuple: "({})", set: "{{{}}}"}
 
 
-def _joined(items: Iterator[str], width: int) -> str:
-    """As many as there is room for: a value may have millions of parts."""
+def _joined(names: Iterable[str], items: Iterable[tuple[Any, Any]], width: int, depth: int) -> str:
+    """The parts of a container, as many as there is room for: it may have millions, or be nested a thousand deep."""
+    if depth <= 0:
+        return "…"
     taken: list[str] = []
     length = 0
-    for item in items:
+    for name, (_, item) in zip(names, items, strict=False):
         if length > width:
             taken.append("…")
             break
-        taken.append(item)
-        length += len(item) + 2
+        taken.append(f"{name}{_inline(item, width, depth - 1)}")
+        length += len(taken[-1]) + 2
     return ", ".join(taken)
