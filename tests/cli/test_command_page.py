@@ -43,7 +43,9 @@ def test_an_example_says_what_is_shown(example: Example, demo_file: Path, monkey
     assert _masked(ran.out) == _masked(example.output)
 
 
-_VARYING = re.compile(r"\b(?:[0-9a-f]{32}|(?<=-)[0-9a-f]{4}-[0-9a-f]{12}|(?<=task )[0-9a-f]{8})\b|(?<= )[\d.,]+ k?B\b")
+_VARYING = re.compile(
+    r"\b(?:[0-9a-f]{32}|(?<=-)[0-9a-f]{4}-[0-9a-f]{12}|(?<=task )[0-9a-f]{8})\b|(?<=[ (])[\d.,]+ k?B\b"
+)
 """What depends on the releases of LangGraph and LangChain: ends of ids, hashes, and how many bytes are stored."""
 
 

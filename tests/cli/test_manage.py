@@ -237,7 +237,7 @@ def test_an_interrupt_between_two_threads_leaves_each_whole(place: Place, monkey
         for number in range(40):
             fill(saver, f"t{number}", 2)
     before = sizes(place.url)
-    monkeypatch.setattr("threadmark_cli.output.output.progress_bar", _interrupting)
+    monkeypatch.setattr("threadmark_cli.output.Output.progress", _interrupting)
     assert place.ends(INTERRUPTED, "retention", "--keep-last", "1", "--yes").strip() == ""
     after = sizes(place.url)
     assert after.keys() == before.keys()
