@@ -87,17 +87,21 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """Return what the browser found wrong since it was asked last: errors, and breaches of the page's policy."""
-        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+        return [each["message"] for each in self._log("browser") if each["level"] in ("SEVERE", "WARNING")]
 
     def requests(self) -> list[str]:
         """Return the addresses that the browser has asked since it was asked last."""
-        events = (json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance"))
+        events = (json.loads(entry["message"])["message"] for entry in self._log("performance"))
         return [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
 
     def fetched(self, path: str) -> int:
         """Return how many bytes the last answer to a path has had."""
         script = "return performance.getEntriesByType('resource').filter((each) => each.name.includes(arguments[0]))"
         return int(self.run(f"{script}.at(-1).decodedBodySize", path))
+
+    def _log(self, name: str) -> list[dict[str, str]]:
+        found: list[dict[str, str]] = self.driver.get_log(name)  # type: ignore[no-untyped-call]
+        return found
 
     def until(self, condition: Callable[[], _T], why: str = "") -> _T:
         """Wait until a condition is true, and return what it returned."""

@@ -1,6 +1,6 @@
 """The pictures of the page in the README.
 
-    python tests/page/screenshots.py [docs/images]
+python tests/page/screenshots.py [docs/images]
 """
 
 import sys

@@ -19,7 +19,6 @@ PYTHON = '"}}; import os # \n\\'
 ATTACKS = (SCRIPT, IMAGE, QUOTES, LINK, TEMPLATE, PYTHON)
 
 
-
 @pytest.fixture
 def address() -> Iterator[str]:
     """Return the address of a page of threads in which every text is an attack."""
@@ -43,7 +42,7 @@ def fill(saver: SaverProtocol, attack: str) -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_stored_script_is_text_wherever_it_stands(page: Browser, address: str, attack: str) -> None:
-    line = attack.split("\n")[0].strip()
+    line = attack.partition("\n")[0].strip()
     page.open(address, thread=attack)
     page.sees("#thread h2", line)
     page.sees("#threads .row-title", line)
@@ -77,7 +76,9 @@ def test_a_stored_script_is_text_wherever_it_stands(page: Browser, address: str,
 
 def test_what_an_address_names_is_text_too(page: Browser, address: str) -> None:
     for attack in ATTACKS:
-        page.open(address, thread=attack + "?", list=attack, view=attack, ns=attack, at=attack, text=attack, find=attack)
+        page.open(
+            address, thread=attack + "?", list=attack, view=attack, ns=attack, at=attack, text=attack, find=attack
+        )
         page.sees("#thread .failure", "there is no thread")
         page.sees("#checkpoint .failure", "It is not here")
         assert page.run("return window.ran") is None

@@ -28,7 +28,9 @@ def address(saver: SaverProtocol) -> Iterator[str]:
         yield address
 
 
-def test_a_checkpoint_is_forked_to_a_branch_with_other_values(page: Browser, address: str, saver: SaverProtocol) -> None:
+def test_a_checkpoint_is_forked_to_a_branch_with_other_values(
+    page: Browser, address: str, saver: SaverProtocol
+) -> None:
     page.open(address, thread=THREAD, list="tree")
     page.click("#checkpoint .tools a", "Parent")
     page.sees("#checkpoint h2", "step 0")

@@ -26,7 +26,9 @@ def titles(page: Browser) -> list[str]:
     return page.texts("[data-list=threads] .row-title")
 
 
-def test_threads_are_listed_with_status_and_size_and_are_searched_filtered_and_sorted(page: Browser, reading: str) -> None:
+def test_threads_are_listed_with_status_and_size_and_are_searched_filtered_and_sorted(
+    page: Browser, reading: str
+) -> None:
     page.open(reading)
     page.sees("[data-list=threads] .row", LAMP_TITLE)
     page.sees("#threads .total", "5 threads")
