@@ -2,15 +2,20 @@
 # PYTHON=python3.13 and DEPENDENCIES=lowest (or newest, instead of the pinned ones) have environments of their own.
 VENV := .venv$(if $(PYTHON),-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'))$(if $(DEPENDENCIES),-$(DEPENDENCIES))
 BIN := $(VENV)/bin
+DATABASE := demo.db
 SOURCES := libs tests benchmarks examples
 
-.PHONY: help demo test check format bench bench-full pins
+.PHONY: help demo page test check format bench bench-full pins
 
 help: ## What can be made here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.ready ## The main job, shown: an agent is killed in the middle and goes on
-	$(BIN)/python examples/langgraph_agent.py
+	$(BIN)/python examples/langgraph_agent.py --keep agent-demo.db
+
+page: $(VENV)/.ready ## The page in the browser, of a demo database (or DATABASE=agent-demo.db, which `make demo` leaves)
+	test -e $(DATABASE) || $(BIN)/python examples/demo_database.py $(DATABASE)
+	$(BIN)/threadmark serve --write $(DATABASE)
 
 test: $(VENV)/.ready ## The whole suite, on real databases (Postgres, PgBouncer, Redis and Chromium are installed if they can be)
 	@scripts/ensure-postgres >/dev/null

@@ -8,6 +8,7 @@ import inspect
 import logging
 import operator
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -123,9 +124,13 @@ def main() -> None:
             look_back_and_fork(saver)
             console.print("[dim]LangGraph's own SqliteSaver would have done all of this, too. What follows, not.[/]")
             prune(saver)
+        if sys.argv[1:2] == ["--keep"]:
+            shutil.copy(folder / "agent.db", sys.argv[2])
         weigh(folder)
         damage(folder)
     console.print("\n[bold green]Everything was as expected.[/]")
+    if sys.argv[1:2] == ["--keep"]:
+        console.print(f"Look at the agent's thread in a browser: [bold]make page DATABASE={sys.argv[2]}[/]")
 
 
 def show_code() -> None:

@@ -137,6 +137,7 @@ ON_POSTGRES: list[dict[str, Any]] = [
     *ON_SQLITE,
     {"prepare": "no"},
     {"combine": None},
+    {"read_only": None},
     {"application_name": 3},
     {"schema": 3},
     {"pool_size": "16"},

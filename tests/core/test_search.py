@@ -10,7 +10,7 @@ import threadmark
 from threadmark import Shown
 from threadmark.rope import deduplicate
 from threadmark.rope.reuse import Source
-from threadmark.saver.operations.travel import searching
+from threadmark.saver.operations.travel import candidates, searching
 from threadmark.saver.operations.travel.needle import Hit, Needle, fresh
 from threadmark.serde import Serde
 from threadmark.stored import Stored
@@ -90,8 +90,8 @@ def test_only_the_very_last_characters_have_no_case() -> None:
 
 def test_a_page_ends_when_much_was_read_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "_MOST_WORK", 3000)
-    monkeypatch.setattr(searching, "_ROOM", 1000)
-    monkeypatch.setattr(searching, "_AT_ONCE", 4)
+    monkeypatch.setattr(candidates, "_ROOM", 1000)
+    monkeypatch.setattr(candidates, "_AT_ONCE", 4)
     config: dict[str, Any] = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     with threadmark.open("memory:") as saver:
         for number in range(20):

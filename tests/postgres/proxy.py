@@ -24,7 +24,7 @@ class Proxy:
     def cut(self) -> None:
         """Close every connection as a firewall does, saying nothing to the clients before."""
         for end in self._ends:
-            _shut(end)
+            shut(end)
         self._ends.clear()
 
     def fall_silent(self) -> None:
@@ -60,33 +60,16 @@ class Proxy:
 
     def _requests(self, client: socket.socket, server: socket.socket, spoken: threading.Event) -> None:
         with client, server:
-            while data := _received(client):
+            while data := received(client):
                 if spoken.is_set():
                     spoken.clear()
                     self.round_trips += 1
-                _send(server, data)
+                send(server, data)
 
     def _answers(self, server: socket.socket, client: socket.socket, spoken: threading.Event) -> None:
         with client, server:
-            while data := _received(server):
+            while data := received(server):
                 spoken.set()
                 self.bytes_answered += len(data)
-                _send(client, data)
-            _shut(client)  # to close it would do nothing, as long as the other thread waits for it
-
-
-def _send(end: socket.socket, data: bytes) -> None:
-    with contextlib.suppress(OSError):  # the other side is gone, and what waits for an answer will notice
-        end.sendall(data)
-
-
-def _shut(end: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # closed already
-        end.shutdown(socket.SHUT_RDWR)
-
-
-def _received(end: socket.socket) -> bytes:
-    try:
-        return end.recv(1 << 20)
-    except OSError:
-        return b""
+                send(client, data)
+            shut(client)  # to close it would do nothing, as long as the other thread waits for it

@@ -44,7 +44,7 @@ class Proxy:
     def cut(self) -> None:
         """Close every connection as a firewall does, saying nothing to the clients before."""
         for end in self._ends:
-            _shut(end)
+            shut(end)
         self._ends.clear()
 
     @contextmanager
@@ -93,7 +93,7 @@ class Proxy:
     def _requests(self, connection: "_Connection") -> None:
         requests = _Requests()
         with connection.client, connection.server:
-            while data := _received(connection.client):
+            while data := received(connection.client):
                 for command in requests.names(data):
                     if command not in _SETTING_UP and connection.has_spoken:
                         connection.has_spoken = False
@@ -105,18 +105,18 @@ class Proxy:
                             self._lost, connection.loses_reply = None, True
                     self.commands.append(command)
                     self.requested.release()
-                _send(connection.server, data)
+                send(connection.server, data)
 
     def _replies(self, connection: "_Connection") -> None:
         with connection.client, connection.server:
-            while data := _received(connection.server):
+            while data := received(connection.server):
                 if connection.loses_reply:
                     break
                 self._flowing.wait()
                 connection.has_spoken = True
-                _send(connection.client, data)
-            _shut(connection.client)  # to close it would do nothing, as long as the other thread waits for it
-            _shut(connection.server)
+                send(connection.client, data)
+            shut(connection.client)  # to close it would do nothing, as long as the other thread waits for it
+            shut(connection.server)
 
 
 class _Connection:
@@ -154,20 +154,3 @@ class _Requests:
                 return None
             at = line + 2 + int(self._waiting[at + 1 : line]) + 2
         return at if at <= len(self._waiting) else None
-
-
-def _send(end: socket.socket, data: bytes) -> None:
-    with contextlib.suppress(OSError):  # the other side is gone, and what waits for a reply will notice
-        end.sendall(data)
-
-
-def _shut(end: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # closed already
-        end.shutdown(socket.SHUT_RDWR)
-
-
-def _received(end: socket.socket) -> bytes:
-    try:
-        return end.recv(1 << 20)
-    except OSError:
-        return b""

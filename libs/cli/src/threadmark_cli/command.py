@@ -74,6 +74,11 @@ def command(name: str, *, examples: str) -> Callable[[Callable[..., Any]], Comma
     return decorate
 
 
+def database_was_given() -> bool:
+    """Whether the first argument of the running command named the database."""
+    return bool(click.get_current_context().meta.get(_DATABASE))
+
+
 class LazyGroup(click.Group):
     """A group of commands that are imported when they are asked for."""
 

@@ -24,6 +24,20 @@ COMMANDS = {
     "verify": "threadmark_cli.commands.checking:verify",
     "doctor": "threadmark_cli.commands.doctor:doctor",
     "serve": "threadmark_cli.commands.serving:serve",
+    "fork": "threadmark_cli.commands.editing:fork",
+    "restore": "threadmark_cli.commands.editing:restore",
+    "copy": "threadmark_cli.commands.editing:copy",
+    "rename": "threadmark_cli.commands.editing:rename",
+    "update": "threadmark_cli.commands.editing:update",
+    "delete": "threadmark_cli.commands.editing:delete",
+    "prune": "threadmark_cli.commands.cleaning:prune",
+    "retention": "threadmark_cli.commands.cleaning:retention",
+    "reencrypt": "threadmark_cli.commands.upkeep:reencrypt",
+    "migrate": "threadmark_cli.commands.moving:migrate",
+    "export": "threadmark_cli.commands.moving:export",
+    "backup": "threadmark_cli.commands.upkeep:backup",
+    "setup": "threadmark_cli.commands.upkeep:setup",
+    "ddl": "threadmark_cli.commands.upkeep:ddl",
 }
 """Where each command is. The order is that of the help."""
 

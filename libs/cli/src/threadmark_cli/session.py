@@ -9,7 +9,7 @@ from typing import Any
 from threadmark import ConfigError, SaverProtocol
 from threadmark_cli.exits import DatabaseError
 from threadmark_cli.keyring_file import read_keyring
-from threadmark_cli.opening import open_for_reading, open_for_writing, shown_url, url_of
+from threadmark_cli.opening import creating, open_for_reading, open_for_writing, shown_url, url_of
 from threadmark_cli.output import Output
 from threadmark_cli.settings import KEYRING_VARIABLE, Settings
 
@@ -32,20 +32,25 @@ class Session:
         return shown_url(self.url)
 
     @contextmanager
-    def saver(self, *, write: bool = False, expect_tables: bool = True) -> Iterator[SaverProtocol]:
+    def saver(
+        self, *, write: bool = False, create: bool = False, expect_tables: bool = True
+    ) -> Iterator[SaverProtocol]:
         """Open the database, and close it at the end. Raises DatabaseError if its tables should be there, and are not.
 
         Unless it is to be written to, nothing is created or changed in it, and objects are shown by name and fields
-        instead of being made, so that no class is needed and no code of one runs.
+        instead of being made, so that no class is needed and no code of one runs. Of LangGraph's own database, it is
+        an object with the reading methods of a saver. Only with `create` a SQLite file is made that is not there.
         """
-        opened = (open_for_writing if write else open_for_reading)(self.url, self._options())
+        open_for = creating if create else open_for_writing if write else open_for_reading
+        opened = open_for(self.url, self.saver_options())
         with opened:
             if expect_tables and not write and not opened.has_tables():
                 raise DatabaseError(f"{self.shown_url} has no tables of Threadmark: is it the right database?")
             saver = opened if write else opened.without_classes()
             yield saver if self.settings.owner is None else saver.for_owner(self.settings.owner)
 
-    def _options(self) -> dict[str, Any]:
+    def saver_options(self) -> dict[str, Any]:
+        """Return the options that the saver is opened with."""
         options = dict(map(_option, self.settings.options))
         path = self.settings.keyring or os.environ.get(KEYRING_VARIABLE)
         if path:

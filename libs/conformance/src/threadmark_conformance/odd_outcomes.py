@@ -13,6 +13,7 @@ from threadmark.errors import ThreadmarkError, shown
 from threadmark.model import Pruned, RetentionReport, Stats, ThreadInfo, ThreadPage, Verified
 from threadmark.saver import Saver
 from threadmark.serde import Serde
+from threadmark.travel import Blame, HistoryEntry, HistoryPage, Tree
 from threadmark_conformance.engine import at, checkpoint, early_id, listed
 from threadmark_conformance.odd_calls import OddCall
 
@@ -26,6 +27,11 @@ _READS = {
     "get_delta_channel_history",
     "extract",
     "messages",
+    "history",
+    "tree",
+    "diff",
+    "blame",
+    "search",
     "verify",
     "stats",
     "get_next_version",
@@ -33,6 +39,10 @@ _READS = {
     "count_threads",
     "thread",
 }
+
+
+_MAKES_IDS = {"fork", "restore"}
+"""What they store has ids and times of its own, so that backends can only agree on how much there is."""
 
 
 async def check_odd_calls(
@@ -119,7 +129,7 @@ class _Side:
                 await self._reads_back(call, returned)
             except (AttributeError, TypeError, ValueError, LookupError) as error:
                 raise _WrongError(f"it was accepted, and cannot be: {error}") from error
-        return [_shown(call.method, returned), state]
+        return state[1] if call.method in _MAKES_IDS else [_shown(call.method, returned), state]
 
     async def look(self) -> None:
         """Nothing has changed since the calls that were refused, or only read."""
@@ -132,7 +142,7 @@ class _Side:
         if len(self._unseen) >= _WORTH_A_LOOK:
             await self.look()
 
-    async def _whole(self) -> object:
+    async def _whole(self) -> tuple[object, ...]:
         """Everything that is stored, all of it readable."""
         try:
             items = await listed(self._reader, None)
@@ -194,6 +204,10 @@ def _without_times(info: ThreadInfo) -> object:
     return _exact(tuple(exact)), info.expires is None
 
 
+def _without_time(entry: HistoryEntry) -> object:
+    return _exact([*entry[:3], *entry[4:8], len(entry.writes), entry.metadata, entry.problem])
+
+
 def _exact(value: Any) -> object:
     """What is equal for equal values of the same types only."""
     return _SERDE.dumps_typed(value)
@@ -207,6 +221,9 @@ _AGREED: Mapping[type, Callable[[Any], object]] = {
     Verified: lambda verified: verified[:3],
     RetentionReport: lambda report: (report[:5], report.pruned.checkpoints),
     ThreadInfo: _without_times,
+    HistoryPage: lambda page: ([_without_time(entry) for entry in page.entries], page.cursor is None),
+    Tree: lambda tree: ([(node.id, node.branch) for node in tree.nodes], _exact(tree.branches)),
+    Blame: lambda blame: (blame.path, _exact(blame.value), _without_time(blame.entry)),
     ThreadPage: lambda page: ([_without_times(info) for info in page.threads], page.cursor is None),
 }
 """What all backends have to agree on of what a method returns; of everything else it is the whole."""

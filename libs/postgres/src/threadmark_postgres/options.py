@@ -15,6 +15,7 @@ class ConnectionOptions(TypedDict, total=False):
     timeout: float
     slow: float | None
     combine: bool
+    read_only: bool
 
 
 class PostgresOptions(ConnectionOptions, SaverOptions, total=False):

@@ -15,7 +15,7 @@ from threadmark.logs import slow_after
 from threadmark.program import arun, run
 from threadmark.saver import SaverOptions
 from threadmark.saver.arguments import check_flag, check_seconds
-from threadmark_postgres.driver import PostgresDriver, Settings, aio, blocking
+from threadmark_postgres.driver import PostgresDriver, ReadOnlyDriver, Settings, aio, blocking
 from threadmark_postgres.driver.settings import PATH_PARAMETERS
 from threadmark_postgres.migrations import checked_partitions
 from threadmark_postgres.options import PostgresOptions
@@ -59,6 +59,8 @@ class PostgresSaver(Saver):
     What callers put at the same time is stored by one statement for up to sixteen of them, whatever their threads;
     with `combine=False` each statement is one caller's and so one thread's, as tables spread over shards need it.
 
+    With `read_only=True` nothing is stored, and tables are neither made nor brought to the current format.
+
     A transaction that takes `slow` seconds or more is logged as a warning (None: none is).
     """
 
@@ -72,6 +74,7 @@ class PostgresSaver(Saver):
         application_name: str = "threadmark",
         timeout: float = 30.0,
         combine: bool = True,
+        read_only: bool = False,
         slow: float | None = 1.0,
         **options: Unpack[SaverOptions],
     ) -> None:
@@ -79,14 +82,18 @@ class PostgresSaver(Saver):
             raise ConfigError(f"pool_size must be a number from 1 on, not {pool_size!r}")
         check_flag(prepare, "prepare")
         check_flag(combine, "combine")
+        check_flag(read_only, "read_only")
         check_seconds(timeout, "timeout")
         if not isinstance(application_name, str):
             raise ConfigError(f"application_name must be a string, not {shown(application_name)}")
         if schema is not None:
             quoted(schema)
-        settings = Settings("", schema, pool_size, prepare, application_name, timeout, combine, slow_after(slow))
+        settings = Settings(
+            "", schema, pool_size, prepare, application_name, timeout, combine, slow_after(slow), read_only
+        )
         self._postgres = _driver(database, settings)
-        super().__init__(PostgresStore(schema), self._postgres, **options)
+        driver = ReadOnlyDriver(self._postgres) if read_only else self._postgres
+        super().__init__(PostgresStore(schema), driver, **options)
         self._schema = schema
 
     @classmethod

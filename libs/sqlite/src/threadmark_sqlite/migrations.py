@@ -5,9 +5,10 @@ a database tells its format even to tools that know nothing of its tables.
 """
 
 from datetime import UTC, datetime
+from textwrap import dedent
 from typing import NamedTuple
 
-from threadmark.errors import SchemaError
+from threadmark.errors import ConfigError, SchemaError
 from threadmark.program import Program
 from threadmark_sqlite import sql
 from threadmark_sqlite.steps import execute
@@ -220,6 +221,24 @@ MIGRATIONS = (
 )
 
 CURRENT = MIGRATIONS[-1].number
+
+
+def ddl(*, since: int = 0) -> str:
+    """A script that sets up a file, for whoever makes it before a saver may write there.
+
+    As it is, it is for an empty file, such as one that does not exist yet. With `since` it is for one of that format,
+    and brings it to the current one.
+    """
+    if since not in range(CURRENT + 1):
+        raise ConfigError(f"since must be a format from 0 (no tables yet) to {CURRENT}, not {since!r}")
+    # Neither can be said within a transaction, nor the first once there is a table.
+    before = [sql.INCREMENTAL_VACUUM, sql.WRITE_AHEAD_LOG] if since == 0 else []
+    statements = [sql.BEGIN_WRITE]
+    for migration in MIGRATIONS[since:]:
+        statements += [*migration.statements, sql.SCRIPTED_RECORD.format(number=migration.number, name=migration.name)]
+    statements += [sql.SET_FORMAT.format(number=CURRENT), sql.SET_APPLICATION_ID, sql.COMMIT]
+    script = ";\n\n".join(dedent(statement).strip() for statement in (*before, *statements))
+    return f"{script};\n"
 
 
 def is_made(location: str) -> Program[bool]:

@@ -74,6 +74,12 @@ INSERT INTO threadmark_migration (number, name, applied_at)
 VALUES (?, ?, ?)
 """
 
+# The same where a script has no parameters.
+SCRIPTED_RECORD = """
+INSERT INTO threadmark_migration (number, name, applied_at)
+VALUES ({number:d}, '{name}', strftime('%Y-%m-%dT%H:%M:%S+00:00', 'now'))
+"""
+
 # The database's clock, in microseconds since 1970; SQLite knows it to the millisecond.
 CLOCK = "(CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)"
 

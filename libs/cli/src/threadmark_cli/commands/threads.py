@@ -1,16 +1,16 @@
 """`threadmark threads`: a listing, which reads no state."""
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from threadmark import ConfigError, SaverProtocol, ThreadInfo
+from threadmark import SaverProtocol, ThreadInfo
 from threadmark_cli.command import command
 from threadmark_cli.output import Column, Part
 from threadmark_cli.output.quantities import bytes_text, time_text
+from threadmark_cli.parameters import json_object
 from threadmark_cli.session import Session
 
 _STATUS_STYLES: Mapping[str, Any] = {"error": "bad", "interrupted": "warning", "busy": "good"}
@@ -57,7 +57,7 @@ COLUMNS: tuple[Column[ThreadInfo], ...] = (
 @click.option("-n", "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="How many; 0 for all.")
 def threads(session: Session, limit: int, **wanted: Any) -> None:
     """List threads, without reading their states."""
-    wanted["metadata"] = _metadata(wanted["metadata"])
+    wanted["metadata"] = json_object(wanted["metadata"], "--metadata")
     for name in ("since", "until"):
         wanted[name] = wanted[name] and wanted[name].replace(tzinfo=UTC)
     with session.saver() as saver, session.out.paged():
@@ -80,15 +80,3 @@ def _threads(saver: SaverProtocol, limit: int, wanted: Mapping[str, Any]) -> Ite
         left, cursor = left - len(page.threads), page.cursor
         if cursor is None or (limit and left <= 0):
             return
-
-
-def _metadata(text: str | None) -> Any:
-    if text is None:
-        return None
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise ConfigError(f'--metadata is JSON, such as \'{{"team": "billing"}}\': {error}') from error
-    if not isinstance(found, dict):
-        raise ConfigError('--metadata is a JSON object, such as \'{"team": "billing"}\'')
-    return found

@@ -12,7 +12,6 @@ from threadmark_cli.exits import RefusedError
 from threadmark_cli.output.json_values import json_line
 from threadmark_cli.output.pager import pager_command, paging
 from threadmark_cli.output.printable import one_line, printable
-from threadmark_cli.output.progress import progress_bar
 from threadmark_cli.output.styles import Part, plain, styled
 from threadmark_cli.output.tables import Column, laid_out
 
@@ -90,6 +89,8 @@ class Output:
     @contextmanager
     def progress(self, label: str) -> Iterator[OnProgress]:
         """Give what a method of a saver takes as `progress`: a bar, where a person looks at it."""
+        from threadmark_cli.output.progress import progress_bar  # rich's takes a while to import
+
         with progress_bar(sys.stderr, label, color=self._error_color, shown=sys.stderr.isatty()) as update:
             yield update
 

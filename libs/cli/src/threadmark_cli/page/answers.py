@@ -20,6 +20,7 @@ from threadmark import (
     ThreadNotFoundError,
     TransientStoreError,
 )
+from threadmark_cli.exits import RefusedError
 
 ErrorKind = Literal["not_found", "bad_request", "refused", "failed"]
 
@@ -94,7 +95,7 @@ def error_of(error: Exception) -> Response:
 _ANSWERS: tuple[tuple[tuple[type[Exception], ...], int, ErrorKind], ...] = (
     ((NotThere, CheckpointNotFoundError, ThreadNotFoundError), 404, "not_found"),
     ((ConfigError,), 400, "bad_request"),
-    ((Refused,), 403, "refused"),
+    ((Refused, RefusedError), 403, "refused"),
     ((ConflictError, ThreadBusyError, LeaseLostError, ThreadDeletedError), 409, "refused"),
     ((TransientStoreError,), 503, "failed"),
     ((ThreadmarkError,), 500, "failed"),

@@ -7,7 +7,9 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 import threadmark
-from threadmark import CheckpointTuple, CorruptDataError, HistoryEntry, Problem, SaverProtocol
+from threadmark import CheckpointTuple, ConfigError, CorruptDataError, HistoryEntry, Problem, SaverProtocol
+from threadmark.saver.paths import parse_path
+from threadmark.serde.steps import NOTHING, taken
 from threadmark_cli.page.answers import NotThere, Refused, answering
 from threadmark_cli.page.nodes import Budget, Cut, Window, channel_path, node_of, nodes_of
 from threadmark_cli.page.parameters import Parameters, body_of
@@ -46,10 +48,7 @@ class Api:
 
     def __init__(self, saver: SaverProtocol, about: About) -> None:
         self._about = about
-        try:
-            self._saver = saver.without_classes()
-        except NotImplementedError:  # until it is
-            self._saver = saver
+        self._saver = saver.without_classes()
         self._writer = saver
 
     def routes(self) -> list[Route]:
@@ -148,16 +147,25 @@ class Api:
         }
 
     async def value(self, request: Request) -> Mapping[str, Any]:
-        """Return the value at a path, or some of its items or characters."""
+        """Return the value at a path, of the state or of a pending write, or some of its items or characters."""
         given = Parameters(request)
         config = config_of(given.text("thread"), given.get("ns") or "", given.get("id") or None)
-        path, offset = given.text("path"), given.number("offset", 0, 10**15)
-        limit = given.number("limit", -1, _MOST_CHARACTERS) if "limit" in given else None
+        limit = given.number("limit", _ITEMS, _MOST_CHARACTERS) if "limit" in given else None
+        window = Window(given.number("offset", 0, 10**15), limit)
+        cut = Cut(2, min(limit or _ITEMS, _MOST_ITEMS), limit or _CHARACTERS)
+        budget = Budget(characters=_MOST_CHARACTERS)
+        if "write" in given:
+            value = await self._written(config, given.number("write", 0, 10**9), given.get("path") or "")
+            return node_of(value, budget, cut, window)
+        path = given.text("path")
+        if parse_path(path).steps == () and (total := await self._length(config, path)):
+            some = await self._saver.aextract(config, f"{path}[{window.offset}:{window.offset + cut.items}]", _MISSING)
+            if some is not _MISSING:
+                return node_of(some, budget, cut, window, total)
         value = await self._saver.aextract(config, path, _MISSING)
         if value is _MISSING:
             raise NotThere(f"there is nothing at {path!r} in this checkpoint")
-        cut = Cut(2, min(limit or _ITEMS, _MOST_ITEMS), limit or _CHARACTERS)
-        return node_of(value, Budget(characters=_MOST_CHARACTERS), cut, Window(offset, limit))
+        return node_of(value, budget, cut, window)
 
     async def diff(self, request: Request) -> Mapping[str, Any]:
         """Return what differs between two checkpoints."""
@@ -226,17 +234,30 @@ class Api:
         if not self._about.write:
             raise Refused("this page only reads: start it with `threadmark serve --write` to change threads")
 
+    async def _length(self, config: Mapping[str, Any], path: str) -> int:
+        """Return how many items a channel that is a list has, without decoding them; 0 for any other."""
+        try:
+            page = await self._saver.amessages(config, limit=0, channel=parse_path(path).channel)
+        except ConfigError:  # it is no list
+            return 0
+        return page.total
+
+    async def _written(self, config: Mapping[str, Any], number: int, steps: str) -> Any:
+        """Return the value of a pending write, or a part of it."""
+        found = await self._saver.aget_tuple(config)
+        writes = (found.pending_writes or []) if found else []
+        value = _MISSING
+        if number < len(writes):
+            value = taken(writes[number][2], parse_path(f"write{steps}").steps)
+        if value is _MISSING or value is NOTHING:
+            raise NotThere(f"there is nothing at {steps!r} in the write {number} of this checkpoint")
+        return value
+
     async def _entry(self, thread: str, ns: str, checkpoint_id: str | None) -> HistoryEntry | None:
         """Return a checkpoint without its values, the newest where none is named."""
         config = config_of(thread, ns, checkpoint_id)
         page = await self._saver.ahistory(config, ns=ns, limit=1)
-        while True:
-            for entry in page.entries:
-                if checkpoint_id in (None, entry.id):
-                    return entry
-            if page.cursor is None:
-                return None
-            page = await self._saver.ahistory(thread, ns=ns, limit=_MOST_ROWS, cursor=page.cursor)
+        return page.entries[0] if page.entries else None
 
     async def _parent_writes(self, thread: str, entry: HistoryEntry) -> Sequence[Any]:
         parent = await self._entry(thread, entry.ns, entry.parent) if entry.parent else None

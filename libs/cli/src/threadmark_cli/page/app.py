@@ -6,11 +6,11 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
 
 from threadmark import SaverProtocol
 from threadmark_cli.page.answers import answering, error_of
@@ -34,7 +34,7 @@ def create_app(
     origins: Collection[str] = (),
     url: str = "",
     every: float = 1.0,
-) -> Starlette:
+) -> "Page":
     """Return the ASGI app that serves the page of a saver's threads. It leaves the saver open.
 
     Args:
@@ -63,11 +63,22 @@ def create_app(
             Route("/api/live", answering(follow), methods=["GET"]),
             Mount("/static", StaticFiles(directory=_FILES, check_dir=False)),
         ],
-        middleware=[Middleware(Guard, session=Session(token), hosts=hosts, origins=origins)],
         exception_handlers={HTTPException: _failed, Exception: _failed},
     )
-    app.state.live = live
-    return app
+    return Page(Guard(app, session=Session(token), hosts=hosts, origins=origins), live)
+
+
+class Page:
+    """The ASGI app. The guard stands before everything, so that its headers are on every answer."""
+
+    def __init__(self, guard: Guard, live: Live) -> None:
+        self._guard = guard
+        self.live = live
+        """The live streams; close it before the server waits for what is going on, as they never end."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self._guard(scope, receive, send)
 
 
 async def _failed(_: Request, error: Exception) -> Response:

@@ -37,6 +37,11 @@ class Live:
         """The threads that somebody looks at."""
         return list(self._watches)
 
+    @property
+    def looks(self) -> int:
+        """How often the threads that somebody looks at now were looked at."""
+        return sum(watch.looks for watch in self._watches.values())
+
     async def events(self, thread: str) -> AsyncIterator[str]:
         """Yield the lines of a stream of events, until the thread is gone or the server stops."""
         yield ": watching\n\n"
@@ -78,6 +83,7 @@ class _Watch:
         self._saver = saver
         self._every = every
         self._on_end = on_end
+        self.looks = 0
         self._inboxes: set[asyncio.Queue[str | None]] = set()
         self._task = asyncio.create_task(self._look_on(), name=f"watch of {thread!r}")
 
@@ -106,12 +112,11 @@ class _Watch:
     async def _look_on(self) -> None:
         seen: tuple[Any, ...] | None = None
         totals: Any = None
-        looks = 0
         while True:
             try:
                 page = await self._saver.ahistory(self.thread, ns=None, limit=_LOOKED_AT)
                 now = tuple(map(_marks, page.entries))
-                if seen is None or now != seen or not now or looks % _TOTALS_EVERY == 0:
+                if seen is None or now != seen or not now or self.looks % _TOTALS_EVERY == 0:
                     info = await self._saver.athread(self.thread)
                     if info is None:
                         self._tell("event: gone\ndata: {}\n\n")
@@ -121,7 +126,7 @@ class _Watch:
                     if seen is not None and (now != seen or counted != totals):
                         self._tell(_change(page.entries, info.checkpoints, time_text(info.updated)))
                     seen, totals = now, counted
-                looks += 1
+                self.looks += 1
             except ThreadmarkError as error:  # the database may be away for a while
                 _log.warning("looking at thread %r failed: %s", self.thread, error)
             await asyncio.sleep(self._every)

@@ -27,7 +27,12 @@ Node = dict[str, Any]
 
 _ATTRIBUTE = re.compile(r"[^\W\d]\w*")
 _BYTES_SHOWN = 64
+_ITEMS_INSIDE = 20
+_CHARACTERS_INSIDE = 2_000
 _CHARACTERS_OF_OTHERS = 1000
+
+_SECRET = "_secret_value"  # noqa: S105 - the name of a field
+"""The field in which pydantic keeps what must not be seen. Whoever asks for it by its path gets it."""
 
 
 class Cut(NamedTuple):
@@ -39,6 +44,10 @@ class Cut(NamedTuple):
     """The most items of one container."""
     characters: int = 2_000
     """The most characters of one text."""
+
+    def inside(self) -> "Cut":
+        """Return what is shown of the values in this one: as much, however much of this one was asked for."""
+        return Cut(self.depth - 1, _ITEMS_INSIDE, _CHARACTERS_INSIDE)
 
 
 class Budget:
@@ -55,14 +64,21 @@ class Budget:
         return taken
 
 
+WHOLE = Cut()
+
+
 class Window(NamedTuple):
     """Which items, or which characters, of the outermost value are wanted."""
 
     offset: int = 0
     limit: int | None = None
+    """At most what the cut allows."""
 
 
-def node_of(value: Any, budget: Budget, cut: Cut = Cut(), window: Window = Window(), total: int | None = None) -> Node:  # noqa: B008 - both are immutable
+ALL = Window()
+
+
+def node_of(value: Any, budget: Budget, cut: Cut = WHOLE, window: Window = ALL, total: int | None = None) -> Node:
     """Return a value as a node. With `total`, the value is what the window shows of a sequence of so many items."""
     budget.nodes -= 1
     kind = type(value)
@@ -70,21 +86,30 @@ def node_of(value: Any, budget: Budget, cut: Cut = Cut(), window: Window = Windo
         return _SCALARS[kind](value)
     if kind is str:
         return _text(value, budget, cut, window)
-    if kind is Shown:
-        entries = ([name, field, _field_step(name)] for name, field in value.fields.items())
-        return _container("object", value.name, len(value.fields), entries, budget, cut, window)
     if kind in _SEQUENCES:
-        if total is not None:
-            return _items(_SEQUENCES[kind], total, value, budget, cut, window._replace(offset=0), window.offset)
-        return _items(_SEQUENCES[kind], len(value), value, budget, cut, window, window.offset)
+        count = len(value) if total is None else total
+        items = value if total is not None else islice(value, window.offset, None)
+        return _items(_SEQUENCES[kind], count, items, budget, cut, window)
     if kind in _MAPPINGS:
         entries = ([key, item, key_step(key)] for key, item in value.items())
         return _container("dict", _MAPPINGS[kind], len(value), entries, budget, cut, window)
-    if kind in _NAMESPACES:
-        fields = vars(value)
-        entries = ([name, field, _field_step(name)] for name, field in fields.items())
-        return _container("object", _NAMESPACES[kind], len(fields), entries, budget, cut, window)
-    return _other(value, kind)
+    return _object(value, kind, budget, cut, window)
+
+
+def _object(value: Any, kind: type, budget: Budget, cut: Cut, window: Window) -> Node:
+    if kind is not Shown and kind not in _NAMESPACES:
+        return _other(value, kind)
+    name, fields = value if kind is Shown else (_NAMESPACES[kind], vars(value))
+    entries = ([field, _seen(field, item), _field_step(field)] for field, item in fields.items())
+    return _container("object", name, len(fields), entries, budget, cut, window)
+
+
+class _Secret:
+    """Stands for what must not be seen by whoever looks over a shoulder."""
+
+
+def _seen(field: str, value: Any) -> Any:
+    return _Secret() if field == _SECRET else value
 
 
 def key_step(key: Any) -> str | None:
@@ -115,11 +140,11 @@ def _text(value: str, budget: Budget, cut: Cut, window: Window) -> Node:
     return node
 
 
-def _items(kind: str, count: int, items: Iterable[Any], budget: Budget, cut: Cut, window: Window, offset: int) -> Node:
+def _items(kind: str, count: int, items: Iterable[Any], budget: Budget, cut: Cut, window: Window) -> Node:
     node: Node = {"t": kind, "n": count}
     if cut.depth > 0:
-        node["offset"] = offset
-        inner = cut._replace(depth=cut.depth - 1)
+        node["offset"] = window.offset
+        inner = cut.inside()
         node["items"] = [node_of(item, budget, inner) for item in _affordable(items, budget, cut, window)]
     return node
 
@@ -132,22 +157,22 @@ def _container(
         node["name"] = name
     if cut.depth > 0:
         node["offset"] = window.offset
-        inner = cut._replace(depth=cut.depth - 1)
+        inner = cut.inside()
         node["entries"] = [
             [
                 key if kind == "object" else node_of(key, budget, cut._replace(depth=1, items=8)),
                 node_of(value, budget, inner),
                 step,
             ]
-            for key, value, step in _affordable(entries, budget, cut, window)
+            for key, value, step in _affordable(islice(entries, window.offset, None), budget, cut, window)
         ]
     return node
 
 
 def _affordable(items: Iterable[Any], budget: Budget, cut: Cut, window: Window) -> Iterable[Any]:
-    """The items of the window, up to where the budget ends."""
+    """The first items, as many as the window has, up to where the budget ends."""
     limit = cut.items if window.limit is None else min(window.limit, cut.items)
-    for item in islice(items, window.offset, window.offset + limit):
+    for item in islice(items, limit):
         if budget.nodes <= 0 or budget.characters <= 0:
             return
         yield item
@@ -234,6 +259,8 @@ _TEXTS: Mapping[type, Callable[[Any], str]] = {
 
 
 def _other(value: Any, kind: type) -> Node:
+    if kind is _Secret:
+        return {"t": "other", "name": "secret", "v": "**********"}
     text = _TEXTS[kind](value) if kind in _TEXTS else ""
     return {"t": "other", "name": kind.__name__, "v": text[:_CHARACTERS_OF_OTHERS]}
 

@@ -15,19 +15,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from threadmark_cli.page.answers import refusal
 
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 """What the page may load: its own files and nothing else. No text can become a script, wherever it is put."""
 
@@ -50,7 +40,7 @@ _NO_COOKIE = """<!doctype html>
 start the command again for another one.
 <p>If you have just opened that address, <a href="/">go on to the page</a>.
 """
-"""The link is for whoever followed a link to the address: a strict cookie comes with clicks in a page of its own only."""
+"""Its link is for whoever followed a link to the address: a strict cookie comes with clicks in its own page only."""
 
 
 class Session:
@@ -104,10 +94,8 @@ class Guard:
         headers = Headers(scope=scope)
         if scope["method"] not in _METHODS:
             return refusal(405, f"the page knows no {scope['method']}", {"allow": ", ".join(_METHODS)})
-        if not self._is_own_host(headers.getlist("host")):
-            return refusal(403, "the server does not answer under this name: open the address that it printed")
         is_page = scope["path"] == "/" and scope["method"] == "GET"
-        if not is_page and (problem := self._foreign(scope["method"], headers)):
+        if problem := self._foreign(scope["method"], headers, is_page=is_page):
             return refusal(403, problem)
         known = self._is_known(headers)
         if is_page and (token := _token(scope)) is not None:
@@ -129,8 +117,12 @@ class Guard:
         host = _host(names[0])
         return host in self._hosts or _is_address(host)
 
-    def _foreign(self, method: str, headers: Headers) -> str | None:
-        """Return why a request cannot come from the page itself, None where it can."""
+    def _foreign(self, method: str, headers: Headers, *, is_page: bool) -> str | None:
+        """Return why a request cannot come from the page itself, None where it can. Anything may link to the page."""
+        if not self._is_own_host(headers.getlist("host")):
+            return "the server does not answer under this name: open the address that it printed"
+        if is_page:
+            return None
         site = headers.get("sec-fetch-site")
         if site not in (None, "same-origin", "none"):
             return "the server answers its own page only, and this comes from another site"

@@ -10,10 +10,9 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import uvicorn
-from starlette.applications import Starlette
 
 from threadmark import ConfigError, SaverProtocol
-from threadmark_cli.page.app import LOCAL, create_app
+from threadmark_cli.page.app import LOCAL, Page, create_app
 
 _LONGEST_HEAD = 128 * 1024
 """Bytes of a request's line and headers: a path or an id may be long, and every byte of it three characters."""
@@ -35,7 +34,7 @@ class Address(NamedTuple):
 class PageServer(uvicorn.Server):
     """Ends at the first Ctrl-C without an error, and ends the live streams first: they would go on for ever."""
 
-    def __init__(self, app: Starlette, on_start: Callable[[], None]) -> None:
+    def __init__(self, app: Page, on_start: Callable[[], None]) -> None:
         config = uvicorn.Config(
             app,
             http="h11",
@@ -58,7 +57,7 @@ class PageServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the live streams, and then everything else."""
-        self._app.state.live.close()
+        self._app.live.close()
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature

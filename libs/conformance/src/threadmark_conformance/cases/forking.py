@@ -168,9 +168,10 @@ async def a_new_thread_may_begin_with_new_values(world: World) -> None:
 
 async def what_subgraphs_stored_goes_along_where_a_run_comes_back_to_it(world: World) -> None:
     run = Run(world.saver)
-    callers = [await run.step({"a": number}) for number in range(3)]
-    for number, caller in enumerate(callers):
-        metadata = {"parents": {"": id_of(caller)}}
+    callers = []
+    for number in range(3):
+        callers.append(await run.step({"a": number}))
+        metadata = {"parents": {"": id_of(callers[-1])}}
         for ns in (f"call:{number}", "memory"):
             place = at("thread", ns)
             latest = await world.saver.aget_tuple(place)
@@ -237,9 +238,10 @@ async def what_is_not_there_or_no_channel_is_refused(world: World) -> None:
         await saver.afork(configs[0], {"m": 1})
     with pytest.raises(SerializationError, match='channel "a"'):
         await saver.afork(configs[0], {"a": lambda: None})
+    wrong: Any
     for wrong in ([], "text", {1: 2}):
         with pytest.raises(ConfigError, match=r"dictionary|a channel's name"):
-            await saver.afork(configs[0], wrong)  # type: ignore[arg-type]  # that is the mistake
+            await saver.afork(configs[0], wrong)
     await saver.acreate_thread("taken")
     for taken_id in ("taken", "thread"):
         with pytest.raises(ConflictError, match=f"'{taken_id}' is there already"):

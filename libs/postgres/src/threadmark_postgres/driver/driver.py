@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 
-from threadmark.errors import ClosedError, ConfigError
+from threadmark.errors import ClosedError, ConfigError, SchemaError
 from threadmark.exits import close_at_exit, was_closed
 from threadmark.forks import begin_anew_after_fork
 from threadmark.program import Transaction
@@ -249,6 +249,7 @@ class PostgresDriver:
         if not (found or creates_tables):
             return False
         if found < CURRENT:
+            self._expect_writable(found)
             begun = time.monotonic()
             with advising_on_privileges(self._settings, found):
                 found = self._transact(connection, self._migrating())
@@ -262,12 +263,18 @@ class PostgresDriver:
         if not (found or creates_tables):
             return False
         if found < CURRENT:
+            self._expect_writable(found)
             begun = time.monotonic()
             with advising_on_privileges(self._settings, found):
                 found = await self._atransact(connection, self._migrating())
             log.note_migration(self._settings, found, CURRENT, begun)
         self._ready = True
         return True
+
+    def _expect_writable(self, found: int) -> None:
+        if self._settings.read_only:
+            state = f"format {found}, and this release reads {CURRENT}" if found else "no tables of Threadmark"
+            raise SchemaError(f"{self._settings} has {state}; a read-only saver does not change that, but setup() does")
 
     def _checking(self) -> Transaction[Any]:
         return Transaction(partial(format_of, self._settings.schema), writes=False)

@@ -44,6 +44,8 @@ class Settings(NamedTuple):
     """Whether callers that add at the same time may share a statement."""
     slow: float = math.inf
     """Seconds from which a transaction is logged as slow."""
+    read_only: bool = False
+    """Whether tables are neither made nor brought to the current format."""
 
     def __str__(self) -> str:
         given = conninfo_to_dict(self.conninfo)

@@ -17,7 +17,7 @@ from threadmark.saver.operations.listing import good, loaders, open_headers
 from threadmark.saver.proving.batches import proven_batches
 from threadmark.saver.proving.checks import checkpoint_location, header_location
 from threadmark.saver.thread_arguments import time_of
-from threadmark.store import Key, Outline, WriteRow
+from threadmark.store import Key, Outline, Scope, WriteRow
 from threadmark.travel import HistoryEntry, WriteInfo
 
 _PULLED = re.compile("^~?__pregel_pull, (.+)$", re.DOTALL)
@@ -42,6 +42,7 @@ def entries_of(context: SaverContext, thread_id: str, outlines: Sequence[Outline
     """Return the entries of some checkpoints of a thread, in their order. What is damaged says so.
 
     However many there are, that takes three questions: for the rows, for the segments of headers, and for the writes.
+    Those that were removed since they were listed are left out.
     """
     keys = list(dict.fromkeys(key for outline in outlines for key in (outline.key, _parent_key(outline)) if key))
     if not keys:
@@ -53,7 +54,18 @@ def entries_of(context: SaverContext, thread_id: str, outlines: Sequence[Outline
     yield from fill(segment_cache, context.store, thread_id, missing_headers(good(found)))
     open_headers(found, segment_cache)
     teller = _Teller(thread_id, found, writes)
-    return [teller.entry(outline) for outline in outlines]
+    removed = yield from _removed(context, [outline for outline in outlines if outline.key not in found])
+    return [teller.entry(outline) for outline in outlines if outline.key not in removed]
+
+
+def _removed(context: SaverContext, outlines: Sequence[Outline]) -> Program[set[Key]]:
+    """Which of these, whose rows are not found, are not listed any more either. Of the others the key is damaged."""
+    removed = set()
+    for outline in outlines:
+        same = Scope(outline.thread_id, outline.ns, outline.id)
+        if not (yield from context.store.page(same, None, 1)):
+            removed.add(outline.key)
+    return removed
 
 
 def steps_of(metadata: Metadata) -> Steps:

@@ -1,10 +1,11 @@
 """A new thread that begins with a checkpoint of another one: what goes along, and how it gets there.
 
-The checkpoint goes with its ancestors, all under their ids. While nothing follows it, a run may be waiting there, and
-its pending writes go along with the calls of subgraphs that were made from it: the run goes on in the new thread as it
-would in the old one. Where something follows it, they are left behind, so that the step after it runs anew.
+The checkpoint goes with its ancestors, all under their ids. While nothing but forks follows it, a run may be waiting
+there, and its pending writes go along with the calls of subgraphs that were made from it: the run goes on in the new
+thread as it would in the old one. Else they are left behind, so that the step after it runs anew.
 
-A subgraph with a memory of its own has a namespace without a task. What it stored in steps that go along goes along.
+A subgraph with a memory of its own has a namespace without a task. It goes along as it was when the checkpoint was
+made: LangGraph looks no further either, when it goes back to a checkpoint.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, 
 from threadmark.saver.operations.listing import all_outlines
 from threadmark.saver.operations.refusals import refusal_error
 from threadmark.saver.operations.travel.branching import Branch
+from threadmark.saver.operations.travel.entries import steps_of
 from threadmark.saver.proving.checks import checkpoint_location, checkpoint_row, rebound_write
 from threadmark.saver.proving.completeness import prove_complete
 from threadmark.saver.proving.thread_rows import sound_row
@@ -89,17 +91,13 @@ class _Following:
     def __init__(self, outlines: Sequence[Outline], origin: Outline) -> None:
         self._outlines = {outline.key: outline for outline in outlines if outline.ns != MESSAGES_NS}
         self._origin = origin
-        self.is_waiting = all((outline.ns, outline.parent) != origin.key for outline in outlines)
+        self.is_waiting = not any(map(self._follows, outlines))
         """Whether nothing follows it, so that its run may go on."""
-        self._keys = self._ancestry([origin.key])
+        called = [key for key, outline in self._outlines.items() if key[0] and self._was_called(outline)]
+        self._keys = self._ancestry([origin.key, *called])
 
     def chosen(self) -> list[Outline]:
         """Those that go along, oldest first."""
-        lineage = {checkpoint_id for _, checkpoint_id in self._keys}
-        if not self.is_waiting:
-            lineage.discard(self._origin.id)
-        called = [key for key, outline in self._outlines.items() if key[0] and self._was_called(outline, lineage)]
-        self._keys |= self._ancestry(called)
         return [outline for key, outline in reversed(self._outlines.items()) if key in self._keys]
 
     def goes_along(self, key: Key) -> bool:
@@ -110,15 +108,18 @@ class _Following:
         """Whether a pending write goes with its checkpoint."""
         return self.is_waiting or row[:2] != self._origin.key
 
-    def _was_called(self, outline: Outline, lineage: set[str]) -> bool:
-        """Whether a subgraph stored it in a step that goes along; of a call, only in the one that may go on."""
-        parents = decode_metadata(outline).get("parents")
-        caller = parents.get("") if isinstance(parents, Mapping) else None
-        if _TASK in outline.ns:
-            return self.is_waiting and caller == self._origin.id
-        if ("", caller) in self._outlines:
-            return caller in lineage
-        return isinstance(caller, str) and caller < self._origin.id  # pruned meanwhile
+    def _follows(self, outline: Outline) -> bool:
+        """Whether a checkpoint came of what the origin's tasks wrote. A fork did not."""
+        if (outline.ns, outline.parent) != self._origin.key:
+            return False
+        return steps_of(decode_metadata(outline)).source != "fork"
+
+    def _was_called(self, outline: Outline) -> bool:
+        """Whether a subgraph stored it before, or in a step that may go on."""
+        if _TASK not in outline.ns and outline.rank < self._origin.rank:
+            return True
+        parents = decode_metadata(outline).get("parents") if self.is_waiting else None
+        return isinstance(parents, Mapping) and parents.get("") == self._origin.id
 
     def _ancestry(self, keys: Iterable[Key]) -> set[Key]:
         """These and their ancestors, as far as they are there."""

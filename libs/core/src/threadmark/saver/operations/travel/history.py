@@ -18,19 +18,28 @@ def history(
     context: SaverContext, thread: Config | str, ns: str | None, limit: int, cursor: str | None
 ) -> Operation[HistoryPage]:
     """Return a page of a thread's checkpoints, newest first. A conversation's messages are none."""
-    thread_id = given_place(thread).thread_id
+    place = given_place(thread)
+    thread_id = place.thread_id
     scope = Scope(thread_id, None if ns is None else as_text(ns, "ns"))
     after = None if cursor is None else _place(thread_id, cursor)
     page = HistoryPage([], None)
     more = limit > 0
+    if more and after is None and place.checkpoint_id is not None:
+        named = Scope(thread_id, place.ns, place.checkpoint_id)
+        begins, _ = yield from read(_outlines, context, named, None, 1)
+        if not begins:
+            return page
+        page.entries.extend((yield from read(entries_of, context, thread_id, begins)))
+        after = begins[0]
+        if limit == 1:
+            return page._replace(cursor=new_cursor(after.rank, after.ns))
     while more:
         wanted = min(limit - len(page.entries), _AT_ONCE)
         outlines, more = yield from read(_outlines, context, scope, after, wanted)
         page.entries.extend((yield from read(entries_of, context, thread_id, outlines)))
-        if outlines:
-            after = outlines[-1]
-        if more and len(page.entries) >= limit:
-            return page._replace(cursor=new_cursor(after.rank, after.ns) if after else None)
+        after = outlines[-1] if outlines else None
+        if more and after is not None and len(page.entries) >= limit:
+            return page._replace(cursor=new_cursor(after.rank, after.ns))
     return page
 
 
@@ -39,13 +48,13 @@ def _outlines(
 ) -> Program[tuple[list[Outline], bool]]:
     """Return the next checkpoints, and whether there are more. Messages among them are passed over."""
     found: list[Outline] = []
+    asked = limit + 1
     while True:
-        asked = limit + 1 - len(found)
         page = yield from context.store.page(scope, after, asked)
         found += [outline for outline in page if outline.ns != MESSAGES_NS]
         if len(page) < asked or len(found) > limit or not _goes_on(after, page[-1]):
             return found[:limit], len(found) > limit
-        after = page[-1]
+        after, asked = page[-1], _AT_ONCE  # a conversation may have many messages
 
 
 def _goes_on(after: Outline | None, last: Outline) -> bool:

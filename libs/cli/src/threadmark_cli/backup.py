@@ -1,0 +1,72 @@
+"""A copy of a SQLite file of one moment, made while others go on writing."""
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from threadmark import StoreError
+from threadmark_cli.exits import DatabaseError, RefusedError
+from threadmark_cli.sqlite_files import read_file
+
+_PAGES = 2000
+"""How many are copied between two reports of progress, and two moments in which Ctrl-C is heard."""
+
+
+def back_up(source: Path, target: Path, report: Callable[[int, int], object]) -> int:
+    """Copy a SQLite file, all of one moment, to a file that is not there yet. Returns its size.
+
+    The target gets its name when it is whole and on the disk; where this fails, or is interrupted, nothing is left.
+
+    Args:
+        source: The file. Whoever writes to it meanwhile waits for nothing.
+        target: The copy.
+        report: Called with the number of pages that are copied, and of all.
+    """
+    if target.exists():
+        raise RefusedError(f"the file {str(target)!r} is there already: choose another name, or remove it")
+    if not target.parent.is_dir():
+        raise DatabaseError(f"there is no folder {str(target.parent)!r}")
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise DatabaseError(f"the folder {str(target.parent)!r} cannot be written to: {error.strerror}") from error
+    os.close(handle)
+    part = Path(name)
+    try:
+        _copy(source, part, report)
+        shutil.copymode(source, part)
+        _sync(part)
+        try:
+            os.link(part, target)  # unlike a rename, this replaces no file that has come meanwhile
+        except FileExistsError as error:
+            raise RefusedError(f"the file {str(target)!r} has come meanwhile: choose another name") from error
+        _sync(target.parent)
+        return target.stat().st_size
+    finally:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            Path(f"{part}{suffix}").unlink(missing_ok=True)
+
+
+def _copy(source: Path, target: Path, report: Callable[[int, int], object]) -> None:
+    def copy(given: sqlite3.Connection) -> None:
+        # It is in a transaction: the pages that are copied later are those of the same moment, and a writer does not
+        # make the copy begin again.
+        with closing(sqlite3.connect(target, isolation_level=None)) as made:
+            given.backup(made, pages=_PAGES, progress=lambda _, left, total: report(total - left, total), sleep=0)
+
+    try:
+        read_file(source, copy)
+    except sqlite3.Error as error:
+        raise StoreError(f"{str(source)!r} cannot be copied: {error}") from error
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

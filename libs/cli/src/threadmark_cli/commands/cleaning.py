@@ -1,0 +1,155 @@
+"""`prune` and `retention`: what removes old checkpoints and threads."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any, TypeVar
+
+import click
+
+from threadmark import Pruned, RetentionReport
+from threadmark_cli.command import command
+from threadmark_cli.commands.editing import dry_run_option, yes_option
+from threadmark_cli.exits import DONE, WRONG
+from threadmark_cli.output.quantities import bytes_text, count_text
+from threadmark_cli.parameters import duration, json_object, size
+from threadmark_cli.session import Session
+
+Result = TypeVar("Result")
+
+
+@command(
+    "prune",
+    examples="""
+    threadmark prune support-42                               # only the newest checkpoint stays
+    threadmark prune --all --keep-last 10 --dry-run           # what would go of all threads
+    threadmark prune --all --keep-last 10 --older-than 30d    # all that is neither new nor recent
+    """,
+)
+@click.argument("threads", metavar="[THREAD...]", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="Of all threads.")
+@click.option("--keep-last", type=click.IntRange(min=1), metavar="N", help="How many stay of a namespace [default: 1].")
+@click.option("--older-than", type=duration, metavar="TIME", help="Only what is older: 30d, 12h, 2w.")
+@click.option(
+    "--strategy",
+    type=click.Choice(["keep_latest", "delete"]),
+    default="keep_latest",
+    show_default=True,
+    help="With delete, everything of the threads that are named.",
+)
+@click.option("--missing-ok", is_flag=True, help="A thread that is not there is no error.")
+@dry_run_option
+@yes_option
+def prune(
+    session: Session,
+    *,
+    threads: tuple[str, ...],
+    every: bool,
+    dry_run: bool,
+    yes: bool,
+    **rule: Any,
+) -> None:
+    """Remove old checkpoints.
+
+    Of every namespace the newest stays, and what it or others that stay need to be read. Threads are done in
+    transactions of their own: what an interrupt leaves is whole, and the same command goes on.
+    """
+    if every == bool(threads):
+        raise click.UsageError("Name the threads, or give --all.")
+    rule["missing_ok"] = rule["missing_ok"] or every
+    with session.saver(write=True) as saver:
+        prune = partial(saver.prune, None if every else list(threads), **rule)
+        pruned = _asked_first(session, prune, "Pruning", _pruned_text, dry_run=dry_run, yes=yes)
+    if session.out.as_json:
+        session.out.record({**pruned._asdict(), "dry_run": dry_run})
+    else:
+        session.out.line("would remove " if dry_run else "removed ", _pruned_text(pruned))
+
+
+@command(
+    "retention",
+    examples="""
+    threadmark retention                                      # only what has expired
+    threadmark retention --idle-for 90d --keep-last 10 --dry-run
+    threadmark retention --max-bytes 20GB --yes               # for a nightly job
+    """,
+)
+@click.option(
+    "--keep-last", type=click.IntRange(min=1), metavar="N", help="Prune the threads that stay, as prune does."
+)
+@click.option("--older-than", type=duration, metavar="TIME", help="Prune what is older.")
+@click.option(
+    "--idle-for", type=duration, metavar="TIME", help="Remove threads in which nothing was stored for so long."
+)
+@click.option("--max-bytes", type=size, metavar="SIZE", help="Remove the threads that were idle longest beyond this.")
+@click.option("--metadata", metavar="JSON", help="Only threads whose metadata has these keys and values.")
+@dry_run_option
+@yes_option
+def retention(
+    session: Session,
+    *,
+    keep_last: int | None,
+    older_than: timedelta | None,
+    idle_for: timedelta | None,
+    max_bytes: int | None,
+    metadata: str | None,
+    dry_run: bool,
+    yes: bool,
+) -> int:
+    """Remove what has expired, and what the options say, once.
+
+    Threads that somebody is writing to under a lease are left alone, and so are damaged ones: then it ends with 1.
+    """
+    with session.saver(write=True) as saver:
+        retain = partial(
+            saver.retention,
+            keep_last=keep_last,
+            older_than=older_than,
+            idle_for=idle_for,
+            max_bytes=max_bytes,
+            metadata=json_object(metadata, "--metadata"),
+        )
+        report = _asked_first(session, retain, "Looking at threads", _report_text, dry_run=dry_run, yes=yes)
+    if session.out.as_json:
+        problems = [problem._asdict() for problem in report.problems]
+        session.out.record({**report._asdict(), "pruned": report.pruned._asdict(), "problems": problems})
+    else:
+        session.out.line(str(report))
+    for problem in report.problems:
+        session.out.warn(f"{problem.location}: {problem.problem}")
+    return WRONG if report.problems else DONE
+
+
+def _asked_first(
+    session: Session,
+    remove: Callable[..., Result],
+    label: str,
+    described: Callable[[Result], str],
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> Result:
+    """Remove something, and before that look what it would be and ask. Returns what was, or would be, removed."""
+
+    def done(*, dry_run: bool) -> Result:
+        with session.out.progress(label) as progress:
+            return remove(dry_run=dry_run, progress=progress)
+
+    if not (dry_run or yes):
+        session.out.confirm(f"Remove {described(done(dry_run=True))} of {session.shown_url}?", yes=False)
+    return done(dry_run=dry_run)
+
+
+def _pruned_text(pruned: Pruned) -> str:
+    return (
+        f"{count_text(pruned.checkpoints, 'checkpoint')} and {count_text(pruned.writes, 'pending write')} "
+        f"of {count_text(pruned.threads, 'thread')} ({bytes_text(pruned.bytes)})"
+    )
+
+
+def _report_text(report: RetentionReport) -> str:
+    whole = report.expired + report.idle + report.for_space
+    return (
+        f"{count_text(whole, 'thread')} ({bytes_text(report.bytes)}), "
+        f"and of others {count_text(report.pruned.checkpoints, 'checkpoint')} ({bytes_text(report.pruned.bytes)})"
+    )

@@ -1,0 +1,183 @@
+"""`migrate` and `export`: threads from one database to another, and out of it."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import click
+
+from threadmark import CheckpointTuple, HistoryEntry, MissingDependencyError, Progress, SaverProtocol
+from threadmark_cli.addresses import expect_thread
+from threadmark_cli.command import command, database_was_given
+from threadmark_cli.commands.editing import dry_run_option
+from threadmark_cli.exits import DONE, WRONG
+from threadmark_cli.opening import path_or_url
+from threadmark_cli.session import Session
+from threadmark_cli.settings import URL_VARIABLE
+
+_PAGE = 200
+_INSTALL = "pip install 'threadmark-langgraph[migrate]'"
+
+
+@command(
+    "migrate",
+    examples="""
+    threadmark migrate old.db agents.db                          # LangGraph's file to one of Threadmark's
+    threadmark migrate old.db old.db                             # into the same file, beside LangGraph's tables
+    threadmark migrate postgresql://host/app sqlite:///app.db --dry-run
+    threadmark migrate old.db agents.db --allow app.states:Plan  # a class of the application's
+    """,
+)
+@click.argument("databases", metavar="SOURCE TARGET", nargs=-1)
+@click.option(
+    "--from", "whose", type=click.Choice(["langgraph", "threadmark"]), help="Whose threads, where both are there."
+)
+@click.option(
+    "--allow", multiple=True, metavar="MODULE:CLASS", help="A class that stored values have. Its module is imported."
+)
+@dry_run_option
+def migrate(session: Session, *, databases: tuple[str, ...], whose: Any, allow: tuple[str, ...], dry_run: bool) -> int:
+    """Copy every thread of LangGraph's own saver, or of Threadmark's, to a database of Threadmark's.
+
+    Each checkpoint is read back and compared. The source stays as it is, and what was copied stays: after an interrupt,
+    the same command goes on. Unlike the commands that only look, this makes the values, with LangGraph's own serializer
+    for its threads: run it where the application's modules can be imported. It ends with 1 if something was not moved.
+    """
+    source, target = _two(session, databases)
+    moving, names = _moving()
+    classes = [_class_of(names.loadable, each) for each in allow]
+    opened = nullcontext(source) if whose is None else names.saver_of(whose, source)
+    with opened as given, session.out.progress("Moving checkpoints") as progress:
+        moved = moving.migrate(given, target, allow=classes, dry_run=dry_run, progress=_counted(progress))
+    return _tell(session, moved, dry_run=dry_run)
+
+
+@command(
+    "export",
+    examples="""
+    threadmark export support-42 > support-42.jsonl      # a thread to read: each checkpoint as one JSON object
+    threadmark export agents.db --to old.db              # every thread back to LangGraph's own saver
+    """,
+)
+@click.argument("threads", metavar="[THREAD...]", nargs=-1)
+@click.option("--to", "target", metavar="DATABASE", help="Copy every thread to LangGraph's own saver there.")
+@dry_run_option
+def export(session: Session, *, threads: tuple[str, ...], target: str | None, dry_run: bool) -> int:
+    """Write threads as JSON lines, or with --to copy every thread back to LangGraph's own saver.
+
+    The lines are for people and programs that read: a checkpoint each, the oldest first, with its values and pending
+    writes, objects by name and fields. No class is needed, and none of it can be loaded again; to copy a database, use
+    backup or migrate.
+    """
+    if target is None:
+        if not threads:
+            raise click.UsageError("Name the threads to write as JSON lines, or give --to DATABASE.")
+        if dry_run:
+            raise click.UsageError("--dry-run is for --to: to write JSON lines changes nothing.")
+        _write_lines(session, threads)
+        return DONE
+    if threads:
+        raise click.UsageError("--to copies every thread: name none.")
+    moving, _ = _moving()
+    with session.out.progress("Moving checkpoints") as progress:
+        moved = moving.export(session.url, path_or_url(target), dry_run=dry_run, progress=_counted(progress))
+    return _tell(session, moved, dry_run=dry_run)
+
+
+def _two(session: Session, databases: tuple[str, ...]) -> tuple[str, str]:
+    """The source and the target. Where only one is named, it is the source, and the target is that of the settings."""
+    elsewhere = None if database_was_given() else session.settings.url
+    if database_was_given():
+        databases = (session.settings.url or "", *databases)
+    if len(databases) == 1:
+        databases = (*databases, *filter(None, [elsewhere or os.environ.get(URL_VARIABLE)]))
+    if len(databases) != 2:  # noqa: PLR2004 - what the text says
+        raise click.UsageError("Give two databases: the one to copy from, and the one to copy to.")
+    source, target = map(path_or_url, databases)
+    return source, target
+
+
+def _moving() -> tuple[Any, Any]:
+    """The package that moves, and what names its arguments."""
+    try:
+        from threadmark_langgraph import moving
+        from threadmark_langgraph.moving import __main__ as names
+    except MissingDependencyError:
+        raise
+    except ImportError as missing:
+        raise MissingDependencyError(
+            f"to move threads needs LangGraph's package: {_INSTALL}", name=missing.name
+        ) from missing
+    return moving, names
+
+
+def _class_of(loadable: Callable[[str], type], named: str) -> type:
+    from argparse import ArgumentTypeError
+
+    try:
+        return loadable(named)
+    except ArgumentTypeError as error:
+        raise click.BadParameter(str(error), param_hint="--allow") from error
+
+
+def _counted(progress: Callable[[Progress], object]) -> Callable[[int, int], object]:
+    return lambda done, total: progress(Progress(done, total, ""))
+
+
+def _tell(session: Session, moved: Any, *, dry_run: bool) -> int:
+    if session.out.as_json:
+        figures = ("threads", "checkpoints", "writes", "already_there", "messages", "incomplete")
+        record = {name: getattr(moved, name) for name in figures}
+        record |= {name: [str(each) for each in getattr(moved, name)] for name in ("problems", "changed")}
+        session.out.record({**record, "dry_run": dry_run})
+    else:
+        if dry_run:
+            session.out.note("A dry run: nothing was stored. A move would give:")
+        for line in str(moved).splitlines():
+            session.out.line(line)
+    return WRONG if moved.problems else DONE
+
+
+def _write_lines(session: Session, threads: tuple[str, ...]) -> None:
+    with session.saver() as saver:
+        for thread in threads:
+            expect_thread(saver, thread)
+        for thread in threads:
+            for entry in reversed([*_entries(saver, thread)]):
+                session.out.record(_line(saver, thread, entry))
+
+
+def _entries(saver: SaverProtocol, thread: str) -> Iterator[HistoryEntry]:
+    cursor = None
+    while True:
+        page = saver.history(thread, ns=None, limit=_PAGE, cursor=cursor)
+        yield from page.entries
+        if (cursor := page.cursor) is None:
+            return
+
+
+def _line(saver: SaverProtocol, thread: str, entry: HistoryEntry) -> dict[str, Any]:
+    named = {"thread": thread, "ns": entry.ns, "id": entry.id, "parent": entry.parent}
+    if entry.problem is not None:
+        return {**named, "problem": entry.problem.problem}
+    config = {"configurable": {"thread_id": thread, "checkpoint_ns": entry.ns, "checkpoint_id": entry.id}}
+    found = saver.get_tuple(config)
+    if found is None:
+        return {**named, "problem": "it was removed meanwhile"}
+    return {
+        **named,
+        "created": entry.created.isoformat(),
+        "step": entry.step,
+        "source": entry.source,
+        "nodes": list(entry.nodes),
+        "metadata": found.metadata,
+        "values": found.checkpoint["channel_values"],
+        "writes": _writes(found),
+    }
+
+
+def _writes(found: CheckpointTuple) -> list[dict[str, Any]]:
+    return [
+        {"task": task_id, "channel": channel, "value": value} for task_id, channel, value in found.pending_writes or ()
+    ]

@@ -1,0 +1,168 @@
+"""`setup`, `ddl`, `backup`, `reencrypt`: what a database needs, apart from its threads."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from threadmark import ConfigError, MissingDependencyError, Progress, SaverProtocol
+from threadmark_cli.addresses import expect_thread
+from threadmark_cli.backup import back_up
+from threadmark_cli.command import command
+from threadmark_cli.commands.editing import yes_option
+from threadmark_cli.exits import NotThereError, RefusedError
+from threadmark_cli.opening import file_of
+from threadmark_cli.output.quantities import bytes_text, count_text
+from threadmark_cli.session import Session
+
+_POSTGRES = ("postgres://", "postgresql://")
+
+partitions_option = click.option(
+    "--partitions", type=click.IntRange(min=1), metavar="N", help="Postgres: part new tables by thread into so many."
+)
+
+
+@command(
+    "setup",
+    examples="""
+    threadmark setup agents.db                                     # makes the file
+    threadmark setup postgresql://deploy@host/agents -o schema=agents
+    """,
+)
+@partitions_option
+def setup(session: Session, *, partitions: int | None) -> None:
+    """Create the tables of a new database, or bring those of an earlier release to the current format.
+
+    Whatever is done first does so by itself; this is for a deployment whose role may change tables. It may be repeated.
+    """
+    with session.saver(write=True, create=True) as saver:
+        if partitions is None:
+            saver.setup()
+        else:
+            _set_up_parts(session, saver, partitions)
+    if session.out.as_json:
+        session.out.record({"database": session.shown_url, "ready": True})
+    else:
+        session.out.line("ready: ", session.shown_url)
+
+
+def _set_up_parts(session: Session, saver: SaverProtocol, partitions: int) -> None:
+    if not session.url.startswith(_POSTGRES):
+        raise ConfigError("--partitions is for Postgres, whose tables can be parted")
+    with_parts: Any = saver
+    with_parts.setup(partitions=partitions)
+
+
+@command(
+    "ddl",
+    examples="""
+    threadmark ddl postgresql:// > setup.sql                    # for whoever may create tables
+    threadmark ddl postgresql:// -o schema=agents --since 3     # from format 3 to the current one
+    threadmark ddl sqlite:// | sqlite3 agents.db
+    """,
+)
+@partitions_option
+@click.option(
+    "--since", type=click.IntRange(min=0), default=0, metavar="FORMAT", help="The format that is there; 0 for none."
+)
+def ddl(session: Session, *, partitions: int | None, since: int) -> None:
+    """Print what setup would run, as SQL. No database is asked."""
+    script = _script(session, partitions, since)
+    if session.out.as_json:
+        session.out.record({"sql": script})
+        return
+    for line in script.rstrip("\n").split("\n"):
+        session.out.line(line)
+
+
+def _script(session: Session, partitions: int | None, since: int) -> str:
+    url = session.url
+    if url.startswith(_POSTGRES):
+        try:
+            from threadmark_postgres import ddl as postgres_ddl
+        except MissingDependencyError:
+            raise
+        except ImportError as missing:
+            raise MissingDependencyError("Postgres needs its package: pip install 'threadmark[postgres]'") from missing
+        schema = session.saver_options().get("schema")
+        return postgres_ddl(schema, partitions=partitions, since=since)
+    if partitions is not None:
+        raise ConfigError("--partitions is for Postgres, whose tables can be parted")
+    if url.startswith("sqlite:"):
+        from threadmark_sqlite import ddl as sqlite_ddl
+
+        return sqlite_ddl(since=since)
+    raise RefusedError(f"{session.shown_url} has no tables, and so nothing to be created")
+
+
+@command(
+    "backup",
+    examples="""
+    threadmark backup agents.db agents-2026-11-22.db
+    """,
+)
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def backup(session: Session, *, file: Path) -> None:
+    """Copy a SQLite database to a new file, while others go on writing to it.
+
+    The copy is of one moment, and is there whole or not at all. Postgres and Redis have tools of their own for this.
+    """
+    source = file_of(session.url)
+    if source is None:
+        raise RefusedError(_other_tool(session.url))
+    if not source.is_file():
+        raise NotThereError(f"there is no file {str(source)!r}")
+    with session.out.progress("Copying pages") as progress:
+        size = back_up(source, file, lambda done, total: progress(Progress(done, total, "")))
+    if session.out.as_json:
+        session.out.record({"database": str(source), "backup": str(file), "bytes": size})
+    else:
+        session.out.line("copied ", str(source), " to ", (str(file), "name"), f" ({bytes_text(size)})")
+
+
+def _other_tool(url: str) -> str:
+    if url.startswith(_POSTGRES):
+        return (
+            "Postgres has pg_dump, whose copy is of one moment too: "
+            "pg_dump --format=custom --file=agents.dump URL (and pg_restore)"
+        )
+    if url.startswith("redis"):
+        return "Redis has snapshots of its own: redis-cli -u URL --rdb agents.rdb"
+    return f"{url.partition(':')[0]} databases have no file to copy"
+
+
+@command(
+    "reencrypt",
+    examples="""
+    threadmark reencrypt --keyring keys.json                     # everything, with the newest key
+    threadmark reencrypt --keyring keys.json --plain seal        # rows that are not encrypted yet, too
+    """,
+)
+@click.argument("thread", required=False)
+@click.option(
+    "--plain",
+    type=click.Choice(["refuse", "seal"]),
+    default="refuse",
+    show_default=True,
+    help="What to do with rows that were stored without a keyring.",
+)
+@yes_option
+def reencrypt(session: Session, *, thread: str | None, plain: Any, yes: bool) -> None:
+    """Encrypt everything that is stored, or one thread, with the newest key of the keyring.
+
+    An interrupt loses nothing: the same command goes on. Keep the old keys until it is done.
+    """
+    with session.saver(write=True) as saver:
+        if thread is not None:
+            expect_thread(saver, thread)
+        if plain == "seal":
+            session.out.confirm(
+                f"Encrypt what {session.shown_url} has in the clear? Afterwards nobody reads it without the keys.",
+                yes=yes,
+            )
+        with session.out.progress("Encrypting threads") as progress:
+            rows = saver.reencrypt(thread, plain=plain, progress=progress)
+    if session.out.as_json:
+        session.out.record({"rows": rows})
+    else:
+        session.out.line(f"{count_text(rows, 'row')} encrypted")

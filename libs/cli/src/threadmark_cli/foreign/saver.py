@@ -1,0 +1,244 @@
+"""`ForeignSaver`: the reading methods of a saver on the tables of LangGraph's own.
+
+Threads are listed from the tables, without a value. A thread that is looked into is copied into memory once, and what
+comes later is added before each answer.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from threading import Lock
+from typing import Any, Self
+
+from threadmark import ChannelStats, CheckpointRef, ConfigError, Saver, Stats, ThreadInfo, ThreadPage
+from threadmark.config import as_thread_id
+from threadmark.ids import time_of_id
+from threadmark.model import ThreadSort, ThreadStatus
+from threadmark.saver.thread_arguments import cursor_of, given_count, given_query, place_of, time_of
+from threadmark.thread_store import ThreadOutline, ThreadRow
+from threadmark_cli.exits import RefusedError
+from threadmark_cli.foreign.loading import LoadedThread
+from threadmark_cli.foreign.rows import Beside, Namespace, Reader, Tables
+
+_OF_A_THREAD = frozenset({"history", "tree", "diff", "blame", "search", "get", "get_tuple", "extract", "messages"})
+"""The methods whose first argument is a thread or a configuration that names one."""
+
+_MOST_LOADED = 8
+"""How many threads are kept in memory."""
+
+
+class ForeignSaver:
+    """LangGraph's own database, which is only read. Objects are always shown by name and fields."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._loaded: OrderedDict[str, LoadedThread] = OrderedDict()
+        self._lock = Lock()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on LangGraph's {self._tables.name}>"
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a reading method of the copy of the thread that it is given. Any other method is refused."""
+        if name.startswith("_") or not hasattr(Saver, name):
+            raise AttributeError(name)
+        if name in _OF_A_THREAD:
+            return lambda thread, *args, **named: getattr(self._copy_of(thread), name)(thread, *args, **named)
+        if name[1:] in _OF_A_THREAD:
+            return lambda thread, *args, **named: self._awaited(name, thread, args, named)
+        raise RefusedError(
+            f"LangGraph's own {self._tables.name} is only read here: threadmark migrate copies its threads to a "
+            "database of Threadmark's"
+        )
+
+    async def _awaited(self, name: str, thread: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        copy = await asyncio.to_thread(self._copy_of, thread)
+        return await getattr(copy, name)(thread, *args, **named)
+
+    def without_classes(self) -> Self:
+        """Return this saver: it never makes an object of a class."""
+        return self
+
+    def for_owner(self, owner: str) -> Self:
+        """Raise ConfigError: there are no owners."""
+        raise ConfigError(f"threads of LangGraph's own saver have no owners, so none is {owner!r}'s: leave --owner out")
+
+    def has_tables(self) -> bool:
+        """Return True: they were looked for."""
+        return True
+
+    async def ahas_tables(self) -> bool:
+        """Like `has_tables`, for asyncio."""
+        return True
+
+    def threads(
+        self,
+        *,
+        owner: str | None = None,
+        status: ThreadStatus | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        text: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        sort: ThreadSort = "-updated",
+        limit: int = 20,
+        cursor: str | None = None,
+        offset: int = 0,
+    ) -> ThreadPage:
+        """Return a page of threads, without reading a value. They have no owners, titles or metadata."""
+        query = given_query(
+            owner=owner, status=status, metadata=metadata, text=text, since=since, until=until, sort=sort
+        )
+        limit, offset = given_count(limit, "limit"), given_count(offset, "offset")
+        after = place_of(query, cursor)
+        scope = query.scope
+        wanted = {
+            query.place(outline): (outline, info)
+            for outline, info in self._threads(None)
+            if scope.owner is None
+            and not query.metadata
+            and scope.status in (None, info.status)
+            and (scope.text is None or scope.text in info.id)
+            and (scope.since is None or outline.updated_at >= scope.since)
+            and (scope.until is None or outline.updated_at < scope.until)
+        }
+        places = sorted(wanted, reverse=scope.descending)
+        if after is not None:
+            places = [place for place in places if (place < after if scope.descending else place > after)]
+        found = [wanted[place] for place in places[offset : offset + limit]]
+        more = len(places) > offset + limit > 0
+        return ThreadPage([info for _, info in found], cursor_of(query, found[-1][0]) if more and found else None)
+
+    async def athreads(self, **wanted: Any) -> ThreadPage:
+        """Like `threads`, for asyncio."""
+        return await asyncio.to_thread(lambda: self.threads(**wanted))
+
+    def count_threads(self, **wanted: Any) -> int:
+        """Return how many threads a listing with these arguments has."""
+        return len(self.threads(**wanted, limit=_ALL).threads)
+
+    async def acount_threads(self, **wanted: Any) -> int:
+        """Like `count_threads`, for asyncio."""
+        return await asyncio.to_thread(lambda: self.count_threads(**wanted))
+
+    def thread(self, thread_id: str) -> ThreadInfo | None:
+        """Return one thread without its checkpoints. Returns None if there is none."""
+        return next((info for _, info in self._threads(as_thread_id(thread_id))), None)
+
+    async def athread(self, thread_id: str) -> ThreadInfo | None:
+        """Like `thread`, for asyncio."""
+        return await asyncio.to_thread(self.thread, thread_id)
+
+    def stats(self, thread_id: str | None = None, *, progress: object = None) -> Stats:  # noqa: ARG002 - it takes no time
+        """Return how much is stored, as LangGraph stores it: each value whole. Of one thread also by channel."""
+        name = None if thread_id is None else as_thread_id(thread_id)
+        infos = [info for _, info in self._threads(name)]
+        writes = sum(each.writes for each in self._tables.read(lambda reader: reader.beside(name)).values())
+        checkpoints, stored = sum(info.checkpoints for info in infos), sum(info.bytes for info in infos)
+        channels: dict[str, ChannelStats] = {}
+        if infos and name is not None:
+            found: Stats = self._copy_of(name).stats(name)
+            channels = {
+                each: of_one._replace(bytes_stored=of_one.bytes_whole) for each, of_one in found.channels.items()
+            }
+        return Stats(len(infos), checkpoints, writes, 0, stored, stored, 0, channels, [])
+
+    async def astats(self, thread_id: str | None = None, *, progress: object = None) -> Stats:
+        """Like `stats`, for asyncio."""
+        return await asyncio.to_thread(lambda: self.stats(thread_id, progress=progress))
+
+    def list_checkpoint_refs(self) -> list[CheckpointRef]:
+        """Return references to all checkpoints, newest first."""
+
+        def read(reader: Reader) -> list[CheckpointRef]:
+            names = {each.thread_id for each in reader.namespaces(None)}
+            return [CheckpointRef(name, *ref[:3]) for name in names for ref in reader.refs(name)]
+
+        return sorted(self._tables.read(read), key=lambda ref: (ref.id, ref.thread_id, ref.ns), reverse=True)
+
+    def close(self) -> None:
+        """Forget what was read. No connection is open between two calls."""
+        with self._lock:
+            self._loaded.clear()
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def _copy_of(self, thread: Any) -> Any:
+        """The saver in memory that has the thread as it is now."""
+        given = thread["configurable"]["thread_id"] if isinstance(thread, Mapping) else thread
+        thread_id = as_thread_id(given)
+        with self._lock:
+            loaded = self._tables.read(lambda reader: self._refreshed(reader, thread_id))
+            self._loaded[thread_id] = loaded
+            self._loaded.move_to_end(thread_id)
+            if len(self._loaded) > _MOST_LOADED:
+                self._loaded.popitem(last=False)
+        return loaded.saver.without_classes()
+
+    def _refreshed(self, reader: Reader, thread_id: str) -> LoadedThread:
+        # If this fails halfway, or has to be done again, the copy is not known to be whole.
+        loaded = self._loaded.pop(thread_id, None)
+        if loaded is None or not loaded.refresh(reader):
+            loaded = LoadedThread(thread_id)
+            loaded.refresh(reader)
+        return loaded
+
+    def _threads(self, thread_id: str | None) -> list[tuple[ThreadOutline, ThreadInfo]]:
+        return self._tables.read(lambda reader: _infos(reader, thread_id))
+
+
+_ALL = 2**62
+
+
+def _infos(reader: Reader, thread_id: str | None) -> list[tuple[ThreadOutline, ThreadInfo]]:
+    namespaces: dict[str, list[Namespace]] = {}
+    for each in reader.namespaces(thread_id):
+        namespaces.setdefault(each.thread_id, []).append(each)
+    beside = reader.beside(thread_id)
+    channels: dict[str, set[str]] = {}
+    for name, channel in reader.heads(thread_id):
+        channels.setdefault(name, set()).add(channel)
+    return [
+        _info(name, some, beside.get(name, Beside()).bytes, channels.get(name, set()))
+        for name, some in namespaces.items()
+    ]
+
+
+def _info(name: str, some: list[Namespace], beside: int, channels: set[str]) -> tuple[ThreadOutline, ThreadInfo]:
+    newest = next((each.newest for each in some if each.ns == ""), None)
+    # Without the graph's own namespace, as where it was pruned, any tells more than none.
+    updated = time_of_id(newest or max(each.newest for each in some)) or 0
+    created = time_of_id(min(each.oldest for each in some)) or 0
+    status: ThreadStatus = "error" if "__error__" in channels else "interrupted" if channels else "idle"
+    info = ThreadInfo(
+        name,
+        owner=None,
+        title=None,
+        metadata={},
+        created=time_of(created),
+        updated=time_of(updated),
+        status=status,
+        checkpoints=sum(each.checkpoints for each in some),
+        namespaces=len(some),
+        bytes=sum(each.bytes for each in some) + beside,
+        newest=newest,
+        expires=None,
+        extracted={},
+        problems=[],
+    )
+    return ThreadOutline(ThreadRow(name, created), updated), info

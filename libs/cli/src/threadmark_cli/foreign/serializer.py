@@ -1,0 +1,42 @@
+"""Storing objects that are only shown, so that they read as the objects that they show."""
+
+from typing import Any
+
+from threadmark import Serde, Shown
+from threadmark.serde import Deconstruct
+from threadmark.serde.classes import Classes
+from threadmark.serde.dispatch import Dispatch
+from threadmark.serde.kinds_api import Definer, Shape
+from threadmark.serde.registry import Registry
+from threadmark.serde.shapes import Shapes
+
+_RECORD = "D"
+"""The code of the family whose values are stored by their fields' names: dataclasses."""
+
+
+class ShownSerde(Serde):
+    """Writes a `Shown` as the record that it shows. A saver's `without_classes()` reads it back as it was."""
+
+    def __init__(self) -> None:
+        registry = Registry()
+        super().__init__(registry=registry)
+        self._dispatch = _ShownDispatch(registry, Classes(registry))
+
+
+class _ShownDispatch(Dispatch):
+    def __init__(self, registry: Registry, classes: Classes) -> None:
+        super().__init__(registry, classes)
+        self._shapes = Shapes[tuple[str, tuple[str, ...]]](_shape)
+
+    def writer(self, cls: type) -> Deconstruct:
+        """Return the function that takes values of exactly this class apart."""
+        return self._deconstruct if cls is Shown else super().writer(cls)
+
+    def _deconstruct(self, value: Any) -> list[Any]:
+        name, fields = value
+        return [self._shapes[name, tuple(fields)], *fields.values()]
+
+
+def _shape(key: tuple[str, tuple[str, ...]]) -> Shape:
+    name, fields = key
+    return Definer(Shown, _RECORD + name).shape(list(fields))

@@ -1,0 +1,82 @@
+"""What options of several commands are written as: durations, sizes, JSON."""
+
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from threadmark import ConfigError
+from threadmark.errors import shown
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_PART = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b?", re.IGNORECASE)
+_POWERS = "kmgt"
+
+
+def duration(text: str) -> timedelta:
+    """Return a length of time: `30d`, `12h`, `1d12h`, `90m`, `45s`, `2w`."""
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise click.BadParameter(f"{text!r} is no length of time: write it as 30d, 12h, 1d12h, 90m, 45s or 2w")
+    try:
+        return sum((timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta())
+    except OverflowError as error:
+        raise click.BadParameter(f"{text!r} is longer than any thread lives") from error
+
+
+def size(text: str) -> int:
+    """Return a number of bytes: `500MB`, `1.5G`, `64MiB`, `100000`."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is no number of bytes: write it as 500MB, 1.5GB, 64MiB or 100000")
+    number, power, binary = found.groups()
+    base = 1024 if binary else 1000
+    return int(float(number) * base ** (_POWERS.find(power.lower()) + 1 if power else 0))
+
+
+def json_object(text: str | None, option: str) -> dict[str, Any] | None:
+    """Return the JSON object that an option was given, None where it was not given."""
+    if text is None:
+        return None
+    found = json_value_of(text, option)
+    if not isinstance(found, dict):
+        raise ConfigError(f'{option} is a JSON object, such as \'{{"team": "billing"}}\', not {shown(text)}')
+    return found
+
+
+def json_value_of(text: str, option: str) -> Any:
+    """Return the JSON value that an option was given, or that is in the file which it names behind an @."""
+    if text.startswith("@"):
+        text = _content(text[1:], option)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"{option} is JSON, so text stands in quotation marks: '\"like this\"' ({error}), not {shown(text)}"
+        ) from error
+
+
+def channel_values(given: tuple[str, ...]) -> dict[str, Any]:
+    """Return the values of channels from `channel=JSON` and `channel=@file.json`."""
+    values: dict[str, Any] = {}
+    for each in given:
+        channel, equals, text = each.partition("=")
+        if not (channel and equals):
+            raise ConfigError(f"--set is written CHANNEL=JSON or CHANNEL=@FILE, not {shown(each)}")
+        if channel in values:
+            raise ConfigError(f"--set names the channel {channel!r} twice")
+        values[channel] = json_value_of(text, f"--set {channel}")
+    return values
+
+
+def _content(path: str, option: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"{option}: the file {path!r} cannot be read: {reason}") from error

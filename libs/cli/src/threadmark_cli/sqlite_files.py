@@ -1,0 +1,69 @@
+"""Reading a SQLite file without a change to it, and without leaving a file beside it."""
+
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from threadmark_cli import sql
+
+T = TypeVar("T")
+
+_LOOKS = 5
+_TICK = 0.03
+"""Seconds in which a file system may give two changes of a file the same time."""
+
+_TIMEOUT = 10.0
+"""Seconds to wait for a lock."""
+
+
+def read_file(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Run `work` on a connection that cannot write, in a transaction. It may be run again from the beginning.
+
+    Even a read-only connection leaves files for the log of a database that has one. Where the log is empty, SQLite is
+    told that the file does not change, and needs none; if somebody writes meanwhile, the read is done again. A log that
+    holds something has its files already.
+    """
+    for _ in range(_LOOKS):
+        before = _seen(path)
+        if before is None:
+            break
+        try:
+            result = _once(path, work, "mode=ro&immutable=1")
+        except sqlite3.Error:
+            if _seen(path) == before:
+                raise
+        else:
+            if _seen(path) == before:
+                return result
+    return _once(path, work, "mode=ro")
+
+
+def _once(path: Path, work: Callable[[sqlite3.Connection], T], how: str) -> T:
+    uri = f"file:{quote(str(path.absolute()))}?{how}"
+    with closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_TIMEOUT)) as connection:
+        connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+        connection.row_factory = sqlite3.Row
+        connection.execute(sql.BEGIN_READ)
+        connection.execute(sql.READ_ANYTHING).fetchall()
+        return work(connection)
+
+
+def _seen(path: Path) -> tuple[int, ...] | None:
+    """Return a stamp that changes when the file is written, or None if there is a log or a journal to read."""
+    if any(_size(f"{path}{suffix}") for suffix in ("-wal", "-journal")):
+        return None
+    look = path.stat()
+    if abs(time.time_ns() - look.st_mtime_ns) < _TICK * 1e9:
+        time.sleep(_TICK)  # or the next write could have the same time
+    return look.st_dev, look.st_ino, look.st_size, look.st_mtime_ns
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,266 @@
+"""What the page's server says of threads and checkpoints, over a real socket."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from page.served import id_of, put, served
+from postgres.cluster import shared
+from redis_backend.processes import DURABLE, RedisProcess
+from threadmark import MemorySaver, Saver, SaverProtocol
+from threadmark_postgres import PostgresSaver
+from threadmark_redis import RedisSaver
+from threadmark_sqlite import SqliteSaver
+
+ODD = "</script><script>alert(1)</script> \x00 /?&#% é 中 \ud800 ~2"
+
+
+@dataclass
+class Plan:
+    goal: str
+    steps: list[str]
+
+
+@contextmanager
+def asking(saver: SaverProtocol, **options: Any) -> Iterator[Callable[..., Any]]:
+    """Serve a saver, and yield a function that asks a route for what it says."""
+    with served(saver, **options) as running, running.client() as client:
+
+        def ask(route: str, expected: int = 200, /, **params: Any) -> Any:
+            answer = client.get(f"/api/{route}?{_query(params)}")
+            assert answer.status_code == expected, answer.text
+            assert answer.headers["content-type"] == "application/json"
+            return answer.json()
+
+        ask.client = client  # type: ignore[attr-defined]  # for what is posted
+        yield ask
+
+
+def _query(params: dict[str, Any]) -> str:
+    pairs = ((name, str(value).encode("utf-8", "surrogatepass")) for name, value in params.items())
+    return "&".join(f"{name}=" + "".join(f"%{byte:02x}" for byte in value) for name, value in pairs)
+
+
+@pytest.fixture
+def saver(tmp_path: Path) -> Iterator[Saver]:
+    with SqliteSaver(tmp_path / "t.db", durability="normal") as saver:
+        yield saver
+
+
+@pytest.mark.parametrize("backend", ["memory", "sqlite", "postgres", "redis"])
+def test_every_route_answers_on_every_backend(backend: str, tmp_path: Path) -> None:
+    if backend == "memory":
+        with MemorySaver() as saver:
+            _ask_everything(saver)
+    elif backend == "sqlite":
+        with SqliteSaver(tmp_path / "t.db", durability="normal") as saver:
+            _ask_everything(saver)
+    elif backend == "postgres":
+        try:
+            with PostgresSaver(shared().database("page_api")) as saver:
+                _ask_everything(saver)
+        finally:
+            shared().execute("DROP DATABASE page_api WITH (FORCE)")
+    else:
+        with RedisProcess(DURABLE).start() as process, RedisSaver(process.url) as saver:
+            _ask_everything(saver)
+
+
+def _ask_everything(saver: SaverProtocol) -> None:
+    first = put(saver, ODD, {"messages": ["one"], "plan": Plan("g", ["a"])})
+    second = put(saver, ODD, {"messages": ["one", "two"], "plan": Plan("g", ["a", "b"])}, first)
+    saver.put_writes(second, [("messages", ["three"]), ("__interrupt__", "sure?")], "task")
+    put(saver, ODD, {"n": 1}, ns="sub")
+    ids = id_of(first), id_of(second)
+    with asking(saver, write=True) as ask:
+        (thread,) = ask("threads", count=1)["threads"]
+        assert (thread["id"], thread["status"], thread["checkpoints"]) == (ODD, "interrupted", 3)
+        assert ask("thread", thread=ODD)["namespaces"] == ["", "sub"]
+        page = ask("history", thread=ODD, ns="", limit=1)
+        assert [entry["id"] for entry in page["entries"]] == [ids[1]]
+        (older,) = ask("history", thread=ODD, ns="", limit=1, cursor=page["cursor"])["entries"]
+        assert older["id"] == ids[0]
+        tree = ask("tree", thread=ODD)
+        assert tree["namespaces"] == ["", "sub"]
+        assert [node[1] for node in tree["nodes"] if node[0] == 0] == [ids[1], ids[0]]
+        shown = ask("checkpoint", thread=ODD, id=ids[0])
+        assert (shown["next_ids"], shown["config"], shown["problem"]) == ([ids[1]], first, None)
+        newest = ask("checkpoint", thread=ODD)
+        assert [(each["channel"], each["kind"]) for each in newest["writes"]] == [
+            ("__interrupt__", "interrupt"),
+            ("messages", "write"),
+        ]
+        channels = {each["name"]: each["node"] for each in newest["channels"]}
+        assert channels["plan"]["name"].endswith(":Plan")
+        assert [(name, step) for name, _, step in channels["plan"]["entries"]] == [("goal", ".goal"), ("steps", ".steps")]
+        assert ask("value", thread=ODD, id=ids[1], path="plan.steps[1]") == {"t": "str", "v": "b", "n": 1}
+        changes = ask("diff", thread=ODD, b=ids[1])["changes"]
+        assert [(each["path"], each["kind"]) for each in changes] == [("messages[1]", "added"), ("plan.steps[1]", "added")]
+        assert ask("blame", thread=ODD, path="messages[0]")["entry"]["id"] == ids[0]
+        assert ask("blame", thread=ODD, path="messages[9]") is None
+        assert [each["text"] for each in ask("search", thread=ODD, text="THREE")["matches"]] == ["three"]
+        body = {"thread": ODD, "ns": "", "id": ids[0]}
+        forked = _posted(ask, "fork", {**body, "values": {"messages": ["other"]}})
+        assert ask("checkpoint", thread=ODD, id=id_of(forked))["parent"] == ids[0]
+        restored = _posted(ask, "restore", {**body, "id": ids[1]})
+        assert ask("thread", thread=ODD)["newest"] == id_of(restored)
+        _posted(ask, "fork", {**body, "as_thread": "another"})
+        assert ask("thread", thread="another")["id"] == "another"
+
+
+def _posted(ask: Any, route: str, body: dict[str, Any]) -> dict[str, Any]:
+    client: httpx.Client = ask.client
+    answer = client.post(f"/api/{route}", content=json.dumps(body), headers={"content-type": "application/json"})
+    assert answer.status_code == 200, answer.text
+    config: dict[str, Any] = answer.json()["config"]
+    return config
+
+
+def test_about_says_which_database(saver: Saver) -> None:
+    with asking(saver, url="sqlite:///t.db") as ask:
+        about = ask("about")
+    assert (about["backend"], about["url"], about["write"]) == ("SqliteSaver", "sqlite:///t.db", False)
+
+
+def test_values_keep_their_types_and_their_exactness(saver: Saver) -> None:
+    moment = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    values = {
+        "none": None, "bool": True, "int": 10**400, "float": float("nan"), "bytes": b"\x00" * 100, "text": ODD,
+        "tuple": (1,), "set": {1}, "when": moment, "keys": {"a b": 1, (1, 2): 2, "__x": 3, "ok": 4},
+    }  # fmt: skip
+    put(saver, "t", values)
+    with asking(saver) as ask:
+        nodes = {each["name"]: each["node"] for each in ask("checkpoint", thread="t")["channels"]}
+    assert nodes["none"] == {"t": "none"}
+    assert nodes["bool"] == {"t": "bool", "v": True}
+    assert nodes["int"] == {"t": "int", "v": str(10**400)}
+    assert nodes["float"] == {"t": "float", "v": "nan"}
+    assert nodes["bytes"] == {"t": "bytes", "n": 100, "v": "00" * 64}
+    assert nodes["text"] == {"t": "str", "v": ODD, "n": len(ODD)}
+    assert nodes["tuple"] == {"t": "tuple", "n": 1, "offset": 0, "items": [{"t": "int", "v": "1"}]}
+    assert nodes["set"]["t"] == "set"
+    assert nodes["when"] == {"t": "other", "name": "datetime", "v": "2026-11-20T12:00:00+00:00"}
+    assert [step for _, _, step in nodes["keys"]["entries"]] == ['["a b"]', None, '["__x"]', ".ok"]
+
+
+def test_large_values_are_cut_and_read_on_demand(saver: Saver) -> None:
+    values = {"texts": [f"{number}" * 5000 for number in range(3000)], "deep": [[[[1]]]], "long": "x" * 300_000}
+    put(saver, "t", values)
+    with asking(saver) as ask:
+        answer = ask.client.get("/api/checkpoint", params={"thread": "t"})  # type: ignore[attr-defined]
+        assert len(answer.content) < 1_000_000
+        nodes = {each["name"]: each["node"] for each in answer.json()["channels"]}
+        assert nodes["texts"]["n"] == 3000
+        assert 0 < len(nodes["texts"]["items"]) <= 50
+        assert nodes["deep"]["items"][0]["items"][0] == {"t": "list", "n": 1}
+        assert nodes["long"]["n"] == 300_000
+        assert len(nodes["long"]["v"]) == 2000
+        some = ask("value", thread="t", path="texts", offset=2998, limit=50)
+        assert (some["n"], some["offset"], [each["v"][:4] for each in some["items"]]) == (3000, 2998, ["2998", "2999"])
+        assert ask("value", thread="t", path="deep[0][0]")["items"][0]["items"] == [{"t": "int", "v": "1"}]
+        text = ask("value", thread="t", path="long", offset=299_990, limit=100)
+        assert text == {"t": "str", "v": "x" * 10, "n": 300_000, "offset": 299_990}
+        assert len(ask("value", thread="t", path="long", limit=1_000_000)["v"]) == 300_000
+
+
+def test_a_pending_write_is_read_on_demand(saver: Saver) -> None:
+    config = put(saver, "t", {"n": 1})
+    saver.put_writes(config, [("n", {"inner": ["a", "b"]})], "task")
+    with asking(saver) as ask:
+        assert ask("value", thread="t", write=0, path=".inner[1]")["v"] == "b"
+        assert ask("value", thread="t", write=0)["t"] == "dict"
+        for wrong in ({"write": 1}, {"write": 0, "path": ".nope"}):
+            assert ask("value", 404, thread="t", **wrong)["error"]["kind"] == "not_found"
+
+
+def test_the_first_checkpoint_differs_from_nothing(saver: Saver) -> None:
+    first = put(saver, "t", {"a.b": 1})
+    with asking(saver) as ask:
+        found = ask("diff", thread="t", b=id_of(first))
+    assert found["a"] is None
+    assert [(each["path"], each["kind"], each["after"]["v"]) for each in found["changes"]] == [('["a.b"]', "added", "1")]
+
+
+@pytest.mark.parametrize(
+    ("route", "params", "status", "kind"),
+    [
+        ("thread", {"thread": "none"}, 404, "not_found"),
+        ("checkpoint", {"thread": "none"}, 404, "not_found"),
+        ("checkpoint", {"thread": "t", "id": "none"}, 404, "not_found"),
+        ("value", {"thread": "t", "path": "none"}, 404, "not_found"),
+        ("diff", {"thread": "t", "b": "none"}, 404, "not_found"),
+        ("nothing", {}, 404, "not_found"),
+        ("thread", {}, 400, "bad_request"),
+        ("value", {"thread": "t", "path": "["}, 400, "bad_request"),
+        ("threads", {"limit": "-1"}, 400, "bad_request"),
+        ("threads", {"limit": 10**9}, 400, "bad_request"),
+        ("threads", {"status": "none"}, 400, "bad_request"),
+        ("threads", {"sort": "none"}, 400, "bad_request"),
+        ("threads", {"cursor": "none"}, 400, "bad_request"),
+        ("threads", {"metadata": "[]"}, 400, "bad_request"),
+        ("threads", {"metadata": "{"}, 400, "bad_request"),
+        ("history", {"thread": "t", "cursor": "none"}, 400, "bad_request"),
+    ],
+)
+def test_what_is_wrong_is_said(saver: Saver, route: str, params: dict[str, Any], status: int, kind: str) -> None:
+    put(saver, "t", {"n": 1})
+    with asking(saver) as ask:
+        error = ask(route, status, **params)["error"]
+    assert error["kind"] == kind
+    assert error["message"]
+    assert "Traceback" not in error["message"]
+
+
+def test_odd_addresses_are_refused(saver: Saver) -> None:
+    with asking(saver) as ask:
+        for query in ("thread=%ff", "thread=a&thread=b", "&".join(f"p{number}=1" for number in range(40))):
+            answer = ask.client.get(f"/api/thread?{query}")  # type: ignore[attr-defined]
+            assert (answer.status_code, answer.json()["error"]["kind"]) == (400, "bad_request")
+
+
+def test_damage_is_an_answer(saver: Saver, tmp_path: Path) -> None:
+    put(saver, "t", {"text": "4711" * 10})
+    saver.close()
+    file = tmp_path / "t.db"
+    file.write_bytes(file.read_bytes().replace(b"4711", b"4712"))
+    with SqliteSaver(file) as damaged, asking(damaged) as ask:
+        shown = ask("checkpoint", thread="t")
+        assert shown["problem"]["kind"] == "damaged"
+        error = ask("value", 500, thread="t", path="text")["error"]
+        assert error["kind"] == "failed"
+        assert "t" in error["message"]
+
+
+def test_a_lost_database_is_an_answer(saver: Saver) -> None:
+    put(saver, "t", {"n": 1})
+    with asking(saver) as ask:
+        saver.close()
+        assert ask("threads", 500)["error"]["kind"] == "failed"
+
+
+def test_an_owner_sees_only_what_is_theirs(saver: Saver) -> None:
+    saver.create_thread("adas", owner="ada")
+    saver.create_thread("bobs", owner="bob")
+    with asking(saver.for_owner("ada")) as ask:
+        assert [each["id"] for each in ask("threads")["threads"]] == ["adas"]
+        ask("thread", 404, thread="bobs")
+
+
+def test_a_stored_class_is_never_made(saver: Saver) -> None:
+    put(saver, "t", {"plan": Plan("g", [])})
+    made: list[Any] = []
+    original = Plan.__new__
+    try:
+        Plan.__new__ = lambda cls, *_: made.append(cls) or original(cls)  # type: ignore[method-assign,assignment,func-returns-value]
+        with asking(saver) as ask:
+            assert ask("checkpoint", thread="t")["channels"][0]["node"]["t"] == "object"
+    finally:
+        del Plan.__new__
+    assert made == []

@@ -1,0 +1,112 @@
+"""`threadmark serve` as a process: the address that it prints, how it ends, and what it refuses."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from page.served import id_of, put
+from threadmark_sqlite import SqliteSaver
+
+COMMAND = [sys.executable, "-m", "threadmark_cli", "serve", "--no-open"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "t.db"
+    with SqliteSaver(path, durability="normal") as saver:
+        put(saver, "t", {"n": 1})
+    return path
+
+
+@contextmanager
+def _running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server, and the address that it prints."""
+    process = subprocess.Popen(
+        [*COMMAND, "--json", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        yield process, json.loads(process.stdout.readline())["url"]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("ends_with", [signal.SIGINT, signal.SIGTERM])
+def test_the_address_opens_the_page_and_a_signal_ends_it_without_an_error(file: Path, ends_with: int) -> None:
+    before = file.read_bytes()
+    with _running(str(file)) as (process, url):
+        base, _, token = url.partition("/?token=")
+        assert base.startswith("http://127.0.0.1:")
+        assert len(token) >= 32
+        with httpx.Client(base_url=base, trust_env=False, timeout=60, follow_redirects=True) as client:
+            assert "<!doctype html>" in client.get(url).text.lower()
+            assert [each["id"] for each in client.get("/api/threads").json()["threads"]] == ["t"]
+            assert client.get("/api/about").json()["write"] is False
+            with client.stream("GET", "/api/live", params={"thread": "t"}) as live:
+                lines = live.iter_lines()
+                assert next(lines).startswith(":")
+                process.send_signal(ends_with)
+                assert [*lines][-1:] in ([], [""])
+        _, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors) == (0, "")
+    assert file.read_bytes() == before
+
+
+def test_with_write_it_restores(file: Path) -> None:
+    with SqliteSaver(file) as saver:
+        config = put(saver, "t", {"n": 2}, {"configurable": {"thread_id": "t", "checkpoint_ns": ""}})
+        first = put(saver, "t", {"n": 3}, config)
+        put(saver, "t", {"n": 4}, first)
+    with _running("--write", str(file)) as (_, url):
+        base = url.partition("/?")[0]
+        with httpx.Client(base_url=base, trust_env=False, timeout=60, headers={"origin": base}) as client:
+            client.get(url)
+            body = {"thread": "t", "ns": "", "id": id_of(first)}
+            restored = client.post("/api/restore", json=body).json()["config"]
+    with SqliteSaver(file) as saver:
+        found = saver.get({"configurable": {"thread_id": "t"}})
+        assert found is not None
+        assert (found["id"], found["channel_values"]) == (id_of(restored), {"n": 3})
+
+
+def _refused(*arguments: str) -> tuple[int, str]:
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stderr
+
+
+def test_what_cannot_be_served_is_said(file: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, errors = _refused("--port", str(taken.getsockname()[1]), str(file))
+    assert (code, "give another --port" in errors) == (2, True)
+    assert _refused("--public-url", "https://a.example/threads", str(file))[0] == 2
+    assert _refused(str(file.with_name("none.db")))[0] == 5
+
+
+def test_another_host_is_warned_of(file: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "--host", "0.0.0.0", str(file)],  # noqa: S104 - this is what is warned of
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert "The page is at http://0.0.0.0:" in process.stdout.readline()  # noqa: S104 - as above
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0
+    assert "not encrypted" in errors

@@ -1,0 +1,53 @@
+"""A read-only saver changes nothing in a Postgres database, in either API."""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from threadmark import ConfigError, SchemaError, StoreError
+from threadmark_postgres import PostgresSaver
+from threadmark_postgres.migrations import CURRENT
+
+
+def test_a_read_only_saver_reads_and_stores_nothing(url: str) -> None:
+    with PostgresSaver(url) as saver:
+        saver.create_thread("one")
+    with PostgresSaver(url, read_only=True) as reader:
+        assert [thread.id for thread in reader.threads().threads] == ["one"]
+        assert [thread.id for thread in asyncio.run(reader.athreads()).threads] == ["one"]
+        assert reader.report().format == CURRENT
+        with pytest.raises(StoreError, match="read-only"):
+            reader.create_thread("two")
+        with pytest.raises(StoreError, match="read-only"):
+            asyncio.run(reader.acreate_thread("two"))
+        with pytest.raises(StoreError, match="read-only"):
+            reader.delete_thread("one")
+        assert reader.count_threads() == 1
+
+
+def test_a_read_only_saver_makes_no_tables(url: str, tables: psycopg.Connection) -> None:
+    with PostgresSaver(url, read_only=True) as reader:
+        assert not reader.has_tables()
+        assert reader.report().format is None
+        for read in (reader.threads, reader.setup, lambda: asyncio.run(reader.athreads())):
+            with pytest.raises(SchemaError, match="has no tables of Threadmark"):
+                read()
+    assert tables.execute("SELECT to_regclass('threadmark_migration')").fetchall() == [(None,)]
+
+
+def test_a_read_only_saver_leaves_an_older_format_as_it_is(url: str, tables: psycopg.Connection) -> None:
+    with PostgresSaver(url) as saver:
+        saver.setup()
+    tables.execute(b"DELETE FROM threadmark_migration WHERE number = %s", (CURRENT,))
+    with (
+        PostgresSaver(url, read_only=True) as reader,
+        pytest.raises(SchemaError, match=f"this release reads {CURRENT}"),
+    ):
+        reader.threads()
+    assert tables.execute("SELECT max(number) FROM threadmark_migration").fetchall() == [(CURRENT - 1,)]
+
+
+def test_read_only_is_a_flag(url: str) -> None:
+    with pytest.raises(ConfigError, match="read_only"):
+        PostgresSaver(url, read_only="no")  # type: ignore[arg-type]  # the mistake
