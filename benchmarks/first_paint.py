@@ -2,9 +2,9 @@
 
     python benchmarks/first_paint.py [--rounds 5]
 
-Each round opens the page anew in a Chromium (scripts/ensure-chromium) and reads the browser's own entries: when it first
-painted something, and when the rows of the listing, the timeline or the tree, and the state, were there. The database
-is a SQLite file. Medians, in milliseconds since the address was opened.
+Each round opens the page anew in a Chromium (scripts/ensure-chromium) and reads its own entries: when it first
+painted something, and when the rows of the listing, the timeline or the tree, the state or the change were there. The
+database is a SQLite file. Medians, in milliseconds since the address was opened.
 """
 
 import argparse

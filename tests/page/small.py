@@ -11,7 +11,7 @@ def put(
     saver: SaverProtocol, thread: str, step: int, values: dict[str, Any], config: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Store a checkpoint all of whose channels have changed, after another one, and return its configuration."""
-    versions = dict.fromkeys(values, step + 1)
+    versions: dict[str, int | float | str] = dict.fromkeys(values, step + 1)
     checkpoint: Checkpoint = {
         "v": 4,
         "id": threadmark.new_id(),

@@ -11,15 +11,13 @@ from page.small import put
 from threadmark import SaverProtocol
 
 SCRIPT = "<script>window.ran = 1; alert(1)</script>"
-IMAGE = '<img src="http://198.51.100.7/x" onerror="window.ran = 2">'
-QUOTES = "\"'`><svg onload=window.ran=3>"
+MARKUP = f"""{SCRIPT}<img src="http://198.51.100.7/x" onerror="window.ran = 2">"'`><svg onload=window.ran=3>"""
 LINK = "javascript:window.ran=4"
-TEMPLATE = "{{constructor.constructor('window.ran=5')()}}${window.ran=6}"
-PYTHON = '"}}; import os # \n\\'
-ATTACKS = (SCRIPT, IMAGE, QUOTES, LINK, TEMPLATE, PYTHON)
+CODE = '"}}; import os # {{constructor.constructor("window.ran=5")()}}${window.ran=6}\n\\'
+ATTACKS = (MARKUP, LINK, CODE)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """Return the address of a page of threads in which every text is an attack."""
     with threadmark.open("memory:") as saver:
@@ -42,7 +40,7 @@ def fill(saver: SaverProtocol, attack: str) -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_stored_script_is_text_wherever_it_stands(page: Browser, address: str, attack: str) -> None:
-    line = attack.split("\n", maxsplit=1)[0].strip()
+    line = attack.partition("\n")[0].strip()
     page.open(address, thread=attack)
     page.sees("#thread h2", line)
     page.sees("#threads .row-title", line)

@@ -116,6 +116,9 @@ def test_a_running_thread_is_followed(page: Browser, address: str, saver: SaverP
     page.click("#checkpoint button", "Follow newest")
     page.sees("#checkpoint h2", "step 5")
 
+    saver.prune([THREAD], keep_last=2)
+    page.sees("#thread .facts", "2 checkpoints")
+    page.until(lambda: len(page.all("[data-list=checkpoints] .row")) == 2)
     saver.delete_thread(THREAD)
     page.sees("#thread .live", "deleted")
 

@@ -64,7 +64,6 @@ def test_an_address_deep_in_the_past_is_found_in_the_timeline(page: Browser, add
 
 
 def test_a_large_state_is_fetched_as_far_as_one_looks(page: Browser, address: str) -> None:
-    page.requests()
     page.open(address, thread=THREAD)
     page.sees("[data-path='count'] .preview", "4999")
     page.sees("[data-path='documents'] .size", "2,500 items")

@@ -172,11 +172,11 @@ export class Checkpoint {
     const { ns, id, parent, next_ids: next } = this.#checkpoint;
     const target = { thread: this.#thread, checkpoint: this.#checkpoint };
     return [
-      step("Parent", "down", parent && checkpointAddress(ns, parent), "["),
+      step("Parent", parent && checkpointAddress(ns, parent), "["),
       ...(next.length ? next : [null])
         .slice(0, 4)
         .map((child, index) =>
-          step(next.length > 1 ? `Next ${index + 1}` : "Next", "up", child && checkpointAddress(ns, child), "]"),
+          step(next.length > 1 ? `Next ${index + 1}` : "Next", child && checkpointAddress(ns, child), "]"),
         ),
       "at" in this.#route && button("Follow newest", { onclick: () => go(threadAddress(this.#thread)) }),
       el("span.push"),
@@ -243,7 +243,7 @@ export class Checkpoint {
   }
 }
 
-function step(name, drawing, href, key) {
+function step(name, href, key) {
   if (!href) return el("span.step-link", { "aria-disabled": "true" }, name);
   return el("a.step-link", { href, title: `${name} (${key})` }, name);
 }

@@ -20,6 +20,7 @@ async function begin() {
   const thread = new Thread(place("thread"), {
     current: () => checkpoint.current,
     hasChanged: (newest) => checkpoint.refresh(newest),
+    told: (found) => threads.update(found),
   });
   const checkpoint = new Checkpoint(place("checkpoint"), { canWrite: write, told: () => thread.mark() });
   const show = () => {

@@ -1,6 +1,7 @@
 // A value in a line: what stands beside its name while it is folded. Notation is Python's.
 
 const LONGEST = 160;
+const SAYING = ["content", "value"];
 const SIZED = {
   list: "item",
   tuple: "item",
@@ -76,10 +77,10 @@ function inside(node, depth, [begin, end], parts, write) {
   return begin + shown.join(", ") + end;
 }
 
-// What a message says is what one looks for: it stands alone, without the other fields.
+// What a message says, or an interrupt asks, is what one looks for: it stands alone, without the other fields.
 function object(node, depth) {
-  const content = node.entries?.find(([name]) => name === "content")?.[1];
-  if (content?.t === "str" && content.v) return written(content, depth);
+  const says = node.entries?.find(([name, item]) => SAYING.includes(name) && item.t === "str" && item.v);
+  if (says) return written(says[1], depth);
   return inside(node, depth, ["(", ")"], node.entries, ([name, item]) => `${name}=${preview(item, depth + 1)}`);
 }
 

@@ -26,7 +26,8 @@ export function changed(changes) {
 
 /** Returns the address of a thread, of which the newest checkpoint is followed. */
 export function threadAddress(thread) {
-  return address({ ...listing(), thread });
+  const { list } = currentRoute();
+  return address({ ...listing(), thread, list: list === "search" ? null : list });
 }
 
 /** Returns the address of a checkpoint, in the view that is open. */

@@ -18,6 +18,7 @@ export class Thread {
   #pane;
   #current;
   #changed;
+  #told;
   #id; // undefined until the first route
   #thread = null;
   #view = null;
@@ -29,11 +30,13 @@ export class Thread {
   #place = el("div.view-place");
   #live = el("span.live", { role: "status" });
 
-  /** `current` gives the checkpoint that is shown; `hasChanged` is told the newest checkpoints of the thread. */
-  constructor(pane, { current, hasChanged }) {
+  /** `current` gives the checkpoint that is shown; `hasChanged` is told the newest checkpoints of the
+   *  thread, `told` what the thread is like now. */
+  constructor(pane, { current, hasChanged, told }) {
     this.#pane = pane;
     this.#current = current;
     this.#changed = hasChanged;
+    this.#told = told;
   }
 
   /** The list that keys move through, or null. */
@@ -219,6 +222,7 @@ export class Thread {
       return; // the live stream says by itself if the thread is gone
     }
     this.#drawHead();
+    this.#told(this.#thread);
     this.#view?.refresh(this.#thread.checkpoints)?.catch?.(() => {}); // tried again with the next change
   }
 

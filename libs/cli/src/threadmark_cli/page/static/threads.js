@@ -67,6 +67,14 @@ export class Threads {
     } else this.#select();
   }
 
+  /** Takes over what a thread is like now. Its place in the order stays. */
+  update(thread) {
+    const index = this.pages.rows.findIndex((each) => each.id === thread.id);
+    if (index < 0) return;
+    this.pages.rows[index] = thread;
+    this.#shown();
+  }
+
   /** Puts the cursor into the search. */
   search() {
     this.#filters.focus();

@@ -20,12 +20,14 @@ export class Timeline {
   #seeking = null;
   #thread;
   #ns;
+  #total;
   #newest;
 
   /** `newest` is asked for the key of the checkpoint that is open where the route names none. */
   constructor({ thread, ns, total, newest }) {
     this.#thread = thread;
     this.#ns = ns;
+    this.#total = total;
     this.#newest = newest;
     this.pages = new PagedRows(
       (limit, cursor) => this.#page(limit, cursor),
@@ -54,16 +56,11 @@ export class Timeline {
 
   /** Fetches what is new. */
   async refresh(total) {
-    const page = await this.#page(100, null, this.#again);
-    const added = this.pages.merge(page.rows, entryKey);
-    if (added < 0 || (this.#ns === null && total < this.pages.rows.length)) {
-      this.pages.expect(this.#ns === null ? total : 0);
-      await this.pages.restart();
-      return;
-    }
-    for (const row of page.rows.slice(0, added)) this.#mark(entryKey(row));
-    if (added) this.list.prepended(added);
-    this.#shown();
+    const isPruned = total < this.#total;
+    this.#total = total;
+    if (!isPruned && (await this.#addNewest())) return;
+    this.pages.expect(this.#ns === null ? total : 0);
+    await this.pages.restart();
   }
 
   close() {
@@ -76,12 +73,23 @@ export class Timeline {
     const isWanted = (row) => entryKey(row) === wanted;
     let index = this.pages.rows.findIndex(isWanted);
     if (index < 0 && key !== null) {
+      if (this.pages.rows.length) await this.#addNewest().catch(() => {}); // it may have been stored just now
       index = await this.pages.find(isWanted);
       if (key !== this.#seeking) return;
     }
     this.list.select(index);
     if (index >= 0 && reveal) this.list.reveal(index);
     this.#tellSought();
+  }
+
+  /** Adds what was stored since the first page was fetched. Returns whether that was all. */
+  async #addNewest() {
+    const page = await this.#page(100, null, this.#again);
+    const added = this.pages.merge(page.rows, entryKey);
+    for (const row of page.rows.slice(0, Math.max(0, added))) this.#mark(entryKey(row));
+    if (added > 0) this.list.prepended(added);
+    if (added >= 0) this.#shown();
+    return added >= 0;
   }
 
   async #page(limit, cursor, asked = this.#latest) {

@@ -29,6 +29,7 @@ export async function fetchTree(latest, thread, ns = null) {
 export class Tree {
   #latest = new Latest();
   #ofPages = new Latest();
+  #again = new Latest();
   #thread;
   #ns;
   #newest;
@@ -47,7 +48,7 @@ export class Tree {
     // The tree itself knows no nodes and no writes: what is known of those rows that are seen comes after it.
     this.pages = new PagedRows(
       (limit, cursor) => this.#page(limit, cursor),
-      () => this.#named(),
+      () => this.#name(this.pages.rows),
     );
     this.list = new VirtualList({
       label: "Tree of checkpoints, newest first",
@@ -59,37 +60,44 @@ export class Tree {
     });
     this.list.element.classList.add("tree");
     this.element = el("div.view", {}, this.#branches, this.list.element, this.#place);
-    this.refresh();
+    this.pages.restart();
+    this.#fetch();
   }
 
   /** Marks the checkpoint that a route names. */
   show(route) {
     this.#route = route;
-    this.#select(true);
+    if (this.#tree && !this.#select(true)) this.refresh(); // it may have been stored just now
   }
 
-  /** Fetches the tree again. */
+  /** Fetches the tree again, and what is known of its newest rows. */
   async refresh() {
-    this.pages.restart();
-    try {
-      this.#take(await fetchTree(this.#latest, this.#thread, this.#ns));
-    } catch (error) {
-      this.#place.replaceChildren(failure(error, () => this.refresh()));
-    }
+    const page = this.#page(100, null, this.#again);
+    await this.#fetch();
+    this.#name((await page).rows);
   }
 
   close() {
     this.#latest.cancel();
     this.#ofPages.cancel();
+    this.#again.cancel();
   }
 
-  async #page(limit, cursor) {
-    const page = await this.#ofPages.get("history", { thread: this.#thread, ns: this.#ns, limit, cursor });
+  async #fetch() {
+    try {
+      this.#take(await fetchTree(this.#latest, this.#thread, this.#ns));
+    } catch (error) {
+      this.#place.replaceChildren(failure(error, () => this.#fetch()));
+    }
+  }
+
+  async #page(limit, cursor, asked = this.#ofPages) {
+    const page = await asked.get("history", { thread: this.#thread, ns: this.#ns, limit, cursor });
     return { rows: page.entries, cursor: page.cursor };
   }
 
-  #named() {
-    for (const entry of this.pages.rows) this.#entries.set(entryKey(entry), entry);
+  #name(entries) {
+    for (const entry of entries) this.#entries.set(entryKey(entry), entry);
     if (this.#tree) this.list.setCount(this.#tree.rows.length);
   }
 
@@ -106,12 +114,12 @@ export class Tree {
   }
 
   #select(reveal) {
-    if (!this.#tree) return;
     const { ns = "", at } = this.#route;
     const key = at === undefined ? this.#newest() : entryKey({ ns, id: at });
     const index = this.#tree.rows.findIndex((row) => entryKey(row) === key);
     this.list.select(index);
     if (index >= 0 && reveal) this.list.reveal(index);
+    return index >= 0 || at === undefined;
   }
 
   #row(row) {

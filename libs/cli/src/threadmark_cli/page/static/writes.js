@@ -6,6 +6,7 @@ import { counted, shortId } from "./format.js";
 import { nothing } from "./messages.js";
 import { ValueTree } from "./values.js";
 
+const NO_TASK = /^[0-]+$/; // LangGraph's id of what a run was called with, such as an answer to an interrupt
 const NAMES = { error: "Error", interrupt: "Interrupt", resume: "Answer", scheduled: "Scheduled", write: null };
 
 export class Writes {
@@ -40,7 +41,7 @@ function taskCard(thread, { ns, id }, task, writes) {
     el(
       "h3",
       {},
-      el("span", {}, node ?? "A task"),
+      el("span", {}, node ?? (NO_TASK.test(task) ? "Given by the caller" : "A task")),
       el("span.faint.code", { title: task }, shortId(task)),
       el("span.faint.push", {}, counted(writes.length, "write")),
     ),
