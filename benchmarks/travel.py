@@ -5,6 +5,10 @@
 * a page of 50 of the history of a thread of 5,000 checkpoints, the newest and in the middle, beside a listing of 50
 * all its pages, and the tree of its branches, beside a listing of all of it
 * a fork in the thread: the bytes that it stores, and those of its state
+* the diff of two checkpoints of a state of 10 MB (`--large`) that differ in one message: the bytes that it reads,
+  beside reading both; messages are objects, added one by one, in the first and in another case one was changed
+* where a value comes from that was set in the first checkpoint and never since, in every 100th, and with each of them
+* where a text occurs that stands in one message, and one that stands nowhere
 
 The thread is a chat that grows by a message a step, and was forked every hundredth. Bytes are those of the segments
 that the store returned, as it stores them, and do not depend on the machine. Times are the medians of a few rounds in
@@ -45,29 +49,49 @@ class Comparison(NamedTuple):
     whole: Read
 
 
+class Question(NamedTuple):
+    """What is asked of a thread's past."""
+
+    name: str
+    ask: Read
+
+
+class Message(NamedTuple):
+    """A message with a class of its own."""
+
+    id: str
+    role: str
+    content: str
+
+
+_Pair = tuple[dict[str, Any], dict[str, Any]]
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description="A thread's past against reading its states.")
     parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--checkpoints", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--large", type=int, default=10_000_000, help="bytes of the large state")
     asked = parser.parse_args()
     if asked.postgres:
         sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
         from postgres.cluster import Cluster
 
         with Cluster(durable=True) as cluster, PostgresSaver(cluster.url, cache_bytes=0) as saver:
-            _report(saver, asked.checkpoints, asked.rounds)
+            _report(saver, asked)
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "travel.db"
         with SqliteSaver(path, durability="normal") as saver:
             _fill(saver, asked.checkpoints)
         with SqliteSaver(path, cache_bytes=0) as saver:
-            _report(saver, asked.checkpoints, asked.rounds)
+            _report(saver, asked)
 
 
-def _report(saver: Saver, checkpoints: int, rounds: int) -> None:
+def _report(saver: Saver, asked: argparse.Namespace) -> None:
+    checkpoints, rounds = asked.checkpoints, asked.rounds
     if saver.thread("thread") is None:
         _fill(saver, checkpoints)
     print("| what is read | so: questions, segments, bytes, ms | by a listing of states | time |")
@@ -75,6 +99,70 @@ def _report(saver: Saver, checkpoints: int, rounds: int) -> None:
     for comparison in _comparisons(saver, checkpoints):
         _print(saver, comparison, rounds)
     _print_fork(saver)
+    print("\n| what is asked | questions | segments | their bytes | ms |")
+    print("|---|---:|---:|---:|---:|")
+    for question in _questions(saver, asked.large):
+        _print_question(saver, question, rounds)
+
+
+def _questions(saver: Saver, size: int) -> Iterator[Question]:
+    for path, what in (("first", "in the first"), ("hundred", "in the newest 100th"), ("turn", "in the newest")):
+        yield Question(f"blame of a value set {what} checkpoint", _blame(path))
+    yield Question("blame of a message", _blame("messages[-1]"))
+    found = saver.extract("thread", 'messages[3]["content"]')[:40]
+    yield Question("search of a text that is there", lambda each: _search(each, found))
+    yield Question("search of a text that is not", lambda each: _search(each, "no such text"))
+    added, changed = _large(saver, size)
+    for what, (a, b) in (("added", added), ("changed", changed)):
+        yield Question(f"diff of {size:,} bytes, a message {what}", _diff(a, b))
+        yield Question("... by reading both", _gets(a, b))
+
+
+def _blame(path: str) -> Read:
+    return lambda saver: saver.blame("thread", path)
+
+
+def _diff(a: dict[str, Any], b: dict[str, Any]) -> Read:
+    return lambda saver: saver.diff(a, b)
+
+
+def _gets(a: dict[str, Any], b: dict[str, Any]) -> Read:
+    return lambda saver: (saver.get(a), saver.get(b))
+
+
+def _search(saver: Saver, text: str) -> None:
+    cursor, more = None, True
+    while more:
+        cursor = saver.search("thread", text, cursor=cursor).cursor
+        more = cursor is not None
+
+
+def _large(saver: Saver, size: int) -> tuple[_Pair, _Pair]:
+    """Store a large state. Returns two checkpoints between which a message was added, and two where one was changed."""
+    chance = random.Random(1)
+    words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randrange(2, 10))) for _ in range(5000)]
+    messages: list[Message] = []
+    config: dict[str, Any] = {"configurable": {"thread_id": "large", "checkpoint_ns": ""}}
+    configs, steps, stored = [], 100, 0
+    for step in range(steps):
+        while stored < size * (step + 1) // steps:
+            messages.append(Message(str(len(messages)), "user", " ".join(chance.choices(words, k=300))))
+            stored += len(messages[-1].content)
+        config = _put(saver, config, step, {"messages": list(messages)})
+    configs.append(config)
+    messages.append(Message("new", "user", "another one"))
+    configs.append(_put(saver, config, steps, {"messages": list(messages)}))
+    place = len(messages) // 2
+    messages[place] = messages[place]._replace(content=f"changed: {messages[place].content}")
+    configs.append(_put(saver, configs[-1], steps + 1, {"messages": messages}))
+    return (configs[0], configs[1]), (configs[1], configs[2])
+
+
+def _print_question(saver: Saver, question: Question, rounds: int) -> None:
+    reads = _fetched(saver, question.ask)
+    taken = statistics.median(_seconds(question.ask, saver) for _ in range(rounds))
+    cells = f"{len(reads.questions):,} | {reads.segments:,} | {reads.bytes:,} | {1000 * taken:,.1f}"
+    print(f"| {question.name} | {cells} |", flush=True)
 
 
 def _comparisons(saver: Saver, checkpoints: int) -> Iterator[Comparison]:
@@ -132,7 +220,9 @@ def _fill(saver: Saver, checkpoints: int) -> None:
         if number == fork:
             config, fork = earlier, next(forks, None)
         messages = [*messages, {"role": "user", "content": chance.randbytes(100).hex()}][-_KEPT:]
-        config = _put(saver, config, number, {"messages": messages, "turn": number})
+        config = _put(
+            saver, config, number, {"messages": messages, "turn": number, "hundred": number // 100, "first": "x"}
+        )
         writes = [("messages", messages[-1:]), ("turn", number)]
         saver.put_writes(config, writes, f"task {number}", f"~__pregel_pull, node {number % 3}")
         if number % _FORKED_EVERY == _FORKED_EVERY // 2:

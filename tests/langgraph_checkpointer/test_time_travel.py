@@ -123,6 +123,11 @@ def test_new_values_are_in_the_fork_and_nowhere_else(graph: _Graph) -> None:
 
 
 def test_a_thread_that_begins_at_a_waiting_checkpoint_waits_as_well(graph: _Graph) -> None:
+    waiting = graph.graph.get_state(THREAD).config
+    fork = graph.saver.fork(waiting)
+    graph.saver.fork(waiting, as_thread="beside a fork")
+    assert graph.questions({"configurable": {"thread_id": "beside a fork"}}) == ["go on?"]
+    graph.saver.delete_checkpoint(fork)
     made = graph.saver.fork(THREAD, as_thread="other")
     other: Any = {"configurable": {"thread_id": "other"}}
     assert graph.graph.get_state(made).values == {"log": ["given", "plan"]}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.errors import EmptyInputError
 
 from langgraph_parity.backends import BACKENDS, Backend
 from langgraph_parity.calls import graph_of_calls
@@ -55,6 +56,34 @@ def test_forks_of_subgraphs(backend: Backend, walks: range, tmp_path: Path) -> N
             for step in range(6):
                 take_call(chance, graph, _thread(f"walk {number}"), step)
             _fork(graph, saver, f"walk {number}")
+
+
+def test_a_run_goes_on_from_a_fork_as_from_the_old_checkpoint(tmp_path: Path) -> None:
+    """LangGraph goes back to a checkpoint by itself where a configuration names one: that is what a fork is like."""
+    with MEMORY.open(tmp_path) as saver:
+        for number in range(WALKS):
+            walk(number, saver, f"walk {number}")
+            graph = graph_of(number, saver)
+            known = saver.saver.history(f"walk {number}").entries
+            for each in random.Random(number).sample(known, FORKED):
+                places: list[Any] = []
+                for copy in range(2):
+                    saver.copy_thread(f"walk {number}", f"{each.id} {copy}")
+                    places.append({"configurable": {"thread_id": f"{each.id} {copy}", "checkpoint_id": each.id}})
+                saver.saver.fork(places[1])
+                expected = _run(graph, places[0])
+                assert _run(graph, _thread(f"{each.id} 1")) == expected
+                saver.saver.fork(places[0], as_thread=f"{each.id} 2")
+                assert _run(graph, _thread(f"{each.id} 2")) == expected
+
+
+def _run(graph: Any, config: Any) -> Any:
+    """What comes of a run without input: the values, and the questions that it ends with."""
+    try:
+        values = graph.invoke(None, config)
+    except EmptyInputError:
+        return "nothing to do"
+    return values and {**values, "__interrupt__": [each.value for each in values.get("__interrupt__", ())]}
 
 
 def _thread(thread_id: str) -> Any:

@@ -93,14 +93,16 @@ class TravelMethods:
 
         The new checkpoint has the state of the one that `config` names, with `values` in place of what these channels
         hold, and shares its bytes. Nothing else changes. The branch is the newest of the namespace then, so that a run
-        which names no checkpoint goes on there.
+        which names no checkpoint goes on there. Pending writes stay with the old checkpoint: the nodes that come next
+        run again, and an open question is asked again. docs/time-travel.md says why.
 
         Raises CheckpointNotFoundError where there is no such checkpoint, and ConflictError if `as_thread` is taken.
 
         Args:
             config: The checkpoint. Without a `checkpoint_id` it is the newest.
             values: New values of channels, whole: a channel's reducer is the graph's own affair.
-            as_thread: The id of a new thread, which gets the checkpoint and its ancestors.
+            as_thread: The id of a new thread, which gets the checkpoint and its ancestors under their ids; also what
+                waits there (open questions, what has finished beside them), unless the run has gone on since.
         """
         return run(self._driver, forking.fork(self._context, config, values, as_thread))
 
@@ -113,8 +115,8 @@ class TravelMethods:
     def restore(self, config: Config) -> dict[str, Any]:
         """Make a checkpoint the newest again, without losing what came after it. Returns its new configuration.
 
-        A new checkpoint with the same state and the same pending writes follows the old one, and what came after the
-        old one stays as another branch.
+        It is forked, and what came after it stays as another branch. One that is the newest already is left as it is,
+        with its pending writes.
         """
         return run(self._driver, forking.restore(self._context, config))
 

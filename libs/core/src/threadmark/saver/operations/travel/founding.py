@@ -1,8 +1,8 @@
 """A new thread that begins with a checkpoint of another one: what goes along, and how it gets there.
 
-The checkpoint goes with its ancestors, all under their ids. While nothing follows it, a run may be waiting there, and
-its pending writes go along with the calls of subgraphs that were made from it: the run goes on in the new thread as it
-would in the old one. Where something follows it, they are left behind, so that the step after it runs anew.
+The checkpoint goes with its ancestors, all under their ids. While nothing but forks follows it, a run may be waiting
+there, and its pending writes go along with the calls of subgraphs that were made from it: the run goes on in the new
+thread as it would in the old one. Else they are left behind, so that the step after it runs anew.
 
 A subgraph with a memory of its own has a namespace without a task. It goes along as it was when the checkpoint was
 made: LangGraph looks no further either, when it goes back to a checkpoint.
@@ -23,6 +23,7 @@ from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, 
 from threadmark.saver.operations.listing import all_outlines
 from threadmark.saver.operations.refusals import refusal_error
 from threadmark.saver.operations.travel.branching import Branch
+from threadmark.saver.operations.travel.entries import steps_of
 from threadmark.saver.proving.checks import checkpoint_location, checkpoint_row, rebound_write
 from threadmark.saver.proving.completeness import prove_complete
 from threadmark.saver.proving.thread_rows import sound_row
@@ -90,14 +91,13 @@ class _Following:
     def __init__(self, outlines: Sequence[Outline], origin: Outline) -> None:
         self._outlines = {outline.key: outline for outline in outlines if outline.ns != MESSAGES_NS}
         self._origin = origin
-        self.is_waiting = all((outline.ns, outline.parent) != origin.key for outline in outlines)
+        self.is_waiting = not any(map(self._follows, outlines))
         """Whether nothing follows it, so that its run may go on."""
-        self._keys = self._ancestry([origin.key])
+        called = [key for key, outline in self._outlines.items() if key[0] and self._was_called(outline)]
+        self._keys = self._ancestry([origin.key, *called])
 
     def chosen(self) -> list[Outline]:
         """Those that go along, oldest first."""
-        called = [key for key, outline in self._outlines.items() if key[0] and self._was_called(outline)]
-        self._keys |= self._ancestry(called)
         return [outline for key, outline in reversed(self._outlines.items()) if key in self._keys]
 
     def goes_along(self, key: Key) -> bool:
@@ -107,6 +107,12 @@ class _Following:
     def writes_go_along(self, row: WriteRow) -> bool:
         """Whether a pending write goes with its checkpoint."""
         return self.is_waiting or row[:2] != self._origin.key
+
+    def _follows(self, outline: Outline) -> bool:
+        """Whether a checkpoint came of what the origin's tasks wrote. A fork did not."""
+        if (outline.ns, outline.parent) != self._origin.key:
+            return False
+        return steps_of(decode_metadata(outline)).source != "fork"
 
     def _was_called(self, outline: Outline) -> bool:
         """Whether a subgraph stored it before, or in a step that may go on."""

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Any, NamedTuple
 
 from threadmark.errors import ConfigError
@@ -14,6 +15,10 @@ from threadmark.stored import Stored
 
 _CONTEXT = 40
 """How many characters are shown on either side of a match."""
+
+_FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
+_UNCASED = 0x1F000
+"""From here on characters have no case."""
 
 
 class Hit(NamedTuple):
@@ -32,6 +37,11 @@ class Needle:
         self._folded = text.casefold()
         # Text with lone surrogates is not found in bytes.
         self._is_in_bytes = not any("\ud800" <= character <= "\udfff" for character in text)
+        self._encoded = encoded = (
+            [character.encode() for character in _written_as(self._folded)] if self._is_in_bytes else []
+        )
+        self._heads = tuple({each[:at] for each in encoded for at in range(1, len(each))})
+        self._tails = tuple({each[at:] for each in encoded for at in range(1, len(each))})
 
     def hits(self, path: str, value: Any) -> Iterator[Hit]:
         """Yield the strings and the keys of dictionaries that contain the text, in order."""
@@ -56,7 +66,10 @@ class Needle:
             return True
         # Text stands in them as UTF-8, and nothing before or after it can become a part of its characters.
         text, wanted = piece.decode("utf-8", "replace").casefold(), self._folded
-        if wanted in text:
+        if wanted in text or text in wanted:
+            return True
+        # A character may be cut into pieces.
+        if piece.startswith(self._tails) or piece.endswith(self._heads) or any(piece in each for each in self._encoded):
             return True
         return any(text.startswith(wanted[at:]) or text.endswith(wanted[:at]) for at in range(1, len(wanted)))
 
@@ -71,6 +84,21 @@ class Needle:
             return start, stop
         owners = [index for index, character in enumerate(text) for _ in character.casefold()]
         return owners[start], owners[stop - 1] + 1
+
+
+def _written_as(folded: str) -> set[str]:
+    """Return the characters that a text may have which is this one when it is folded."""
+    return {*folded}.union(*(_unfolded().get(character, ()) for character in {*folded}))
+
+
+@cache
+def _unfolded() -> Mapping[str, set[str]]:
+    """By character, those in whose folded form it is."""
+    found: dict[str, set[str]] = {}
+    for character in map(chr, (*range(0x80, _FIRST_SURROGATE), *range(_LAST_SURROGATE + 1, _UNCASED))):
+        for part in character.casefold():
+            found.setdefault(part, set()).add(character)
+    return found
 
 
 def _strings(path: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -29,7 +29,7 @@ from threadmark.serde.steps import NOTHING
 from threadmark.store import Key, Outline, Scope, WriteRow
 from threadmark.travel import Match, MatchPlace, SearchPage
 
-_AT_ONCE = 32
+_AT_ONCE = 128
 """How many checkpoints are looked at in one transaction."""
 
 _ROOM = 32 * 1024 * 1024

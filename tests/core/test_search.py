@@ -1,0 +1,117 @@
+"""How `search` looks for a text: whatever its case, and first in those bytes that are new."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import threadmark
+from threadmark import Shown
+from threadmark.rope import deduplicate
+from threadmark.rope.reuse import Source
+from threadmark.saver.operations.travel import searching
+from threadmark.saver.operations.travel.needle import Hit, Needle, fresh
+from threadmark.serde import Serde
+from threadmark.stored import Stored
+
+
+def hits(text: str, value: Any) -> list[tuple[str, ...]]:
+    return [tuple(hit) for hit in Needle(text).hits("c", value)]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "around"),
+    [
+        ("strasse", "Die Straße dort", ("Die ", "Straße", " dort")),
+        ("STRASSE", "strasse", ("", "strasse", "")),
+        ("s", "ß", ("", "ß", "")),
+        ("ΣΑΣ", "ένας σας.", ("ένας ", "σας", ".")),
+        ("i", "İ", ("", "İ", "")),
+        ("a\ud800", "A\ud800", ("", "A\ud800", "")),
+        ("x", "y" * 99 + "X" + "z" * 99, ("y" * 40, "X", "z" * 40)),
+    ],
+)
+def test_the_case_does_not_matter_and_places_are_those_of_the_text(
+    text: str, value: str, around: tuple[str, str, str]
+) -> None:
+    assert hits(text, value) == [("c", *around)]
+
+
+def test_strings_are_found_wherever_they_are() -> None:
+    value = {
+        "a b": [0, ("x needle",)],
+        1: "needle",
+        "needle": None,
+        "o": Shown("app:Needle", {"needle": 1, "text": "needle", "0": ["a needle"], "__cause__": "needle"}),
+        "s": frozenset({"needle", "other"}),
+        "bytes": b"needle",
+    }
+    assert [place for place, *_ in hits("NEEDLE", value)] == [
+        *('c["a b"][1][0]', "c", 'c["needle"]', 'c["o"].text', 'c["o"][0]', 'c["o"]', 'c["s"]')
+    ]
+
+
+TEXTS = st.text(st.sampled_from("aAbBßs\u017f\u041a к é\n"), max_size=40)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    st.lists(TEXTS, max_size=6), st.lists(TEXTS, max_size=6), st.text(st.sampled_from("abAsкé"), min_size=1, max_size=4)
+)
+def test_bytes_that_are_new_never_hide_a_text(before: list[str], after: list[str], text: str) -> None:
+    """Whatever the manifests are, a text of the new value that the old one has nowhere is not missed."""
+    filler = "0123456789" * 30
+    one, other = (Serde().dumps_typed([filler, *texts, filler])[1] for texts in (before, after))
+    old = deduplicate(one, [])
+    first = Stored("m", old.packed, b"d" * 16)
+    new = deduplicate(other, [Source(one, old.packed)])
+    second = Stored("m", new.packed, b"e" * 16)
+    segments = {**old.fresh, **new.fresh}
+    found = fresh(second, first)
+    pieces = [segments[key][start:stop] for key, cut in found.slices.items() for _, start, stop in cut] + found.literals
+    needle = Needle(text)
+    is_new = any(True for _ in needle.hits("", after)) and not any(True for _ in needle.hits("", before))
+    assert not is_new or found.is_joined or any(map(needle.may_be_in, pieces))
+
+
+def test_a_character_that_an_edit_cut_in_two_hides_no_text() -> None:
+    for text in ("привет", "ﬁnd", "refund"):
+        needle = Needle(text.casefold())
+        encoded = f"-{text}-".encode()
+        for start in range(1, len(encoded) - 1):
+            for stop in range(start + 1, len(encoded)):
+                assert needle.may_be_in(encoded[start:stop]), (text, start, stop)
+
+
+def test_only_the_very_last_characters_have_no_case() -> None:
+    assert not [number for number in range(0x1F000, 0x110000) if chr(number).casefold() != chr(number)]
+
+
+def test_a_page_ends_when_much_was_read_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "_MOST_WORK", 3000)
+    monkeypatch.setattr(searching, "_ROOM", 1000)
+    monkeypatch.setattr(searching, "_AT_ONCE", 4)
+    config: dict[str, Any] = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    with threadmark.open("memory:") as saver:
+        for number in range(20):
+            checkpoint: threadmark.Checkpoint = {
+                "v": 4,
+                "id": threadmark.new_id(),
+                "ts": "",
+                "channel_values": {"text": f"{number:03} {number * 7919 % 997:03} " * 100},
+                "channel_versions": {"text": number},
+                "versions_seen": {},
+            }
+            config = saver.put(config, checkpoint, {}, {"text": number})
+        pages: list[threadmark.SearchPage] = []
+        cursor = None
+        while cursor or not pages:
+            pages.append(saver.search("t", "004 ", cursor=cursor))
+            cursor = pages[-1].cursor
+    assert len(pages) > 3
+    assert [match.path for page in pages for match in page.matches] == ["text"]
+
+
+def test_a_hit_is_what_a_match_ends_with() -> None:
+    assert threadmark.Match._fields[3:] == Hit._fields
