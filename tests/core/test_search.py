@@ -11,7 +11,7 @@ import threadmark
 from threadmark import Shown
 from threadmark.rope import deduplicate
 from threadmark.rope.reuse import Source
-from threadmark.saver.operations.travel import searching
+from threadmark.saver.operations.travel import candidates, searching
 from threadmark.saver.operations.travel.needle import Hit, Needle, fresh
 from threadmark.serde import Serde
 from threadmark.stored import Stored
@@ -108,8 +108,8 @@ def test_only_the_very_last_characters_have_no_case() -> None:
 
 def test_a_page_ends_when_much_was_read_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "_MOST_WORK", 3000)
-    monkeypatch.setattr(searching, "_ROOM", 1000)
-    monkeypatch.setattr(searching, "_AT_ONCE", 4)
+    monkeypatch.setattr(candidates, "_ROOM", 1000)
+    monkeypatch.setattr(candidates, "_AT_ONCE", 4)
     config: dict[str, Any] = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     with threadmark.open("memory:") as saver:
         for number in range(20):
@@ -133,3 +133,23 @@ def test_a_page_ends_when_much_was_read_and_the_next_goes_on(monkeypatch: pytest
 
 def test_a_hit_is_what_a_match_ends_with() -> None:
     assert threadmark.Match._fields[3:] == Hit._fields
+
+
+def test_a_checkpoint_that_follows_from_itself_ends_a_blame() -> None:
+    config: dict[str, Any] = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    with threadmark.open("memory:") as saver:
+        ids = [threadmark.new_id() for _ in range(2)]
+        for made in (ids[0], ids[1], ids[0]):
+            checkpoint: threadmark.Checkpoint = {
+                "v": 4,
+                "id": made,
+                "ts": "",
+                "channel_values": {"a": 1},
+                "channel_versions": {"a": 1},
+                "versions_seen": {},
+            }
+            config = saver.put(config, checkpoint, {}, {"a": 1})
+        blame = saver.blame("t", "a")
+        assert blame is not None
+        assert blame.entry.id in ids
+        assert [match.path for match in saver.search("t", "x").matches] == []

@@ -16,8 +16,9 @@ from langgraph.types import Interrupt, interrupt
 from langgraph_checkpointer.command import run_command
 from langgraph_checkpointer.theirs import THEIRS, checkpoint, location, store, their_sqlite
 from threadmark import Serde
+from threadmark.serde.exact import exactly_equal
 from threadmark_langgraph import InMemorySaver, SqliteSaver, export, migrate
-from threadmark_langgraph.moving.comparing import alike, exactly_equal
+from threadmark_langgraph.moving.comparing import alike
 from threadmark_langgraph.moving.differences import first_difference
 
 PLACE = location("one")

@@ -13,7 +13,7 @@ from threadmark.errors import ThreadmarkError, shown
 from threadmark.model import Pruned, RetentionReport, Stats, ThreadInfo, ThreadPage, Verified
 from threadmark.saver import Saver
 from threadmark.serde import Serde
-from threadmark.travel import HistoryEntry, HistoryPage, Tree
+from threadmark.travel import Blame, HistoryEntry, HistoryPage, Tree
 from threadmark_conformance.engine import at, checkpoint, early_id, listed
 from threadmark_conformance.odd_calls import OddCall
 
@@ -29,6 +29,9 @@ _READS = {
     "messages",
     "history",
     "tree",
+    "diff",
+    "blame",
+    "search",
     "verify",
     "stats",
     "get_next_version",
@@ -220,6 +223,7 @@ _AGREED: Mapping[type, Callable[[Any], object]] = {
     ThreadInfo: _without_times,
     HistoryPage: lambda page: ([_without_time(entry) for entry in page.entries], page.cursor is None),
     Tree: lambda tree: ([(node.id, node.branch) for node in tree.nodes], _exact(tree.branches)),
+    Blame: lambda blame: (blame.path, _exact(blame.value), _without_time(blame.entry)),
     ThreadPage: lambda page: ([_without_times(info) for info in page.threads], page.cursor is None),
 }
 """What all backends have to agree on of what a method returns; of everything else it is the whole."""

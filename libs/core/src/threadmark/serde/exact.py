@@ -3,7 +3,6 @@
 from hashlib import blake2b
 from typing import Any
 
-from threadmark.errors import ThreadmarkError
 from threadmark.serde.classes import Classes
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.encoder import encode
@@ -29,18 +28,16 @@ _DISPATCH = _ExactDispatch(DEFAULT, Classes(DEFAULT))
 def fingerprint(value: Any) -> bytes | None:
     """Return what values have in common that are the same throughout. None for a value that cannot be encoded."""
     try:
-        return blake2b(_encoded(value), digest_size=16).digest()
-    except ThreadmarkError:
+        return blake2b(encode(value, _DISPATCH)[0], digest_size=16).digest()
+    except Exception:  # noqa: BLE001 - registered functions may raise anything, and the packers for what is too deep
         return None
 
 
 def exactly_equal(one: Any, other: Any) -> bool:
     """Whether two values are of the same types throughout, and equal; also of classes that cannot say so."""
-    if one is other:
-        return True
     try:
-        return type(one) is type(other) and _encoded(one) == _encoded(other)
-    except ThreadmarkError:
+        return type(one) is type(other) and encode(one, _DISPATCH) == encode(other, _DISPATCH)
+    except Exception:  # noqa: BLE001 - as above
         return says_equal(one, other)
 
 
@@ -50,12 +47,3 @@ def says_equal(one: Any, other: Any) -> bool:
         return bool(one == other)
     except Exception:  # noqa: BLE001 - arrays that differ do not say it by False
         return False
-
-
-def _encoded(value: Any) -> bytes:
-    try:
-        return encode(value, _DISPATCH)[0]
-    except ThreadmarkError:
-        raise
-    except Exception as error:
-        raise ThreadmarkError(str(error)) from error

@@ -56,6 +56,7 @@ class Serde:
         classes = Classes(registry, self._allow, import_anything=dangerously_import_anything)
         self._dispatch = Dispatch(registry, classes)
         self._shows = False
+        self._showing: Serde | None = None
 
     def __repr__(self) -> str:
         arguments = []
@@ -84,10 +85,14 @@ class Serde:
 
     def showing(self) -> "Serde":
         """Return a serializer that reads every object as a `Shown`, without its class. It writes as this one does."""
-        classes = Classes(self._registry, self._allow, import_anything=self._import_anything)
-        other = copy(self)
-        other._dispatch, other._shows = ShowingDispatch(self._registry, classes), True  # noqa: SLF001 - of our own copy
-        return other
+        if self._shows:
+            return self
+        if self._showing is None:
+            classes = Classes(self._registry, self._allow, import_anything=self._import_anything)
+            other = copy(self)
+            other._dispatch, other._shows = ShowingDispatch(self._registry, classes), True  # noqa: SLF001 - our own copy
+            self._showing = other  # so that what it has learned of marks is kept
+        return self._showing
 
     def dumps_typed(self, obj: Any, /) -> tuple[str, bytes]:
         """Encode a value as a tag and bytes. Equal values give equal bytes in every process."""

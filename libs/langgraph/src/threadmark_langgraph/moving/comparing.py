@@ -9,7 +9,7 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, Checkpoint, CheckpointTupl
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import RESUME
 
-from threadmark import Serde, ThreadmarkError
+from threadmark.serde.exact import exactly_equal, says_equal
 from threadmark_langgraph.moving.differences import Difference, first_difference, pairs
 
 Same = Callable[[Any, Any], bool]
@@ -123,17 +123,6 @@ def _same_metadata(one: Any, other: Any) -> bool:
     return json.dumps(one, sort_keys=True, default=repr) == json.dumps(other, sort_keys=True, default=repr)
 
 
-_EXACT = Serde()
-
-
-def exactly_equal(one: Any, other: Any) -> bool:
-    """Whether two values are of the same types throughout, and equal; also of classes that cannot say so."""
-    try:
-        return _EXACT.dumps_typed(one) == _EXACT.dumps_typed(other)
-    except ThreadmarkError:
-        return _say_equal(one, other)
-
-
 def kept_by(serde: SerializerProtocol) -> Same:
     """Return a comparison: whether the other value is what this serializer gives back for the one."""
 
@@ -160,11 +149,4 @@ def alike(one: Any, other: Any) -> bool:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    return exactly_equal(one, other) or _say_equal(one, other)
-
-
-def _say_equal(one: Any, other: Any) -> bool:
-    try:
-        return bool(one == other)
-    except Exception:  # noqa: BLE001 - arrays that differ do not say it by False
-        return False
+    return exactly_equal(one, other) or says_equal(one, other)

@@ -17,6 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 
 from threadmark import CheckpointRef, ForbiddenTypeError, MemorySaver, SaverProtocol, ThreadDeletedError
+from threadmark.serde.exact import exactly_equal
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.log import log
 from threadmark_langgraph.moving.comparing import (
@@ -24,7 +25,6 @@ from threadmark_langgraph.moving.comparing import (
     alike,
     content_of,
     difference,
-    exactly_equal,
     joined,
     kept_by,
     lacking,

@@ -28,7 +28,6 @@ _FIRST_REACH, _LONGEST_REACH = 8, 512
 _ROOM = 32 * 1024 * 1024
 """How many bytes of values are read at once, unless one alone has more."""
 
-
 _ATTEMPTS = 64
 
 
@@ -71,20 +70,20 @@ def _first(context: SaverContext, where: ParsedConfig, given: Path) -> Operation
     if present is NOTHING:
         return None
     known = {_name_of(loaded.header.values[wanted.channel])}
-    found, seen = _First(wanted, present, loaded.outline), {loaded.outline.id}
+    found, passed = _First(wanted, present, loaded.outline), {loaded.outline.id}
     start, reach = loaded.outline.parent, _FIRST_REACH
     while start is not None:
         there = where._replace(checkpoint_id=start)
         ancestors = yield from read(_ancestors, context, there, wanted.channel, frozenset(known), reach)
         for ancestor in ancestors.loaded:
+            if ancestor.outline.id in passed:  # it was put again, and its parent follows it
+                return found
+            passed.add(ancestor.outline.id)
             value = ancestor.header.values.get(wanted.channel)
             if value is None or not (
                 _name_of(value) in known or exactly_equal(_part(context, ancestor, wanted), present)
             ):
                 return found
-            if ancestor.outline.id in seen:  # who puts a checkpoint again may name a descendant as its parent
-                return found
-            seen.add(ancestor.outline.id)
             known.add(_name_of(value))
             found = found._replace(first=ancestor.outline)
         start, reach = ancestors.next, min(reach * 8, _LONGEST_REACH)

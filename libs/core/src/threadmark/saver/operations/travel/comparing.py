@@ -60,9 +60,7 @@ class Changes:
             self._compare_objects(place, before, after, depth + 1)
         elif isinstance(before, dict):
             self._compare_dictionaries(place, before, after, depth + 1)
-        elif isinstance(before, (list, tuple, deque)) and getattr(before, "maxlen", None) == getattr(
-            after, "maxlen", None
-        ):
+        elif isinstance(before, (list, tuple, deque)) and _maxlen(before) == _maxlen(after):
             self._compare_items(place, list(before), list(after), depth + 1)
         else:
             self._compare_whole(place, before, after)
@@ -130,6 +128,10 @@ def _key_of(key: Any) -> tuple[type, Hashable]:
     """What tells the keys of two dictionaries apart: their types count at every depth."""
     kind = type(key)
     return kind, key if kind in _TOLD_BY_TYPE else _fingerprint(key)
+
+
+def _maxlen(items: Any) -> int | None:
+    return items.maxlen if isinstance(items, deque) else None
 
 
 def _joined(ours: Mapping[Any, Any], theirs: Mapping[Any, Any]) -> list[Any]:

@@ -1,7 +1,5 @@
 """A page of a thread's checkpoints, without their values."""
 
-from typing import NamedTuple
-
 from threadmark.model import Config
 from threadmark.names import MESSAGES_NS, as_text
 from threadmark.program import Operation, Program, read
@@ -10,7 +8,7 @@ from threadmark.saver.cursors import new_cursor, parts_of_cursor
 from threadmark.saver.operations.parts import given_place
 from threadmark.saver.operations.travel.entries import entries_of
 from threadmark.store import Outline, Scope
-from threadmark.travel import HistoryEntry, HistoryPage
+from threadmark.travel import HistoryPage
 
 _AT_ONCE = 512
 """How many checkpoints are read in one transaction."""
@@ -27,27 +25,12 @@ def history(
     more = limit > 0
     while more:
         wanted = min(limit - len(page.entries), _AT_ONCE)
-        read_now = yield from read(_read, context, scope, after, wanted)
-        page.entries.extend(read_now.entries)
-        after, more = read_now.last, read_now.more
+        outlines, more = yield from read(_outlines, context, scope, after, wanted)
+        page.entries.extend((yield from read(entries_of, context, thread_id, outlines)))
+        after = outlines[-1] if outlines else None
         if more and after is not None and len(page.entries) >= limit:
             return page._replace(cursor=new_cursor(after.rank, after.ns))
     return page
-
-
-class _Read(NamedTuple):
-    """What one transaction has read."""
-
-    entries: list[HistoryEntry]
-    last: Outline | None
-    more: bool
-    """Whether others come behind the last one."""
-
-
-def _read(context: SaverContext, scope: Scope, after: Outline | None, limit: int) -> Program[_Read]:
-    outlines, more = yield from _outlines(context, scope, after, limit)
-    entries = yield from entries_of(context, scope.thread_id or "", outlines)
-    return _Read(entries, outlines[-1] if outlines else None, more)
 
 
 def _outlines(

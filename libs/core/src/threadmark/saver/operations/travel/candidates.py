@@ -1,0 +1,199 @@
+"""What checkpoints have that their parents have not, read as far as it takes to tell whether a text may be in it."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from threadmark.errors import CorruptDataError, located
+from threadmark.names import MESSAGES_NS
+from threadmark.program import Program
+from threadmark.saver.caches.segment_cache import SegmentCache, fill
+from threadmark.saver.context import SaverContext
+from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, Write, missing_headers, proven_writes
+from threadmark.saver.operations.listing import good, loaders, open_headers
+from threadmark.saver.operations.travel.diffing import same_value
+from threadmark.saver.operations.travel.needle import Fresh, Needle, fresh
+from threadmark.saver.proving.checks import checkpoint_location, header_location, write_location
+from threadmark.store import Key, Outline, Scope, WriteRow
+
+_AT_ONCE = 128
+"""How many checkpoints are looked at in one transaction."""
+
+_ROOM = 32 * 1024 * 1024
+"""How many bytes are read at once, unless one checkpoint alone has more."""
+
+
+class Candidate(NamedTuple):
+    """A checkpoint that may have the text where its parent has not, with what it takes to tell."""
+
+    outline: Outline
+    loaded: LoadedCheckpoint | None = None
+    channels: Sequence[str] = ()
+    writes: Sequence[Write] = ()
+    data: Mapping[bytes, bytes] = {}
+    """The bytes of the writes' values."""
+    parent: LoadedCheckpoint | None = None
+    error: CorruptDataError | None = None
+
+
+class Batch(NamedTuple):
+    """Checkpoints that were looked at together."""
+
+    candidates: Sequence[Candidate]
+    after: Outline | None
+    """The last checkpoint of which is known whether it has the text."""
+    more: bool
+    work: int
+    """How many bytes were looked at."""
+
+
+def batch_of(context: SaverContext, needle: Needle, scope: Scope, after: Outline | None) -> Program[Batch]:
+    """Look at the next checkpoints: read what is new in them, and all of those values that may have the text."""
+    page = yield from context.store.page(scope, after, _AT_ONCE)
+    more = len(page) == _AT_ONCE and (after is None or page[-1].order < after.order)
+    outlines = [outline for outline in page if outline.ns != MESSAGES_NS]
+    if not outlines:
+        return Batch([], page[-1] if page else after, more, 0)
+    reading = _Reading(context, needle, outlines[0].thread_id)
+    yield from reading.open(outlines)
+    taken = reading.as_there_is_room(outlines)
+    yield from fill(reading.cache, context.store, reading.thread_id, reading.fresh_keys(taken))
+    candidates = reading.candidates(taken)
+    yield from fill(reading.cache, context.store, reading.thread_id, reading.value_keys(candidates))
+    whole = len(candidates) == len(outlines)
+    end = page[-1] if whole else candidates[-1].outline
+    return Batch([reading.loaded(each) for each in candidates], end, more or not whole, reading.work)
+
+
+class _Reading:
+    """The checkpoints of a batch while they are being read, and their parents."""
+
+    def __init__(self, context: SaverContext, needle: Needle, thread_id: str) -> None:
+        self._context = context
+        self._needle = needle
+        self.thread_id = thread_id
+        self.cache: SegmentCache = context.segment_cache()
+        self.work = 0
+        self._found: dict[Key, CheckpointLoader | CorruptDataError] = {}
+        self._writes: dict[Key, list[WriteRow]] = {}
+        self._fresh: dict[Key, dict[str, Fresh]] = {}
+
+    def open(self, outlines: Sequence[Outline]) -> Program[None]:
+        """Read headers and writes."""
+        keys = [outline.key for outline in outlines]
+        parents = [(outline.ns, outline.parent) for outline in outlines if outline.parent]
+        store = self._context.store
+        rows = yield from store.rows(self.thread_id, list(dict.fromkeys([*keys, *parents])))
+        for row in (yield from store.writes(self.thread_id, keys)):
+            self._writes.setdefault((row.ns, row.checkpoint_id), []).append(row)
+        self._found = loaders(self._context, rows, {})
+        yield from fill(self.cache, store, self.thread_id, missing_headers(good(self._found)))
+        open_headers(self._found, self.cache)
+
+    def as_there_is_room(self, outlines: Sequence[Outline]) -> Sequence[Outline]:
+        """The first checkpoints, of which what is new has room; one at least."""
+        for number, outline in enumerate(outlines):
+            size = self._note_fresh(outline)
+            if number and self.work + size > _ROOM:
+                return outlines[:number]
+            self.work += size
+        return outlines
+
+    def _note_fresh(self, outline: Outline) -> int:
+        loader, parent = self._found.get(outline.key), self._parent(outline)
+        if not isinstance(loader, CheckpointLoader):
+            return 0
+        before = parent.header.values if parent else {}
+        try:
+            news = {
+                channel: fresh(value, before.get(channel))
+                for channel, value in loader.header.values.items()
+                if channel not in before or not same_value(value, before[channel])
+            }
+        except CorruptDataError as error:
+            self._found[outline.key] = error.at(header_location(outline))
+            return 0
+        self._fresh[outline.key] = news
+        slices = [piece for each in news.values() for pieces in each.slices.values() for piece in pieces[:1]]
+        return sum(size for size, _, _ in slices) + sum(len(row.value) for row in self._writes.get(outline.key, ()))
+
+    def _parent(self, outline: Outline) -> CheckpointLoader | None:
+        found = self._found.get((outline.ns, outline.parent)) if outline.parent else None
+        return found if isinstance(found, CheckpointLoader) else None
+
+    def fresh_keys(self, outlines: Sequence[Outline]) -> set[bytes]:
+        """The segments of what is new."""
+        news = [each for outline in outlines for each in self._fresh.get(outline.key, {}).values()]
+        return {key for each in news for key in each.slices}
+
+    def candidates(self, outlines: Sequence[Outline]) -> list[Candidate]:
+        """Return which channels of the checkpoints may have the text, of as many as there is room for."""
+        found: list[Candidate] = []
+        room = _ROOM
+        for outline in outlines:
+            candidate = self._looked_at(outline)
+            loaded = (self._found.get(outline.key), self._parent(outline)) if candidate.channels else ()
+            values = [each.header.values for each in loaded if isinstance(each, CheckpointLoader)]
+            room -= sum(each[channel].size() for each in values for channel in candidate.channels if channel in each)
+            if room < 0 and found:
+                break
+            found.append(candidate)
+        return found
+
+    def _looked_at(self, outline: Outline) -> Candidate:
+        found = self._found.get(outline.key)
+        if not isinstance(found, CheckpointLoader):
+            lost = CorruptDataError("its row is not found by its key", checkpoint_location(outline))
+            return Candidate(outline, error=found or lost)
+        try:
+            writes = proven_writes(self.thread_id, self._writes.get(outline.key, ()))
+            news = self._fresh[outline.key]
+            with located(checkpoint_location(outline)):
+                channels = [channel for channel, each in news.items() if self._may_have(each)]
+        except CorruptDataError as error:
+            return Candidate(outline, error=error)
+        return Candidate(outline, channels=channels, writes=writes)
+
+    def _may_have(self, new: Fresh) -> bool:
+        if new.is_joined or any(map(self._needle.may_be_in, new.literals)):
+            return True
+        for key, pieces in new.slices.items():
+            segment = self.cache.segment(key, pieces[0][0])
+            if self._context.segment_key(segment) != key:
+                raise CorruptDataError(f"segment {key.hex()} is not what was written")
+            if any(self._needle.may_be_in(segment[start:stop]) for _, start, stop in pieces):
+                return True
+        return False
+
+    def value_keys(self, candidates: Sequence[Candidate]) -> set[bytes]:
+        """The segments of the values that may have the text, of those of the parents, and of the writes."""
+        keys: set[bytes] = set()
+        for candidate in candidates:
+            keys.update(key for write in candidate.writes for key in write.value.segment_keys())
+            if candidate.channels:
+                for loader in (self._found[candidate.outline.key], self._parent(candidate.outline)):
+                    if isinstance(loader, CheckpointLoader):
+                        keys |= loader.value_keys(candidate.channels.__contains__)
+        return keys
+
+    def loaded(self, candidate: Candidate) -> Candidate:
+        """Return the candidate with the bytes of what may have the text."""
+        loader, parent = self._found.get(candidate.outline.key), self._parent(candidate.outline)
+        if candidate.error is not None or not isinstance(loader, CheckpointLoader):
+            return candidate
+        data: dict[bytes, bytes] = {}
+        try:
+            for write in candidate.writes:
+                with located(write_location(self.thread_id, write.row)):
+                    data[write.value.digest] = self.cache.data(write.value)
+            loaded = loader.loaded()
+        except CorruptDataError as error:
+            return candidate._replace(error=error)
+        self.work += sum(map(len, loaded.data.values())) + sum(map(len, data.values()))
+        return candidate._replace(loaded=loaded, data=data, parent=_unless_damaged(parent))
+
+
+def _unless_damaged(loader: CheckpointLoader | None) -> LoadedCheckpoint | None:
+    try:
+        return loader.loaded() if loader else None
+    except CorruptDataError:  # which is said of the checkpoint itself
+        return None
