@@ -200,6 +200,13 @@ def test_keys_that_no_path_leads_to_are_told_together() -> None:
     assert change == Change("c", "changed", {2: "b"}, {2: "c", (3,): "d"})
 
 
+def test_types_of_keys_count_and_what_equals_nothing_is_a_key() -> None:
+    nan, same = float("nan"), {(1,): "a", 0.0: 0}
+    assert len(changes_of({nan: 1, "k": 1}, {float("nan"): 1, "k": 1})) == 0
+    for other in ({(True,): "a", 0.0: 0}, {(1,): "a", -0.0: 0}, {(1,): "a", 0: 0}):
+        assert paths_of(same, other) == [("c", "changed")]
+
+
 def test_a_limit_cuts_and_counts() -> None:
     found = changes_of({str(number): 1 for number in range(9)}, {}, limit=4)
     assert (len(found.found), found.left_out) == (4, 5)

@@ -1,5 +1,6 @@
 """How `search` looks for a text: whatever its case, and first in those bytes that are new."""
 
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -82,6 +83,23 @@ def test_a_character_that_an_edit_cut_in_two_hides_no_text() -> None:
         for start in range(1, len(encoded) - 1):
             for stop in range(start + 1, len(encoded)):
                 assert needle.may_be_in(encoded[start:stop]), (text, start, stop)
+
+
+def test_a_text_longer_than_a_piece_is_found_wherever_it_is_cut() -> None:
+    text = "".join(f"{number:03}" for number in range(100))
+    needle, encoded = Needle(text), f"{'-' * 99}{text}{'-' * 99}".encode()
+    for at in range(100, 399):
+        assert all(map(needle.may_be_in, (encoded[:at], encoded[at:], encoded[at - 20 : at + 20])))
+    assert not needle.may_be_in(encoded[:99])
+    assert not needle.may_be_in(encoded[399:])
+
+
+def test_a_very_long_text_does_not_hang() -> None:
+    """Quadratic work would take hours; the deadline only tells that from any machine that is slow."""
+    began = monotonic()
+    for text in ("y" * 1_000_000, "z" * 1_000_000, "y" * 999_999 + "z"):
+        assert Needle(text).may_be_in(b"y" * 2_000_000) == ("y" in text)
+    assert monotonic() - began < 60
 
 
 def test_only_the_very_last_characters_have_no_case() -> None:

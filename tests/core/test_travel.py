@@ -162,3 +162,30 @@ def test_a_missing_segment_of_an_ancestor_is_not_copied() -> None:
     with pytest.raises(CorruptDataError, match="a segment is missing"):
         saver.fork(config, as_thread="copy")
     assert saver.count_threads() == 1
+
+
+def test_a_blame_of_what_is_removed_meanwhile_finds_what_is_left() -> None:
+    saver = Meddling()
+    configs = [_put(saver, 0)]
+    for number in range(1, 4):
+        values = {"n": number, "text": f"0{LONG}"}
+        made = checkpoint(values, {"n": number, "text": 0}, checkpoint_id=new_id())
+        configs.append(saver.put(configs[-1], made, {"step": number}, {"n": number}))
+    saver.meddle = lambda: setattr(saver, "meddle", lambda: saver.delete_checkpoint(configs[0]))
+    found = saver.blame("thread", "text")
+    assert found is not None
+    assert (found.entry.step, found.value) == (1, f"0{LONG}")
+    saver.meddle = lambda: setattr(saver, "meddle", lambda: saver.delete_thread("thread"))
+    assert saver.blame("thread", "text") is None
+
+
+def test_a_blame_ends_where_parents_lead_back() -> None:
+    """Whoever puts a checkpoint again may name one as its parent that follows it."""
+    saver = MemorySaver()
+    ids = [early_id(1), early_id(2)]
+    for number, parent in ((0, None), (1, ids[0]), (0, ids[1])):
+        made = checkpoint({"n": 1}, {"n": 1}, checkpoint_id=ids[number])
+        saver.put(at("thread", "", parent), made, {"step": number}, {"n": 1})
+    found = saver.blame("thread", "n")
+    assert found is not None
+    assert found.entry.id == ids[1]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from threadmark.config import ParsedConfig
+from threadmark.errors import TransientStoreError
 from threadmark.model import Config
 from threadmark.program import Operation, Program, read
 from threadmark.saver.caches.segment_cache import fill
@@ -27,6 +28,16 @@ _FIRST_REACH, _LONGEST_REACH = 8, 512
 _ROOM = 32 * 1024 * 1024
 """How many bytes of values are read at once, unless one alone has more."""
 
+_ATTEMPTS = 64
+
+
+class _First(NamedTuple):
+    """The present value of a part, and the checkpoint that first held it."""
+
+    path: Path
+    value: object
+    first: Outline
+
 
 class _Ancestors(NamedTuple):
     """Some checkpoints, newest first, and the one with which the next begin. None where these are the last."""
@@ -38,6 +49,18 @@ class _Ancestors(NamedTuple):
 def blame(context: SaverContext, thread: Config | str, path: str) -> Operation[Blame | None]:
     """Return which checkpoint first held the present value at a path."""
     context, where, given = context.without_classes(), given_place(thread), parse_path(path)
+    for _ in range(_ATTEMPTS):
+        found = yield from _first(context, where, given)
+        if found is None:
+            return None
+        entries = yield from read(entries_of, context, where.thread_id, [found.first])
+        if entries:  # else it was removed meanwhile
+            return Blame(str(found.path), found.value, *entries)
+    raise TransientStoreError(f"{where}: checkpoints were removed {_ATTEMPTS} times while they were read; try again")
+
+
+def _first(context: SaverContext, where: ParsedConfig, given: Path) -> Operation[_First | None]:
+    """Return the first checkpoint that held the present value, of those that are there now."""
     loaded = yield from read(load_value, context, where, given.channel)
     if loaded is None:
         yield from expect_plain_once(context)
@@ -47,29 +70,24 @@ def blame(context: SaverContext, thread: Config | str, path: str) -> Operation[B
     if present is NOTHING:
         return None
     known = {_name_of(loaded.header.values[wanted.channel])}
-    first, start, reach = loaded.outline, loaded.outline.parent, _FIRST_REACH
-    passed: set[str] = {first.id}
+    found, passed = _First(wanted, present, loaded.outline), {loaded.outline.id}
+    start, reach = loaded.outline.parent, _FIRST_REACH
     while start is not None:
         there = where._replace(checkpoint_id=start)
         ancestors = yield from read(_ancestors, context, there, wanted.channel, frozenset(known), reach)
         for ancestor in ancestors.loaded:
-            value = ancestor.header.values.get(wanted.channel)
-            if ancestor.outline.id in passed:  # it was put again, as a child of its own
-                return (yield from _found(context, wanted, present, first))
+            if ancestor.outline.id in passed:  # it was put again, and its parent follows it
+                return found
             passed.add(ancestor.outline.id)
+            value = ancestor.header.values.get(wanted.channel)
             if value is None or not (
                 _name_of(value) in known or exactly_equal(_part(context, ancestor, wanted), present)
             ):
-                return (yield from _found(context, wanted, present, first))
+                return found
             known.add(_name_of(value))
-            first = ancestor.outline
+            found = found._replace(first=ancestor.outline)
         start, reach = ancestors.next, min(reach * 8, _LONGEST_REACH)
-    return (yield from _found(context, wanted, present, first))
-
-
-def _found(context: SaverContext, path: Path, value: object, first: Outline) -> Operation[Blame]:
-    (entry,) = yield from read(entries_of, context, first.thread_id, [first])
-    return Blame(str(path), value, entry)
+    return found
 
 
 def _ancestors(

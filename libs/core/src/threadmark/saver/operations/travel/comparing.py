@@ -17,6 +17,9 @@ from threadmark.serde.shown import CONTENT, Shown
 from threadmark.serde.steps import NOTHING
 from threadmark.travel import Change, ChangeKind
 
+_TOLD_BY_TYPE = frozenset({str, int, bool, bytes, type(None)})
+"""The types of keys that are the same where they are equal. In a tuple True equals 1, and NaN equals nothing."""
+
 _DEEPEST = 100
 """What lies deeper is compared as a whole."""
 
@@ -97,15 +100,16 @@ class Changes:
         if getattr(before, "default_factory", None) is not getattr(after, "default_factory", None):
             self._compare_whole(place, before, after)
             return
-        ours, theirs = ({(type(key), key): value for key, value in each.items()} for each in (before, after))
+        ours, theirs = ({_key_of(key): (key, value) for key, value in each.items()} for each in (before, after))
         unreached: tuple[dict[Any, Any], dict[Any, Any]] = {}, {}
-        for kind, key in _joined(ours, theirs):
-            pair = ours.get((kind, key), NOTHING), theirs.get((kind, key), NOTHING)
+        for kind, told in _joined(ours, theirs):
+            old, new = ours.get((kind, told)), theirs.get((kind, told))
+            old_value, new_value = (entry[1] if entry else NOTHING for entry in (old, new))
             if kind is str:
-                self.compare(place.at(key_text(key)), *pair, depth)
-            elif NOTHING in pair or not exactly_equal(*pair):
-                for entries, value in zip(unreached, pair, strict=True):
-                    entries.update({} if value is NOTHING else {key: value})
+                self.compare(place.at(key_text(told)), old_value, new_value, depth)
+            elif old is None or new is None or not exactly_equal(old_value, new_value):
+                for found, entry in zip(unreached, (old, new), strict=True):
+                    found.update([entry] if entry else [])
         if any(unreached):  # no path leads to what has such a key
             self._add(place.new, "changed", *unreached)
 
@@ -118,6 +122,12 @@ class Changes:
             old, new = (f"[{there if index is None else index}]" for index, there in ((here, there), (there, here)))
             pair = NOTHING if here is None else before[here], NOTHING if there is None else after[there]
             self.compare(place.at(old, new), *pair, depth)
+
+
+def _key_of(key: Any) -> tuple[type, Hashable]:
+    """What tells the keys of two dictionaries apart: their types count at every depth."""
+    kind = type(key)
+    return kind, key if kind in _TOLD_BY_TYPE else _fingerprint(key)
 
 
 def _maxlen(items: Any) -> int | None:

@@ -16,6 +16,9 @@ from threadmark.stored import Stored
 _CONTEXT = 40
 """How many characters are shown on either side of a match."""
 
+_EDGE = 64
+"""So many characters of the end of a piece tell whether more of them may be in a long text that is looked for."""
+
 _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
 _UNCASED = 0x1F000
 """From here on characters have no case."""
@@ -71,7 +74,10 @@ class Needle:
         # A character may be cut into pieces.
         if piece.startswith(self._tails) or piece.endswith(self._heads) or any(piece in each for each in self._encoded):
             return True
-        return any(text.startswith(wanted[at:]) or text.endswith(wanted[:at]) for at in range(1, len(wanted)))
+        if text[:_EDGE] in wanted or text[-_EDGE:] in wanted:
+            return True
+        few = range(1, min(len(wanted), _EDGE))
+        return any(text.endswith(wanted[:at]) or text.startswith(wanted[-at:]) for at in few)
 
     def _span(self, text: str) -> tuple[int, int] | None:
         """Return where it stands in a text. Folding may change the number of characters."""
