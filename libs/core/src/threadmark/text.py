@@ -11,7 +11,6 @@ _LOW, _HIGH = "\x01", "\ud7ff"
 _ESCAPED = {0: _LOW + "\x01", 1: _LOW + "\x02", 0xD7FF: _HIGH + "\x01"}
 _ESCAPED |= {code: _HIGH + chr(2 + code - 0xD800) for code in range(0xD800, 0xE000)}
 
-
 ESCAPES = _LOW, _HIGH
 """What an escaped character begins with: a column with neither is the text itself."""
 
