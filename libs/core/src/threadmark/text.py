@@ -8,8 +8,11 @@ order of code points, because ids are compared in SQL.
 # NUL and U+0001 become pairs that begin with U+0001. Surrogates become pairs that begin with U+D7FF, which is the code
 # point just below them and not assigned to a character.
 _LOW, _HIGH = "\x01", "\ud7ff"
-_ESCAPES = {0: _LOW + "\x01", 1: _LOW + "\x02", 0xD7FF: _HIGH + "\x01"}
-_ESCAPES |= {code: _HIGH + chr(2 + code - 0xD800) for code in range(0xD800, 0xE000)}
+_ESCAPED = {0: _LOW + "\x01", 1: _LOW + "\x02", 0xD7FF: _HIGH + "\x01"}
+_ESCAPED |= {code: _HIGH + chr(2 + code - 0xD800) for code in range(0xD800, 0xE000)}
+
+ESCAPES = _LOW, _HIGH
+"""What an escaped character begins with: a column with neither is the text itself."""
 
 
 def to_column(text: str) -> str:
@@ -19,7 +22,7 @@ def to_column(text: str) -> str:
             return text
     elif text.isprintable() and _HIGH not in text:
         return text
-    return text.translate(_ESCAPES)
+    return text.translate(_ESCAPED)
 
 
 def from_column(column: str) -> str:

@@ -20,9 +20,23 @@ from threadmark.errors import ClosedError
 from threadmark.forks import begin_anew_after_fork
 
 
+class _Main:
+    """Which thread is the main one. To ask `threading` for it takes two calls more, and every transaction asks."""
+
+    thread = threading.main_thread().ident
+
+    @classmethod
+    def begin_anew(cls) -> None:
+        """In the child of a fork, where the thread that forked is the main one."""
+        cls.thread = threading.get_ident()
+
+
+begin_anew_after_fork(_Main)
+
+
 def may_be_interrupted() -> bool:
     """Whether a signal's handler may raise an exception in this thread."""
-    return threading.get_ident() == threading.main_thread().ident
+    return threading.get_ident() == _Main.thread
 
 
 class Answer:

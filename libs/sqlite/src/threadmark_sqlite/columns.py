@@ -13,8 +13,14 @@ from typing import Any
 
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.store import CheckpointRow, Outline, WriteRow
-from threadmark.text import from_column, to_column
+from threadmark.text import ESCAPES, from_column, to_column
 from threadmark.thread_store import LeaseRow, ThreadCounts, ThreadOutline, ThreadRow
+
+_LOW, _HIGH = ESCAPES
+"""A text with neither is its own column; asked here, since to call a function takes longer than to look."""
+
+_row = tuple.__new__
+"""Makes a named tuple at once; its class would call a function in Python for each."""
 
 
 @lru_cache(256)  # the writes of a task have two in common, and a step's tasks one
@@ -34,7 +40,9 @@ def from_id_column(column: Any) -> str:
 
 def from_text_column(column: Any) -> str:
     """The string that `to_column` was given."""
-    return from_column(column) if isinstance(column, str) else f"\ufffd{type(column).__name__}"
+    if type(column) is str:
+        return column if _LOW not in column and _HIGH not in column else from_column(column)
+    return f"\ufffd{type(column).__name__}"
 
 
 name = lru_cache(1024)(from_text_column)
@@ -60,21 +68,32 @@ def outline(thread_id: str, columns: Any) -> Outline:
     """A checkpoint's outline from the columns of `sql._OUTLINE`."""
     ns, checkpoint_id, ranked, parent, created_at, metadata = columns
     rank = from_text_column(ranked)
-    return Outline(
-        thread_id,
-        name(ns),
-        rank if checkpoint_id is None else from_text_column(checkpoint_id),
-        rank,
-        from_text_or_null(parent),
-        created_at,
-        from_text_column(metadata),
+    return _row(
+        Outline,
+        (
+            thread_id,
+            name(ns),
+            rank if checkpoint_id is None else from_text_column(checkpoint_id),
+            rank,
+            None if parent is None else from_text_column(parent),
+            created_at,
+            from_text_column(metadata),
+        ),
     )
 
 
 def checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
     """A checkpoint from the columns of `sql._ROW`."""
     *of_outline, header, check = columns
-    return CheckpointRow(outline(thread_id, of_outline), from_blob_column(header), from_blob_column(check), None)
+    return _row(
+        CheckpointRow,
+        (
+            outline(thread_id, of_outline),
+            header if type(header) is bytes else b"",
+            check if type(check) is bytes else b"",
+            None,
+        ),
+    )
 
 
 def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
@@ -102,43 +121,38 @@ def rewriting_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
 def write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
     """A pending write of a checkpoint from the columns of `sql.WRITES_OF_CHECKPOINT`."""
     task_id, idx, task_path, channel, value, check = columns
-    return WriteRow(
-        ns,
-        checkpoint_id,
-        from_id_column(task_id),
-        idx,
-        name(task_path),
-        name(channel),
-        from_blob_column(value),
-        from_blob_column(check),
+    return _row(
+        WriteRow,
+        (
+            ns,
+            checkpoint_id,
+            from_id_column(task_id),
+            idx,
+            name(task_path),
+            name(channel),
+            value if type(value) is bytes else b"",
+            check if type(check) is bytes else b"",
+        ),
     )
 
 
 def write_row(columns: Any) -> WriteRow:
     """A pending write from the columns of `sql._WRITE`."""
-    ns, checkpoint_id, task_id, idx, task_path, channel, value, check = columns
-    return WriteRow(
-        name(ns),
-        from_id_column(checkpoint_id),
-        from_id_column(task_id),
-        idx,
-        name(task_path),
-        name(channel),
-        from_blob_column(value),
-        from_blob_column(check),
-    )
+    ns, checkpoint_id, *rest = columns
+    return write_of(name(ns), from_id_column(checkpoint_id), rest)
 
 
 def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[tuple[Any, ...]]:
     """The parameters of `sql.ROW_OF_WRITE` for each row. Mostly all are of one task."""
     every: list[tuple[Any, ...]] = []
-    known: tuple[str, str, str, str] | None = None
+    known: tuple[str, str, str] | None = None
     for ns, checkpoint_id, task_id, idx, task_path, channel, value, check in rows:
-        task = ns, checkpoint_id, task_id, task_path
+        task = ns, checkpoint_id, task_id
         if task != known:
             known = task
-            columns = thread, to_column(ns), id_column(checkpoint_id), id_column(task_id), to_column(task_path)
-        every.append((*columns, idx, to_column(channel), bytearray(value), bytearray(check)))
+            columns = thread, to_column(ns), id_column(checkpoint_id), id_column(task_id)
+        path = to_column(task_path) if task_path else ""  # that of a batch's record is empty
+        every.append((*columns, path, idx, to_column(channel) if channel else "", bytearray(value), bytearray(check)))
     return every
 
 

@@ -1,7 +1,8 @@
 """From stored bytes to what a saver's user sees. Every call decodes anew, so that nothing handed out is shared."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, cast
+from operator import attrgetter
+from typing import Any, TypeGuard, cast
 
 from threadmark.config import config_of
 from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
@@ -22,6 +23,9 @@ from threadmark.store import Outline
 from threadmark.stored import Stored
 
 _Typed = tuple[str, bytes]
+
+_TAG, _PACKED, _DIGEST = attrgetter("tag"), attrgetter("packed"), attrgetter("digest")
+_ONLY_PLAIN = frozenset({PLAIN})
 
 _LARGE = 16 * 1024
 """Decoding a value of fewer bytes than this makes too few objects for the collector to matter."""
@@ -70,8 +74,9 @@ def _decoded_together(serde: Serializer, stored: Collection[Stored]) -> list[Any
     """Decode values that all are short and plain. Returns None for others, and where one of them cannot be read."""
     if not finds_parts(serde):
         return None
-    plain = [value.packed for value in stored if value.tag == PLAIN and not value.digest]
-    return decode_together(plain) if len(plain) == len(stored) else None
+    if any(map(_DIGEST, stored)) or not _ONLY_PLAIN.issuperset(map(_TAG, stored)):
+        return None
+    return decode_together(list(map(_PACKED, stored)))
 
 
 def decode_channel(
@@ -128,13 +133,15 @@ def decode_write(context: SaverContext, thread_id: str, write: Write, data: Mapp
 def _fields(outline: Outline, header: Header, serde: Serializer) -> Checkpoint:
     """The fields of a checkpoint that are not its values."""
     try:
-        return cast("Checkpoint", joined_fields(header, serde))  # they are those that were put
+        fields: Any = joined_fields(header, serde)
+        checkpoint: Checkpoint = fields  # they are those that were put
     except LocatedError as error:
         raise error.at(header_location(outline)) from error
     except ThreadmarkError:
         raise
     except Exception as error:
         raise SerializationError(f"the serializer cannot read its fields: {error}", header_location(outline)) from error
+    return checkpoint
 
 
 def decode_metadata(outline: Outline) -> Metadata:

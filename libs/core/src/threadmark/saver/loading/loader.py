@@ -20,6 +20,9 @@ from threadmark.stored import Stored
 Wanted = Callable[[str], bool]
 """Whether the value of this channel is to be read."""
 
+_DIGEST = attrgetter("digest")
+_ORDER = attrgetter("task_path", "task_id", "idx")
+
 NO_EPOCH = 0
 """A sentinel that is never a real epoch."""
 
@@ -113,13 +116,14 @@ class CheckpointLoader:
     def value_keys(self, wanted: Wanted | None = None) -> set[bytes]:
         """The segments of the values that are wanted and not remembered."""
         # Most values of a state of many channels are short, and those are there.
-        for channel, value in [item for item in self.header.values.items() if item[1].digest]:
-            if (wanted is None or wanted(channel)) and self._lacks(value.digest):
-                self._missing[value] = channel
+        if any(map(_DIGEST, self.header.values.values())):
+            for channel, value in [item for item in self.header.values.items() if item[1].digest]:
+                if (wanted is None or wanted(channel)) and self._lacks(value.digest):
+                    self._missing[value] = channel
         for row, value in self._writes:
             if value.digest and (wanted is None or wanted(row.channel)) and self._lacks(value.digest):
                 self._missing[value] = row
-        return {key for value in self._missing for key in value.segment_keys()}
+        return {key for value in self._missing for key in value.segment_keys()} if self._missing else set()
 
     def loaded(self, epoch: int = NO_EPOCH) -> LoadedCheckpoint:
         """Return the loaded checkpoint. `epoch` is needed only if it is to be remembered."""
@@ -164,14 +168,14 @@ def missing_headers(loaders: Iterable[CheckpointLoader]) -> set[bytes]:
 def proven_writes(thread_id: str, rows: Sequence[WriteRow]) -> list[Write]:
     """Verify all write rows of some checkpoints. Returns the writes in the order in which a step applies them."""
     # Proven before they are sorted: what is damaged may not even compare.
-    proven = sorted(proven_batches(thread_id, rows), key=attrgetter("task_path", "task_id", "idx"))
+    proven = sorted(proven_batches(thread_id, rows), key=_ORDER)
     return [opened_write(thread_id, row) for row in proven]
 
 
 def opened_write(thread_id: str, row: WriteRow) -> Write:
     """A write whose row has been proven."""
     try:
-        return Write(row, Stored.from_bytes(row.value))
+        return tuple.__new__(Write, (row, Stored.from_bytes(row.value)))  # as in `checks.write_rows`
     except CorruptDataError as error:
         raise error.at(write_location(thread_id, row)) from error
 

@@ -41,9 +41,11 @@ def load(
         return None
     loader = CheckpointLoader(proven_row(where, found), found.writes, context.encoding_cache)
     segment_cache = context.segment_cache(found.segments)
-    yield from fill(segment_cache, context.store, where.thread_id, loader.missing_header_keys())
+    if keys := loader.missing_header_keys():
+        yield from fill(segment_cache, context.store, where.thread_id, keys)
     loader.open_header(segment_cache)
-    yield from fill(segment_cache, context.store, where.thread_id, loader.value_keys(wanted))
+    if values := loader.value_keys(wanted):
+        yield from fill(segment_cache, context.store, where.thread_id, values)
     loaded = loader.loaded(found.epoch)
     if loader.is_news(found.epoch):
         remember(context.encoding_cache, loaded)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from threadmark.digests import row_check
+from threadmark.digests import check_of, row_check
 from threadmark.errors import CorruptDataError
 from threadmark.sealed import NOT_SEALED
 from threadmark.sealed_threads import NOT_OPENED
@@ -15,7 +15,7 @@ _RECORDED = 2
 
 def checkpoint_row(outline: Outline, header: bytes, run_id: str | None) -> CheckpointRow:
     """The row of a checkpoint, with its check."""
-    return CheckpointRow(outline, header, row_check(*outline, header), run_id)
+    return CheckpointRow(outline, header, check_of([*outline, header]), run_id)
 
 
 def write_row(
@@ -35,8 +35,9 @@ def write_rows(
     """
     rows = []
     for idx, task_path, channel, value in written:
-        check = row_check(_RECORDED, thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value)
-        rows.append(WriteRow(ns, checkpoint_id, task_id, idx, task_path, channel, value, check))
+        fields = ns, checkpoint_id, task_id, idx, task_path, channel, value
+        check = check_of([_RECORDED, thread_id, *fields])
+        rows.append(tuple.__new__(WriteRow, (*fields, check)))  # the class calls a function in Python
     return rows
 
 
@@ -55,7 +56,8 @@ def prove_checkpoint(row: CheckpointRow) -> None:
 
 def is_sound(row: CheckpointRow) -> bool:
     """Whether a checkpoint's row is what was written under its key."""
-    return row.check == row_check(*row.outline, row.header)
+    outline, header, check, _ = row
+    return check == check_of([*outline, header])
 
 
 def prove_write(thread_id: str, row: WriteRow) -> bool:
@@ -63,7 +65,7 @@ def prove_write(thread_id: str, row: WriteRow) -> bool:
 
     Returns whether its batch has a record: the first format knew none.
     """
-    if row.check == row_check(_RECORDED, thread_id, *row[:-1]):
+    if row.check == check_of([_RECORDED, thread_id, *row[:-1]]):
         return True
     if row.check == row_check(thread_id, *row[:-1]):
         return False
