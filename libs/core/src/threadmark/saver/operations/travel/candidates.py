@@ -158,8 +158,8 @@ class _Reading:
             return True
         for key, pieces in new.slices.items():
             segment = self.cache.segment(key, pieces[0][0])
-            if self._context.segment_key(segment) != key:
-                raise CorruptDataError(f"segment {key.hex()} is not what was written")
+            if self._context.segment_key(segment) != key:  # damaged, or named without this secret: the value tells
+                return True
             if any(self._needle.may_be_in(segment[start:stop]) for _, start, stop in pieces):
                 return True
         return False

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -74,6 +75,14 @@ def steps_of(metadata: Metadata) -> Steps:
     return Steps(step if type(step) is int else None, source if isinstance(source, str) else None)
 
 
+def created(outline: Outline) -> datetime:
+    """Return when a checkpoint was stored, the beginning of 1970 where that is damaged."""
+    try:
+        return time_of(outline.created_at)
+    except CorruptDataError:
+        return time_of(0)
+
+
 class _Teller:
     """The rows of a page and of the parents, from which its entries are made."""
 
@@ -86,7 +95,7 @@ class _Teller:
 
     def entry(self, outline: Outline) -> HistoryEntry:
         """Return the entry of a checkpoint. Of a damaged one it has what names it, and what is still sound."""
-        bare = HistoryEntry(outline.ns, outline.id, None, _time(outline), None, None, (), (), (), 0, {})
+        bare = HistoryEntry(outline.ns, outline.id, None, created(outline), None, None, (), (), (), 0, {})
         item = self._found.get(outline.key)
         if item is None:
             item = CorruptDataError("its row is not found by its key", checkpoint_location(outline))
@@ -164,13 +173,6 @@ def _node(row: WriteRow) -> str | None:
     """The node whose task wrote a row, where its path names it."""
     found = _PULLED.match(row.task_path) if isinstance(row.task_path, str) else None  # a damaged file may hold anything
     return found[1] if found else None
-
-
-def _time(outline: Outline) -> Any:
-    try:
-        return time_of(outline.created_at)
-    except CorruptDataError:
-        return time_of(0)
 
 
 def _problem(error: CorruptDataError, outline: Outline) -> Problem:

@@ -9,8 +9,7 @@ from threadmark.names import MESSAGES_NS
 from threadmark.program import Operation, read
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.parts import given_place
-from threadmark.saver.operations.travel.entries import Steps, steps_of
-from threadmark.saver.thread_arguments import time_of
+from threadmark.saver.operations.travel.entries import Steps, created, steps_of
 from threadmark.store import Key, Outline, Scope
 from threadmark.travel import Branch, Tree, TreeNode
 
@@ -86,8 +85,7 @@ def _parent_key(outline: Outline) -> Key | None:
 
 def _node(outline: Outline, branch: int) -> TreeNode:
     step, source = _steps(outline)
-    created = time_of(outline.created_at)
-    return TreeNode(outline.ns, outline.id, outline.parent, created, step, source, branch)
+    return TreeNode(outline.ns, outline.id, outline.parent, created(outline), step, source, branch)
 
 
 def _steps(outline: Outline) -> Steps:
