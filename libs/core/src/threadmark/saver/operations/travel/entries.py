@@ -45,7 +45,7 @@ def entries_of(context: SaverContext, thread_id: str, outlines: Sequence[Outline
     However many there are, that takes three questions: for the rows, for the segments of headers, and for the writes.
     Those that were removed since they were listed are left out.
     """
-    keys = list(dict.fromkeys(key for outline in outlines for key in (outline.key, _parent_key(outline)) if key))
+    keys = list(dict.fromkeys(key for outline in outlines for key in (outline.key, outline.parent_key) if key))
     if not keys:
         return []
     rows = yield from context.store.rows(thread_id, keys)
@@ -115,7 +115,7 @@ class _Teller:
         metadata = decode_metadata(outline)
         with located(header_location(outline)):
             fields = plain_fields(header)
-        parent = self._found.get(_parent_key(outline) or outline.key) if outline.parent else None
+        parent = self._found.get(outline.parent_key) if outline.parent_key else None
         before = parent.header if isinstance(parent, CheckpointLoader) else None
         size = len(loader.header_stored.body) + len(outline.metadata.encode("utf-8", "surrogatepass"))
         return bare._replace(
@@ -130,22 +130,18 @@ class _Teller:
 
     def _nodes(self, outline: Outline, fields: Mapping[str, Any], before: Header | None) -> Sequence[str]:
         """The nodes that had seen other versions before the step than after it."""
-        if before is None or outline.parent is None:
+        if before is None or outline.parent_key is None:
             return ()
         seen, seen_before = fields.get("versions_seen"), _seen_in(before)
         if isinstance(seen, Mapping) and seen_before is not None:
             ran = [name for name, versions in seen.items() if seen_before.get(name) != versions]
         else:  # the fields need the serializer
-            ran = [_node(row) or _RESERVED for row in self._writes.get((outline.ns, outline.parent), ())]
+            ran = [_node(row) or _RESERVED for row in self._writes.get(outline.parent_key, ())]
         return [name for name in dict.fromkeys(ran) if isinstance(name, str) and not name.startswith(_RESERVED)]
 
     def _proven_writes(self, key: Key) -> list[WriteRow]:
         proven = proven_batches(self._thread_id, self._writes.get(key, ()))
         return sorted(proven, key=attrgetter("task_path", "task_id", "idx"))
-
-
-def _parent_key(outline: Outline) -> Key | None:
-    return (outline.ns, outline.parent) if outline.parent else None
 
 
 def _seen_in(header: Header) -> Mapping[str, Any] | None:

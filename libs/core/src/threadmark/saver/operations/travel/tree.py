@@ -42,7 +42,7 @@ def _lines(found: Mapping[Key, Outline]) -> list[list[Key]]:
     From the newest head every ancestor is on its line, from the next one those that are on none yet. What is left then
     leads back to itself, which only damage can do.
     """
-    parents = {_parent_key(outline) for outline in found.values()}
+    parents = {outline.parent_key for outline in found.values()}
     heads = [key for key in found if key not in parents]
     taken: set[Key] = set()
     lines = []
@@ -52,7 +52,7 @@ def _lines(found: Mapping[Key, Outline]) -> list[list[Key]]:
         while key is not None and key in found and key not in taken:
             taken.add(key)
             line.append(key)
-            key = _parent_key(found[key])
+            key = found[key].parent_key
         if line:
             lines.append(line)
     return lines
@@ -65,7 +65,7 @@ def _branches(
     branches = []
     for number, line in enumerate(lines):
         ns, head = line[0]
-        parent = _parent_key(found[line[-1]])
+        parent = found[line[-1]].parent_key
         forked_from = parent[1] if parent and branch_of.get(parent, number) != number else None
         branches.append(Branch(ns, head, line[-1][1], forked_from, len(line), newest[ns] == head))
     return branches
@@ -77,10 +77,6 @@ def _newest(outlines: Iterable[Outline]) -> dict[str, str]:
     for outline in outlines:
         newest.setdefault(outline.ns, outline.id)
     return newest
-
-
-def _parent_key(outline: Outline) -> Key | None:
-    return (outline.ns, outline.parent) if outline.parent else None
 
 
 def _node(outline: Outline, branch: int) -> TreeNode:
