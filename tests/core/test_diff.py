@@ -169,6 +169,7 @@ def test_what_is_equal_though_nothing_equals_it_is_no_change() -> None:
     assert len(changes_of({"a": [float("nan")]}, {"a": [float("nan")]})) == 0
     assert len(changes_of({"a": 1, "b": 2}, {"b": 2, "a": 1})) == 0
     assert len(changes_of([{"a": 1, "b": 2}, 1], [{"b": 2, "a": 1}, 1])) == 0
+    assert len(changes_of({1: {"a": 1, "b": 2}, "k": 1}, {1: {"b": 2, "a": 1}, "k": 1})) == 0
 
 
 def test_items_with_ids_belong_together() -> None:

@@ -8,13 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import threadmark
-from threadmark import Shown
+from threadmark import ConfigError, Keyring, Saver, Shown
+from threadmark.memory.driver import MemoryDriver
+from threadmark.memory.store import MemoryStore
 from threadmark.rope import deduplicate
 from threadmark.rope.reuse import Source
 from threadmark.saver.operations.travel import candidates, searching
 from threadmark.saver.operations.travel.needle import Hit, Needle, fresh
 from threadmark.serde import Serde
 from threadmark.stored import Stored
+from threadmark_conformance.engine import checkpoint
 
 
 def hits(text: str, value: Any) -> list[tuple[str, ...]]:
@@ -129,6 +132,27 @@ def test_a_page_ends_when_much_was_read_and_the_next_goes_on(monkeypatch: pytest
             cursor = pages[-1].cursor
     assert len(pages) > 3
     assert [match.path for page in pages for match in page.matches] == ["text"]
+
+
+def test_what_was_stored_before_there_was_a_keyring_is_searched() -> None:
+    driver, keys = MemoryDriver(), {"key": bytes(range(32))}
+
+    def opened(**options: Any) -> Saver:
+        return Saver(MemoryStore(), driver, **options)
+
+    place: dict[str, Any] = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    sealing = {"keyring": Keyring(keys, "key", digest_secret=bytes(32))}
+    for number in range(2):
+        made = checkpoint({"text": f"{number} needle, and more text for a segment. " * 40}, {"text": number})
+        place = opened().put(place, made, {}, {"text": number})
+    opened(**sealing).reencrypt(plain="seal")
+    page = opened(**sealing).search("t", "needle")
+    assert ([match.path for match in page.matches], page.problems) == (["text"], [])
+    made = checkpoint({"text": "sealed, and named with a secret. " * 40}, {"text": 3})
+    opened(**sealing).put(place, made, {}, {"text": 3})
+    other = opened(keyring=Keyring(keys, "key", digest_secret=bytes([1] * 32)))
+    with pytest.raises(ConfigError, match="digest_secret is not the one"):
+        other.search("t", "no such text")
 
 
 def test_a_hit_is_what_a_match_ends_with() -> None:

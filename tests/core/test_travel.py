@@ -1,6 +1,7 @@
 """Details of time travel: cursors, long threads, circles, and what happens between a fork's two transactions."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -189,3 +190,17 @@ def test_a_blame_ends_where_parents_lead_back() -> None:
     found = saver.blame("thread", "n")
     assert found is not None
     assert found.entry.id == ids[1]
+
+
+def test_a_time_that_is_damaged_spoils_neither_history_nor_tree() -> None:
+    saver = MemorySaver()
+    config = _put(saver, 1)
+
+    def spoil(store: Store) -> Any:
+        (row,) = yield from store.rows("thread", [("", config["configurable"]["checkpoint_id"])])
+        outline: Any = row.outline._replace(created_at="x")  # type: ignore[arg-type]  # damage
+        yield from store.rewrite("thread", [row._replace(outline=outline)])
+
+    _change(saver, spoil)
+    (node,), (entry,) = saver.tree("thread").nodes, saver.history("thread").entries
+    assert node.created == entry.created == datetime(1970, 1, 1, tzinfo=UTC)

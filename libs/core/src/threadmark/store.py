@@ -67,6 +67,11 @@ class Outline(NamedTuple):
         return self.ns, self.id
 
     @property
+    def parent_key(self) -> Key | None:
+        """The key of the checkpoint that it follows."""
+        return (self.ns, self.parent) if self.parent else None
+
+    @property
     def order(self) -> tuple[str, str, str]:
         """What listings are sorted by, descending."""
         return self.rank, self.thread_id, self.ns

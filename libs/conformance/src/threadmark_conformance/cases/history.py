@@ -47,7 +47,13 @@ async def a_history_tells_everything_but_values(world: World) -> None:
     await world.saver.aput(placed, other, {"step": "no number", "source": None}, {"b": 2.5})
     for saver in (world.saver, world.cold):
         newest, middle, oldest = (await saver.ahistory("thread")).entries
-        assert (await saver.ahistory(root)).entries == [newest, middle, oldest]
+        assert (await saver.ahistory(at("thread"))).entries == [newest, middle, oldest]
+        assert (await saver.ahistory(placed)).entries == [middle, oldest]
+        begun = await saver.ahistory(placed, limit=1)
+        assert begun.entries == [middle]
+        assert (await saver.ahistory(placed, cursor=begun.cursor)).entries == [oldest]
+        assert (await saver.ahistory(root, limit=1)) == ([oldest], None)
+        assert (await saver.ahistory(placed, ns="other")) == (await saver.ahistory(at("thread", "", "?"))) == ([], None)
         assert newest[:3] == ("", other["id"], second["id"])
         assert newest[4:8] == (None, None, ["ask, me"], ["b"])  # the fields of this one need the serializer
         assert middle[:3] == ("", second["id"], first["id"])

@@ -35,8 +35,8 @@ class TravelMethods:
         A damaged checkpoint is an entry that says what is wrong. A thread that is not there has no entries.
 
         Args:
-            thread: The thread's id, or a configuration that names it. If that names a checkpoint, the page begins
-                there; it is empty if there is no such checkpoint.
+            thread: The thread's id, or a configuration. With a `checkpoint_id` the history begins at that checkpoint,
+                itself included; where it is not there, there are no entries.
             ns: Only this namespace, "" for the graph's own; None for all.
             limit: The most entries to return.
             cursor: The one of the page before. What is added meanwhile does not shift the next page.

@@ -13,13 +13,13 @@ from threadmark.saver.loading.decoding import decode_part
 from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, missing_headers
 from threadmark.saver.operations.parts import given_place, load_value
 from threadmark.saver.operations.reading import expect_plain_once
+from threadmark.saver.operations.travel.diffing import content_name
 from threadmark.saver.operations.travel.entries import entries_of
 from threadmark.saver.paths import Path, parse_path
 from threadmark.saver.proving.completeness import prove_absent
 from threadmark.serde.exact import exactly_equal
 from threadmark.serde.steps import NOTHING, Index, Slice, Step, items_of
 from threadmark.store import Outline
-from threadmark.stored import Stored
 from threadmark.travel import Blame
 
 _FIRST_REACH, _LONGEST_REACH = 8, 512
@@ -69,7 +69,7 @@ def _first(context: SaverContext, where: ParsedConfig, given: Path) -> Operation
     present = _part(context, loaded, wanted)
     if present is NOTHING:
         return None
-    known = {_name_of(loaded.header.values[wanted.channel])}
+    known = {content_name(loaded.header.values[wanted.channel])}
     found, passed = _First(wanted, present, loaded.outline), {loaded.outline.id}
     start, reach = loaded.outline.parent, _FIRST_REACH
     while start is not None:
@@ -81,10 +81,10 @@ def _first(context: SaverContext, where: ParsedConfig, given: Path) -> Operation
             passed.add(ancestor.outline.id)
             value = ancestor.header.values.get(wanted.channel)
             if value is None or not (
-                _name_of(value) in known or exactly_equal(_part(context, ancestor, wanted), present)
+                content_name(value) in known or exactly_equal(_part(context, ancestor, wanted), present)
             ):
                 return found
-            known.add(_name_of(value))
+            known.add(content_name(value))
             found = found._replace(first=ancestor.outline)
         start, reach = ancestors.next, min(reach * 8, _LONGEST_REACH)
     return found
@@ -126,12 +126,7 @@ def _as_there_is_room(
 
 def _is_known(loader: CheckpointLoader, channel: str, known: frozenset[tuple[str, bytes]]) -> bool:
     value = loader.header.values.get(channel)
-    return value is None or _name_of(value) in known
-
-
-def _name_of(value: Stored) -> tuple[str, bytes]:
-    """What all stored forms of one value have in common, whatever their manifests."""
-    return value.tag, value.digest or value.packed
+    return value is None or content_name(value) in known
 
 
 def _part(context: SaverContext, loaded: LoadedCheckpoint, path: Path) -> object:

@@ -107,7 +107,7 @@ class Changes:
             old_value, new_value = (entry[1] if entry else NOTHING for entry in (old, new))
             if kind is str:
                 self.compare(place.at(key_text(told)), old_value, new_value, depth)
-            elif old is None or new is None or not exactly_equal(old_value, new_value):
+            elif old is None or new is None or _differ(old_value, new_value, depth):
                 for found, entry in zip(unreached, (old, new), strict=True):
                     found.update([entry] if entry else [])
         if any(unreached):  # no path leads to what has such a key
@@ -122,6 +122,13 @@ class Changes:
             old, new = (f"[{there if index is None else index}]" for index, there in ((here, there), (there, here)))
             pair = NOTHING if here is None else before[here], NOTHING if there is None else after[there]
             self.compare(place.at(old, new), *pair, depth)
+
+
+def _differ(before: Any, after: Any, depth: int) -> bool:
+    """Whether there is any change to tell: the order of keys is none."""
+    changes = Changes(0, with_edits=False)
+    changes.compare(Place("", ""), before, after, depth)
+    return len(changes) > 0
 
 
 def _key_of(key: Any) -> tuple[type, Hashable]:

@@ -92,5 +92,10 @@ def load_header(context: SaverContext, cache: SegmentCache, where: ParsedConfig)
 
 
 def same_value(one: Stored, other: Stored) -> bool:
-    """Whether two stored values are the same, by their digests: their manifests may be different."""
-    return (one.tag, one.digest or one.packed) == (other.tag, other.digest or other.packed)
+    """Whether two stored values are the same, whatever their manifests."""
+    return content_name(one) == content_name(other)
+
+
+def content_name(value: Stored) -> tuple[str, bytes]:
+    """Return what all stored forms of one value have in common: its tag, and its digest or all of it."""
+    return value.tag, value.digest or value.packed

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -44,7 +45,7 @@ def entries_of(context: SaverContext, thread_id: str, outlines: Sequence[Outline
     However many there are, that takes three questions: for the rows, for the segments of headers, and for the writes.
     Those that were removed since they were listed are left out.
     """
-    keys = list(dict.fromkeys(key for outline in outlines for key in (outline.key, _parent_key(outline)) if key))
+    keys = list(dict.fromkeys(key for outline in outlines for key in (outline.key, outline.parent_key) if key))
     if not keys:
         return []
     rows = yield from context.store.rows(thread_id, keys)
@@ -74,6 +75,14 @@ def steps_of(metadata: Metadata) -> Steps:
     return Steps(step if type(step) is int else None, source if isinstance(source, str) else None)
 
 
+def created(outline: Outline) -> datetime:
+    """Return when a checkpoint was stored, the beginning of 1970 where that is damaged."""
+    try:
+        return time_of(outline.created_at)
+    except CorruptDataError:
+        return time_of(0)
+
+
 class _Teller:
     """The rows of a page and of the parents, from which its entries are made."""
 
@@ -86,7 +95,7 @@ class _Teller:
 
     def entry(self, outline: Outline) -> HistoryEntry:
         """Return the entry of a checkpoint. Of a damaged one it has what names it, and what is still sound."""
-        bare = HistoryEntry(outline.ns, outline.id, None, _time(outline), None, None, (), (), (), 0, {})
+        bare = HistoryEntry(outline.ns, outline.id, None, created(outline), None, None, (), (), (), 0, {})
         item = self._found.get(outline.key)
         if item is None:
             item = CorruptDataError("its row is not found by its key", checkpoint_location(outline))
@@ -106,7 +115,7 @@ class _Teller:
         metadata = decode_metadata(outline)
         with located(header_location(outline)):
             fields = plain_fields(header)
-        parent = self._found.get(_parent_key(outline) or outline.key) if outline.parent else None
+        parent = self._found.get(outline.parent_key) if outline.parent_key else None
         before = parent.header if isinstance(parent, CheckpointLoader) else None
         size = len(loader.header_stored.body) + len(outline.metadata.encode("utf-8", "surrogatepass"))
         return bare._replace(
@@ -121,22 +130,18 @@ class _Teller:
 
     def _nodes(self, outline: Outline, fields: Mapping[str, Any], before: Header | None) -> Sequence[str]:
         """The nodes that had seen other versions before the step than after it."""
-        if before is None or outline.parent is None:
+        if before is None or outline.parent_key is None:
             return ()
         seen, seen_before = fields.get("versions_seen"), _seen_in(before)
         if isinstance(seen, Mapping) and seen_before is not None:
             ran = [name for name, versions in seen.items() if seen_before.get(name) != versions]
         else:  # the fields need the serializer
-            ran = [_node(row) or _RESERVED for row in self._writes.get((outline.ns, outline.parent), ())]
+            ran = [_node(row) or _RESERVED for row in self._writes.get(outline.parent_key, ())]
         return [name for name in dict.fromkeys(ran) if isinstance(name, str) and not name.startswith(_RESERVED)]
 
     def _proven_writes(self, key: Key) -> list[WriteRow]:
         proven = proven_batches(self._thread_id, self._writes.get(key, ()))
         return sorted(proven, key=attrgetter("task_path", "task_id", "idx"))
-
-
-def _parent_key(outline: Outline) -> Key | None:
-    return (outline.ns, outline.parent) if outline.parent else None
 
 
 def _seen_in(header: Header) -> Mapping[str, Any] | None:
@@ -164,13 +169,6 @@ def _node(row: WriteRow) -> str | None:
     """The node whose task wrote a row, where its path names it."""
     found = _PULLED.match(row.task_path) if isinstance(row.task_path, str) else None  # a damaged file may hold anything
     return found[1] if found else None
-
-
-def _time(outline: Outline) -> Any:
-    try:
-        return time_of(outline.created_at)
-    except CorruptDataError:
-        return time_of(0)
 
 
 def _problem(error: CorruptDataError, outline: Outline) -> Problem:

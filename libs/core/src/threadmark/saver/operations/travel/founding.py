@@ -31,6 +31,11 @@ from threadmark.store import Change, CheckpointRow, Key, Outline, WriteRow, now
 from threadmark.thread_store import thread_row
 
 _BATCH = 256
+"""How many checkpoints are copied at once."""
+
+_SEGMENTS = 64
+"""How many segments are held at once. One may have megabytes."""
+
 _TASK = ":"
 """Is in the namespace of a call by a task: `outer|node:task`."""
 
@@ -110,7 +115,7 @@ class _Following:
 
     def _follows(self, outline: Outline) -> bool:
         """Whether a checkpoint came of what the origin's tasks wrote. A fork did not."""
-        if (outline.ns, outline.parent) != self._origin.key:
+        if outline.parent_key != self._origin.key:
             return False
         return steps_of(decode_metadata(outline)).source != "fork"
 
@@ -128,8 +133,7 @@ class _Following:
             key: Key | None = start
             while key is not None and key in self._outlines and key not in found:
                 found.add(key)
-                outline = self._outlines[key]
-                key = (outline.ns, outline.parent) if outline.parent else None
+                key = self._outlines[key].parent_key
         return found
 
 
@@ -175,12 +179,15 @@ class _Mover:
 
     def _add(self, needed: Iterable[bytes], rows: Sequence[CheckpointRow], writes: Sequence[WriteRow]) -> Program[None]:
         source, target = self._founding.source, self._founding.target
-        keys = sorted(set(needed) - self._moved)
-        segments = (yield from self._context.store.segments(source, keys)) if keys else {}
-        if len(segments) < len(keys):
-            raise CorruptDataError("a segment is missing: `verify` names what is damaged", f"thread {source!r}")
+        store, keys = self._context.store, sorted(set(needed) - self._moved)
+        for start in range(0, len(keys), _SEGMENTS):
+            some = keys[start : start + _SEGMENTS]
+            segments = yield from store.segments(source, some)
+            if len(segments) < len(some):
+                raise CorruptDataError("a segment is missing: `verify` names what is damaged", f"thread {source!r}")
+            yield from store.replace(Change(target, None, now(), segments, (), (), None))
         self._moved.update(keys)
-        yield from self._context.store.replace(Change(target, None, now(), segments, rows, writes, None))
+        yield from store.replace(Change(target, None, now(), {}, rows, writes, None))
 
     def _rebound(self, row: CheckpointRow) -> CheckpointRow:
         """The row for the new thread. It names no parent that stays behind."""

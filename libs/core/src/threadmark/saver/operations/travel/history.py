@@ -1,5 +1,6 @@
 """A page of a thread's checkpoints, without their values."""
 
+from threadmark.config import ParsedConfig
 from threadmark.model import Config
 from threadmark.names import MESSAGES_NS, as_text
 from threadmark.program import Operation, Program, read
@@ -18,24 +19,16 @@ def history(
     context: SaverContext, thread: Config | str, ns: str | None, limit: int, cursor: str | None
 ) -> Operation[HistoryPage]:
     """Return a page of a thread's checkpoints, newest first. A conversation's messages are none."""
-    place = given_place(thread)
-    thread_id = place.thread_id
+    where = given_place(thread)
+    thread_id = where.thread_id
     scope = Scope(thread_id, None if ns is None else as_text(ns, "ns"))
     after = None if cursor is None else _place(thread_id, cursor)
     page = HistoryPage([], None)
     more = limit > 0
-    if more and after is None and place.checkpoint_id is not None:
-        named = Scope(thread_id, place.ns, place.checkpoint_id)
-        begins, _ = yield from read(_outlines, context, named, None, 1)
-        if not begins:
-            return page
-        page.entries.extend((yield from read(entries_of, context, thread_id, begins)))
-        after = begins[0]
-        if limit == 1:
-            return page._replace(cursor=new_cursor(after.rank, after.ns))
     while more:
         wanted = min(limit - len(page.entries), _AT_ONCE)
-        outlines, more = yield from read(_outlines, context, scope, after, wanted)
+        begin = where if after is None and where.checkpoint_id is not None else None
+        outlines, more = yield from read(_outlines, context, scope, begin, after, wanted)
         page.entries.extend((yield from read(entries_of, context, thread_id, outlines)))
         after = outlines[-1] if outlines else None
         if more and after is not None and len(page.entries) >= limit:
@@ -44,11 +37,20 @@ def history(
 
 
 def _outlines(
-    context: SaverContext, scope: Scope, after: Outline | None, limit: int
+    context: SaverContext, scope: Scope, begin: ParsedConfig | None, after: Outline | None, limit: int
 ) -> Program[tuple[list[Outline], bool]]:
-    """Return the next checkpoints, and whether there are more. Messages among them are passed over."""
+    """Return the next checkpoints, and whether there are more: from one that is named on, itself included.
+
+    Messages among them are passed over.
+    """
     found: list[Outline] = []
-    asked = limit + 1
+    if begin is not None:
+        named = yield from context.store.page(Scope(*begin[:3]), None, 1)
+        if not named:
+            return [], False
+        after = named[0]
+        found += [outline for outline in named if scope.ns in (None, outline.ns) and outline.ns != MESSAGES_NS]
+    asked = limit + 1 - len(found)
     while True:
         page = yield from context.store.page(scope, after, asked)
         found += [outline for outline in page if outline.ns != MESSAGES_NS]

@@ -9,8 +9,7 @@ from threadmark.names import MESSAGES_NS
 from threadmark.program import Operation, read
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.parts import given_place
-from threadmark.saver.operations.travel.entries import Steps, steps_of
-from threadmark.saver.thread_arguments import time_of
+from threadmark.saver.operations.travel.entries import Steps, created, steps_of
 from threadmark.store import Key, Outline, Scope
 from threadmark.travel import Branch, Tree, TreeNode
 
@@ -43,7 +42,7 @@ def _lines(found: Mapping[Key, Outline]) -> list[list[Key]]:
     From the newest head every ancestor is on its line, from the next one those that are on none yet. What is left then
     leads back to itself, which only damage can do.
     """
-    parents = {_parent_key(outline) for outline in found.values()}
+    parents = {outline.parent_key for outline in found.values()}
     heads = [key for key in found if key not in parents]
     taken: set[Key] = set()
     lines = []
@@ -53,7 +52,7 @@ def _lines(found: Mapping[Key, Outline]) -> list[list[Key]]:
         while key is not None and key in found and key not in taken:
             taken.add(key)
             line.append(key)
-            key = _parent_key(found[key])
+            key = found[key].parent_key
         if line:
             lines.append(line)
     return lines
@@ -66,7 +65,7 @@ def _branches(
     branches = []
     for number, line in enumerate(lines):
         ns, head = line[0]
-        parent = _parent_key(found[line[-1]])
+        parent = found[line[-1]].parent_key
         forked_from = parent[1] if parent and branch_of.get(parent, number) != number else None
         branches.append(Branch(ns, head, line[-1][1], forked_from, len(line), newest[ns] == head))
     return branches
@@ -80,14 +79,9 @@ def _newest(outlines: Iterable[Outline]) -> dict[str, str]:
     return newest
 
 
-def _parent_key(outline: Outline) -> Key | None:
-    return (outline.ns, outline.parent) if outline.parent else None
-
-
 def _node(outline: Outline, branch: int) -> TreeNode:
     step, source = _steps(outline)
-    created = time_of(outline.created_at)
-    return TreeNode(outline.ns, outline.id, outline.parent, created, step, source, branch)
+    return TreeNode(outline.ns, outline.id, outline.parent, created(outline), step, source, branch)
 
 
 def _steps(outline: Outline) -> Steps:
