@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from operator import attrgetter
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 from threadmark.config import config_of
 from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
