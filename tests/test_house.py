@@ -54,6 +54,11 @@ LAYERS = (
 )
 """The parts of core; each may import those before it."""
 
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("libs/*/*.md")]
+LONGEST_LINE = 120
+UNBREAKABLE = r"\||#|\s*(?:[*-] |\d+\. )?\S+$"
+"""How lines of Markdown begin that cannot be broken: rows of tables, headings, and those of a single word or link."""
+
 LONGEST, LONGEST_OF_ALL = 300, 500
 """Lines from which a module is a warning, and a failure."""
 
@@ -177,6 +182,23 @@ def test_modules_are_short_and_say_what_they_are_for(path: Path) -> None:
         warnings.warn(f"{_name(path)} has {lines} lines: it may be two modules", stacklevel=1)
         assert lines <= LONGEST_OF_ALL, f"{_name(path)} is too long to be read at once"
     assert ast.get_docstring(ast.parse(text)), f"{_name(path)} does not say what it is for"
+
+
+def _too_long(text: str) -> list[str]:
+    """The lines of a page of Markdown that are longer than they need be. What is in code blocks is left out."""
+    prose = re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [line for line in prose.splitlines() if len(line) > LONGEST_LINE and not re.match(UNBREAKABLE, line)]
+
+
+@pytest.mark.parametrize("path", sorted(PAGES), ids=_name)
+def test_lines_of_pages_are_as_short_as_those_of_code(path: Path) -> None:
+    assert _too_long(path.read_text(encoding="utf-8")) == []
+
+
+def test_the_search_for_long_lines_finds_them() -> None:
+    prose, word = "words " * 30, "x" * 130
+    fine = f"# {prose}\n| {prose} |\n```\n{prose}\n```\n* [{word}]({word})\n{word}\n"
+    assert _too_long(f"{prose}\n{fine}* {prose}\n  ```sh\n  {prose}\n  ```\n{prose}") == [prose, f"* {prose}", prose]
 
 
 @pytest.mark.parametrize("name", ["utils", "util", "common", "helpers", "helper", "misc"])
