@@ -1,5 +1,7 @@
 // Asks the server. Each function answers with its JSON, or throws an ApiError that says what went wrong.
 
+import { toQuery } from "./query.js";
+
 /** What the server refused or failed to do. `kind` is its own word for it, or "away" where it did not answer. */
 export class ApiError extends Error {
   constructor(kind, message) {
@@ -10,8 +12,7 @@ export class ApiError extends Error {
 
 /** Returns the answer to a question: `get("checkpoint", { thread, ns, id })`. Parameters that are null are left out. */
 export function get(name, parameters = {}, { signal } = {}) {
-  const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined);
-  return answer(`/api/${name}?${new URLSearchParams(given)}`, { signal });
+  return answer(`/api/${name}?${toQuery(parameters)}`, { signal });
 }
 
 /** Asks for a change. */
