@@ -270,7 +270,7 @@ def test_a_channel_that_is_stored_as_changes_is_named(saver: Saver) -> None:
         "versions_seen": {},
         "updated_channels": None,
     }
-    saver.put(config, checkpoint, {"source": "loop", "counters_since_delta_snapshot": {"d": [1, 1]}}, {})  # type: ignore[typeddict-unknown-key]
+    saver.put(config, checkpoint, {"source": "loop", "counters_since_delta_snapshot": {"d": [1, 1]}}, {})
     with asking(saver) as ask:
         nodes = {each["name"]: each["node"] for each in ask("checkpoint", thread="t")["channels"]}
     assert nodes.keys() == {"n", "d"}

@@ -47,6 +47,8 @@ def test_damage_to_a_channel_leaves_the_others_to_be_seen(page: Browser, tmp_pat
         page.sees("[data-path=plan] .preview", "go left")
         page.sees("[data-path=text] .type", "damaged")
         page.sees("#checkpoint .failure", "damaged")
+        page.go(thread="t", list="search", find="left")
+        page.sees("#thread .failure", "Not all could be searched. damaged")
 
 
 def test_an_id_that_is_no_text_is_opened(page: Browser, address: str) -> None:

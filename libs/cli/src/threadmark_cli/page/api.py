@@ -207,7 +207,11 @@ class Api:
             limit=given.number("limit", 20, _MOST_ROWS),
             cursor=given.get("cursor") or None,
         )
-        return {"matches": [match_shape(match) for match in page.matches], "cursor": page.cursor}
+        return {
+            "matches": [match_shape(match) for match in page.matches],
+            "cursor": page.cursor,
+            "problems": [problem_shape(problem) for problem in page.problems],
+        }
 
     async def fork(self, request: Request) -> Mapping[str, Any]:
         """Begin a branch, or a thread of its own."""
