@@ -15,10 +15,11 @@ export function get(name, parameters = {}, { signal } = {}) {
   return answer(`/api/${name}?${toQuery(parameters)}`, { signal });
 }
 
-/** Asks for a change. */
-export function post(name, body) {
+/** Asks for a change. Each part of the body is JSON already: what a person wrote is sent as it was written, as a number
+ *  that is parsed may come out as another one (1.0, or one of twenty digits). */
+export function post(name, parts) {
   const headers = { "Content-Type": "application/json" };
-  return answer(`/api/${name}`, { method: "POST", headers, body: JSON.stringify(body) });
+  return answer(`/api/${name}`, { method: "POST", headers, body: objectOf(parts) });
 }
 
 async function answer(url, options) {
@@ -41,6 +42,12 @@ async function answer(url, options) {
     found?.error?.kind ?? "failed",
     found?.error?.message ?? `The server answered ${response.status}.`,
   );
+}
+
+/** Returns the JSON of an object whose values are JSON. */
+export function objectOf(parts) {
+  const entries = Object.entries(parts).filter(([, json]) => json !== undefined);
+  return `{${entries.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join(",")}}`;
 }
 
 /** Asks one question at a time: what is asked next aborts what was asked before, whose promise never settles. */
