@@ -1,8 +1,9 @@
 """What the page's server says of threads and checkpoints, over a real socket."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +16,9 @@ from cli.langgraphs import graph, say, sqlite_place
 from page.served import id_of, put, served
 from postgres.cluster import shared
 from redis_backend.processes import DURABLE, RedisProcess
-from threadmark import MemorySaver, Saver, SaverProtocol
+from threadmark import MemorySaver, Saver, SaverProtocol, new_id
 from threadmark_cli.opening import open_for_reading, url_of
+from threadmark_cli.page.answers import answer
 from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
@@ -235,17 +237,84 @@ def test_odd_addresses_are_refused(saver: Saver) -> None:
             assert (answer.status_code, answer.json()["error"]["kind"]) == (400, "bad_request")
 
 
-def test_damage_is_an_answer(saver: Saver, tmp_path: Path) -> None:
-    put(saver, "t", {"text": "4711" * 10})
+def test_damage_is_an_answer_and_leaves_the_rest_to_be_seen(saver: Saver, tmp_path: Path) -> None:
+    config = put(saver, "t", {"text": "4711" * 1_000, "a.b": "sound", "n": 1})
+    saver.put_writes(config, [("n", 2)], "task")
     saver.close()
     file = tmp_path / "t.db"
-    file.write_bytes(file.read_bytes().replace(b"4711", b"4712"))
+    with closing(sqlite3.connect(file)) as connection, connection:
+        assert connection.execute("UPDATE threadmark_segment SET data = x'00'").rowcount == 1
     with SqliteSaver(file) as damaged, asking(damaged) as ask:
         shown = ask("checkpoint", thread="t")
         assert shown["problem"]["kind"] == "damaged"
+        nodes = {each["name"]: each["node"] for each in shown["channels"]}
+        assert nodes["a.b"] == {"t": "str", "v": "sound", "n": 5}
+        assert nodes["n"] == {"t": "int", "v": "1"}
+        assert (nodes["text"]["t"], nodes["text"]["name"]) == ("unread", "damaged")
+        assert nodes["text"]["v"]
+        (write,) = shown["writes"]
+        assert (write["channel"], write["kind"], write["value"]["t"]) == ("n", "write", "unread")
         error = ask("value", 500, thread="t", path="text")["error"]
         assert error["kind"] == "failed"
         assert "t" in error["message"]
+
+
+def test_a_channel_that_is_stored_as_changes_is_named(saver: Saver) -> None:
+    config = put(saver, "t", {"n": 1})
+    checkpoint: Any = {
+        "v": 4,
+        "id": new_id(),
+        "ts": "2026-11-22T00:00:00+00:00",
+        "channel_values": {"n": 1},
+        "channel_versions": {"n": 1, "d": 2, "empty": 2, "branch:to:x": 2},
+        "versions_seen": {},
+        "updated_channels": None,
+    }
+    saver.put(config, checkpoint, {"source": "loop", "counters_since_delta_snapshot": {"d": [1, 1]}}, {})
+    with asking(saver) as ask:
+        nodes = {each["name"]: each["node"] for each in ask("checkpoint", thread="t")["channels"]}
+    assert nodes.keys() == {"n", "d"}
+    assert (nodes["d"]["t"], nodes["d"]["name"]) == ("unread", "stored as changes")
+
+
+def test_what_comes_next_is_read_once_until_the_thread_changes() -> None:
+    with MemorySaver() as memory:
+        first = put(memory, "t", {"n": 1})
+        second = put(memory, "t", {"n": 2}, first)
+        saver = _CountsTrees(memory)
+        with asking(saver) as ask:  # type: ignore[arg-type]  # it passes everything on
+            for _ in range(3):
+                assert ask("checkpoint", thread="t", id=id_of(first))["next_ids"] == [id_of(second)]
+                assert ask("checkpoint", thread="t", id=id_of(second))["next_ids"] == []
+            assert saver.trees == 1
+            third = put(memory, "t", {"n": 3}, first)
+            assert ask("checkpoint", thread="t", id=id_of(first))["next_ids"] == [id_of(third), id_of(second)]
+            memory.delete_checkpoint(second)
+            assert ask("checkpoint", thread="t", id=id_of(first))["next_ids"] == [id_of(third)]
+            assert saver.trees == 3
+
+
+class _CountsTrees:
+    """A saver that counts how often a whole tree is read."""
+
+    def __init__(self, saver: Saver) -> None:
+        self._saver = saver
+        self.trees = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._saver, name)
+
+    def without_classes(self) -> Any:
+        return self
+
+    async def atree(self, thread: str) -> Any:
+        self.trees += 1
+        return await self._saver.atree(thread)
+
+
+def test_numbers_that_json_has_not_leave_the_others_as_they_are() -> None:
+    sent = answer({"large": 1e300, "none": float("nan"), "least": -float("inf")})
+    assert json.loads(bytes(sent.body)) == {"large": 1e300, "none": "nan", "least": "-inf"}
 
 
 def test_a_lost_database_is_an_answer(saver: Saver) -> None:

@@ -53,6 +53,20 @@ def test_a_checkpoint_is_forked_to_a_branch_with_other_values(
     assert page.hash["at"] == newest.checkpoint["id"]
 
 
+def test_the_new_value_of_a_fork_is_stored_as_it_was_written(page: Browser, address: str, saver: SaverProtocol) -> None:
+    page.open(address, thread=THREAD)
+    page.click("[data-action=fork]")
+    page.click("dialog button", "Change a channel")
+    page.click("dialog [aria-label=Channel] option", "count")
+    page.find("dialog textarea").send_keys("[12345678901234567890, 1.0]")
+    page.click("dialog button[type=submit]")
+    page.gone("dialog")
+    page.sees("[data-path='count'] .preview", "[12345678901234567890, 1.0]")
+    newest = saver.get_tuple(named(THREAD))
+    assert newest is not None
+    assert repr(newest.checkpoint["channel_values"]["count"]) == "[12345678901234567890, 1.0]"
+
+
 def test_a_checkpoint_is_forked_to_a_new_thread(page: Browser, address: str, saver: SaverProtocol) -> None:
     page.open(address, thread=THREAD)
     page.click("[data-action=fork]")

@@ -117,6 +117,9 @@ def test_texts_are_readable_in_dark_and_light(page: Browser, reading: str, demo:
     assert (ground < 0.1) == (colours == "dark")
     for selector in ("h1", ".row-title", ".row-line.faint", ".row-line time", ".change del", ".change ins", ".word"):
         assert contrast(page, selector) >= 4.5, selector
+    page.click("#checkpoint .tabs a", "State")
+    for selector in ("[aria-expanded=true] .preview", ".preview[data-type=str]", ".type", ".node-row .size"):
+        assert contrast(page, selector) >= 4.5, selector
 
     other = {"light": "dark", "dark": "light"}[colours]
     while page.run("return document.documentElement.dataset.theme") != other:
@@ -172,6 +175,12 @@ def fits(page: Browser, selector: str) -> None:
 def contrast(page: Browser, selector: str) -> float:
     """Return how much a text stands out from its ground, as WCAG reckons."""
     text, ground = brightness(page, selector, "color"), brightness(page, selector, "backgroundColor")
+    opacity = """
+        let [each] = arguments, opacity = 1;
+        for (; each; each = each.parentElement) opacity *= getComputedStyle(each).opacity;
+        return opacity;
+    """
+    assert page.run(opacity, page.find(selector)) == 1, f"{selector} is paler than its colour"
     return (max(text, ground) + 0.05) / (min(text, ground) + 0.05)
 
 

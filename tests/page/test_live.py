@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from page.served import Served, id_of, put, served, until
-from threadmark import MemorySaver, Saver
+from threadmark import MemorySaver, Saver, TransientStoreError
 from threadmark_sqlite import SqliteSaver
 
 
@@ -120,10 +120,11 @@ def test_the_end_of_the_server_waits_for_nobody_who_only_looks_on(saver: Saver) 
     assert running.page.live.watched == []
 
 
-def test_a_database_that_is_away_for_a_while_ends_nothing() -> None:
+@pytest.mark.parametrize("error", [TransientStoreError("the server is starting up"), RuntimeError("unforeseen")])
+def test_a_database_that_is_away_for_a_while_ends_nothing(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     with MemorySaver() as other:
         config = put(other, "t", {"n": 1})
-        away = _Away(other)
+        away = _Away(other, error)
         with served(away, origins=[]) as running, watching(running, "t") as (_, stream):
             until(lambda: running.page.live.looks > 0)
             away.is_away = True
@@ -131,13 +132,15 @@ def test_a_database_that_is_away_for_a_while_ends_nothing() -> None:
             put(other, "t", {"n": 2}, config)
             away.is_away = False
             until(lambda: len(stream.events) == 1)
+    assert [record.getMessage() for record in caplog.records] == [f"looking at thread 't' failed: {error}"]
 
 
 class _Away:
     """A saver in memory that cannot be reached at times."""
 
-    def __init__(self, saver: Saver) -> None:
+    def __init__(self, saver: Saver, error: Exception) -> None:
         self._saver = saver
+        self._error = error
         self.is_away = False
         self.refused = 0
 
@@ -149,8 +152,6 @@ class _Away:
 
     async def ahistory(self, *args: Any, **named: Any) -> Any:
         if self.is_away:
-            from threadmark import TransientStoreError
-
             self.refused += 1
-            raise TransientStoreError("the server is starting up")
+            raise self._error
         return await self._saver.ahistory(*args, **named)

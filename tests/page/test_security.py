@@ -104,6 +104,41 @@ def test_a_change_needs_an_origin_and_the_option_to_write() -> None:
         assert len(saver.list_checkpoint_refs()) == 2  # to restore the newest changes nothing
 
 
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("[::1]:{port}", "http://[::1]:{port}", 200),
+        ("localhost:{port}", "http://localhost:{port}", 200),
+        ("LOCALHOST.:{port}", "http://localhost.:{port}", 200),
+        ("127.0.0.1:{port}", "null", 403),
+        ("127.0.0.1:{port}", "http://127.0.0.1", 403),
+        ("127.0.0.1:{port}", "http://127.0.0.1:1", 403),
+        ("127.0.0.1:{port}", "http://localhost:{port}", 403),
+        ("127.0.0.1:{port}", "file://", 403),
+        ("127.0.0.1:{port}@evil.example", "http://evil.example", 403),
+        ("evil.example:127.0.0.1", "http://evil.example", 403),
+        ("[::1].evil.example:{port}", "http://[::1].evil.example:{port}", 403),
+        ("2130706433.evil.example", "http://2130706433.evil.example", 403),
+    ],
+)
+def test_an_origin_is_the_servers_own_with_its_port(running: Served, host: str, origin: str, status: int) -> None:
+    with running.client() as client:
+        port = running.base.rpartition(":")[2]
+        headers = {"host": host.format(port=port), "origin": origin.format(port=port)}
+        assert client.get("/api/about", headers=headers).status_code == status
+        headers["sec-fetch-site"] = "same-origin"  # which says nothing for another origin
+        assert client.get("/api/about", headers=headers).status_code == status
+
+
+def test_an_id_is_no_header_and_no_event(running: Served) -> None:
+    forged = "t\r\nset-cookie: a=b\r\n\r\nevent: gone"
+    with running.client() as client:
+        for name in ("thread", "history", "checkpoint", "live"):
+            answer = client.get(f"/api/{name}", params={"thread": forged})
+            assert "set-cookie" not in answer.headers
+            assert answer.text.count("event: gone\n") <= (name == "live")
+
+
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "TRACE"])
 def test_other_methods_are_refused(running: Served, method: str) -> None:
     with running.client() as client:

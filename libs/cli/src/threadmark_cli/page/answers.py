@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
@@ -25,6 +26,8 @@ from threadmark_cli.exits import RefusedError
 ErrorKind = Literal["not_found", "bad_request", "refused", "failed"]
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+
+_NOT_FOUND = 404
 
 _log = logging.getLogger("threadmark.page")
 
@@ -81,13 +84,14 @@ def answering(endpoint: Callable[[Request], Awaitable[Any]]) -> Endpoint:
 
 def error_of(error: Exception) -> Response:
     """Return the answer for an error."""
-    for kinds, status, kind in _ANSWERS:
+    for kinds, status, found in _ANSWERS:
         if isinstance(error, kinds):
-            return error_answer(status, kind, str(error))
+            return error_answer(status, found, str(error))
     if isinstance(error, BadRequest):
         return error_answer(error.status, "bad_request", str(error))
     if isinstance(error, HTTPException):
-        return error_answer(error.status_code, "not_found" if error.status_code == 404 else "refused", error.detail)  # noqa: PLR2004 - the status
+        kind: ErrorKind = "not_found" if error.status_code == _NOT_FOUND else "refused"
+        return error_answer(error.status_code, kind, error.detail, error.headers)
     _log.error("the page's server failed", exc_info=error)
     return error_answer(500, "failed", f"the server failed with a {type(error).__name__}: its log has the details")
 
@@ -104,9 +108,7 @@ _ANSWERS: tuple[tuple[tuple[type[Exception], ...], int, ErrorKind], ...] = (
 
 def _finite(value: Any) -> Any:
     """Return JSON in which what JSON has no number for (NaN, infinities) is text."""
-    if isinstance(value, float) and value not in (value + 1, value - 1) and value == value:  # noqa: PLR0124 - NaN
-        return value
-    if isinstance(value, float):
+    if isinstance(value, float) and not math.isfinite(value):
         return float.__repr__(value)
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}

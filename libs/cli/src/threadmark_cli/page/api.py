@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 import threadmark
-from threadmark import CheckpointTuple, ConfigError, CorruptDataError, HistoryEntry, Problem, SaverProtocol
+from threadmark import ConfigError, HistoryEntry, SaverProtocol
 from threadmark.saver.paths import parse_path
 from threadmark.serde.steps import NOTHING, taken
 from threadmark_cli.page.answers import NotThere, Refused, answering
-from threadmark_cli.page.nodes import Budget, Cut, Window, channel_path, node_of, nodes_of
+from threadmark_cli.page.nodes import Budget, Cut, Window, channel_path, node_of
 from threadmark_cli.page.parameters import Parameters, body_of
 from threadmark_cli.page.shapes import (
     change_shape,
@@ -23,8 +23,9 @@ from threadmark_cli.page.shapes import (
     time_text,
     tree_shape,
     writers_shape,
-    writes_shape,
 )
+from threadmark_cli.page.states import contents_of
+from threadmark_cli.page.trees import Trees
 
 _MOST_ROWS = 500
 _MOST_ITEMS = 500
@@ -50,6 +51,7 @@ class Api:
         self._about = about
         self._saver = saver.without_classes()
         self._writer = saver
+        self._trees = Trees(self._saver)
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -99,10 +101,7 @@ class Api:
         info = await self._saver.athread(thread)
         if info is None:
             raise NotThere(f"there is no thread {thread!r}")
-        if info.namespaces <= 1 and info.newest is not None:
-            return {**thread_shape(info), "namespaces": [""]}
-        tree = await self._saver.atree(thread)
-        return {**thread_shape(info), "namespaces": sorted({node.ns for node in tree.nodes})}
+        return {**thread_shape(info), "namespaces": await self._trees.namespaces(info)}
 
     async def history(self, request: Request) -> Mapping[str, Any]:
         """Return a page of checkpoints."""
@@ -122,28 +121,22 @@ class Api:
     async def checkpoint(self, request: Request) -> Mapping[str, Any]:
         """Return a checkpoint with its state and its pending writes."""
         given = Parameters(request)
-        thread, ns = given.text("thread"), given.get("ns") or ""
-        config = config_of(thread, ns, given.get("id") or None)
-        found: CheckpointTuple | None = None
-        problem: Problem | None = None
-        try:
-            found = await self._saver.aget_tuple(config)
-        except CorruptDataError as error:
-            problem = Problem("damaged", error.location, error.problem)
-        checkpoint_id = given.get("id") or (found.checkpoint["id"] if found else None)
+        thread, ns, checkpoint_id = given.text("thread"), given.get("ns") or "", given.get("id") or None
         entry = await self._entry(thread, ns, checkpoint_id)
-        if entry is None:
-            if problem is not None:
-                raise NotThere(f"{problem.location}: {problem.problem}")
+        if entry is None:  # where it is missing by damage, this says so
+            await self._saver.aget_tuple(config_of(thread, ns, checkpoint_id))
             raise _no_checkpoint(thread, ns, checkpoint_id)
-        budget = Budget()
+        contents = await contents_of(self._saver, thread, entry)
+        if contents is None:
+            raise _no_checkpoint(thread, ns, entry.id)
+        is_newest = checkpoint_id is None  # which has no children
         return {
             **_checkpoint_shape(thread, entry),
             "writers": writers_shape(entry.changed, await self._parent_writes(thread, entry)),
-            "next_ids": await self._children(thread, entry) if given.get("id") else [],  # the newest has none
-            "channels": _channels(found, budget) if found else [],
-            "writes": writes_shape(found.pending_writes or [] if found else [], entry.writes, budget),
-            "problem": problem_shape(problem or entry.problem),
+            "next_ids": [] if is_newest else await self._trees.children(thread, entry.ns, entry.id),
+            "channels": contents.channels,
+            "writes": contents.writes,
+            "problem": problem_shape(contents.problem or entry.problem),
         }
 
     async def value(self, request: Request) -> Mapping[str, Any]:
@@ -159,11 +152,11 @@ class Api:
             return node_of(value, budget, cut, window)
         path = given.text("path")
         if parse_path(path).steps == () and (total := await self._length(config, path)):
-            some = await self._saver.aextract(config, f"{path}[{window.offset}:{window.offset + cut.items}]", _MISSING)
-            if some is not _MISSING:
+            some = await self._saver.aextract(config, f"{path}[{window.offset}:{window.offset + cut.items}]", NOTHING)
+            if some is not NOTHING:
                 return node_of(some, budget, cut, window, total)
-        value = await self._saver.aextract(config, path, _MISSING)
-        if value is _MISSING:
+        value = await self._saver.aextract(config, path, NOTHING)
+        if value is NOTHING:
             raise NotThere(f"there is nothing at {path!r} in this checkpoint")
         return node_of(value, budget, cut, window)
 
@@ -214,7 +207,11 @@ class Api:
             limit=given.number("limit", 20, _MOST_ROWS),
             cursor=given.get("cursor") or None,
         )
-        return {"matches": [match_shape(match) for match in page.matches], "cursor": page.cursor}
+        return {
+            "matches": [match_shape(match) for match in page.matches],
+            "cursor": page.cursor,
+            "problems": [problem_shape(problem) for problem in page.problems],
+        }
 
     async def fork(self, request: Request) -> Mapping[str, Any]:
         """Begin a branch, or a thread of its own."""
@@ -246,10 +243,10 @@ class Api:
         """Return the value of a pending write, or a part of it."""
         found = await self._saver.aget_tuple(config)
         writes = (found.pending_writes or []) if found else []
-        value = _MISSING
+        value = NOTHING
         if number < len(writes):
             value = taken(writes[number][2], parse_path(f"write{steps}").steps)
-        if value is _MISSING or value is NOTHING:
+        if value is NOTHING:
             raise NotThere(f"there is nothing at {steps!r} in the write {number} of this checkpoint")
         return value
 
@@ -263,10 +260,6 @@ class Api:
         parent = await self._entry(thread, entry.ns, entry.parent) if entry.parent else None
         return parent.writes if parent else ()
 
-    async def _children(self, thread: str, entry: HistoryEntry) -> list[str]:
-        tree = await self._saver.atree(thread)
-        return [node.id for node in tree.nodes if node.ns == entry.ns and node.parent == entry.id]
-
     async def _all_added(self, config: Mapping[str, Any], b: str, budget: Budget, cut: Cut) -> Mapping[str, Any]:
         """Return the difference from nothing, for a checkpoint without a parent."""
         found = await self._saver.aget_tuple(config)
@@ -276,9 +269,6 @@ class Api:
             for name, value in values.items()
         ]
         return {"a": None, "b": b, "changes": changes, "equal": [], "left_out": 0, "bytes_read": None}
-
-
-_MISSING = object()
 
 
 def _no_checkpoint(thread: str, ns: str, checkpoint_id: str | None) -> NotThere:
@@ -303,12 +293,3 @@ def _checkpoint_shape(thread: str, entry: HistoryEntry) -> dict[str, Any]:
         "nodes": list(entry.nodes),
         "changed": list(entry.changed),
     }
-
-
-def _channels(found: CheckpointTuple, budget: Budget) -> list[dict[str, Any]]:
-    checkpoint = found.checkpoint
-    versions = checkpoint["channel_versions"]
-    return [
-        {"name": name, "version": versions.get(name), "node": node}
-        for name, node in nodes_of(checkpoint["channel_values"], budget, Cut())
-    ]

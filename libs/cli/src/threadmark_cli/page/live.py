@@ -112,6 +112,7 @@ class _Watch:
     async def _look_on(self) -> None:
         seen: tuple[Any, ...] | None = None
         totals: Any = None
+        is_failing = False
         while True:
             try:
                 page = await self._saver.ahistory(self.thread, ns=None, limit=_LOOKED_AT)
@@ -127,8 +128,12 @@ class _Watch:
                         self._tell(_change(page.entries, info.checkpoints, time_text(info.updated)))
                     seen, totals = now, counted
                 self.looks += 1
-            except ThreadmarkError as error:  # the database may be away for a while
-                _log.warning("looking at thread %r failed: %s", self.thread, error)
+                is_failing = False
+            except Exception as error:  # noqa: BLE001 - whoever looks on must not be left waiting for nothing
+                if not is_failing:  # the database may be away for a while
+                    unexpected = not isinstance(error, ThreadmarkError)
+                    _log.warning("looking at thread %r failed: %s", self.thread, error, exc_info=unexpected)
+                is_failing = True
             await asyncio.sleep(self._every)
 
 

@@ -63,6 +63,10 @@ class Budget:
         self.characters -= taken
         return taken
 
+    def share(self, parts: int) -> "Budget":
+        """Return the budget of one of so many parts, so that none starves the others."""
+        return Budget(max(1, self.nodes // parts), self.characters // parts)
+
 
 WHOLE = Cut()
 
@@ -265,12 +269,17 @@ def _other(value: Any, kind: type) -> Node:
     return {"t": "other", "name": kind.__name__, "v": text[:_CHARACTERS_OF_OTHERS]}
 
 
+def unread(why: str, message: str) -> Node:
+    """Return a node that stands for a value that could not be read."""
+    return {"t": "unread", "name": why, "v": message[:_CHARACTERS_OF_OTHERS]}
+
+
 def nodes_of(values: Mapping[str, Any], budget: Budget, cut: Cut) -> Sequence[tuple[str, Node]]:
-    """Return named values as nodes. Each gets an equal share of what the budget has left, so that none starves."""
+    """Return named values as nodes. Each gets an equal share of what the budget has left."""
     shown: list[tuple[str, Node]] = []
     left = len(values)
     for name, value in values.items():
-        share = Budget(max(1, budget.nodes // left), budget.characters // left)
+        share = budget.share(left)
         before = share.nodes, share.characters
         shown.append((name, node_of(value, share, cut)))
         budget.nodes -= before[0] - share.nodes

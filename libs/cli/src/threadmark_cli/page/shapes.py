@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from threadmark import Change, Edit, HistoryEntry, Match, Problem, ThreadInfo, Tree, WriteInfo
-from threadmark_cli.page.nodes import Budget, Cut, node_of
+from threadmark_cli.page.nodes import Budget, Cut, Node, node_of
 
 _WRITE_KINDS = {
     "__error__": "error",
@@ -76,15 +76,15 @@ def writes_shape(
     """Return pending writes with their values, and the nodes that made them."""
     nodes = {(info.task_id, info.channel): info.node for info in infos}
     return [
-        {
-            "task_id": task_id,
-            "node": nodes.get((task_id, channel)),
-            "channel": channel,
-            "kind": _WRITE_KINDS.get(channel, "write"),
-            "value": node_of(value, budget),
-        }
+        write_shape(task_id, nodes.get((task_id, channel)), channel, node_of(value, budget))
         for task_id, channel, value in writes
     ]
+
+
+def write_shape(task_id: str, node: str | None, channel: str, value: Node) -> dict[str, Any]:
+    """Return a pending write. `node` is what made it, `value` how its value is shown."""
+    kind = _WRITE_KINDS.get(channel, "write")
+    return {"task_id": task_id, "node": node, "channel": channel, "kind": kind, "value": value}
 
 
 def writers_shape(changed: Iterable[str], parent_writes: Sequence[WriteInfo]) -> list[dict[str, Any]]:

@@ -1,5 +1,7 @@
 // Asks the server. Each function answers with its JSON, or throws an ApiError that says what went wrong.
 
+import { toQuery } from "./query.js";
+
 /** What the server refused or failed to do. `kind` is its own word for it, or "away" where it did not answer. */
 export class ApiError extends Error {
   constructor(kind, message) {
@@ -10,14 +12,14 @@ export class ApiError extends Error {
 
 /** Returns the answer to a question: `get("checkpoint", { thread, ns, id })`. Parameters that are null are left out. */
 export function get(name, parameters = {}, { signal } = {}) {
-  const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined);
-  return answer(`/api/${name}?${new URLSearchParams(given)}`, { signal });
+  return answer(`/api/${name}?${toQuery(parameters)}`, { signal });
 }
 
-/** Asks for a change. */
-export function post(name, body) {
+/** Asks for a change. Each part of the body is JSON already: what a person wrote is sent as it was written, as a number
+ *  that is parsed may come out as another one (1.0, or one of twenty digits). */
+export function post(name, parts) {
   const headers = { "Content-Type": "application/json" };
-  return answer(`/api/${name}`, { method: "POST", headers, body: JSON.stringify(body) });
+  return answer(`/api/${name}`, { method: "POST", headers, body: objectOf(parts) });
 }
 
 async function answer(url, options) {
@@ -40,6 +42,12 @@ async function answer(url, options) {
     found?.error?.kind ?? "failed",
     found?.error?.message ?? `The server answered ${response.status}.`,
   );
+}
+
+/** Returns the JSON of an object whose values are JSON. */
+export function objectOf(parts) {
+  const entries = Object.entries(parts).filter(([, json]) => json !== undefined);
+  return `{${entries.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join(",")}}`;
 }
 
 /** Asks one question at a time: what is asked next aborts what was asked before, whose promise never settles. */

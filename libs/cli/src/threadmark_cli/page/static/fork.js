@@ -1,6 +1,6 @@
 // The dialogs that change something: a fork of a checkpoint, and its restoring. There are none without --write.
 
-import { post } from "./api.js";
+import { objectOf, post } from "./api.js";
 import { button, el } from "./dom.js";
 import { stepName } from "./format.js";
 import { closing, failure, toast } from "./messages.js";
@@ -40,7 +40,7 @@ export function fork({ thread, checkpoint }) {
     ],
     async act(form) {
       const asThread = form.elements.as.value === "thread" ? name.value || name.placeholder : undefined;
-      const body = { thread, ns: checkpoint.ns, id: checkpoint.id, values: newValues(values), as_thread: asThread };
+      const body = { ...named(thread, checkpoint), values: newValues(values), as_thread: JSON.stringify(asThread) };
       show(thread, await post("fork", body), "Forked");
     },
   });
@@ -60,9 +60,13 @@ export function restore({ thread, checkpoint }) {
       el("p.faint", {}, AGAIN),
     ],
     async act() {
-      show(thread, await post("restore", { thread, ns: checkpoint.ns, id: checkpoint.id }), "Restored");
+      show(thread, await post("restore", named(thread, checkpoint)), "Restored");
     },
   });
+}
+
+function named(thread, { ns, id }) {
+  return { thread: JSON.stringify(thread), ns: JSON.stringify(ns), id: JSON.stringify(id) };
 }
 
 function show(thread, { config }, done) {
@@ -124,14 +128,23 @@ function newValue(channels) {
 function newValues(place) {
   const rows = [...place.querySelectorAll(".new-value")];
   if (!rows.length) return undefined;
-  return Object.fromEntries(
-    rows.map((row) => {
-      const channel = row.querySelector("select").value;
-      try {
-        return [channel, JSON.parse(row.querySelector("textarea").value)];
-      } catch {
-        throw new Error(`The new value of ${channel} is no JSON. A text stands in double quotes.`);
-      }
-    }),
+  return objectOf(
+    Object.fromEntries(
+      rows.map((row) => {
+        const channel = row.querySelector("select").value;
+        const json = row.querySelector("textarea").value;
+        if (!isJson(json)) throw new Error(`The new value of ${channel} is no JSON. A text stands in double quotes.`);
+        return [channel, json];
+      }),
+    ),
   );
+}
+
+function isJson(text) {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

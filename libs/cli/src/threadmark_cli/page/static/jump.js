@@ -41,7 +41,7 @@ export function chooseCheckpoint({ thread, ns = null, title, chosen }) {
   };
   input.addEventListener("input", narrow);
   input.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") choose(rows[0]);
+    if (event.key === "Enter") loaded.then(() => choose(rows[0])); // one may type faster than the rows come
     else if (event.key === "ArrowDown") list.element.focus();
     else return;
     event.preventDefault();
@@ -63,7 +63,7 @@ export function chooseCheckpoint({ thread, ns = null, title, chosen }) {
   });
   document.body.append(dialog);
   dialog.showModal();
-  fetchTree(latest, thread, ns).then(
+  const loaded = fetchTree(latest, thread, ns).then(
     (tree) => {
       all = tree.rows;
       place.replaceChildren();

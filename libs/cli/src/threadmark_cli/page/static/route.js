@@ -6,17 +6,18 @@
 //   in       only this namespace      find     what is searched for in the thread
 //   text, status, owner, metadata, sort        which threads are listed
 
+import { fromQuery, toQuery } from "./query.js";
+
 const OF_LISTING = ["text", "status", "owner", "metadata", "sort"];
 
-/** Returns the route that the address names, a Map-like object of texts. */
+/** Returns the route that the address names, an object of texts. */
 export function currentRoute() {
-  return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  return fromQuery(location.hash.slice(1));
 }
 
 /** Returns the address of a route. What is null or undefined is left out. */
 export function address(route) {
-  const given = Object.entries(route).filter(([, value]) => value !== null && value !== undefined);
-  return `#${new URLSearchParams(given)}`;
+  return `#${toQuery(route)}`;
 }
 
 /** Returns the address of what is shown now with some things changed. */

@@ -2,7 +2,7 @@
 
 import { Latest } from "./api.js";
 import { el } from "./dom.js";
-import { shortId } from "./format.js";
+import { counted, shortId } from "./format.js";
 import { failure, nothing, waiting } from "./messages.js";
 import { PagedRows } from "./paged_rows.js";
 import { changed, checkpointAddress, go } from "./route.js";
@@ -16,6 +16,7 @@ export class Search {
   #thread;
   #ns;
   #text = "";
+  #problems = []; // checkpoints that could not be searched
   #place = el("div.place");
   #input = el("input", {
     type: "search",
@@ -84,6 +85,7 @@ export class Search {
       limit,
       cursor,
     });
+    this.#problems = cursor === null ? page.problems : [...this.#problems, ...page.problems];
     return { rows: page.matches, cursor: page.cursor };
   }
 
@@ -94,7 +96,14 @@ export class Search {
     if (error) this.#place.append(failure(error, () => this.pages.retry()));
     else if (done && !rows.length)
       this.#place.append(nothing("Not found", "No value, pending write or metadata has this text."));
+    if (this.#problems.length) this.#place.append(this.#unsearched());
     this.list.setCount(this.pages.count);
+  }
+
+  #unsearched() {
+    const [{ kind, location, problem }] = this.#problems;
+    const others = this.#problems.length > 1 ? ` (and ${counted(this.#problems.length - 1, "other")})` : "";
+    return failure({ kind: "failed", message: `Not all could be searched. ${kind}: ${location}: ${problem}${others}` });
   }
 
   #open(match) {

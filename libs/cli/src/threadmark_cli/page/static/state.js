@@ -15,7 +15,7 @@ export class State {
     this.element = el("div.view.scrolls");
     if (checkpoint.problem) {
       this.element.append(
-        failure({ kind: "failed", message: `${checkpoint.problem.kind}: ${checkpoint.problem.problem}` }),
+        failure({ kind: "failed", message: `${checkpoint.problem.kind}: ${checkpoint.problem.location}: ${checkpoint.problem.problem}` }),
       );
     }
     const internal = checkpoint.channels.filter(({ name }) => isInternal(name));

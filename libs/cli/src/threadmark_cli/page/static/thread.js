@@ -5,6 +5,7 @@ import { button, el } from "./dom.js";
 import { ago, bytes, counted, exactTime, namespaceName } from "./format.js";
 import { chooseCheckpoint } from "./jump.js";
 import { failure, nothing, waiting } from "./messages.js";
+import { toQuery } from "./query.js";
 import { changed, checkpointAddress, go, listingAddress } from "./route.js";
 import { Search } from "./search.js";
 import { Timeline } from "./timeline.js";
@@ -24,6 +25,7 @@ export class Thread {
   #view = null;
   #shown = null;
   #source = null;
+  #isGone = false;
   #route = {};
   #takesFocus = false; // who came here from the listing goes on with the same keys
   #head = el("header.pane-head");
@@ -37,6 +39,7 @@ export class Thread {
     this.#current = current;
     this.#changed = hasChanged;
     this.#told = told;
+    document.addEventListener("visibilitychange", () => this.#seenOrNot());
   }
 
   /** The list that keys move through, or null. */
@@ -197,18 +200,30 @@ export class Thread {
     return select;
   }
 
+  // A browser has six connections to a server for all tabs together: one that nobody sees must not hold any.
+  #seenOrNot() {
+    if (document.hidden) this.#source?.close();
+    else if (this.#source?.readyState === EventSource.CLOSED && !this.#isGone) {
+      this.#follow();
+      const { ns = "", at } = this.#route;
+      this.#onChange({ newest: { [ns]: at } }); // nobody has told what happened in between
+    }
+  }
+
   #follow() {
-    const source = new EventSource(`/api/live?${new URLSearchParams({ thread: this.#id })}`);
+    const source = new EventSource(`/api/live?${toQuery({ thread: this.#id })}`);
     this.#source = source;
     const say = (state, text) => {
       this.#live.dataset.state = state;
       this.#live.textContent = text;
     };
     say("begins", "");
+    if (document.hidden) source.close();
     source.addEventListener("open", () => say("live", "live"));
     source.addEventListener("error", () => say("lost", "not connected"));
     source.addEventListener("gone", () => {
       say("lost", "deleted");
+      this.#isGone = true;
       source.close();
     });
     source.addEventListener("change", (event) => this.#onChange(JSON.parse(event.data)));
@@ -230,6 +245,7 @@ export class Thread {
     this.#latest.cancel();
     this.#source?.close();
     this.#source = null;
+    this.#isGone = false;
     this.#view?.close();
     this.#view = null;
     this.#shown = null;

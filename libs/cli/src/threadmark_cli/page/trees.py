@@ -1,0 +1,58 @@
+"""How the checkpoints of a thread follow from each other, read once for as long as the thread stays as it is."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from threadmark import SaverProtocol, ThreadInfo, Tree
+
+_MOST = 4
+"""How many threads are remembered. A tree of 5,000 checkpoints takes some megabytes."""
+
+
+class _Known(NamedTuple):
+    state: tuple[Any, ...]
+    """What of the thread changes whenever a checkpoint is stored or removed."""
+    namespaces: Sequence[str]
+    children: Mapping[tuple[str, str], Sequence[str]]
+
+
+class Trees:
+    """Answers from the trees of the threads that were asked for last.
+
+    Whoever walks through a thread asks at each checkpoint what comes next. To read the whole tree each time would cost
+    thousands of rows; whether the thread has changed costs one.
+    """
+
+    def __init__(self, saver: SaverProtocol) -> None:
+        self._saver = saver
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+
+    async def namespaces(self, info: ThreadInfo) -> Sequence[str]:
+        """Return the namespaces of a thread, in order."""
+        if info.namespaces <= 1 and info.newest is not None:
+            return [""]
+        return (await self._of(info)).namespaces
+
+    async def children(self, thread: str, ns: str, checkpoint_id: str) -> Sequence[str]:
+        """Return the checkpoints that follow one, newest first."""
+        info = await self._saver.athread(thread)
+        return [] if info is None else (await self._of(info)).children.get((ns, checkpoint_id), ())
+
+    async def _of(self, info: ThreadInfo) -> _Known:
+        state = (info.created, info.updated, info.newest, info.checkpoints, info.namespaces, info.bytes)
+        known = self._known.pop(info.id, None)
+        if known is None or known.state != state:
+            known = _known(state, await self._saver.atree(info.id))
+        self._known[info.id] = known
+        while len(self._known) > _MOST:
+            self._known.popitem(last=False)
+        return known
+
+
+def _known(state: tuple[Any, ...], tree: Tree) -> _Known:
+    children: dict[tuple[str, str], list[str]] = {}
+    for node in tree.nodes:
+        if node.parent is not None:
+            children.setdefault((node.ns, node.parent), []).append(node.id)
+    return _Known(state, sorted({node.ns for node in tree.nodes}), children)
