@@ -30,7 +30,7 @@ from langgraph.types import Send
 from cli.langgraphs import PLACES, Place, config, extension, graph, say, sqlite_place
 from threadmark import Shown
 from threadmark_cli.exits import DONE, FAILED, REFUSED, USAGE, WRONG
-from threadmark_cli.foreign import in_file, in_postgres
+from threadmark_cli.foreign.opening import in_file, in_postgres
 from threadmark_cli.foreign.decoding import Decoder
 from threadmark_cli.main import run
 from threadmark_cli.page.app import create_app

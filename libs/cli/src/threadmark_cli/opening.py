@@ -3,14 +3,17 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import quote, unquote
 
 import threadmark
 from threadmark import ConfigError, SaverProtocol
 from threadmark_cli.exits import DatabaseError, RefusedError
-from threadmark_cli.foreign import ForeignSaver, in_file, in_postgres
+from threadmark_cli.foreign.opening import in_file, in_postgres
 from threadmark_cli.settings import URL_VARIABLE
+
+if TYPE_CHECKING:
+    from threadmark_cli.foreign.saver import ForeignSaver
 
 _SQLITE = "sqlite://"
 _READ_ONLY = "mode=ro"
@@ -49,13 +52,13 @@ def creating(url: str, options: Mapping[str, Any]) -> SaverProtocol:
 
 def open_for_writing(url: str, options: Mapping[str, Any]) -> SaverProtocol:
     """A saver that may change what is there. A SQLite file that is missing is not made, but an error."""
-    opened = _ours_or_langgraphs(url, url, options)
-    if isinstance(opened, ForeignSaver):
+    opened = _opened(url, url, options)
+    if opened.langgraphs is not None:
         raise RefusedError(
             "this is LangGraph's own database, which is only read: `threadmark migrate` copies its threads to one of "
             "Threadmark's"
         )
-    return opened
+    return cast("SaverProtocol", opened.ours)
 
 
 def open_for_reading(url: str, options: Mapping[str, Any]) -> SaverProtocol:
@@ -65,10 +68,18 @@ def open_for_reading(url: str, options: Mapping[str, Any]) -> SaverProtocol:
         read_only = f"{url}?{_READ_ONLY}"
     if url.startswith(_POSTGRES):
         options = {"read_only": True, **options}
-    return cast("SaverProtocol", _ours_or_langgraphs(url, read_only, options))
+    opened = _opened(url, read_only, options)
+    return cast("SaverProtocol", opened.langgraphs if opened.ours is None else opened.ours)
 
 
-def _ours_or_langgraphs(url: str, how: str, options: Mapping[str, Any]) -> SaverProtocol | ForeignSaver:
+class _Opened(NamedTuple):
+    """A database: one of the two is there."""
+
+    ours: SaverProtocol | None = None
+    langgraphs: "ForeignSaver | None" = None
+
+
+def _opened(url: str, how: str, options: Mapping[str, Any]) -> _Opened:
     """Open a database as ours, or if it has nothing but LangGraph's tables as that. Nothing is made by looking.
 
     Args:
@@ -79,19 +90,20 @@ def _ours_or_langgraphs(url: str, how: str, options: Mapping[str, Any]) -> Saver
     file = file_of(url)
     if file is not None:
         _expect_file(file)
-        return in_file(file) or threadmark.open(how, **options)
+        foreign = in_file(file)
+        return _Opened(ours=threadmark.open(how, **options)) if foreign is None else _Opened(langgraphs=foreign)
     saver = threadmark.open(how, **options)
     if not url.startswith(_POSTGRES) or "schema" in options:  # LangGraph's saver has no option for a schema
-        return saver
+        return _Opened(ours=saver)
     try:
         foreign = None if saver.has_tables() and not saver.has_only_langgraph_data() else in_postgres(url)
     except BaseException:
         saver.close()
         raise
     if foreign is None:
-        return saver
+        return _Opened(ours=saver)
     saver.close()
-    return foreign
+    return _Opened(langgraphs=foreign)
 
 
 def file_of(url: str) -> Path | None:

@@ -22,27 +22,12 @@ class SqliteTables:
         self._path = path
         self.name = f"SQLite database {path!r}"
 
-    @classmethod
-    def found_in(cls, path: str) -> "SqliteTables | None":
-        """Return the tables of a file that has LangGraph's, and nothing of ours."""
-        if not Path(path).is_file():
-            return None
-        try:
-            return cls(path) if read_file(Path(path), _has_only_theirs) else None
-        except sqlite3.Error:  # who opens it as ours says what is wrong with it
-            return None
-
     def read(self, work: Callable[[Reader], T]) -> T:
         """Run `work` in a transaction that reads one moment's rows. It may be called again from the beginning."""
         try:
             return read_file(Path(self._path), lambda connection: work(_SqliteReader(connection)))
         except sqlite3.Error as error:
             raise StoreError(f"{self.name} cannot be read: {error}") from error
-
-
-def _has_only_theirs(connection: sqlite3.Connection) -> bool:
-    theirs, ours = connection.execute(sql.SQLITE_CONTENTS).fetchone()
-    return bool(theirs and not (ours and connection.execute(sql.HAS_OURS).fetchone()[0]))
 
 
 class _SqliteReader:
