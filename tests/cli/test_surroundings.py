@@ -18,7 +18,7 @@ def _in_shell(line: str, **environment: str) -> tuple[int, str]:
     """Run a line in which `threadmark` is the command. Returns its exit code and what went to stderr."""
     functions = f'threadmark() {{ "{sys.executable}" -m threadmark_cli "$@"; }}; '
     done = subprocess.run(
-        ["bash", "-c", functions + line],
+        ["/bin/sh", "-c", functions + line],
         capture_output=True,
         text=True,
         check=False,

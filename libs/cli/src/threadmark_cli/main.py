@@ -4,7 +4,8 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NoReturn
+from io import TextIOWrapper
+from typing import NoReturn, TextIO
 
 import click
 
@@ -128,12 +129,16 @@ def _reason(error: OSError) -> str:
 
 def _prepare_streams() -> None:
     """Let a terminal or a locale that lacks a character show its escape. Streams that are closed lead nowhere."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - it lives as long as the process
-        elif mode == "w" and hasattr(stream, "reconfigure"):
+    sys.stdin = sys.stdin or _nowhere("r")
+    sys.stdout = sys.stdout or _nowhere("w")
+    sys.stderr = sys.stderr or _nowhere("w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _nowhere(mode: str) -> TextIO:
+    return open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115 - open for as long as the process
 
 
 def _drop_output() -> None:
