@@ -1,5 +1,6 @@
 """Which thread and which checkpoint the command line means: an id, the beginning of one, or `~2` for two before."""
 
+import os
 import re
 from collections.abc import Iterable
 from itertools import pairwise
@@ -128,6 +129,8 @@ def _no_thread(saver: SaverProtocol, thread_id: str) -> NotThereError:
         [repr(one_line(thread.id)) for thread in saver.threads(text=thread_id, limit=3).threads] if thread_id else []
     )
     meant = f": did you mean {' or '.join(similar)}?" if similar else ""
+    if not meant and os.path.isfile(thread_id):  # noqa: PTH113 - unlike Path, it takes any text
+        meant = f": to look into the file of that name, write --url {thread_id}"
     return NotThereError(f"there is no thread {thread_id!r}{meant}")
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import NoReturn, TextIO
+from typing import Literal, NoReturn, TextIO
 
 import click
 
@@ -137,8 +137,8 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _nowhere(mode: str) -> TextIO:
-    return open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115 - open for as long as the process
+def _nowhere(mode: Literal["r", "w"]) -> TextIO:
+    return open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123 - open for as long as the process
 
 
 def _drop_output() -> None:
