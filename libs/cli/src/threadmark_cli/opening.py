@@ -89,7 +89,7 @@ def _opened(url: str, how: str, options: Mapping[str, Any]) -> _Opened:
     """
     file = file_of(url)
     if file is not None:
-        _expect_file(file)
+        expect_file(file)
         foreign = in_file(file)
         return _Opened(ours=threadmark.open(how, **options)) if foreign is None else _Opened(langgraphs=foreign)
     saver = threadmark.open(how, **options)
@@ -113,7 +113,8 @@ def file_of(url: str) -> Path | None:
     return Path(unquote(url.removeprefix(f"{_SQLITE}/").partition("?")[0]))
 
 
-def _expect_file(path: Path) -> None:
+def expect_file(path: Path) -> None:
+    """Raise DatabaseError if a SQLite file is not there."""
     if not path.exists():
         raise DatabaseError(f"there is no file {str(path)!r}")
     if not path.is_file():
