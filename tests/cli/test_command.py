@@ -66,6 +66,7 @@ def test_a_database_is_named_in_four_ways(small: Path, monkeypatch: pytest.Monke
     assert in_pipe("threads", "--json") == expected
     assert in_pipe("show", "one", "text").out == "secret words\n"  # what stands first is the thread then
     assert in_pipe("show", f"sqlite:///{small}", "one", "text").out == "secret words\n"  # unless it is a URL
+    assert "write --url small.db" in in_pipe("log", "small.db").err
 
 
 @pytest.mark.parametrize("arguments", [["threads"], ["log"], ["show"], ["stats"], ["verify"], ["doctor"]])

@@ -30,8 +30,8 @@ from langgraph.types import Send
 from cli.langgraphs import PLACES, Place, config, extension, graph, say, sqlite_place
 from threadmark import Shown
 from threadmark_cli.exits import DONE, FAILED, REFUSED, USAGE, WRONG
-from threadmark_cli.foreign import in_file, in_postgres
 from threadmark_cli.foreign.decoding import Decoder
+from threadmark_cli.foreign.opening import in_file, in_postgres
 from threadmark_cli.main import run
 from threadmark_cli.page.app import create_app
 
@@ -354,6 +354,34 @@ def test_a_row_that_cannot_be_read_hides_no_other(place: Place) -> None:
         assert unread
         assert unread[0].fields["data"] == b"\xc1"
         assert saver.get_tuple(config("done")).checkpoint["channel_values"]["count"] == 1
+
+
+def test_a_row_whose_ids_are_no_text_hides_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # SQLite keeps whatever it is given in a column of text: bytes, a number, text that is not UTF-8.
+    place = sqlite_place(tmp_path)
+    with place.open() as saver:
+        say(graph(saver), "done", "hello")
+    expected = records(capsys, "log", place.url, "done")
+    with closing(sqlite3.connect(place.url)) as connection:
+        odd = ("x'ff00'", "CAST(x'ff41' AS TEXT)", "''")
+        for sound in ("thread_id", "checkpoint_ns", "checkpoint_id", "parent_checkpoint_id"):
+            columns = "thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata"
+            for number, value in enumerate(odd[: 2 if sound in {"thread_id", "checkpoint_ns"} else 3]):
+                taken = columns.replace(sound, value, 1).replace(" checkpoint_id", f" 'id-{sound}-{number}'")
+                connection.execute(f"INSERT OR IGNORE INTO checkpoints ({columns}) SELECT {taken} FROM checkpoints")
+        for sound in ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "channel"):
+            columns = "thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value"
+            for number, value in enumerate(odd[:2]):
+                taken = columns.replace(sound, value, 1).replace("idx", str(1000 + number))
+                connection.execute(f"INSERT OR IGNORE INTO writes ({columns}) SELECT {taken} FROM writes")
+        connection.execute("UPDATE checkpoints SET metadata = 5 WHERE checkpoint_id LIKE 'id-%'")
+        connection.commit()
+    shown = records(capsys, "log", place.url, "done")
+    assert {each["id"] for each in expected} < {each["id"] for each in shown}
+    assert [each["id"] for each in records(capsys, "threads", place.url, "--text", "done")] == ["done"]
+    for arguments in (["threads"], ["log"], ["log", "--graph"], ["stats"], ["doctor"], ["show"]):
+        assert run(["-u", place.url, *arguments]) == DONE, arguments
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def _values(found: Any) -> list[Any]:

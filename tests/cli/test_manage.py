@@ -163,7 +163,7 @@ def test_prune_leaves_the_newest(place: Place) -> None:
     found = place.record("prune", "--all", "--keep-last", "2", "--dry-run")
     assert (found["threads"], found["checkpoints"], found["dry_run"]) == (2, STEPS - 2, True)
     assert "Remove 4 checkpoints and 0 pending writes of 2 threads" in place.ends(REFUSED, "prune", "--all")
-    assert "nobody" in place.ends(MISSING, "prune", "one", "nobody", "--yes")
+    assert "there is no thread 'nobody'\n" in place.ends(MISSING, "prune", "one", "nobody", "--yes")
     assert place.record("prune", "one", "--older-than", "1h", "--yes")["checkpoints"] == 0
     assert sizes(place.url) == before
     assert "removed 3 checkpoints" in place.ends(DONE, "prune", "--all", "--keep-last", "2", "--yes")
@@ -269,7 +269,7 @@ def test_lengths_of_time_and_sizes() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["", "12", "d", "1y", "1d 2h", "-1d", "9" * 30 + "w"])
+@pytest.mark.parametrize("text", ["", "12", "d", "1y", "1d 2h", "-1d", "0d", "9" * 30 + "w"])
 def test_what_is_no_length_of_time_is_refused(place: Place, text: str) -> None:
     assert "Invalid value for '--older-than'" in place.ends(USAGE, "prune", "--all", "--yes", f"--older-than={text}")
 

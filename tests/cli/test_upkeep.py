@@ -90,7 +90,8 @@ def test_migrate_says_what_is_wrong_with_its_arguments(ours: Path, capsys: pytes
     for arguments in ([ours], [ours, "b", "c"], []):
         assert "two databases" in ends(capsys, USAGE, "migrate", *arguments) or not arguments
     assert "names no class" in ends(capsys, USAGE, "migrate", ours, "b.db", "--allow", "text")
-    assert "no file" in ends(capsys, USAGE, "migrate", ours.parent / "none.db", ours.parent / "new.db")
+    assert "no file" in ends(capsys, FAILED, "migrate", ours.parent / "none.db", ours.parent / "new.db")
+    assert "no file" in ends(capsys, FAILED, "export", ours.parent / "none.db", "--to", ours.parent / "new.db")
     assert "no checkpoints of langgraph" in ends(capsys, USAGE, "migrate", ours, "b.db", "--from", "langgraph")
     assert f"{STEPS + 1} checkpoints" in ends(
         capsys, DONE, "migrate", ours, ours.parent / "copy.db", "--from", "threadmark"
@@ -178,7 +179,7 @@ def test_a_backup_replaces_nothing_and_leaves_nothing_half_done(ours: Path, caps
     assert "there already" in ends(capsys, REFUSED, "backup", ours, taken)
     assert taken.read_text() == "mine"
     assert "no folder" in ends(capsys, FAILED, "backup", ours, ours.parent / "nowhere" / "copy.db")
-    assert "no file" in ends(capsys, MISSING, "backup", ours.parent / "none.db", ours.parent / "copy.db")
+    assert "no file" in ends(capsys, FAILED, "backup", ours.parent / "none.db", ours.parent / "copy.db")
     (ours.parent / "text.db").write_text("no database " * 100)
     assert "cannot be copied" in ends(capsys, FAILED, "backup", ours.parent / "text.db", ours.parent / "copy.db")
     before = sorted(ours.parent.iterdir())

@@ -9,9 +9,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from rich.cells import cell_len
 
 import threadmark
-from cli.running import in_pipe, in_process
+from cli.running import in_pipe, in_process, in_terminal
 from threadmark import Shown
 from threadmark_cli.output.json_values import json_line
 from threadmark_cli.output.styles import plain
@@ -125,3 +126,26 @@ def test_a_value_that_is_nested_very_deeply(tmp_path: Path) -> None:
     whole = in_process("show", database, "deep", "nested", "--full")
     assert '"the end"' in whole.out or "nested too deeply" in whole.err
     assert "Traceback" not in whole.err
+
+
+def test_a_line_of_the_graph_is_no_wider_than_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "wide.db"
+    values = {"漢字" * 10: 1, "other": 2}
+    with threadmark.open(f"sqlite:///{path}") as saver:
+        saver.put(
+            {"configurable": {"thread_id": "t", "checkpoint_ns": ""}},
+            {
+                "v": 4,
+                "id": threadmark.new_id(),
+                "ts": "2026-11-20T12:00:00+00:00",
+                "channel_values": values,
+                "channel_versions": dict.fromkeys(values, 1),
+                "versions_seen": {},
+            },
+            {"source": "漢" * 12, "step": 1},
+            dict.fromkeys(values, 1),
+        )
+    for columns in (20, 60, 70, 80, 100):
+        lines = in_terminal("log", str(path), "t", "--graph", "--no-color", columns=columns).lines
+        assert lines
+        assert max(map(cell_len, lines)) <= columns

@@ -1,5 +1,17 @@
-"""`python -m threadmark_cli`: the command `threadmark`."""
+"""Where the command `threadmark`, and `python -m threadmark_cli`, begin."""
 
-from threadmark_cli.main import main
+from typing import NoReturn
 
-main()
+
+def start() -> NoReturn:
+    """Run the command and exit. Ctrl-C is answered from here on, while modules are still being imported, too."""
+    try:
+        from threadmark_cli.main import main
+
+        main()
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None  # as in exits.py, which is not imported yet
+
+
+if __name__ == "__main__":
+    start()

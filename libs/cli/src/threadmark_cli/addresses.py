@@ -1,5 +1,6 @@
 """Which thread and which checkpoint the command line means: an id, the beginning of one, or `~2` for two before."""
 
+import os
 import re
 from collections.abc import Iterable
 from itertools import pairwise
@@ -10,10 +11,14 @@ import click
 from threadmark import Branch, SaverProtocol, Tree, TreeNode
 from threadmark_cli.exits import NotThereError
 from threadmark_cli.output import one_line
+from threadmark_cli.output.quantities import count_text
 
 _ADDRESS = re.compile(r"(?P<id>.*?)(~(?P<back>\d{0,9}))?", re.DOTALL)
 _SHORTEST = 8
 """Characters of an id that are always shown. Ids that were made within half a minute begin with the same eight."""
+
+_MOST_NAMED = 5
+"""Checkpoints or namespaces that a message names."""
 
 _NEWEST = {"", "newest"}
 
@@ -61,8 +66,10 @@ class Addresses:
     def _newest(self, ns: str) -> TreeNode:
         found = next((node for node in self.tree.nodes if node.ns == ns), None)
         if found is None:
-            where = f" in the namespace {ns!r}" if ns else ""
-            raise NotThereError(f"the thread {self.tree.thread_id!r} has no checkpoint{where}")
+            where = f" in the namespace {ns!r}" if ns else " of its own graph" if self.tree.nodes else ""
+            others = sorted({repr(node.ns) for node in self.tree.nodes})[:_MOST_NAMED]
+            hint = f": --ns names a namespace that has some, such as {', '.join(others)}" if others else ""
+            raise NotThereError(f"the thread {self.tree.thread_id!r} has no checkpoint{where}{hint}")
         return found
 
     def _by_id(self, begins: str, ns: str | None) -> TreeNode:
@@ -72,7 +79,7 @@ class Addresses:
         if not found:
             raise NotThereError(f"the thread {self.tree.thread_id!r} has no checkpoint that begins with {begins!r}")
         if len(found) > 1:
-            meant = ", ".join(f"{self.short(node.id)} ({node.ns or 'the graph'})" for node in found[:5])
+            meant = ", ".join(f"{self.short(node.id)} ({node.ns or 'the graph'})" for node in found[:_MOST_NAMED])
             raise NotThereError(
                 f"{begins!r} is the beginning of {len(found)} checkpoints, such as {meant}: write more of it"
             )
@@ -81,7 +88,8 @@ class Addresses:
     def _parent(self, node: TreeNode, done: int) -> TreeNode:
         parent = self._nodes.get((node.ns, node.parent or ""))
         if parent is None:
-            raise NotThereError(f"the thread {self.tree.thread_id!r} has only {done} checkpoints before that one")
+            has = f"only {count_text(done, 'checkpoint')}" if done else "no checkpoint"
+            raise NotThereError(f"the thread {self.tree.thread_id!r} has {has} before that one")
         return parent
 
 
@@ -121,6 +129,8 @@ def _no_thread(saver: SaverProtocol, thread_id: str) -> NotThereError:
         [repr(one_line(thread.id)) for thread in saver.threads(text=thread_id, limit=3).threads] if thread_id else []
     )
     meant = f": did you mean {' or '.join(similar)}?" if similar else ""
+    if not meant and os.path.isfile(thread_id):  # noqa: PTH113 - unlike Path, it takes any text
+        meant = f": to look into the file of that name, write --url {thread_id}"
     return NotThereError(f"there is no thread {thread_id!r}{meant}")
 
 

@@ -1,6 +1,7 @@
 """The classes behind every command: the options that all have, the database as first argument, examples in the help."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -43,11 +44,8 @@ class Command(click.Command):
         if self.callback is None:
             return None
         session = Session(settings_of(ctx))
-        try:
-            returned = ctx.invoke(self.callback, session, **ctx.params)
-            session.out.flush()
-        except BrokenPipeError as gone:
-            raise OutputClosedError from gone
+        returned = ctx.invoke(self.callback, session, **ctx.params)
+        session.out.flush()
         return returned
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
@@ -87,6 +85,16 @@ class LazyGroup(click.Group):
         self._commands = commands
         self.params.extend(global_options())
 
+    def make_context(self, *args: Any, **attributes: Any) -> click.Context:
+        """Read the command line, which may write help."""
+        with _closing_told():
+            return super().make_context(*args, **attributes)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with _closing_told():
+            return super().invoke(ctx)
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return their names, in the order of the table."""
         return list(self._commands)
@@ -98,6 +106,15 @@ class LazyGroup(click.Group):
         module, _, name = self._commands[cmd_name].partition(":")
         found: click.Command = getattr(import_module(module), name)
         return found
+
+
+@contextmanager
+def _closing_told() -> Iterator[None]:
+    """Keep click from ending the process by itself where whoever read the output has closed it."""
+    try:
+        yield
+    except BrokenPipeError as gone:
+        raise OutputClosedError from gone
 
 
 def _database_given(ctx: click.Context, _: click.Parameter, value: Any) -> Any:

@@ -3,14 +3,16 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import Literal, NoReturn, TextIO
 
 import click
 
 import threadmark
 from threadmark import ThreadmarkError
 from threadmark_cli.command import LazyGroup
-from threadmark_cli.exits import CLOSED, DONE, INTERRUPTED, WRONG, OutputClosedError, code_of
+from threadmark_cli.exits import CLOSED, DONE, FAILED, INTERRUPTED, WRONG, OutputClosedError, code_of
 from threadmark_cli.output import Output
 
 COMMANDS = {
@@ -63,21 +65,34 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command. Returns its exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    given = given or ["--help"]
-    debug = "--debug" in given
-    _write_what_cannot_be_encoded()
+    _prepare_streams()
     try:
-        returned = group.main(args=given, prog_name="threadmark", standalone_mode=False)
-        sys.stdout.flush()
-    except click.exceptions.Exit as wanted:
-        return wanted.exit_code
-    except (click.Abort, KeyboardInterrupt):
+        return _run(given or ["--help"])
+    except KeyboardInterrupt:
         return INTERRUPTED
     except (OutputClosedError, BrokenPipeError):
         _drop_output()
         return CLOSED
+    except OSError as error:
+        if "--debug" in given:
+            raise
+        _drop_output()
+        with suppress(OSError):  # stderr may be what cannot be written
+            Output(color=_wanted_color(given)).fail(_reason(error))
+        return FAILED
+
+
+def _run(given: Sequence[str]) -> int:
+    """Run the command, and say what went wrong. Returns the exit code."""
+    try:
+        returned = group.main(args=list(given), prog_name="threadmark", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as wanted:
+        return wanted.exit_code
+    except click.Abort:
+        return INTERRUPTED
     except (click.ClickException, ThreadmarkError) as error:
-        if debug:
+        if "--debug" in given:
             raise
         return _told(error, Output(color=_wanted_color(given)))
     except RecursionError:
@@ -106,13 +121,32 @@ def _told(error: click.ClickException | ThreadmarkError, out: Output) -> int:
     return code_of(error)
 
 
-def _write_what_cannot_be_encoded() -> None:
-    """Let a terminal or a locale that lacks a character show its escape instead of failing."""
+def _reason(error: OSError) -> str:
+    """What the operating system refused, and for which file; without one it was the output."""
+    place = repr(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else "what was to be written"
+    return f"{place}: {error.strerror or error}"
+
+
+def _prepare_streams() -> None:
+    """Let a terminal or a locale that lacks a character show its escape. Streams that are closed lead nowhere."""
+    sys.stdin = sys.stdin or _nowhere("r")
+    sys.stdout = sys.stdout or _nowhere("w")
+    sys.stderr = sys.stderr or _nowhere("w")
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
+def _nowhere(mode: Literal["r", "w"]) -> TextIO:
+    return open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123 - open for as long as the process
+
+
 def _drop_output() -> None:
-    """Whoever read the output is gone: what is still to be written at the exit goes nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """What was not written yet goes nowhere at the exit: whoever read it is gone, or its file is full."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -3,14 +3,17 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import quote, unquote
 
 import threadmark
 from threadmark import ConfigError, SaverProtocol
 from threadmark_cli.exits import DatabaseError, RefusedError
-from threadmark_cli.foreign import ForeignSaver, in_file, in_postgres
+from threadmark_cli.foreign.opening import in_file, in_postgres
 from threadmark_cli.settings import URL_VARIABLE
+
+if TYPE_CHECKING:
+    from threadmark_cli.foreign.saver import ForeignSaver
 
 _SQLITE = "sqlite://"
 _READ_ONLY = "mode=ro"
@@ -31,6 +34,8 @@ def path_or_url(named: str) -> str:
     """The URL of what is named by a URL or by the path of a SQLite file."""
     if "://" in named or named == "memory:":
         return named
+    if "password=" in named:  # it is not shown
+        raise ConfigError("expected a path or a URL, got a list of parameters: write postgresql://user@host/database")
     return f"{_SQLITE}/{quote(named)}"
 
 
@@ -49,26 +54,34 @@ def creating(url: str, options: Mapping[str, Any]) -> SaverProtocol:
 
 def open_for_writing(url: str, options: Mapping[str, Any]) -> SaverProtocol:
     """A saver that may change what is there. A SQLite file that is missing is not made, but an error."""
-    opened = _ours_or_langgraphs(url, url, options)
-    if isinstance(opened, ForeignSaver):
+    opened = _opened(url, url, options)
+    if opened.langgraphs is not None:
         raise RefusedError(
             "this is LangGraph's own database, which is only read: `threadmark migrate` copies its threads to one of "
             "Threadmark's"
         )
-    return opened
+    return cast("SaverProtocol", opened.ours)
 
 
 def open_for_reading(url: str, options: Mapping[str, Any]) -> SaverProtocol:
     """A saver that only reads. For LangGraph's own database it has the reading methods, and refuses the others."""
     read_only = url
-    if file_of(url) is not None and "?" not in url:
-        read_only = f"{url}?{_READ_ONLY}"
+    if file_of(url) is not None and "mode=" not in url.partition("?")[2]:
+        read_only = f"{url}{'&' if '?' in url else '?'}{_READ_ONLY}"
     if url.startswith(_POSTGRES):
         options = {"read_only": True, **options}
-    return cast("SaverProtocol", _ours_or_langgraphs(url, read_only, options))
+    opened = _opened(url, read_only, options)
+    return cast("SaverProtocol", opened.langgraphs if opened.ours is None else opened.ours)
 
 
-def _ours_or_langgraphs(url: str, how: str, options: Mapping[str, Any]) -> SaverProtocol | ForeignSaver:
+class _Opened(NamedTuple):
+    """A database: one of the two is there."""
+
+    ours: SaverProtocol | None = None
+    langgraphs: "ForeignSaver | None" = None
+
+
+def _opened(url: str, how: str, options: Mapping[str, Any]) -> _Opened:
     """Open a database as ours, or if it has nothing but LangGraph's tables as that. Nothing is made by looking.
 
     Args:
@@ -78,20 +91,21 @@ def _ours_or_langgraphs(url: str, how: str, options: Mapping[str, Any]) -> Saver
     """
     file = file_of(url)
     if file is not None:
-        _expect_file(file)
-        return in_file(file) or threadmark.open(how, **options)
+        expect_file(file)
+        foreign = in_file(file)
+        return _Opened(ours=threadmark.open(how, **options)) if foreign is None else _Opened(langgraphs=foreign)
     saver = threadmark.open(how, **options)
     if not url.startswith(_POSTGRES) or "schema" in options:  # LangGraph's saver has no option for a schema
-        return saver
+        return _Opened(ours=saver)
     try:
         foreign = None if saver.has_tables() and not saver.has_only_langgraph_data() else in_postgres(url)
     except BaseException:
         saver.close()
         raise
     if foreign is None:
-        return saver
+        return _Opened(ours=saver)
     saver.close()
-    return foreign
+    return _Opened(langgraphs=foreign)
 
 
 def file_of(url: str) -> Path | None:
@@ -101,7 +115,8 @@ def file_of(url: str) -> Path | None:
     return Path(unquote(url.removeprefix(f"{_SQLITE}/").partition("?")[0]))
 
 
-def _expect_file(path: Path) -> None:
+def expect_file(path: Path) -> None:
+    """Raise DatabaseError if a SQLite file is not there."""
     if not path.exists():
         raise DatabaseError(f"there is no file {str(path)!r}")
     if not path.is_file():

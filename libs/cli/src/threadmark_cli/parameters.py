@@ -24,9 +24,12 @@ def duration(text: str) -> timedelta:
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise click.BadParameter(f"{text!r} is no length of time: write it as 30d, 12h, 1d12h, 90m, 45s or 2w")
     try:
-        return sum((timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta())
+        length = sum((timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta())
     except OverflowError as error:
         raise click.BadParameter(f"{text!r} is longer than any thread lives") from error
+    if not length:
+        raise click.BadParameter(f"{text!r} is no time at all")
+    return length
 
 
 def size(text: str) -> int:

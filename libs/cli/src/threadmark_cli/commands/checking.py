@@ -82,7 +82,7 @@ def _show_stats(out: Output, found: Stats) -> None:
 @command(
     "verify",
     examples="""
-    threadmark verify agents.db && cp agents.db backup/     # exits with 1 if anything is damaged
+    threadmark verify agents.db && threadmark backup agents.db copy.db    # it exits with 1 if anything is damaged
     threadmark verify agents.db support-42                  # one thread
     threadmark verify --json | jq -r .location              # of THREADMARK_URL: what is damaged
     """,

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from threadmark import Pruned, RetentionReport
+from threadmark_cli.addresses import expect_thread
 from threadmark_cli.command import command
 from threadmark_cli.commands.editing import dry_run_option, yes_option
 from threadmark_cli.exits import DONE, WRONG
@@ -58,6 +59,9 @@ def prune(
         raise click.UsageError("Name the threads, or give --all.")
     rule["missing_ok"] = rule["missing_ok"] or every
     with session.saver(write=True) as saver:
+        if not rule["missing_ok"]:
+            for thread in threads:
+                expect_thread(saver, thread)
         prune = partial(saver.prune, None if every else list(threads), **rule)
         pruned = _asked_first(session, prune, "Pruning", _pruned_text, dry_run=dry_run, yes=yes)
     if session.out.as_json:

@@ -12,6 +12,7 @@ from threadmark_cli.diagnosis import Finding, Level, of_file, of_packages, of_re
 from threadmark_cli.exits import DONE, FAILED, WRONG
 from threadmark_cli.opening import file_of
 from threadmark_cli.output import Output, StyleName
+from threadmark_cli.output.quantities import count_text
 from threadmark_cli.session import Session
 
 _STYLES: dict[Level, StyleName] = {"ok": "good", "warning": "warning", "fault": "bad"}
@@ -76,7 +77,7 @@ def _of_tables(saver: SaverProtocol, *, has_tables: bool, ours: bool) -> Iterato
 
 def _of_threads(saver: SaverProtocol) -> Iterator[Finding]:
     """Whether the newest thread can be read, which needs the right keys."""
-    count = saver.count_threads()
+    threads = count_text(saver.count_threads(), "thread")
     newest = saver.threads(limit=1).threads
     try:
         for thread in newest:
@@ -85,9 +86,9 @@ def _of_threads(saver: SaverProtocol) -> Iterator[Finding]:
         raise
     except ThreadmarkError as error:
         way_out = "`threadmark verify` says what is damaged; a sealed database needs --keyring"
-        yield Finding("threads", "fault", f"the newest of {count:,} threads cannot be read: {error}", way_out)
+        yield Finding("threads", "fault", f"the newest of {threads} cannot be read: {error}", way_out)
     else:
-        yield Finding("threads", "ok", f"{count:,} threads" + (", the newest of which reads well" if newest else ""))
+        yield Finding("threads", "ok", threads + (", the newest of which reads well" if newest else ""))
 
 
 def _show(out: Output, finding: Finding) -> None:

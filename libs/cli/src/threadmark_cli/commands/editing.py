@@ -18,7 +18,7 @@ from threadmark_cli.session import Session
 _FOREVER = "never"
 
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 
 
 @command(
@@ -42,8 +42,8 @@ def fork(
 ) -> None:
     """Begin a branch at a checkpoint, or a thread of its own.
 
-    The new checkpoint has the state of the old one and shares its bytes; a run of the thread goes on there. Nothing is
-    lost. A value that is set is stored as JSON has it, whole: a list of messages needs LangChain's classes, so change
+    The new checkpoint has the state of the old one; a run of the thread goes on there. Nothing is lost. A branch shares
+    the bytes of its thread, a thread of its own gets copies of those it needs. A value that is set is stored as JSON has it, whole: a list of messages needs LangChain's classes, so change
     those in Python.
     """
     given = channel_values(values)
@@ -106,7 +106,7 @@ def rename(session: Session, *, thread: str, new: str) -> None:
 @command(
     "update",
     examples="""
-    threadmark update support-42 --title "Refund for Mrs. Lee"
+    threadmark update support-42 --title "Refund for a lamp"   
     threadmark update support-42 --metadata '{"team": "billing", "draft": null}'   # sets one key, removes another
     threadmark update support-42 --expires 30d                                     # `retention` removes it then
     """,
@@ -146,7 +146,7 @@ def update(
     """,
 )
 @click.argument("threads", metavar="THREAD...", nargs=-1, required=True)
-@at_option
+@click.option("--at", metavar="CHECKPOINT", help="Remove this checkpoint alone: its id, the beginning of one, or ~2.")
 @ns_option
 @dry_run_option
 @yes_option

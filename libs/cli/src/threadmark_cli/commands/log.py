@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import click
+from rich.cells import cell_len
 
 from threadmark import HistoryEntry, SaverProtocol
 from threadmark_cli.addresses import Addresses, addresses_of, thread_or_newest
@@ -148,7 +149,7 @@ def _fitted(out: Output, parts: list[Part]) -> Iterator[Part]:
         text = one_line(plain(part))
         cut = fitted(text, left)
         yield cut if isinstance(part, str) else (cut, part[1])
-        left -= len(cut)
+        left -= cell_len(cut)
         if left <= 0 or cut != text:
             return
 

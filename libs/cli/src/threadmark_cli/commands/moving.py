@@ -12,7 +12,7 @@ from threadmark_cli.addresses import expect_thread
 from threadmark_cli.command import command, database_was_given
 from threadmark_cli.commands.editing import dry_run_option
 from threadmark_cli.exits import DONE, WRONG
-from threadmark_cli.opening import creating, path_or_url
+from threadmark_cli.opening import creating, expect_file, file_of, path_or_url
 from threadmark_cli.session import Session
 from threadmark_cli.settings import URL_VARIABLE
 
@@ -47,6 +47,7 @@ def migrate(session: Session, *, databases: tuple[str, ...], whose: Any, allow: 
     """
     source, target = _two(session, databases)
     _expect_no_owner(session)
+    _expect_source(source)
     moving, names = _moving()
     classes = [_class_of(names.loadable, each) for each in allow]
     opened = nullcontext(source) if whose is None else names.saver_of(whose, source)
@@ -81,6 +82,7 @@ def export(session: Session, *, threads: tuple[str, ...], target: str | None, dr
     if threads:
         raise click.UsageError("--to copies every thread: name none.")
     _expect_no_owner(session)
+    _expect_source(session.url)
     moving, _ = _moving()
     with _ours(session, session.url) as ours, session.out.progress("Moving checkpoints") as progress:
         moved = moving.export(ours, path_or_url(target), dry_run=dry_run, progress=_counted(progress))
@@ -103,6 +105,12 @@ def _two(session: Session, databases: tuple[str, ...]) -> tuple[str, str]:
 def _expect_no_owner(session: Session) -> None:
     if session.settings.owner is not None:
         raise click.UsageError("Every thread is copied, whoever it belongs to: leave --owner out.")
+
+
+def _expect_source(url: str) -> None:
+    file = file_of(url)
+    if file is not None:
+        expect_file(file)
 
 
 @contextmanager

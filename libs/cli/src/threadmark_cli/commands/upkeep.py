@@ -10,8 +10,8 @@ from threadmark_cli.addresses import expect_thread
 from threadmark_cli.backup import back_up
 from threadmark_cli.command import command
 from threadmark_cli.commands.editing import yes_option
-from threadmark_cli.exits import NotThereError, RefusedError
-from threadmark_cli.opening import file_of
+from threadmark_cli.exits import RefusedError
+from threadmark_cli.opening import expect_file, file_of
 from threadmark_cli.output.quantities import bytes_text, count_text
 from threadmark_cli.session import Session
 
@@ -110,8 +110,7 @@ def backup(session: Session, *, file: Path) -> None:
     source = file_of(session.url)
     if source is None:
         raise RefusedError(_other_tool(session.url))
-    if not source.is_file():
-        raise NotThereError(f"there is no file {str(source)!r}")
+    expect_file(source)
     with session.out.progress("Copying pages") as progress:
         size = back_up(source, file, lambda done, total: progress(Progress(done, total, "")))
     if session.out.as_json:

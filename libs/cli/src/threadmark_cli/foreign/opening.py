@@ -1,19 +1,38 @@
 """Whether a file or a server has a database of LangGraph's own saver, and what reads it. Nothing is made by asking."""
 
+import sqlite3
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from threadmark_cli.foreign.postgres import PostgresTables
-from threadmark_cli.foreign.saver import ForeignSaver
-from threadmark_cli.foreign.sqlite import SqliteTables
+from threadmark_cli.foreign import sql
+from threadmark_cli.sqlite_files import read_file
+
+if TYPE_CHECKING:
+    from threadmark_cli.foreign.saver import ForeignSaver
 
 
-def in_file(path: Path) -> ForeignSaver | None:
+def in_file(path: Path) -> "ForeignSaver | None":
     """Return what reads a SQLite file's tables of LangGraph's, where there are some and nothing of ours."""
-    tables = SqliteTables.found_in(str(path))
-    return None if tables is None else ForeignSaver(tables)
+    try:
+        if not (path.is_file() and read_file(path, _has_only_theirs)):
+            return None
+    except (sqlite3.Error, OSError):  # who opens it as ours says what is wrong with it
+        return None
+    from threadmark_cli.foreign.saver import ForeignSaver
+    from threadmark_cli.foreign.sqlite import SqliteTables
+
+    return ForeignSaver(SqliteTables(str(path)))
 
 
-def in_postgres(url: str) -> ForeignSaver | None:
+def in_postgres(url: str) -> "ForeignSaver | None":
     """Return what reads a Postgres database's tables of LangGraph's, where there are some and nothing of ours."""
+    from threadmark_cli.foreign.postgres import PostgresTables
+    from threadmark_cli.foreign.saver import ForeignSaver
+
     tables = PostgresTables.found_in(url)
     return None if tables is None else ForeignSaver(tables)
+
+
+def _has_only_theirs(connection: sqlite3.Connection) -> bool:
+    theirs, ours = connection.execute(sql.SQLITE_CONTENTS).fetchone()
+    return bool(theirs and not (ours and connection.execute(sql.HAS_OURS).fetchone()[0]))

@@ -89,17 +89,17 @@ JOIN checkpoint_writes AS w
 WHERE w.channel IN ('__error__', '__interrupt__')
 """
 
-# The checkpoints of a thread, each with what tells a row from the one that replaces it.
+# The checkpoints of a thread, each with what tells a row from the one that replaces it. An empty id names none.
 SQLITE_REFS = """
 SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, rowid
 FROM checkpoints
-WHERE thread_id = ?
+WHERE thread_id = ? AND checkpoint_id <> ''
 """
 
 POSTGRES_REFS = """
 SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, xmin::text
 FROM checkpoints
-WHERE thread_id = %s
+WHERE thread_id = %s AND checkpoint_id <> ''
 """
 
 # The same of its pending writes.

@@ -1,6 +1,7 @@
 """LangGraph's SQLite files, read without a change to them and without a file beside them."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,16 +23,6 @@ class SqliteTables:
         self._path = path
         self.name = f"SQLite database {path!r}"
 
-    @classmethod
-    def found_in(cls, path: str) -> "SqliteTables | None":
-        """Return the tables of a file that has LangGraph's, and nothing of ours."""
-        if not Path(path).is_file():
-            return None
-        try:
-            return cls(path) if read_file(Path(path), _has_only_theirs) else None
-        except sqlite3.Error:  # who opens it as ours says what is wrong with it
-            return None
-
     def read(self, work: Callable[[Reader], T]) -> T:
         """Run `work` in a transaction that reads one moment's rows. It may be called again from the beginning."""
         try:
@@ -40,13 +31,8 @@ class SqliteTables:
             raise StoreError(f"{self.name} cannot be read: {error}") from error
 
 
-def _has_only_theirs(connection: sqlite3.Connection) -> bool:
-    theirs, ours = connection.execute(sql.SQLITE_CONTENTS).fetchone()
-    return bool(theirs and not (ours and connection.execute(sql.HAS_OURS).fetchone()[0]))
-
-
 class _SqliteReader:
-    """The questions, on a connection."""
+    """The questions, on a connection. Rows whose ids are not text are left out: nothing can name them."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -54,20 +40,26 @@ class _SqliteReader:
 
     def namespaces(self, thread_id: str | None) -> Sequence[Namespace]:
         rows = self._connection.execute(sql.SQLITE_NAMESPACES, {"thread_id": thread_id})
-        return [Namespace(*row) for row in rows]
+        return [Namespace(*row) for row in rows if _are_ids(row[0], row[1])]
 
     def beside(self, thread_id: str | None) -> Mapping[str, Beside]:
         rows = self._connection.execute(sql.SQLITE_BESIDE, {"thread_id": thread_id})
-        return {name: Beside(writes, size) for name, writes, size in rows}
+        return {name: Beside(writes, size) for name, writes, size in rows if _are_ids(name)}
 
     def heads(self, thread_id: str | None) -> Sequence[tuple[str, str]]:
         return [(row[0], row[1]) for row in self._connection.execute(sql.SQLITE_HEADS, {"thread_id": thread_id})]
 
     def refs(self, thread_id: str) -> Sequence[Ref]:
-        return [Ref(*row) for row in self._connection.execute(sql.SQLITE_REFS, (thread_id,))]
+        rows = self._connection.execute(sql.SQLITE_REFS, (thread_id,))
+        return [
+            Ref(ns, checkpoint_id, parent if _are_ids(parent) else None, stamp)
+            for ns, checkpoint_id, parent, stamp in rows
+            if _are_ids(ns, checkpoint_id)
+        ]
 
     def write_refs(self, thread_id: str) -> Sequence[WriteRef]:
-        return [WriteRef(*row) for row in self._connection.execute(sql.SQLITE_WRITE_REFS, (thread_id,))]
+        rows = self._connection.execute(sql.SQLITE_WRITE_REFS, (thread_id,))
+        return [WriteRef(*row) for row in rows if _are_ids(*row[:3])]
 
     def checkpoint(
         self,
@@ -91,12 +83,22 @@ class _SqliteReader:
                 self._decoder.value(row["type"], row["value"]),
             )
             for row in rows
+            if _are_ids(row["task_id"], row["channel"])
         ]
+
+
+def _are_ids(*found: Any) -> bool:
+    """Whether these are text, as LangGraph writes them. A column of SQLite takes anything, whatever its type is."""
+    return all(isinstance(each, str) and not _HALF.search(each) for each in found)
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+"""What bytes are read as that are not UTF-8."""
 
 
 def _metadata(stored: Any) -> Any:
     """The metadata of a row, which is JSON; as text where it is not."""
     try:
         return json.loads(stored) if stored else {}
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         return stored.decode("utf-8", "replace") if isinstance(stored, bytes) else str(stored)

@@ -11,7 +11,7 @@ from threadmark import OnProgress
 from threadmark_cli.exits import RefusedError
 from threadmark_cli.output.json_values import json_line
 from threadmark_cli.output.pager import pager_command, paging
-from threadmark_cli.output.printable import one_line, printable
+from threadmark_cli.output.printable import one_line
 from threadmark_cli.output.styles import Part, plain, styled
 from threadmark_cli.output.tables import Column, laid_out
 
@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 class Output:
     """What a command says: results to stdout, everything else to stderr.
 
-    Every text passes `printable` here, so that nothing which is stored can command a terminal.
+    Every text passes `one_line` here, so that nothing which is stored can command a terminal.
     """
 
     def __init__(self, *, as_json: bool = False, color: bool | None = None, pager: bool = True) -> None:
@@ -100,7 +100,7 @@ class Output:
             return
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise RefusedError(f"{one_line(question)} Nobody is here to answer: give --yes to go on without a question")
-        sys.stderr.write(f"{printable(question)} [y/N] ")
+        sys.stderr.write(f"{one_line(question)} [y/N] ")
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             raise RefusedError("nothing was done")
