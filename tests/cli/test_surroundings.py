@@ -129,5 +129,8 @@ def test_parameters_of_a_file_leave_it_read_only(tmp_path: Path) -> None:
     """A reading command adds its own to those that are given."""
     with threadmark.open(f"sqlite:///{tmp_path}/agents.db") as saver:
         saver.create_thread("1")
-    with open_for_reading(f"sqlite:///{tmp_path}/agents.db?timeout=5", {}) as saver, pytest.raises((StoreError, ConfigError), match="read"):
+    with (
+        open_for_reading(f"sqlite:///{tmp_path}/agents.db?timeout=5", {}) as saver,
+        pytest.raises((StoreError, ConfigError), match="read"),
+    ):
         saver.create_thread("2")
