@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import threadmark
 from cli.running import COMMAND, in_process
-from threadmark import ConfigError, StoreError
-from threadmark_cli.opening import open_for_reading, path_or_url
+from threadmark import ConfigError
+from threadmark_cli.opening import path_or_url
 
 FULL = Path("/dev/full")
 PATIENCE = 120.0
@@ -119,18 +118,6 @@ def test_only_what_is_needed_is_imported(demo_file: Path, arguments: list[str], 
 
 
 def test_parameters_of_a_connection_are_no_path_and_not_shown() -> None:
-    """A list of parameters may have a password."""
     with pytest.raises(ConfigError) as refused:
         path_or_url("host=server password=secret dbname=agents")
     assert "secret" not in str(refused.value)
-
-
-def test_parameters_of_a_file_leave_it_read_only(tmp_path: Path) -> None:
-    """A reading command adds its own to those that are given."""
-    with threadmark.open(f"sqlite:///{tmp_path}/agents.db") as saver:
-        saver.create_thread("1")
-    with (
-        open_for_reading(f"sqlite:///{tmp_path}/agents.db?timeout=5", {}) as saver,
-        pytest.raises((StoreError, ConfigError), match="read"),
-    ):
-        saver.create_thread("2")

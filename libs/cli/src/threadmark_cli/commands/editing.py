@@ -43,8 +43,8 @@ def fork(
     """Begin a branch at a checkpoint, or a thread of its own.
 
     The new checkpoint has the state of the old one; a run of the thread goes on there. Nothing is lost. A branch shares
-    the bytes of its thread, a thread of its own gets copies of those it needs. A value that is set is stored as JSON has it, whole: a list of messages needs LangChain's classes, so change
-    those in Python.
+    the bytes of its thread, a thread of its own gets copies of those it needs. A value that is set is stored as JSON
+    has it, whole: a list of messages needs LangChain's classes, so change those in Python.
     """
     given = channel_values(values)
     with session.saver(write=True) as saver:
@@ -106,7 +106,7 @@ def rename(session: Session, *, thread: str, new: str) -> None:
 @command(
     "update",
     examples="""
-    threadmark update support-42 --title "Refund for a lamp"   
+    threadmark update support-42 --title "Refund for a lamp"
     threadmark update support-42 --metadata '{"team": "billing", "draft": null}'   # sets one key, removes another
     threadmark update support-42 --expires 30d                                     # `retention` removes it then
     """,
