@@ -1,8 +1,8 @@
 """How long the suite is: `THREADMARK_TESTS=all` runs what a change to many parts, or a release, is worth.
 
 `make test` runs it twice: with the compiled parts, and in Python only. The second time each behaviour is checked once
-in memory, sealed and on SQLite, a sample of them on a server, and what `NOT_AGAIN` names is left out. The long form
-leaves out nothing either time. How the first run divides the suite between the ways to a server: shares.py.
+in memory, sealed and on SQLite, and what `NOT_AGAIN` names is left out, servers among it: bytes are the same wherever
+they are stored. The long form leaves out nothing either time. How the first run divides the suite: shares.py.
 """
 
 import os
@@ -18,37 +18,12 @@ NOT_AGAIN = {
     "test_conformance.py::test_death": "transactions",
     "test_conformance.py::test_meeting": "transactions",
     "langgraph_parity/test_crashes.py": "what a killed process leaves",
-    "postgres/test_conformance.py::test_death": "transactions",
-    "postgres/test_conformance.py::test_every_case": "this suite",
-    "postgres/test_conformance.py::test_meeting": "transactions",
-    "postgres/test_conformance.py::test_random": "a sample is enough",
     "cli/": "a command",
-    "page/test_browser": "a page in a browser",
-    "postgres/test_first_contact.py": "connections",
-    "postgres/test_plans.py": "plans",
-    "postgres/test_thread_plans.py": "plans",
-    "postgres/test_concurrency.py": "connections and locks",
-    "postgres/test_order.py": "locks",
-    "postgres/test_pgbouncer.py": "connections",
-    "postgres/test_setup.py": "tables",
-    "postgres/test_without_libpq.py": "an installation",
-    "postgres/test_watching.py": "logs and spans",
-    "postgres/test_cancelling.py": "connections",
-    "postgres/test_exit.py": "connections",
-    "postgres/test_failover.py": "connections",
-    "postgres/test_failures.py": "connections",
+    "langgraph_checkpointer/": "an adapter",
+    "page/": "a page",
+    "postgres/": "a server",
     "races/": "leases",
-    "redis_backend/test_cancelling.py": "connections",
-    "redis_backend/test_client_log.py": "a checker",
-    "redis_backend/test_conformance.py::test_death": "transactions",
-    "redis_backend/test_conformance.py::test_every_case": "this suite",
-    "redis_backend/test_conformance.py::test_meeting": "transactions",
-    "redis_backend/test_conformance.py::test_random": "a sample is enough",
-    "redis_backend/test_cost.py": "that a benchmark runs",
-    "redis_backend/test_driver": "connections",
-    "redis_backend/test_fail": "connections",
-    "redis_backend/test_killed.py": "what a server keeps",
-    "redis_backend/test_servers.py": "the servers of the tests",
+    "redis_backend/": "a server",
     "signals/": "drivers",
     "speed/test_objects.py": "the compiled part itself",
     "sqlite/test_callers.py": "drivers",

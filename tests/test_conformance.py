@@ -11,10 +11,9 @@ import pytest
 
 from backends import BACKENDS
 from length import ALL, ONCE_EACH
-from shares import steps, warm
+from shares import behaviours, share, steps, warm
 from threadmark_conformance import (
     APIS,
-    CASES,
     MEETINGS,
     OPERATIONS,
     Case,
@@ -34,10 +33,12 @@ CHOSEN = (
         ("memory sealed", "blocking"),
         ("sqlite file", "asyncio"),
         ("sqlite file", "blocking"),
-        ("sqlite memory", "asyncio"),
-        ("sqlite memory", "blocking"),
     ]
 )
+SHARES = {("sqlite memory", "asyncio"): share(0, "concurrency"), ("sqlite memory", "blocking"): share(2, "leases")}
+"""A database in memory has the statements of a file, and a driver of its own: it runs a share."""
+if ALL or ONCE_EACH:
+    SHARES = {}
 if ONCE_EACH:
     CHOSEN = [("memory", "blocking"), ("memory sealed", "blocking"), ("sqlite file", "asyncio")]
 
@@ -54,7 +55,6 @@ def test_meeting_in_any_order(meeting: Meeting, backend: str, api: str, tmp_path
     check_interleavings(meeting, BACKENDS[backend], api, tmp_path, warm=warm(api))
 
 
-@pytest.mark.parametrize(("backend", "api"), CHOSEN)
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(("case", "backend", "api"), behaviours(CHOSEN, SHARES), ids=str)
 def test_behaviour(case: Case, backend: str, api: str, tmp_path: Path) -> None:
     run_case(case, BACKENDS[backend], api, tmp_path)

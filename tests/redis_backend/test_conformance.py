@@ -1,7 +1,8 @@
 """The suite on a single Redis server, on a cluster, and through Sentinels.
 
-Each of the three runs every case, with one API; through Sentinels there is a single server, too. The other ways, and
-clients that the user made, run a share: what they may do differently, and every fourth of the other cases. Deaths and
+A single server and Sentinels run every case, with one API. A cluster runs half of them, and all that touch several
+threads or slots. The other ways, and clients that the user made, run a share: what they may do differently, and every
+fourth of the other cases. Deaths and
 meetings, where programs are what matters, are divided between the APIs. THREADMARK_TESTS=all runs everything
 everywhere.
 """
@@ -25,12 +26,13 @@ from threadmark_conformance import (
 )
 from threadmark_conformance.interleaving import Meeting
 
-WHOLE: list[Way] = [("single", "asyncio"), ("cluster", "asyncio"), ("sentinel", "blocking")]
+WHOLE: list[Way] = [("single", "asyncio"), ("sentinel", "blocking")]
 SHARES: dict[Way, Share] = {
     ("single", "blocking"): share(0, "concurrency"),
     ("sealed", "asyncio"): share(1, "metadata"),
     ("client", "blocking"): share(2, "concurrency"),
     ("asyncio client", "asyncio"): share(3, "concurrency"),
+    ("cluster", "asyncio"): share(2, "concurrency", "copying", "deleting", "forking", "leases", "retention", "threads"),
     ("cluster", "blocking"): share(0, "isolation"),
     ("sentinel", "asyncio"): share(1, "isolation"),
 }
@@ -38,7 +40,7 @@ SHARES: dict[Way, Share] = {
 DYING: list[Way] = [("single", "asyncio"), ("single", "blocking"), ("cluster", "asyncio")]
 """Where operations die: at every step on a single server, at every second one on a cluster."""
 MEETING: list[Way] = [("single", "blocking"), ("cluster", "asyncio")]
-RANDOM = WHOLE
+RANDOM: list[Way] = [*WHOLE, ("cluster", "asyncio")]
 if ALL:
     EVERYWHERE: list[Way] = [(backend, api) for backend in BACKENDS for api in APIS]
     WHOLE = DYING = MEETING = RANDOM = EVERYWHERE

@@ -6,15 +6,16 @@ option here, because LangGraph's constructors have an argument for it. `RedisArg
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, TypedDict
-
-from langgraph.checkpoint.serde.base import SerializerProtocol
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from threadmark import OnProgress
 from threadmark.saver import StorageOptions, ThreadOptions
 from threadmark_postgres.options import ConnectionOptions
 from threadmark_redis.options import ServerOptions
 from threadmark_sqlite.options import FileOptions
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.serde.base import SerializerProtocol
 
 Ttl = Mapping[str, Any] | timedelta | None
 """When threads of a `RedisSaver` expire: a time, or what the saver of langgraph-checkpoint-redis takes."""
@@ -45,7 +46,7 @@ class RedisArguments(RedisOptions, total=False):
     ttl: Ttl
     checkpoint_prefix: str | None
     checkpoint_write_prefix: str | None
-    serde: SerializerProtocol | None
+    serde: "SerializerProtocol | None"
 
 
 class PruneRule(TypedDict, total=False):
