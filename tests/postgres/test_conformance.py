@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from length import ALL, ONCE_EACH, times
+from length import ALL, times
 from postgres.backends import BACKENDS
 from shares import Share, Way, assert_nothing_is_left_out, behaviours, share, steps, warm
 from threadmark_conformance import (
@@ -40,8 +40,6 @@ SHARES: dict[Way, Share] = {
 """The other ways to the server, and what each runs."""
 if ALL:
     WHOLE, SHARES = [*WHOLE, *SHARES], {}
-elif ONCE_EACH:
-    WHOLE, SHARES = [], {("url", "asyncio"): share(0, "writing")}
 BEHAVIOURS = behaviours(WHOLE, SHARES)
 
 

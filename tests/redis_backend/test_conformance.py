@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from length import ALL, ONCE_EACH, times
+from length import ALL, times
 from redis_backend.backends import BACKENDS
 from shares import Share, Way, assert_nothing_is_left_out, behaviours, share, steps, warm
 from threadmark_conformance import (
@@ -45,8 +45,6 @@ if ALL:
     EVERYWHERE: list[Way] = [(backend, api) for backend in BACKENDS for api in APIS]
     WHOLE = DYING = MEETING = RANDOM = EVERYWHERE
     SHARES = {}
-elif ONCE_EACH:
-    WHOLE, SHARES = [], {("single", "blocking"): share(0, "writing")}
 BEHAVIOURS = behaviours(WHOLE, SHARES)
 
 
