@@ -17,9 +17,9 @@ ONCE_EACH = not compiled.IN_USE and not ALL
 NOT_AGAIN = {
     "test_conformance.py::test_death": "transactions",
     "test_conformance.py::test_meeting": "transactions",
-    "langgraph_parity/test_crashes.py": "what a killed process leaves",
     "cli/": "a command",
     "langgraph_checkpointer/": "an adapter",
+    "langgraph_parity/": "an adapter",
     "page/": "a page",
     "postgres/": "a server",
     "races/": "leases",
@@ -42,6 +42,7 @@ NOT_AGAIN = {
     "test_make_venv.py": "a script",
     "test_options_page.py": "a page",
     "test_packages.py": "wheels",
+    "test_saver_protocol.py": "signatures",
 }
 """Tests about something else than values, and what: none of it can go through a compiled part.
 
