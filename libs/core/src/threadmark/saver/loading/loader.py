@@ -15,7 +15,7 @@ from threadmark.saver.caches.segment_cache import SegmentCache
 from threadmark.saver.proving.batches import proven_batches
 from threadmark.saver.proving.checks import channel_location, header_location, prove_checkpoint, write_location
 from threadmark.store import CheckpointRow, Outline, WriteRow
-from threadmark.stored import Stored
+from threadmark.stored import Encoded, Stored
 
 Wanted = Callable[[str], bool]
 """Whether the value of this channel is to be read."""
@@ -47,6 +47,10 @@ class LoadedCheckpoint(NamedTuple):
     writes: Sequence[Write]
     data: Mapping[bytes, bytes]
     """The bytes of the values, by digest."""
+
+    def encoded(self, value: Stored) -> Encoded:
+        """One of its values as the serializer returned it."""
+        return Encoded(value.tag, self.data[value.digest] if value.digest else value.packed)
 
     def known(self) -> Known:
         """The checkpoint as a later put needs it."""

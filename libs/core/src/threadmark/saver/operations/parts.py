@@ -22,7 +22,6 @@ from threadmark.saver.paths import Path, parse_path
 from threadmark.saver.proving.checks import channel_location, checkpoint_location
 from threadmark.serde.parts import DecodedItems, Items
 from threadmark.serde.steps import NOTHING, Name
-from threadmark.stored import Encoded, Stored
 
 _ANCESTORS = 64
 """How many of them are asked whether a channel without a value is a delta channel."""
@@ -128,13 +127,9 @@ def _expect_no_delta(context: SaverContext, loaded: LoadedCheckpoint, channel: s
     if value is None:
         is_delta = channel in counted_channels([loaded.outline])
     else:
-        is_delta = is_snapshot(context.serde, _encoded(value, loaded))
+        is_delta = is_snapshot(context.serde, loaded.encoded(value))
     if is_delta:
         raise _delta_channel(loaded, channel)
-
-
-def _encoded(value: Stored, loaded: LoadedCheckpoint) -> Encoded:
-    return Encoded(value.tag, loaded.data[value.digest] if value.digest else value.packed)
 
 
 def _parts(

@@ -19,7 +19,7 @@ from threadmark.saver.proving.checks import checkpoint_location, checkpoint_row,
 from threadmark.saver.pruning.survivors import sends_lie_with_parent
 from threadmark.saver.storing import Deduplicator, encode, needed_segments
 from threadmark.store import CheckpointRow, Outline, now, rank_after
-from threadmark.stored import Encoded, Stored
+from threadmark.stored import Stored
 from threadmark.travel import Values
 from threadmark.versions import Version, next_version
 
@@ -107,7 +107,7 @@ def expect_plain_channels(
                 f"{', '.join(map(repr, sorted(known)))}. `graph.update_state` sets one that nothing was written to yet"
             )
         value = loaded.header.values.get(channel)
-        is_delta = channel in counted if value is None else is_snapshot(context.serde, _encoded(value, loaded))
+        is_delta = channel in counted if value is None else is_snapshot(context.serde, loaded.encoded(value))
         if is_delta:
             raise ConfigError(
                 f"channel {channel!r} of {where} is a delta channel, which is stored as changes: "
@@ -136,7 +136,3 @@ def _metadata(config: Config, outline: Outline) -> dict[str, Any]:
     step = steps_of(metadata).step
     made = {"source": "fork"} if step is None else {"source": "fork", "step": step + 1}
     return merged(config, {**metadata, **made})
-
-
-def _encoded(value: Stored, loaded: LoadedCheckpoint) -> Encoded:
-    return Encoded(value.tag, loaded.data[value.digest] if value.digest else value.packed)
