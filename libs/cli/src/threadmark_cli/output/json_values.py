@@ -10,13 +10,11 @@ from datetime import datetime
 from typing import Any
 
 from threadmark import Shown
+from threadmark.serde.shown import SECRET_FIELD
 
 _UNSAFE = re.compile("[\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")
 """What JSON may hold unescaped, and a terminal should not get: controls, what hides or turns text, half characters."""
 
-
-_SECRET = "_secret_value"  # noqa: S105 - the name of a field
-"""The field in which pydantic keeps what is not to be seen in logs."""
 
 _MOST_BITS = 10_000
 """Of a number in decimal: Python refuses to write much longer ones."""
@@ -24,7 +22,7 @@ _MOST_BITS = 10_000
 
 def visible_fields(shown: Shown) -> dict[str, Any]:
     """The fields of an object, without what its class keeps secret."""
-    return {name: "**********" if name == _SECRET else value for name, value in shown.fields.items()}
+    return {name: "**********" if name == SECRET_FIELD else value for name, value in shown.fields.items()}
 
 
 def json_line(record: Mapping[str, Any]) -> str:

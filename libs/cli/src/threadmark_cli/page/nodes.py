@@ -22,6 +22,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from threadmark import Shown
+from threadmark.serde.shown import SECRET_FIELD
 
 Node = dict[str, Any]
 
@@ -30,9 +31,6 @@ _BYTES_SHOWN = 64
 _ITEMS_INSIDE = 20
 _CHARACTERS_INSIDE = 2_000
 _CHARACTERS_OF_OTHERS = 1000
-
-_SECRET = "_secret_value"  # noqa: S105 - the name of a field
-"""The field in which pydantic keeps what must not be seen. Whoever asks for it by its path gets it."""
 
 
 class Cut(NamedTuple):
@@ -113,7 +111,7 @@ class _Secret:
 
 
 def _seen(field: str, value: Any) -> Any:
-    return _Secret() if field == _SECRET else value
+    return _Secret() if field == SECRET_FIELD else value
 
 
 def key_step(key: Any) -> str | None:

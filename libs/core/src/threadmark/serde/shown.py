@@ -20,7 +20,7 @@ _DEEPEST_HASHED = 8
 _LONGEST_BYTES = 32
 """The most bytes that the text of an object shows; of more, such as an array's, it says how many they are."""
 
-_SECRET = "_secret_value"  # noqa: S105 - the name of a field
+SECRET_FIELD = "_secret_value"  # noqa: S105 - the name of a field
 """The field in which pydantic keeps what must not be seen in logs."""
 
 
@@ -44,7 +44,7 @@ class Shown(NamedTuple):
 
 
 def _described(name: str, value: Any) -> str:
-    if name == _SECRET:
+    if name == SECRET_FIELD:
         text = "'**********'"
     elif type(value) is bytes and len(value) > _LONGEST_BYTES:
         text = f"<{len(value)} bytes>"

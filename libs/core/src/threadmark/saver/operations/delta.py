@@ -20,6 +20,9 @@ from threadmark.stored import Encoded, Stored
 
 _FIRST_REACH = 64
 
+ANCESTORS_ASKED = 64
+"""How many of them are asked whether a channel without a value is a delta channel."""
+
 _COUNTERS = "counters_since_delta_snapshot"
 _SNAPSHOT = "_DeltaSnapshot"
 _MARK_LENGTHS = {b"\xc7": 1, b"\xc8": 2}

@@ -16,15 +16,12 @@ from threadmark.saver.expiry import refresh_expiry
 from threadmark.saver.loading.channels import load_channel, load_channels
 from threadmark.saver.loading.decoding import decode_items, decode_part
 from threadmark.saver.loading.loader import LoadedCheckpoint
-from threadmark.saver.operations.delta import counted_channels, is_snapshot, may_be_delta
+from threadmark.saver.operations.delta import ANCESTORS_ASKED, counted_channels, is_snapshot, may_be_delta
 from threadmark.saver.operations.reading import expect_plain_once
 from threadmark.saver.paths import Path, parse_path
 from threadmark.saver.proving.checks import channel_location, checkpoint_location
 from threadmark.serde.parts import DecodedItems, Items
 from threadmark.serde.steps import NOTHING, Name
-
-_ANCESTORS = 64
-"""How many of them are asked whether a channel without a value is a delta channel."""
 
 
 class Parts(NamedTuple):
@@ -115,7 +112,7 @@ def load_value(context: SaverContext, where: ParsedConfig, channel: str) -> Prog
     _expect_no_delta(context, loaded, channel)
     if channel not in loaded.header.values and channel in loaded.header.versions and may_be_delta(channel):
         # A state that was changed by hand counts nothing in some releases of LangGraph; its ancestors do.
-        rows = yield from context.store.chain(where.thread_id, where.ns, loaded.outline.id, _ANCESTORS)
+        rows = yield from context.store.chain(where.thread_id, where.ns, loaded.outline.id, ANCESTORS_ASKED)
         if channel in counted_channels(row.outline for row in rows):
             raise _delta_channel(loaded, channel)
     return loaded

@@ -18,7 +18,7 @@ from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.loader import LoadedCheckpoint
 from threadmark.saver.operations.beginning import check_keyring
-from threadmark.saver.operations.delta import counted_channels
+from threadmark.saver.operations.delta import ANCESTORS_ASKED, counted_channels
 from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import expect_plain_once, load
 from threadmark.saver.operations.travel.branching import Branch, NewState, branch_of, expect_plain_channels
@@ -29,8 +29,6 @@ from threadmark.store import Change, now
 from threadmark.travel import Values
 
 _ATTEMPTS = 64
-_ANCESTORS = 64
-"""How many of them are asked whether a channel without a value is a delta channel."""
 
 
 class _Origin(NamedTuple):
@@ -145,7 +143,7 @@ def _load(context: SaverContext, where: ParsedConfig, state: NewState) -> Progra
         delta_channels |= counted_channels([latest.outline]) if latest else set()
     if not state.encoded.keys() <= loaded.header.values.keys():
         # A state that was changed by hand counts nothing in some releases of LangGraph; its ancestors do.
-        rows = yield from context.store.chain(where.thread_id, where.ns, loaded.outline.id, _ANCESTORS)
+        rows = yield from context.store.chain(where.thread_id, where.ns, loaded.outline.id, ANCESTORS_ASKED)
         delta_channels |= counted_channels(row.outline for row in rows)
     return _Origin(loaded, newest, channels, delta_channels)
 
