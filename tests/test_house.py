@@ -41,6 +41,8 @@ LAYERS = (
     "logs",
     "thread_store",
     "store",
+    "replica_store",
+    "deferred",
     "sealing",
     "sealed_threads",
     "sealed",
@@ -51,6 +53,8 @@ LAYERS = (
     "persistent",
     "memory",
     "urls",
+    "replication",
+    "caching",
 )
 """The parts of core; each may import those before it."""
 

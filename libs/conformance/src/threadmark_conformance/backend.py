@@ -92,6 +92,11 @@ class World:
         transaction = Transaction(partial(program, saver._context.store), writes=True)  # noqa: SLF001 - see above
         return await saver._driver.arun(transaction)  # noqa: SLF001 - see above
 
+    async def in_base_store(self, program: Callable[[Store], Program[Any]]) -> Any:
+        """Like `in_store`, below what seals rows: what replication works on."""
+        saver = self._own(None)
+        return await saver._driver.arun(Transaction(partial(program, saver._store), writes=True))  # noqa: SLF001 - see above
+
     async def assert_sound(self, thread_id: str | None = None) -> None:
         """Fail if anything stored is damaged or unreadable. A database that the case closed is not looked at.
 

@@ -89,6 +89,10 @@ class TransientStoreError(StoreError):
     """The database failed in a way that passes, and the saver has tried again in vain: the same call may succeed."""
 
 
+class ReplicationError(TransientStoreError):
+    """One of two replicated databases failed. The message says which, and whether the other one has the write."""
+
+
 class ThreadDeletedError(ThreadmarkError):
     """The thread was deleted with the checkpoint that this continues. Nothing was stored, so it stays deleted."""
 

@@ -144,9 +144,9 @@ class Scope(NamedTuple):
     """The owner of the threads. The checkpoints of other threads are left out."""
 
 
-Refusal = Literal["owner", "busy", "lost", "conflict"]
+Refusal = Literal["owner", "busy", "lost", "conflict", "term"]
 """Why a change was refused: the thread has another owner, somebody holds a lease of it, the change's lease was lost,
-or another checkpoint is the newest."""
+another checkpoint is the newest, or the database has a greater term."""
 
 
 class Change(NamedTuple):
@@ -178,6 +178,11 @@ class Change(NamedTuple):
     touches: bool = False
     """Whether the thread counts as updated at `now`, unless it was later: its checkpoints belong to another namespace
     than that by which listings know when a thread was updated."""
+    term: int | None = None
+    """Where the database has a greater one, the change is refused as "term", before anything else is looked at. None
+    for a change of a database that is not replicated, which is not asked."""
+    entry: bytes | None = None
+    """What is recorded of it in the outbox, as `record` does, if it is made."""
 
     @property
     def has_place(self) -> bool:
@@ -214,6 +219,10 @@ class Added(NamedTuple):
     """For how many microseconds the change's lease was taken, where less than half of them is left; else 0."""
     expires_at: int | None = None
     """When the thread expires."""
+    position: int = 0
+    """That of the entry of a change that was made, 0 where it has none."""
+    previous: int = 0
+    """The thread's last position before it, 0 where there was none."""
 
 
 def was_added(change: Change, added: Added) -> bool:
@@ -272,8 +281,8 @@ class Store(ThreadStore, Protocol):
         """
 
     def add(self, change: Change) -> Program[Added]:
-        """Add the rows of one change, as `Change` and `Added` describe. What refuses it comes in this order: its
-        epoch, the owner, the lease, a deletion, a checkpoint that exists, what it expects.
+        """Add the rows of one change, as `Change` and `Added` describe. What refuses it comes in this order: its term,
+        its epoch, the owner, the lease, a deletion, a checkpoint that exists, what it expects.
 
         A write with a negative `idx` replaces one of the same key, another write leaves the one that is there. The
         heads of the namespaces are brought up to date.

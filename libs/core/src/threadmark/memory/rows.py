@@ -7,6 +7,7 @@ is kept: it is over when the file is opened again, and the next token is greater
 from typing import Any
 
 from threadmark.memory.tables import Lease, Tables, Thread
+from threadmark.replica_store import Copied
 from threadmark.store import CheckpointRow, Outline, WriteRow
 from threadmark.thread_store import LeaseRow, ThreadRow
 
@@ -38,7 +39,15 @@ def _entry(thread: Thread) -> tuple[Any, ...]:
         tuple((*row.outline, row.header, row.check, row.run_id) for row in thread.checkpoints.values()),
         tuple(tuple(row) for row in thread.writes.values()),
         tuple(thread.segments.items()),
+        *_replicated(thread),
     )
+
+
+def _replicated(thread: Thread) -> tuple[Any, ...]:
+    """What is kept of a thread for replication; nothing of most."""
+    if not thread.position and thread.copied is None:
+        return ()
+    return thread.position, thread.copied and tuple(thread.copied), tuple(thread.outbox.items())
 
 
 def _thread(
@@ -52,6 +61,9 @@ def _thread(
     checkpoints: tuple[tuple[Any, ...], ...],
     writes: tuple[tuple[Any, ...], ...],
     segments: tuple[tuple[bytes, bytes], ...],
+    position: int = 0,
+    copied: tuple[int, int] | None = None,
+    outbox: tuple[tuple[int, bytes], ...] = (),
     /,
 ) -> Thread:
     thread = Thread(thread_id, epoch, live=live, deleted_up_to=deleted_up_to)
@@ -66,4 +78,7 @@ def _thread(
         write = WriteRow(*each)
         thread.writes[write.ns, write.checkpoint_id, write.task_id, write.idx] = write
     thread.segments = dict(segments)
+    thread.state["position"] = position
+    thread.state["copied"] = copied and Copied(*copied)
+    thread.outbox = dict(outbox)
     return thread

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from threadmark.memory.replica_store import MemoryReplicaStore, add_entry
 from threadmark.memory.tables import Tables, Thread, clock, with_tables
 from threadmark.memory.thread_store import MemoryThreadStore, found_of, newest, next_lease
 from threadmark.names import MESSAGES_NS
 from threadmark.program import Program
+from threadmark.replica_store import ReplicaStore
 from threadmark.store import (
     ANYONE,
     TOMBSTONE_MICROSECONDS,
@@ -19,14 +21,13 @@ from threadmark.store import (
     Outline,
     Refusal,
     Scope,
-    Store,
     WriteRow,
     nothing_held,
 )
 from threadmark.thread_store import LeaseRow, ThreadRow
 
 
-class MemoryStore(MemoryThreadStore, Store):
+class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
     """The store operations on dictionaries."""
 
     def find(
@@ -109,7 +110,9 @@ class MemoryStore(MemoryThreadStore, Store):
     def replace(self, change: Change) -> Program[Added]:
         return self._add(change, replace=True)
 
-    def _add(self, change: Change, *, replace: bool) -> Program[Added]:
+    def _add(self, change: Change, *, replace: bool) -> Program[Added]:  # noqa: PLR0911 - one for each refusal
+        if change.term is not None and (yield from self.replica()).term > change.term:
+            return Added(0, "term")
         thread = yield from with_tables(lambda tables: tables.threads.get(change.thread_id))
         if change.epoch is not None and (thread is None or thread.epoch != change.epoch):
             return Added(thread.epoch if thread else 0)
@@ -130,12 +133,17 @@ class MemoryStore(MemoryThreadStore, Store):
         yield from with_tables(partial(_update, thread=thread, change=change))
         replaced = yield from with_tables(partial(_add_checkpoints, thread=thread, rows=change.checkpoints))
         replaced_writes = yield from with_tables(partial(_add_writes, thread=thread, rows=change.writes))
+        previous = thread.position
+        if change.entry is not None:
+            yield from with_tables(partial(add_entry, thread=thread, body=change.entry))
         return Added(
             thread.epoch,
             replaced=replaced,
             replaced_writes=replaced_writes,
             renewal=_renewal(thread, change),
             expires_at=thread.row.expires_at,
+            position=thread.position if change.entry is not None else 0,
+            previous=previous,
         )
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
@@ -196,9 +204,12 @@ class MemoryStore(MemoryThreadStore, Store):
             tombstone = Thread(thread_id, max(now, thread.epoch + 1), live=False, deleted_up_to=deleted_up_to)
             if thread.lease.row.token:
                 tombstone.state["lease"] = next_lease(thread, LeaseRow(0))
+            tombstone.state.update(position=thread.position, copied=thread.copied)
+            tombstone.outbox = thread.outbox
             tables.set(tables.threads, thread_id, tombstone)
             old = now - TOMBSTONE_MICROSECONDS
-            buried = {key: each for key, each in tables.threads.items() if each.epoch < old and not each.live}
+            forgotten = [each for each in tables.threads.values() if each.epoch < old and not each.live]
+            buried = {each.row.thread_id: each for each in forgotten if not each.outbox}
             for other in [key for key, each in buried.items() if each.lease.ends <= clock()]:
                 tables.unset(tables.threads, other)
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from threadmark.program import Program, Step
+from threadmark.replica_store import Copied, Replica
 from threadmark.store import CheckpointRow, Key, WriteRow
 from threadmark.thread_store import LeaseRow, ThreadRow
 
@@ -42,11 +43,15 @@ class Thread:
             "row": ThreadRow(thread_id, epoch),
             "updated": epoch,
             "lease": _NEVER,
+            "position": 0,
+            "copied": None,
         }
         self.deleted_up_to = deleted_up_to
         self.checkpoints: dict[Key, CheckpointRow] = {}
         self.writes: dict[WriteKey, WriteRow] = {}
         self.segments: dict[bytes, bytes] = {}
+        self.outbox: dict[int, bytes] = {}
+        """What is to be copied to another database, by position."""
 
     @property
     def epoch(self) -> int:
@@ -75,6 +80,17 @@ class Thread:
         lease: Lease = self.state["lease"]
         return lease
 
+    @property
+    def position(self) -> int:
+        """That of the last entry of the outbox, 0 if there never was one."""
+        return int(self.state["position"])
+
+    @property
+    def copied(self) -> Copied | None:
+        """How far it has come from another database."""
+        copied: Copied | None = self.state["copied"]
+        return copied
+
 
 class Tables:
     """All rows, and a journal of what the running transaction changed.
@@ -85,6 +101,7 @@ class Tables:
 
     def __init__(self) -> None:
         self.threads: dict[str, Thread] = {}
+        self.pair: dict[str, Replica] = {"replica": Replica()}
         self._journal: list[Callable[[], object]] = []
 
     def set(self, table: dict[Any, Any], key: Any, value: Any) -> None:

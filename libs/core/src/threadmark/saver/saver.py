@@ -51,6 +51,9 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
 
     def __init__(self, store: Store, driver: Driver, **options: Unpack[SaverOptions]) -> None:
         check_options(type(self), options)
+        self._store = store
+        """The rows, as they are stored: below what seals them or belongs to one owner."""
+        self._options = options
         self._driver = driver
         self._context = context_of(store, options)
 

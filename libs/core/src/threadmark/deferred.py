@@ -1,0 +1,69 @@
+"""A store that answers nothing itself: which store does is decided when a program runs.
+
+A saver over two databases, or over a cache, is made of the same operations as any other. Their programs ask a
+`deferred_store()`, so each of their steps is a `StoreCall`; a driver chooses a real store, and runs `resolved`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from threadmark.program import Program, Step, Transaction
+from threadmark.store import Store
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class StoreCall(Step):
+    """One operation of `Store`, with its arguments."""
+
+    method: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+    def on(self, store: Store) -> Program[Any]:
+        """Return the program of a real store."""
+        program: Program[Any] = getattr(store, self.method)(*self.args, **self.kwargs)
+        return program
+
+
+class _DeferredStore:
+    def __getattr__(self, method: str) -> Callable[..., Program[Any]]:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        return partial(_ask, method)
+
+
+def _ask(method: str, /, *args: Any, **kwargs: Any) -> Program[Any]:
+    return (yield StoreCall(method, args, kwargs))
+
+
+def deferred_store() -> Store:
+    """Return a store whose programs yield `StoreCall`s."""
+    return cast("Store", _DeferredStore())  # every operation of a Store is a method that returns a program
+
+
+def resolved(transaction: Transaction[T], store: Store) -> Transaction[T]:
+    """Return a transaction that asks a real store what the program asks of a deferred one."""
+    return transaction._replace(program=partial(_resolve, transaction.program, store))
+
+
+def _resolve(program: Callable[[], Program[T]], store: Store) -> Program[T]:
+    steps = program()
+    try:
+        step = next(steps)
+        while True:
+            if not isinstance(step, StoreCall):
+                raise TypeError(f"a deferred store has no {type(step).__name__}")
+            try:
+                answer = yield from step.on(store)
+            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
+                step = steps.throw(error)
+            else:
+                step = steps.send(answer)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+    finally:
+        steps.close()

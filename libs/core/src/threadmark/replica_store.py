@@ -1,0 +1,121 @@
+"""What a backend keeps for replication: the term of the database, an outbox of changes, and how far copies have come.
+
+A *term* says who may write where. It is a number that two databases hold, and only grows; a change that is made under
+a smaller one is refused. The *outbox* has an entry for each change that the other database does not have yet, recorded
+in the transaction that made the change. Entries of one thread are numbered by *positions* that grow in the order in
+which their transactions commit, so whoever numbers one holds something of the thread until the transaction ends.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from threadmark.program import Program
+from threadmark.store import Store
+
+
+class Replica(NamedTuple):
+    """What a database knows of the pair that it belongs to."""
+
+    term: int = 0
+    """0 where it never belonged to one."""
+    body: str = ""
+    """JSON text: who may write under this term, and what else `threadmark.replication` notes."""
+
+
+class Entry(NamedTuple):
+    """A change that is to be copied to the other database."""
+
+    thread_id: str
+    position: int
+    """Greater than that of any earlier entry of the thread: the microseconds since 1970 when it was recorded, or one
+    more than the last one where that is greater."""
+    body: bytes
+    """Which rows it changed (`threadmark.replication.entries`)."""
+
+
+class Waiting(NamedTuple):
+    """How much is in an outbox."""
+
+    entries: int
+    oldest: int
+    """The smallest position, 0 where there is none."""
+
+
+class Copied(NamedTuple):
+    """How far a thread has come from the other database."""
+
+    position: int
+    """The thread's last position there when it was read. Nothing older is to be written over it."""
+    epoch: int
+    """The thread's epoch there, 0 where it was deleted."""
+
+
+class Summary(NamedTuple):
+    """A thread in few bytes, to be compared with the same thread in another database of whatever kind."""
+
+    thread_id: str
+    epoch: int
+    position: int
+    """That of the last entry that was recorded for the thread, whether it is still in the outbox or not; 0 for none."""
+    newest: str
+    """The greatest rank of the namespace "", "" where it has no checkpoint."""
+    checkpoints: int
+    writes: int
+    digest: int
+    """The sum, modulo 2**63, of the first seven bytes of every check of its checkpoints and pending writes, each read
+    as an unsigned number (big-endian), and of the one of the thread's own row."""
+
+
+def sum_of_checks(checks: Iterable[bytes]) -> int:
+    """Return the digest of a summary, for a backend that makes it here."""
+    return sum(int.from_bytes(check[:_DIGITS], "big") for check in checks) % _MODULUS
+
+
+_DIGITS, _MODULUS = 7, 2**63
+
+
+@runtime_checkable
+class ReplicaStore(Store, Protocol):
+    """A backend with the operations for replication. One that has none of them can be no side of a pair.
+
+    What is kept of a thread here stays when it is deleted, and goes with what else reminds of it (`Store.drop`).
+    """
+
+    def replica(self) -> Program[Replica]:
+        """Return what is known of the pair."""
+
+    def set_replica(self, replica: Replica) -> Program[Replica]:
+        """Write it, unless the term that is there is greater. Returns what is there afterwards."""
+
+    def record(self, thread_id: str, body: bytes, term: int) -> Program[int | None]:
+        """Add an entry for what this transaction changes in a thread. Returns its position.
+
+        Returns None, and adds nothing, where the term of the database is greater.
+        """
+
+    def outbox(self, thread_id: str | None, limit: int) -> Program[list[Entry]]:
+        """Return entries by ascending (position, thread_id): of one thread, or the first of all."""
+
+    def waiting(self) -> Program[Waiting]:
+        """Return how much is in the outbox."""
+
+    def settle(self, thread_id: str, position: int) -> Program[None]:
+        """Remove the entries of a thread up to and including this position."""
+
+    def positions(self, thread_ids: Sequence[str]) -> Program[dict[str, int]]:
+        """Return the last position of each of these threads for which anything was ever recorded."""
+
+    def copied(self, thread_ids: Sequence[str]) -> Program[dict[str, Copied]]:
+        """Return how far these threads have come from the other database. One that never came is left out."""
+
+    def set_copied(self, thread_id: str, copied: Copied) -> Program[None]:
+        """Note how far a thread, which is locked (`Store.lock`) and may be no live one, has come."""
+
+    def copied_page(self, after: str, limit: int) -> Program[dict[str, Copied]]:
+        """Return those of the next threads with an id greater than `after` that came from the other database."""
+
+    def summaries(self, after: str, limit: int) -> Program[list[Summary]]:
+        """Return the next live threads with an id greater than `after`, in ascending order.
+
+        It reads as little as the backend can: the sums are made where the rows are.
+        """

@@ -1,0 +1,22 @@
+"""Two databases as one: what is put goes to both, and either can take over from the other."""
+
+from threadmark.replication.model import (
+    OnSecondaryFailure,
+    Reconciled,
+    ReplicationMode,
+    ReplicationStatus,
+    SideName,
+    SideStatus,
+)
+from threadmark.replication.saver import ReplicatedSaver, replicated
+
+__all__ = [
+    "OnSecondaryFailure",
+    "Reconciled",
+    "ReplicatedSaver",
+    "ReplicationMode",
+    "ReplicationStatus",
+    "SideName",
+    "SideStatus",
+    "replicated",
+]

@@ -1,0 +1,50 @@
+"""What replication asks for: a transaction on one of two databases, or a pause. It does no I/O itself.
+
+An *exchange* is a generator of `On` and `Pause`. `driver` plays it for both APIs, so nothing of the logic knows which.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from threadmark.program import Driver, Transaction
+from threadmark.replica_store import ReplicaStore
+from threadmark.replication.model import SideName
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class Side:
+    """One of the two databases."""
+
+    name: SideName
+    store: ReplicaStore
+    driver: Driver
+
+
+class On(NamedTuple):
+    """A transaction on one side. It is answered by its result, or by its error."""
+
+    side: Side
+    transaction: Transaction[Any]
+
+
+class Pause(NamedTuple):
+    """Time that is to pass. It is answered by None."""
+
+    seconds: float
+
+
+Exchange = Generator[On | Pause, Any, T]
+
+
+def on(side: Side, transaction: Transaction[T]) -> Exchange[T]:
+    """Have a transaction run on a side. Returns its result."""
+    result: T = yield On(side, transaction)
+    return result
+
+
+def pause(seconds: float) -> Exchange[None]:
+    """Let some time pass."""
+    yield Pause(seconds)
