@@ -95,7 +95,7 @@ def test_a_migration_is_told_with_its_formats_and_its_duration(tmp_path: Path, l
     with SqliteSaver(path) as saver:
         assert list(saver.list(None))
     (line,) = lines(logging.INFO)
-    assert line.startswith(f"SQLite database {str(path)!r}: migrated from format 1 to 3 in 0.")
+    assert line.startswith(f"SQLite database {str(path)!r}: migrated from format 1 to 4 in 0.")
 
 
 @pytest.mark.parametrize("run", THREADS)

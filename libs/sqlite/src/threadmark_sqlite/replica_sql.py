@@ -1,5 +1,7 @@
 """The statements of replication: the term, the outbox, and how far threads have come from another database."""
 
+from threadmark.replica_store import LONG_MARK, MARK_BYTES
+
 REPLICA = """
 SELECT term, body
 FROM threadmark_replica
@@ -78,10 +80,41 @@ SET copied_position = excluded.copied_position,
 """
 
 
+# A row, whether the thread is there or not.
+PROGRESS = """
+SELECT
+    coalesce(max(t.epoch), 0),
+    max(t.copied_position),
+    EXISTS (SELECT 1 FROM threadmark_outbox AS o WHERE o.thread_id = ?)
+FROM threadmark_thread AS t
+WHERE t.thread_id = ?
+"""
+
+
+def _mark(body: str, length: int) -> str:
+    """The end of a row's check, or of its body where it has none."""
+    return f"substr(CASE WHEN length(x.checksum) > 0 THEN x.checksum ELSE x.{body} END, -{length})"
+
+
+def _of_thread(columns: str, table: str) -> str:
+    return f"""
+SELECT {columns}
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_{table} AS x ON x.thread = t.number
+WHERE t.thread_id = ?
+"""
+
+
+MARKED_CHECKPOINTS = _of_thread(f"x.ns, coalesce(x.id, x.rank), x.rank, {_mark('header', LONG_MARK)}", "checkpoint")
+_MARKED_WRITE = f"x.ns, x.checkpoint_id, x.task_id, x.idx, {_mark('value', LONG_MARK)}"
+MARKED_WRITES = f"{_of_thread(_MARKED_WRITE, 'write')}UNION ALL{_of_thread(_MARKED_WRITE, 'batch')}"
+MARKED_SEGMENTS = _of_thread(f"x.key, length(x.data), substr(x.data, -{LONG_MARK})", "segment")
+
+
 def _marks(table: str, body: str) -> str:
     """The marks of a thread's rows, in digits: SQLite cannot make a number of bytes, and what it lists is short."""
     return f"""(
-        SELECT group_concat(hex(substr(CASE WHEN length(x.checksum) > 0 THEN x.checksum ELSE x.{body} END, -7)))
+        SELECT group_concat(hex({_mark(body, MARK_BYTES)}))
         FROM threadmark_{table} AS x
         WHERE x.thread = t.number
     )"""
@@ -93,7 +126,7 @@ SELECT
     t.epoch,
     t.position,
     (SELECT max(c.rank) FROM threadmark_checkpoint AS c WHERE c.thread = t.number AND c.ns = ''),
-    hex(substr(t.checksum, -7)),
+    hex(substr(t.checksum, -{MARK_BYTES})),
     {_marks("checkpoint", "header")},
     {_marks("write", "value")},
     {_marks("batch", "value")}

@@ -44,7 +44,7 @@ from threadmark_sqlite.columns import (
     write_row,
 )
 from threadmark_sqlite.placeholders import chunks, with_pairs, with_placeholders
-from threadmark_sqlite.replica_store import SqliteReplicaStore, recorded
+from threadmark_sqlite.replica_store import SqliteReplicaStore, noted
 from threadmark_sqlite.steps import execute, executemany
 from threadmark_sqlite.thread_store import SqliteThreadStore
 
@@ -159,7 +159,9 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         if (yield from is_stored(thread, change)):
             return Added(thread.epoch, exists=True)
         made = added(thread, change, (yield from insert(thread, change)))
-        return made if change.entry is None else (yield from recorded(change.thread_id, change.entry, made))
+        if change.entry is None and change.copied is None:
+            return made
+        return (yield from noted(change, made))
 
     def replace(self, change: Change) -> Program[Added]:
         thread = yield from admitted(change)
@@ -173,7 +175,9 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         if replaced:
             yield from execute(sql.NEXT_EPOCH, (thread.number,))
         made = added(thread, change, (yield from insert(thread, change)), replaced=replaced)
-        return made if change.entry is None else (yield from recorded(change.thread_id, change.entry, made))
+        if change.entry is None and change.copied is None:
+            return made
+        return (yield from noted(change, made))
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         ((number, *_),) = yield from execute(sql.THREAD, (to_column(thread_id),))
