@@ -10,7 +10,7 @@ import pytest
 
 from threadmark.program import Program
 from threadmark.replica_store import Copied, Entry, Replica, ReplicaStore, Waiting
-from threadmark.store import Change, Store, now
+from threadmark.store import TOMBSTONE_MICROSECONDS, Change, Store, now
 from threadmark_conformance.backend import World
 from threadmark_conformance.base_store import ODD_NAMES, ask, come, everything, outbox, replicating, summaries
 from threadmark_conformance.crashes import DeathError, Mortal
@@ -121,12 +121,18 @@ async def a_thread_that_is_deleted_and_begins_anew_counts_on(world: World) -> No
     assert [entry.body for entry in await outbox(world, "a")] == [b"0: add", b"2: add", b"3: drop"]
     assert await ask(world, ReplicaStore.copied, ["a", "b"]) == {"a": Copied(17, 5)}
     assert [each.thread_id for each in await summaries(world)] == ["b"]
+    await world.saver.adelete_thread("b")
+    await ask(
+        world, ReplicaStore.drop, "b", now() + 2 * TOMBSTONE_MICROSECONDS
+    )  # all others would be forgotten by then
+    assert await ask(world, ReplicaStore.copied, ["a", "b"]) == {"a": Copied(17, 5)}
+    await Run(saver, "b").step({"a": 1})
     await ask(world, ReplicaStore.settle, "a", (await outbox(world, "a"))[1].position)
     await Run(saver, "a").step({"a": 2})
     await ask(world, ReplicaStore.record, "never there", b"dropped", 0)
     await come(world, "never there", Copied(18, 0))
     kept = await outbox(world, "a")
-    assert [entry.body for entry in kept] == [b"3: drop", b"4: add"]
+    assert [entry.body for entry in kept] == [b"3: drop", b"5: add"]
     positions = [call.position for call in recording.changes if call.args[0].thread_id == "a"]
     assert all(one < other for one, other in pairwise([*positions[:-1], *(entry.position for entry in kept)]))
     assert recording.changes[-1].answer.previous == kept[0].position
