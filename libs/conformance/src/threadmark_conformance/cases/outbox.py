@@ -132,7 +132,9 @@ async def a_thread_that_is_deleted_and_begins_anew_counts_on(world: World) -> No
     assert [entry.body for entry in await outbox(world, "a")] == [b"0: add", b"2: add", b"3: drop"]
     assert await ask(world, ReplicaStore.copied, ["a", "b"]) == {"a": Copied(17, 5)}
     assert [each.thread_id for each in await summaries(world)] == ["b"]
+    last = await ask(world, ReplicaStore.positions, ["b"])
     await world.saver.adelete_thread("b")
+    assert await ask(world, ReplicaStore.positions, ["b"]) == last
     in_days = now() + 2 * TOMBSTONE_MICROSECONDS  # when "a" would be forgotten
     await ask(world, ReplicaStore.drop, "b", in_days)
     assert await ask(world, ReplicaStore.copied, ["a", "b"]) == {"a": Copied(17, 5)}
