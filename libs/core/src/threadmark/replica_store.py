@@ -62,16 +62,25 @@ class Summary(NamedTuple):
     checkpoints: int
     writes: int
     digest: int
-    """The sum, modulo 2**63, of the first seven bytes of every check of its checkpoints and pending writes, each read
-    as an unsigned number (big-endian), and of the one of the thread's own row."""
+    """`sum_of_marks` of its checkpoints, its pending writes and the thread's own row."""
 
 
-def sum_of_checks(checks: Iterable[bytes]) -> int:
-    """Return the digest of a summary, for a backend that makes it here."""
-    return sum(int.from_bytes(check[:_DIGITS], "big") for check in checks) % _MODULUS
+def mark_of(check: bytes, body: bytes = b"") -> bytes:
+    """Return the few bytes that tell a row from another one under the same key: the end of its check.
+
+    A sealed row has none beside it, so the end of its body stands for it, which is that of the proof in AES-GCM. The
+    row of a thread in which nothing was ever set has neither.
+    """
+    return (check or body)[-MARK_BYTES:]
 
 
-_DIGITS, _MODULUS = 7, 2**63
+def sum_of_marks(marks: Iterable[bytes]) -> int:
+    """Return the digest of a summary: the sum of all marks, as unsigned big-endian numbers, modulo 2**63."""
+    return sum(int.from_bytes(mark, "big") for mark in marks) % 2**63
+
+
+MARK_BYTES = 7
+"""So few that a database adds up more than a hundred of them before a sum must be reduced."""
 
 
 @runtime_checkable

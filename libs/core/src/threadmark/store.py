@@ -222,7 +222,7 @@ class Added(NamedTuple):
     position: int = 0
     """That of the entry of a change that was made, 0 where it has none."""
     previous: int = 0
-    """The thread's last position before it, 0 where there was none."""
+    """The thread's last position before that one, 0 where there was none."""
 
 
 def was_added(change: Change, added: Added) -> bool:
