@@ -265,8 +265,12 @@ DELETE FROM tm.copied
 WHERE thread_id = ANY ($1::text[])
 """
 
-# The first seven bytes of a check as a number. Of a damaged one that has fewer it is what they make.
-_NUMBER = "('x' || lpad(encode(substring({check} FROM 1 FOR 7), 'hex'), 14, '0'))::bit(56)::bigint"
+# The number of a row's mark (`threadmark.replica_store.mark_of`), the last seven bytes. Of a damaged one that has fewer
+# it is what they make.
+_SEVEN = "substring({of} FROM greatest(octet_length({of}) - 6, 1))"
+_MARK = f"('x' || lpad(encode({_SEVEN}, 'hex'), 14, '0'))::bit(56)::bigint"
+_MARK_OF_CHECKPOINT = _MARK.format(of="CASE WHEN c.checksum = '' THEN c.header ELSE c.checksum END")
+_MARK_OF_WRITE = _MARK.format(of="CASE WHEN w.checksum = '' THEN w.value ELSE w.checksum END")
 
 # A page of threads first, and then of each what is counted and added up, along the keys of their rows.
 SUMMARIES = f"""
@@ -284,15 +288,15 @@ SELECT
     coalesce((SELECT max(c.rank) FROM tm.checkpoint AS c WHERE c.thread_id = page.thread_id AND c.ns = ''), ''),
     checkpoints.rows,
     writes.rows,
-    mod(checkpoints.total + writes.total + coalesce({_NUMBER.format(check="page.checksum")}, 0), {2**63})::bigint
+    mod(checkpoints.total + writes.total + coalesce({_MARK.format(of="page.checksum")}, 0), {2**63})::bigint
 FROM page
 CROSS JOIN LATERAL (
-    SELECT count(*) AS rows, coalesce(sum({_NUMBER.format(check="c.checksum")}), 0) AS total
+    SELECT count(*) AS rows, coalesce(sum({_MARK_OF_CHECKPOINT}), 0) AS total
     FROM tm.checkpoint AS c
     WHERE c.thread_id = page.thread_id
 ) AS checkpoints
 CROSS JOIN LATERAL (
-    SELECT count(*) AS rows, coalesce(sum({_NUMBER.format(check="w.checksum")}), 0) AS total
+    SELECT count(*) AS rows, coalesce(sum({_MARK_OF_WRITE}), 0) AS total
     FROM tm.write AS w
     WHERE w.thread_id = page.thread_id
 ) AS writes
