@@ -6,7 +6,7 @@ from typing import Any
 
 from threadmark.errors import TransientStoreError
 from threadmark.program import Program
-from threadmark.store import ANYONE, Added, Change, Key, Refusal, Store, was_added
+from threadmark.store import ANYONE, Added, Change, Follows, Key, Refusal, Store, was_added
 from threadmark.text import from_column, to_column
 from threadmark_postgres import replica_sql, sql
 from threadmark_postgres.arrays import BatchParams, Texts
@@ -35,6 +35,8 @@ class AddingStore(PostgresThreadStore, Store):
         """One statement. More only if a deleted thread begins again, another writer was faster, or it matters which
         checkpoint is the newest: then it locks the thread first.
         """
+        if change.copied is not None:
+            return (yield from self._add_copied(change, change.copied))
         if change.has_place and (outcome := (yield from self._lock_and_judge(change))) is not None:
             return outcome
         alone = self._alone(change)
@@ -50,6 +52,20 @@ class AddingStore(PostgresThreadStore, Store):
         raise TransientStoreError(
             f"thread {change.thread_id!r} was deleted and made again {ATTEMPTS} times meanwhile; try again"
         )
+
+    def _add_copied(self, change: Change, follows: Follows) -> Program[Added]:
+        """Lock the thread, compare how far it has come from the other database, add, and note how far it is now."""
+        if (yield from self._is_outdated(change)):
+            return Added(0, "term")
+        yield from self.lock_lease(change.thread_id)
+        thread = to_column(change.thread_id)
+        ((is_behind,),) = yield from self._execute(replica_sql.IS_BEHIND, thread, follows.previous)
+        if is_behind:
+            return Added(0, "behind")
+        added = yield from self.add(change._replace(copied=None))
+        if was_added(change, added):
+            yield from self._execute(replica_sql.SET_COPIED, thread, follows.position, follows.epoch)
+        return added
 
     def replace(self, change: Change) -> Program[Added]:
         """Lock the thread, remove what is to be replaced, and add."""

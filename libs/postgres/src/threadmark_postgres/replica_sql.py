@@ -7,6 +7,7 @@ is set into the text of `sql`, so that a put of any other saver has nothing of i
 import re
 from functools import cache
 
+from threadmark.replica_store import LONG_MARK, MARK_BYTES
 from threadmark_postgres.sql import CLOCK
 
 # Whether a change under this term, NULL for any, may be made. Its statement adds to the outbox, too, so it has that
@@ -255,6 +256,13 @@ ON CONFLICT (thread_id) DO UPDATE
 SET position = excluded.position, epoch = excluded.epoch
 """
 
+# Whether a thread, which is locked, has not come as far as a change of the other database needs it (-1 where it must
+# not have come at all), or has changes of its own for that one.
+IS_BEHIND = """
+SELECT coalesce((SELECT position FROM tm.copied WHERE thread_id = $1::text), -1) <> $2::bigint
+    OR EXISTS (SELECT FROM tm.outbox WHERE thread_id = $1::text)
+"""
+
 # What was kept of threads that are forgotten now.
 FORGET = """
 WITH positions AS (
@@ -265,12 +273,17 @@ DELETE FROM tm.copied
 WHERE thread_id = ANY ($1::text[])
 """
 
+# The last bytes of a value, all of it where it is shorter.
+_END = "substring({{of}} FROM greatest(octet_length({{of}}) - {bytes} + 1, 1))"
+
 # The number of a row's mark (`threadmark.replica_store.mark_of`), the last seven bytes. Of a damaged one that has fewer
 # it is what they make.
-_SEVEN = "substring({of} FROM greatest(octet_length({of}) - 6, 1))"
-_MARK = f"('x' || lpad(encode({_SEVEN}, 'hex'), 14, '0'))::bit(56)::bigint"
-_MARK_OF_CHECKPOINT = _MARK.format(of="CASE WHEN c.checksum = '' THEN c.header ELSE c.checksum END")
-_MARK_OF_WRITE = _MARK.format(of="CASE WHEN w.checksum = '' THEN w.value ELSE w.checksum END")
+_CHECK_OF_CHECKPOINT = "CASE WHEN c.checksum = '' THEN c.header ELSE c.checksum END"
+_CHECK_OF_WRITE = "CASE WHEN w.checksum = '' THEN w.value ELSE w.checksum END"
+_HEX = f"lpad(encode({_END.format(bytes=MARK_BYTES)}, 'hex'), {2 * MARK_BYTES}, '0')"
+_MARK = f"('x' || {_HEX})::bit({8 * MARK_BYTES})::bigint"
+
+_LONG_MARK = _END.format(bytes=LONG_MARK)
 
 # A page of threads first, and then of each what is counted and added up, along the keys of their rows.
 SUMMARIES = f"""
@@ -291,14 +304,31 @@ SELECT
     mod(checkpoints.total + writes.total + coalesce({_MARK.format(of="page.checksum")}, 0), {2**63})::bigint
 FROM page
 CROSS JOIN LATERAL (
-    SELECT count(*) AS rows, coalesce(sum({_MARK_OF_CHECKPOINT}), 0) AS total
+    SELECT count(*) AS rows, coalesce(sum({_MARK.format(of=_CHECK_OF_CHECKPOINT)}), 0) AS total
     FROM tm.checkpoint AS c
     WHERE c.thread_id = page.thread_id
 ) AS checkpoints
 CROSS JOIN LATERAL (
-    SELECT count(*) AS rows, coalesce(sum({_MARK_OF_WRITE}), 0) AS total
+    SELECT count(*) AS rows, coalesce(sum({_MARK.format(of=_CHECK_OF_WRITE)}), 0) AS total
     FROM tm.write AS w
     WHERE w.thread_id = page.thread_id
 ) AS writes
 ORDER BY page.thread_id
+"""
+
+# A row says by `kind` what it is: a checkpoint, a write or a segment.
+MARKS = f"""
+SELECT
+    0 AS kind, c.ns, coalesce(c.id, c.rank), c.rank, NULL::bytea, NULL::bigint,
+    {_LONG_MARK.format(of=_CHECK_OF_CHECKPOINT)}
+FROM tm.checkpoint AS c
+WHERE c.thread_id = $1::text
+UNION ALL
+SELECT 1, w.ns, w.checkpoint_id, NULL, w.task_id, w.idx, {_LONG_MARK.format(of=_CHECK_OF_WRITE)}
+FROM tm.write AS w
+WHERE w.thread_id = $1::text
+UNION ALL
+SELECT 2, NULL, NULL, NULL, s.key, octet_length(s.data), {_LONG_MARK.format(of="s.data")}
+FROM tm.segment AS s
+WHERE s.thread_id = $1::text
 """

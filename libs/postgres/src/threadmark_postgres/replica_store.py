@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from threadmark.program import Program
-from threadmark.replica_store import Copied, Entry, Replica, Summary, Waiting
+from threadmark.replica_store import Copied, Entry, Replica, RowMarks, Summary, Waiting, WriteKey
+from threadmark.store import Key
 from threadmark.text import from_column, to_column
 from threadmark_postgres import replica_sql
 from threadmark_postgres.arrays import Texts
+from threadmark_postgres.columns import from_id_column
 from threadmark_postgres.thread_store import PostgresThreadStore
+
+_WRITE, _SEGMENT = 1, 2
+"""The kinds of rows that `replica_sql.MARKS` gives beside checkpoints."""
 
 
 class PostgresReplicaStore(PostgresThreadStore):
@@ -62,6 +67,21 @@ class PostgresReplicaStore(PostgresThreadStore):
 
     def copied_page(self, after: str, limit: int) -> Program[dict[str, Copied]]:
         return _copied((yield from self._execute(replica_sql.COPIED_PAGE, to_column(after), limit, likely_last=True)))
+
+    def marks(self, thread_id: str) -> Program[RowMarks]:
+        """One statement."""
+        rows = yield from self._execute(replica_sql.MARKS, to_column(thread_id))
+        checkpoints: dict[Key, tuple[str, bytes]] = {}
+        writes: dict[WriteKey, bytes] = {}
+        segments: dict[bytes, tuple[int, bytes]] = {}
+        for kind, ns, checkpoint_id, rank, key, number, mark in rows:
+            if kind == _SEGMENT:
+                segments[key] = number, mark
+            elif kind == _WRITE:
+                writes[from_column(ns), from_column(checkpoint_id), from_id_column(key), number] = mark
+            else:
+                checkpoints[from_column(ns), from_column(checkpoint_id)] = from_column(rank), mark
+        return RowMarks(checkpoints, writes, segments)
 
     def summaries(self, after: str, limit: int) -> Program[list[Summary]]:
         """One statement, which brings one row for each thread."""
