@@ -87,7 +87,9 @@ class AddingStore(PostgresThreadStore, Store):
             yield from self._execute(sql.SETTLE_HEADS, thread)
         if replaced:
             yield from self._execute(sql.NEXT_EPOCH, thread)
-        added = yield from self.add(change._replace(epoch=None, expects=None, sorts_last=False))
+        # It was judged; that the checkpoint it continues is one of those that were removed now does not matter.
+        judged = change._replace(epoch=None, continues=None, expects=None, sorts_last=False)
+        added = yield from self.add(judged)
         return added._replace(replaced=replaced)
 
     def _lock_and_judge(self, change: Change) -> Program[Added | None]:
