@@ -31,7 +31,7 @@ from postgres.test_order import (
 )
 from postgres.test_round_trips import proxy, through
 from threadmark import Saver
-from threadmark.replica_store import Replica
+from threadmark.replica_store import Copied, Replica
 from threadmark.saver.context import context_of
 from threadmark.store import Added, Change
 from threadmark_conformance.recording import Recording
@@ -132,7 +132,7 @@ def test_savers_that_record_prune_copy_and_delete_at_once(url: str, tables: psyc
         for _ in range(12):
             saver.prune(["a", "b"], keep_last=2)
             saver.copy_thread(chance.choice("abc"), "copy")
-            saver.delete_thread(chance.choice(["copy", "c"]))
+            saver.delete_thread("copy")
 
     for name in "abc":
         play(savers[0], name, 1)
@@ -163,7 +163,8 @@ def test_a_later_position_is_never_seen_before_an_earlier_one(scene: Scene, tabl
         first.commit()
         position = waiting.result()
         second.commit()
-    assert one.position < position  # type: ignore[operator] - what a future of any call gives
+    assert isinstance(position, int)
+    assert one.position < position
     assert [(number, body) for name, number, body in entries(tables)][1:3] == [
         (one.position, b"1"),
         (position, b"removed"),
@@ -188,7 +189,10 @@ def together_added(session: psycopg.Connection[Any], changes: Iterable[Change]) 
     assert isinstance(query, Query)
     cursor = psycopg.RawCursor(session)
     rows = cursor.execute(query.sql.encode(), query.params, binary=True).fetchall()
-    return [_ended(STORE._outcome(change, part)) for change, part in zip(changes, split_rows(rows, len(changes)), strict=True)]
+    return [
+        _ended(STORE._outcome(change, part))
+        for change, part in zip(changes, split_rows(rows, len(changes)), strict=True)
+    ]
 
 
 def _ended(program: Any) -> Any:
@@ -204,10 +208,10 @@ def test_changes_that_share_a_statement_are_numbered_one_behind_the_other(
     scene: Scene, tables: psycopg.Connection[Any], kind: str
 ) -> None:
     make_threads(scene, (5, 6))
-    rows = {"writes": lambda number: [write(5, 5, 5, 5, number)], "checkpoints": lambda number: [checkpoint(5, number)]}
 
     def change(name: int, number: int, **others: Any) -> Change:
-        return change_of(name, **{kind: rows[kind](number)})._replace(entry=b"%d" % number, **others)
+        row = write(5, 5, 5, 5, number) if kind == "writes" else checkpoint(5, number)
+        return change_of(name, **{kind: [row]})._replace(**{"entry": b"%d" % number, **others})
 
     with scene.session() as session:
         commit(session, STORE.set_replica(Replica(2, "")))
@@ -329,7 +333,7 @@ def test_a_thread_buried_long_ago_is_remembered_while_it_has_entries(
         for name in ("waits", "is copied", "one", "two"):
             play(saver, name, 1)
             commit(session, STORE.record(name, b"dropped", 0))
-            commit(session, STORE.set_copied(name, (5, 5)))  # type: ignore[arg-type] - a Copied is such a pair
+            commit(session, STORE.set_copied(name, Copied(5, 5)))
         commit(session, STORE.settle("is copied", 2**62))
         tables.execute("UPDATE threadmark_thread SET live = false, epoch = 1 WHERE thread_id IN ('waits', 'is copied')")
         saver.delete_thread("one")
