@@ -215,7 +215,7 @@ def _bring(route: Route, compared: _Compared) -> Exchange[_Done]:
 def _would_copy(route: Route, theirs: Held, difference: Difference) -> Exchange[CopiedRows]:
     """Return what would be copied, having read it."""
     total = CopiedRows(removed=len(difference.removed), dropped=difference.drops)
-    total = total._replace(branched=difference.merges and bool(difference.checkpoints))
+    total = total._replace(branched=difference.branches, kept=difference.merges)
     for batch in batches(difference):
         brought = yield from _fetch(route, theirs, batch)
         if brought is not None:
