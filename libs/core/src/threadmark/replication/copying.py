@@ -16,6 +16,8 @@ from threadmark.replication.steps import Exchange, Side, on, pause
 from threadmark.replication.terms import StaleTermError
 from threadmark.store import ANYONE, NEVER, Added, Change, Follows
 
+__all__ = ["CopiedRows", "copy_all", "copy_change", "copy_thread"]
+
 ATTEMPTS = 16
 """How often a thread is begun again that others change while it is copied."""
 
