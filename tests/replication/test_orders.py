@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from histories import history, put, write
-from orders import Actor, acting, doing, orders
-from sides import TERM, assert_equal, assert_sound, copied_both_ways, in_store, pair_in_memory, side
+from replication.histories import history, put, write
+from replication.orders import Actor, acting, doing, orders
+from replication.sides import TERM, assert_equal, assert_sound, copied_both_ways, in_store, pair_in_memory, side
 from threadmark.replication import batches, named
 from threadmark.replication.copying import copy_thread
 from threadmark.saver import Saver

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from threadmark.errors import ClosedError, ThreadmarkError, TransientStoreError
 from threadmark.program import Transaction
 from threadmark.replica_store import Copied
-from threadmark.replication.applying import Brought, CopiedRows, Route, add_named, add_some, finish
+from threadmark.replication.applying import Brought, Compared, CopiedRows, Route, add_named, add_some, finish
 from threadmark.replication.batches import Batch, batches, fetch
 from threadmark.replication.comparing import Difference, compare
 from threadmark.replication.entries import Touched
@@ -170,13 +170,7 @@ def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> Exchan
     return done._replace(rows=read.plus(done.rows))
 
 
-class _Compared(NamedTuple):
-    theirs: Held
-    ours: Held
-    difference: Difference
-
-
-def _compare(route: Route, copied: Copied | None) -> Exchange[_Compared | _Done]:
+def _compare(route: Route, copied: Copied | None) -> Exchange[Compared | _Done]:
     """Compare a thread that has come so far, unless it changes meanwhile."""
     source, target, thread_id = route.source, route.target, route.thread_id
     come = copied.position if copied else NEVER
@@ -187,10 +181,10 @@ def _compare(route: Route, copied: Copied | None) -> Exchange[_Compared | _Done]
     ours = yield from on(target, Transaction(partial(held, target.store, thread_id, seen), writes=False))
     if ours is None or ours.copied != copied:
         return _Done(copied, CopiedRows(rows_read=theirs.rows), is_complete=False)
-    return _Compared(theirs, ours, compare(theirs, ours))
+    return Compared(theirs, ours, compare(theirs, ours))
 
 
-def _bring(route: Route, compared: _Compared) -> Exchange[_Done]:
+def _bring(route: Route, compared: Compared) -> Exchange[_Done]:
     """Copy what differs, in parts: only the last one says that the thread has come."""
     theirs, ours, difference = compared
     come, total = ours.copied, CopiedRows()
@@ -199,7 +193,7 @@ def _bring(route: Route, compared: _Compared) -> Exchange[_Done]:
         brought = yield from _fetch(route, theirs, batch)
         if brought is None:
             return _Done(come, total, is_complete=False)
-        program = partial(add_some, route, theirs, ours.position, come, brought)
+        program = partial(add_some, route, compared, come, brought)
         come = yield from on(route.target, Transaction(program, writes=True))
         total = total.plus(CopiedRows(rows_read=brought.rows_read))
         if come is None:
