@@ -199,7 +199,9 @@ def test_a_source_that_is_put_to_after_its_target_was_stored_on_a_cluster_is_mov
         config = play(saver, "one", 3)
         attempts: list[str] = []
 
-        def committed_late(name: bytes, threads: Sequence[transactions.Locked], *args: Any, **kwargs: Any) -> Program[None]:
+        def committed_late(
+            name: bytes, threads: Sequence[transactions.Locked], *args: Any, **kwargs: Any
+        ) -> Program[None]:
             attempts.extend(each.thread_id for each in threads)
             if attempts == ["moved", "one"]:
                 assert count(other, "moved") == 2

@@ -21,7 +21,8 @@ COME = script("come")
 def announce(keys: ReplicaKeys, term: int | None, thread_ids: Sequence[str]) -> Program[bool]:
     """Name threads that will have, or have, something in their outbox. Returns whether the term allows a change."""
     given = b"" if term is None else term
-    allowed = yield from run(ANNOUNCE, (keys.term, keys.pending), (given, *map(to_bytes, thread_ids)))
+    args = (given, *map(to_bytes, thread_ids))
+    allowed = yield from run(ANNOUNCE, (keys.term, keys.pending), args, writes=bool(thread_ids))
     return bool(allowed)
 
 

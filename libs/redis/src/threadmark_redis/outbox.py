@@ -74,8 +74,9 @@ def entry_of(thread_id: str, member: bytes) -> Entry:
 def _see(reader: Reader, state: Sequence[Any]) -> int:
     if reader.locked is not None:
         return int_or_none(reader.locked.head.get(b"p")) or 0
-    epoch, revision, position = (int(each or missing) for each, missing in zip(state, (-1, -1, 0), strict=True))
-    reader.work.see(reader.thread_id, (epoch, revision), position)
+    epoch, revision, last = state
+    position = int_or_none(last) or 0
+    reader.work.see(reader.thread_id, (int(epoch or -1), int(revision or -1)), position)
     seen = reader.work.seen[reader.thread_id]
     if seen.position is None:
         if seen.first != seen.last:

@@ -9,7 +9,7 @@ from typing import Any
 
 from threadmark.errors import CorruptDataError
 from threadmark.program import Program
-from threadmark_redis.columns import as_head, is_member
+from threadmark_redis.columns import as_head, int_or_none, is_member
 from threadmark_redis.keys import replica_keys, thread_keys
 from threadmark_redis.steps import Command, commands, run, script
 from threadmark_redis.transactions import ChangedError, Locked, Table, Work, state_of
@@ -63,7 +63,7 @@ class Reader:
         there: list[Command] = [(b"EXISTS", key) for key in self.keys.companions]
         replies = yield from commands([state, *there, *asked, state])
         before, after = _state(replies[0]), _state(replies[-1])
-        self.work.see(self.thread_id, before, int(replies[0][3] or 0))
+        self.work.see(self.thread_id, before, int_or_none(replies[0][3]) or 0)
         self.work.see(self.thread_id, after)
         mask = b"".join(b"%d" % each for each in replies[1 : 1 + len(there)])
         if mask != (replies[0][2] or NOTHING_THERE):
@@ -78,7 +78,7 @@ class Reader:
             return self.locked
         torn, moment, fields = yield from run(OPEN, self.keys, (), writes=False)
         head = as_head(fields)
-        self.work.see(self.thread_id, _state((head.get(b"e"), head.get(b"r"))), int(head.get(b"p") or 0))
+        self.work.see(self.thread_id, _state((head.get(b"e"), head.get(b"r"))), int_or_none(head.get(b"p")) or 0)
         state = state_of(head.get(b"e"), head.get(b"r"))
         stored = {name: value for name, value in head.items() if name not in _OF_SCRIPTS}
         keys = self.keys, self.replica_keys

@@ -48,8 +48,8 @@ _SUMMARIES = 100
 class RedisReplicaStore(RedisThreadStore):
     """The operations for replication.
 
-    What `outbox` says of all threads, `waiting` and `summaries` are as they are stored, without what the transaction
-    itself has changed.
+    What `outbox` says of all threads, `waiting`, `marks` and `summaries` are as they are stored, without what the
+    transaction itself has changed. `settle` removes at once from a thread that is not locked.
     """
 
     def replica(self) -> Program[Replica]:

@@ -231,8 +231,11 @@ def in_transaction(
         yield from _expect_locked(work)
         raise
     work.expect_whole(strictly=work.is_strict and not work.is_late)
-    if clustered and not (yield from _announced(work)):
-        raise ChangedError
+    if clustered:
+        for each in [each for each in work.locked.values() if each.came]:
+            yield from announce_copied(each.replica_keys, each.thread_id)
+        if not (yield from _announced(work)):
+            raise ChangedError
     yield from _commit(work, grace, clustered=clustered)
     for program_after in work.after.values():
         yield from program_after()
@@ -277,14 +280,9 @@ def _stale_term_error() -> Exception:
 
 
 def _announced(work: Work) -> Program[bool]:
-    """Name the threads whose outbox changes, or that come from another database. Returns whether the term is still what
-    the transaction has read.
-    """
+    """Name the threads whose outbox changes. Returns whether the term is still what the transaction has read."""
     changed = [each for each in work.locked.values() if each.is_changed]
     recorded = [each.thread_id for each in changed if each.entries]
-    for each in changed:
-        if each.came:
-            yield from announce_copied(each.replica_keys, each.thread_id)
     if not recorded and (work.term is None or not changed):
         return True
     return (yield from announce(changed[0].replica_keys, work.term, recorded))

@@ -3,6 +3,7 @@
 -- write; key, size and mark of each segment.
 
 local CHUNK = 200
+local ONE = 1 -- a segment may have megabytes
 local stored = redis.call('HMGET', KEYS[1], 'e', 'r', MASK)
 if is_torn(0, stored[3]) then
     return { 1, stored[1], stored[2] }
@@ -12,9 +13,9 @@ local function mark_of(check, body)
     return (check ~= '' and check or body):sub(-tonumber(ARGV[1]))
 end
 
-local function each_field(key, fields, call)
-    for first = 1, #fields, CHUNK do
-        local last = math.min(first + CHUNK - 1, #fields)
+local function each_field(key, fields, size, call)
+    for first = 1, #fields, size do
+        local last = math.min(first + size - 1, #fields)
         local values = redis.call('HMGET', key, unpack(fields, first, last))
         for at = 1, last - first + 1 do
             if values[at] then
@@ -30,18 +31,18 @@ local function append(list, one, two, three, four)
         list[#list + 1] = each
     end
 end
-each_field(KEYS[2], redis.call('ZRANGE', KEYS[3], 0, -1), function(member, value)
+each_field(KEYS[2], redis.call('ZRANGE', KEYS[3], 0, -1), CHUNK, function(member, value)
     local columns = cmsgpack.unpack(value)
     append(checkpoints, member, columns[1] or false, mark_of(columns[6], columns[5]))
 end)
-each_field(KEYS[4], redis.call('HKEYS', KEYS[4]), function(field, value)
+each_field(KEYS[4], redis.call('HKEYS', KEYS[4]), CHUNK, function(field, value)
     for _, group in ipairs(groups_in(value)) do
         for at = 3, #group, 4 do
             append(writes, field, group[1], group[at], mark_of(group[at + 3], group[at + 2]))
         end
     end
 end)
-each_field(KEYS[5], redis.call('HKEYS', KEYS[5]), function(key, data)
+each_field(KEYS[5], redis.call('HKEYS', KEYS[5]), ONE, function(key, data)
     append(segments, key, #data, mark_of('', data))
 end)
 return { 0, stored[1], stored[2], checkpoints, writes, segments }
