@@ -5,7 +5,7 @@ from typing import NamedTuple
 from threadmark.program import Program
 from threadmark.replica_store import ReplicaStore
 from threadmark.replication.entries import Touched, joined
-from threadmark.replication.held import Bodies, bodies, last_position
+from threadmark.replication.held import Bodies, bodies, copied_of, last_position
 from threadmark.store import NEVER
 from threadmark.thread_store import ThreadOutline
 
@@ -20,6 +20,8 @@ class Named(NamedTuple):
     epoch: int
     outline: ThreadOutline | None
     """None where the target has come as far as the source is, so that there is nothing to do."""
+    seen: int
+    """The position up to which the source has what was changed at the target."""
     sets_row: bool
     """Whether the thread's own row was set."""
     bodies: Bodies
@@ -32,13 +34,15 @@ def named(store: ReplicaStore, thread_id: str, come: int) -> Program[Named | Non
     """
     position = yield from last_position(store, thread_id)
     if position <= come:
-        return Named(come, 0, None, sets_row=False, bodies=Bodies({}, {}, {}))
+        return Named(come, 0, None, 0, sets_row=False, bodies=Bodies({}, {}, {}))
+    copied = yield from copied_of(store, thread_id)
     outline = yield from store.thread(thread_id)
     epoch = yield from store.epoch(thread_id)
     if outline is None or epoch is None:
         return None
     if come == NEVER:
-        touched = yield from _all(store, thread_id)
+        # What came from there in the first place is not new to it.
+        touched = (yield from _all(store, thread_id)) if copied is None else None
     else:
         touched = yield from _touched(store, thread_id, come)
     if touched is None or touched.whole:
@@ -52,7 +56,7 @@ def named(store: ReplicaStore, thread_id: str, come: int) -> Program[Named | Non
     if not is_whole or (yield from last_position(store, thread_id)) != position:
         return None
     sets_row = touched.thread or (come == NEVER and (outline.row.title, outline.row.metadata) != (None, None))
-    return Named(position, epoch, outline, sets_row, found)
+    return Named(position, epoch, outline, copied.position if copied else 0, sets_row, found)
 
 
 def _touched(store: ReplicaStore, thread_id: str, come: int) -> Program[Touched | None]:
