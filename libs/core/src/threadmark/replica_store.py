@@ -6,11 +6,11 @@ in the transaction that made the change. Entries of one thread are numbered by *
 which their transactions commit, so whoever numbers one holds something of the thread until the transaction ends.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from threadmark.program import Program
-from threadmark.store import Store
+from threadmark.store import Key, Store
 
 
 class Replica(NamedTuple):
@@ -63,6 +63,25 @@ class Summary(NamedTuple):
     writes: int
     digest: int
     """`sum_of_marks` of its checkpoints, its pending writes and the thread's own row."""
+
+
+WriteKey = tuple[str, str, str, int]
+"""(namespace, checkpoint_id, task_id, idx)"""
+
+
+class RowMarks(NamedTuple):
+    """All rows of a thread by their keys, each with a mark of `LONG_MARK` bytes that tells it from another one."""
+
+    checkpoints: Mapping[Key, tuple[str, bytes]]
+    """(rank, mark)"""
+    writes: Mapping[WriteKey, bytes]
+    """Also those whose checkpoint is not there."""
+    segments: Mapping[bytes, tuple[int, bytes]]
+    """(stored size, mark): the mark of a segment is the end of its stored bytes, which are sealed or not."""
+
+
+LONG_MARK = 16
+"""How many bytes at the end make the marks of `RowMarks`, which are else those of `mark_of`."""
 
 
 def mark_of(check: bytes, body: bytes = b"") -> bytes:
@@ -122,6 +141,9 @@ class ReplicaStore(Store, Protocol):
 
     def copied_page(self, after: str, limit: int) -> Program[dict[str, Copied]]:
         """Return those of the next threads with an id greater than `after` that came from the other database."""
+
+    def marks(self, thread_id: str) -> Program[RowMarks]:
+        """Return the marks of all rows of a thread. No bodies are read for it but of rows without a check."""
 
     def summaries(self, after: str, limit: int) -> Program[list[Summary]]:
         """Return the next live threads with an id greater than `after`, in ascending order.

@@ -5,7 +5,17 @@ from collections.abc import Sequence
 from threadmark.memory.tables import Tables, Thread, with_tables
 from threadmark.memory.thread_store import newest
 from threadmark.program import Program
-from threadmark.replica_store import Copied, Entry, Replica, Summary, Waiting, mark_of, sum_of_marks
+from threadmark.replica_store import (
+    LONG_MARK,
+    Copied,
+    RowMarks,
+    Entry,
+    Replica,
+    Summary,
+    Waiting,
+    mark_of,
+    sum_of_marks,
+)
 from threadmark.store import now
 
 
@@ -78,6 +88,18 @@ class MemoryReplicaStore:
 
         found = yield from with_tables(call)
         return dict(list(found.items())[:limit])
+
+    def marks(self, thread_id: str) -> Program[RowMarks]:
+        def call(tables: Tables) -> RowMarks:
+            thread = tables.threads.get(thread_id) or Thread(thread_id, 0, live=False)
+            rows = thread.checkpoints.items()
+            return RowMarks(
+                {key: (row.outline.rank, (row.check or row.header)[-LONG_MARK:]) for key, row in rows},
+                {key: (row.check or row.value)[-LONG_MARK:] for key, row in thread.writes.items()},
+                {key: (len(data), data[-LONG_MARK:]) for key, data in thread.segments.items()},
+            )
+
+        return with_tables(call)
 
     def summaries(self, after: str, limit: int) -> Program[list[Summary]]:
         def call(tables: Tables) -> list[Summary]:

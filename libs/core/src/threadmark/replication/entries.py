@@ -23,7 +23,9 @@ class Touched(NamedTuple):
     """The checkpoints whose pending writes were touched."""
     segments: frozenset[bytes] = frozenset()
     everything: bool = False
-    """Whether rows were removed, replaced or written over, or the thread's own row was: all of it is compared."""
+    """Whether rows were removed, replaced or written over: all of it is compared."""
+    thread: bool = False
+    """Whether the thread's own row was set."""
     dropped: bool = False
     """Whether the thread was deleted, and perhaps begun anew after that."""
     merged: bool = False
@@ -74,12 +76,13 @@ class Touched(NamedTuple):
             self.writes | other.writes,
             self.segments | other.segments,
             self.everything or other.everything,
+            self.thread or other.thread,
             self.dropped or other.dropped,
             self.merged or other.merged,
         )
 
 
-_FLAGS = ("everything", "dropped", "merged")
+_FLAGS = ("everything", "thread", "dropped", "merged")
 
 
 def joined(bodies: Sequence[bytes]) -> Touched:
