@@ -6,6 +6,7 @@ It is a daemon, begun when the pair is first used, ended by `close`, and begun a
 import logging
 import queue
 import threading
+from contextlib import suppress
 from time import monotonic
 from typing import Protocol
 
@@ -67,19 +68,10 @@ class Background:
         self._calls = queue.SimpleQueue()
 
     def _run(self) -> None:
-        interval = self._pair.settings.health_interval
-        looked = -interval
+        looked = -self._pair.settings.health_interval
         while not self._stopped:
-            due = looked + interval - monotonic()
-            if due > 0:
-                try:
-                    self._calls.get(timeout=due)
-                except queue.Empty:
-                    continue
             self._called = False
-            if self._stopped:
-                return
-            looks = monotonic() >= looked + interval or not all(map(self._pair.is_well, self._pair.sides))
+            looks = monotonic() >= looked + self._pair.settings.health_interval
             if looks:
                 looked = monotonic()
             try:
@@ -88,12 +80,14 @@ class Background:
                 return
             except Exception as error:  # noqa: BLE001 - whatever it is, the next round may succeed
                 self._note(error)
+            with suppress(queue.Empty):
+                self._calls.get(timeout=max(0.0, looked + self._pair.settings.health_interval - monotonic()))
 
     def _round(self, *, looks: bool) -> Exchange[None]:
         pair = self._pair
         if looks:
             yield from look_at_both(pair)
-        if pair.standing is not None and all(map(pair.is_well, pair.sides)):
+        if pair.standing is not None and pair.both_well:
             yield from watched(pair, self._copy_all())
             if looks:
                 yield from watched(pair, fail_back(pair))

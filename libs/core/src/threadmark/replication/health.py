@@ -70,7 +70,7 @@ def look(pair: Pair, side: Side) -> Exchange[Replica | None]:
     """Ask a side, whether it is known to be away or not. Returns what it knows of its pair, None if it is away."""
     try:
         replica = yield from probe(side)
-    except Exception as error:
+    except StoreError as error:
         if not counts(error):
             raise
         pair.failed(side, error)
@@ -90,7 +90,7 @@ def _asked(pair: Pair, asked: On) -> Exchange[object]:
         raise SideAwayError(side, pair.health[side].last_error)
     try:
         answer: object = yield asked
-    except Exception as error:
+    except StoreError as error:
         if not counts(error):
             raise
         yield from _judge(pair, side, error)
@@ -104,7 +104,7 @@ def _judge(pair: Pair, side: Side, error: Exception) -> Exchange[None]:
     if pair.is_well(side):
         try:
             yield from probe(side)
-        except Exception as second:
+        except StoreError as second:
             if not counts(second):
                 return
             pair.failed(side, error)

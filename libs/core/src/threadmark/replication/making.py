@@ -59,7 +59,7 @@ def make(
     savers: list[Saver] = []
     try:
         for name, given in (("primary", primary), ("secondary", secondary)):
-            savers.append(_saver(name, given))  # noqa: PERF401 - what was opened must be known if the next one fails
+            savers.append(_saver(name, given))
         first, second = savers
         if isinstance(primary, Saver) and isinstance(secondary, Saver) and "keyring" not in options:
             _expect_one_keyring(first, second)
@@ -101,8 +101,8 @@ def _parsed(given: Mapping[str, str]) -> dict[str, Any]:
     known = {*_CHOICES, *_SECONDS, *_COUNTS, "failback_delay"}
     if given.keys() - known:
         raise ConfigError(
-            f"a replicated URL has an option that there is not: there are {', '.join(sorted(known))}. The two URLs in "
-            "it must be percent-encoded, or their own options would be taken for these: urllib.parse.quote(url, safe='')"
+            f"a replicated URL has an option that there is not: there are {', '.join(sorted(known))}. The two URLs in it "
+            "must be percent-encoded, or their options would be taken for these: urllib.parse.quote(url, safe='')"
         )
     parsed: dict[str, Any] = dict(given)
     for name, text in given.items():

@@ -121,6 +121,11 @@ class Pair:
         """Whether a side answered when it was last asked."""
         return self.health[side].well
 
+    @property
+    def both_well(self) -> bool:
+        """Whether both sides answered when they were last asked."""
+        return all(health.well for health in self.health.values())
+
     def stands(self, standing: Standing) -> None:
         """Take note of who takes the writes, unless a greater term is known already."""
         with self._changing:

@@ -70,13 +70,17 @@ class ReplicatedSaver(Saver):
             after: The `thread_id` of the last progress of one that was stopped.
             progress: Is called with a `threadmark.Progress` after each page of threads.
         """
-        return self._pair.play(self._pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress))
+        return self._pair.play(
+            self._pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
+        )
 
     async def areconcile(
         self, *, both_ways: bool = False, dry_run: bool = False, after: str = "", progress: OnProgress | None = None
     ) -> Reconciled:
         """Like `reconcile`, for asyncio."""
-        return await self._pair.aplay(self._pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress))
+        return await self._pair.aplay(
+            self._pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
+        )
 
     def promote(self, side: SideName | None = None, *, force: bool = False) -> ReplicationStatus:
         """Have the other side, or the one that is named, take the writes from now on.

@@ -1,5 +1,7 @@
-"""One transaction of a replicated saver: which side runs it, what is copied before it is acknowledged, what is tried
-again elsewhere."""
+"""One transaction of a replicated saver: which side runs it, and what is copied before it is acknowledged.
+
+Where the writes are moved meanwhile, it is run again on the other side.
+"""
 
 import logging
 from collections.abc import Callable
@@ -24,6 +26,7 @@ _MOVES = 8
 """How often one transaction follows the writes to the other side before it gives up."""
 
 _LONGEST_PAUSE = 0.1
+_SHOWN = 3
 
 
 def serve(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
@@ -40,9 +43,7 @@ def _read(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
     except SideAwayError as away:
         standby = pair.other(away.side)
         if not pair.is_well(standby):
-            raise ReplicationError(
-                f"{away}, and so is {standby}: {pair.health[standby].last_error}"
-            ) from away
+            raise ReplicationError(f"{away}, and so is {standby}: {pair.health[standby].last_error}") from away
     result = yield from on(standby, _resolved(transaction, partial(standby_store, standby)))
     readers = READ_FROM.get()
     if readers is not None:
@@ -103,7 +104,7 @@ def _copied(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
         pair.lags(known.active, len(changed))
         pair.wake()
         pair.last_error = str(error)
-        names = ", ".join(map(repr, changed[:3])) + (" and others" if len(changed) > 3 else "")
+        names = ", ".join(map(repr, changed[:_SHOWN])) + (" and others" if len(changed) > _SHOWN else "")
         what = (
             f"{known.active} has what was written to {names}, and it will be copied to {standby}, which does not have "
             f"it yet: {error}"

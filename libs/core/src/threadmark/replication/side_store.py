@@ -17,6 +17,8 @@ from threadmark.replication.terms import StaleTermError
 from threadmark.store import Added, Change, CheckpointRow, Found, Key, Store, nothing_held
 from threadmark.thread_store import ThreadRow
 
+_EVERYTHING = Touched(everything=True)
+
 
 class Journal:
     """What a transaction changed, so that it can be copied when the transaction is over."""
@@ -114,7 +116,7 @@ class _ActiveStore(_ShownStore):
         return added._replace(epoch=self._shown(added.epoch))
 
     def replace(self, change: Change) -> Program[Added]:
-        change, added = yield from self._changed(self._store.replace, change, Touched(everything=True))
+        change, added = yield from self._changed(self._store.replace, change, _EVERYTHING)
         if added.position:
             self._journal.threads[change.thread_id] = None
         return added._replace(epoch=self._shown(added.epoch))
@@ -144,7 +146,7 @@ class _ActiveStore(_ShownStore):
 
     def set_thread(self, row: ThreadRow) -> Program[None]:
         yield from self._store.set_thread(row)
-        yield from self._record(row.thread_id)
+        yield from self._record(row.thread_id, Touched(thread=True))
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
         yield from self._store.copy_segments(source, target)
@@ -166,7 +168,7 @@ class _ActiveStore(_ShownStore):
             raise StaleTermError
         return change, added
 
-    def _record(self, thread_id: str, touched: Touched = Touched(everything=True)) -> Program[None]:  # noqa: B008 - it never changes
+    def _record(self, thread_id: str, touched: Touched = _EVERYTHING) -> Program[None]:
         """Record a change, unless an entry of this transaction says as much already."""
         self._journal.threads[thread_id] = None
         if thread_id in self._whole:
@@ -174,7 +176,8 @@ class _ActiveStore(_ShownStore):
         position = yield from self._store.record(thread_id, touched.to_bytes(), self._term)
         if position is None:
             raise StaleTermError
-        self._whole.add(thread_id)
+        if touched.everything or touched.dropped:
+            self._whole.add(thread_id)
 
 
 class _StandbyStore(_ShownStore):
