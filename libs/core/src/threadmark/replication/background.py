@@ -16,7 +16,7 @@ from threadmark.replication.health import look, watched
 from threadmark.replication.pair import Pair, SideAwayError
 from threadmark.replication.promoting import copy_waiting, count_waiting, fail_over, promote
 from threadmark.replication.steps import Exchange
-from threadmark.replication.terms import agree, follow, spread_term
+from threadmark.replication.terms import follow, spread_term
 
 
 class Plays(Protocol):
@@ -85,9 +85,11 @@ class Background:
 
     def _round(self, *, looks: bool) -> Exchange[None]:
         pair = self._pair
+        if pair.standing is None:  # whoever uses the pair first finds out who takes the writes
+            return
         if looks:
             yield from look_at_both(pair)
-        if pair.standing is not None and pair.both_well:
+        if pair.both_well:
             yield from watched(pair, self._copy_all())
             if looks:
                 yield from watched(pair, fail_back(pair))
@@ -113,9 +115,6 @@ def look_at_both(pair: Pair) -> Exchange[None]:
     found = {}
     for side in pair.sides:
         found[side] = yield from look(pair, side)
-    if pair.standing is None:
-        yield from watched(pair, agree(pair))
-        return
     if any(each is not None and each.term > pair.known.term for each in found.values()):
         yield from watched(pair, follow(pair))
     for side, replica in found.items():

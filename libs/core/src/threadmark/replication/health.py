@@ -68,6 +68,7 @@ def looked(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
 
 def look(pair: Pair, side: Side) -> Exchange[Replica | None]:
     """Ask a side, whether it is known to be away or not. Returns what it knows of its pair, None if it is away."""
+    standing = pair.standing
     try:
         replica = yield from probe(side)
     except StoreError as error:
@@ -75,7 +76,6 @@ def look(pair: Pair, side: Side) -> Exchange[Replica | None]:
             raise
         pair.failed(side, error)
         return None
-    standing = pair.standing
     if standing is not None and side is standing.active and not replica.body:
         pair.failed(side, "it has lost what it held: it knows of no pair any more")
         return None

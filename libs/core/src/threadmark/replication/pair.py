@@ -147,7 +147,8 @@ class Pair:
     def failed(self, side: Side, problem: object) -> None:
         """Note that a side is away."""
         health = self.health[side]
-        health.last_error = self.last_error = f"{side}: {problem}"
+        health.last_error = str(problem)
+        self.last_error = f"{side}: {problem}"
         if health.well:
             health.well = False
             log.write(logging.WARNING, "%s is away: %s", str(side), str(problem))

@@ -183,7 +183,7 @@ def _begin(pair: Pair, found: dict[Side, Replica]) -> Exchange[None]:
     standing = Standing(1, primary, uuid4().hex, empty)
     yield from write_replica(primary, standing)
     replica = yield from read_replica(secondary)
-    if replica.body and Agreement.from_json(replica.body).pair == standing.pair:
+    if replica.body and Agreement.from_json(replica.body)[:2] == (standing.pair, primary.name):
         yield from on(primary, Transaction(partial(primary.store.set_replica, Replica(1, "")), writes=True))
         raise ConfigError(f"primary and secondary are the same database ({primary.driver}): give two")
     for _ in range(_ATTEMPTS):
