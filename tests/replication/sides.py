@@ -1,130 +1,135 @@
-"""Two databases whose connections fail or hang on command, and pairs of them."""
+"""Two databases, and savers whose changes wait in the outbox of theirs."""
 
-import threading
 from collections.abc import Callable
-from time import monotonic, sleep
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar, cast
 
-from threadmark import ReplicatedSaver, Saver, TransientStoreError, replicated
-from threadmark.memory.driver import MemoryDriver
-from threadmark.memory.store import MemoryStore
-from threadmark.program import Driver, Transaction
-from threadmark.replica_store import ReplicaStore
+from threadmark.memory import MemorySaver
+from threadmark.model import CheckpointTuple
+from threadmark.program import Program, Transaction
+from threadmark.replica_store import ReplicaStore, Summary
+from threadmark.replication.entries import Touched
+from threadmark.replication.model import SideName
+from threadmark.replication.steps import Side
+from threadmark.saver import Saver
+from threadmark.saver.context import context_of
+from threadmark.store import Added, Change, Store
 
-PATIENCE = 60.0
-"""Seconds after which a condition counts as one that never comes true."""
+T = TypeVar("T")
+
+TERM = 1
+"""That of every change here, unless a test says otherwise."""
 
 
-class Line:
-    """The line to a real driver: it can be cut, and it can be so that nothing comes back."""
+class RecordingStore:
+    """A store whose changes have entries. It stands for what a replicated saver does on the active side."""
 
-    def __init__(self, driver: Driver) -> None:
-        self.driver = driver
-        self.cut = False
-        self.asked = 0
-        """How many transactions were asked for."""
-        self.before: Callable[[Transaction[Any]], None] | None = None
-        """Called with each transaction before it runs."""
-        self.after: Callable[[Transaction[Any]], None] | None = None
-        """Called with each transaction after it was carried out."""
-        self._free = threading.Event()
-        self._free.set()
+    def __init__(self, store: Store, term: int = TERM) -> None:
+        self._store = cast("ReplicaStore", store)
+        self._term = term
+        self.made: list[tuple[Change, Added]] = []
 
-    def __str__(self) -> str:
-        return str(self.driver)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
 
-    def hang(self) -> None:
-        """Let nothing come back until `resume`."""
-        self._free.clear()
+    def add(self, change: Change) -> Program[Added]:
+        """Add with the keys of the rows as the entry."""
+        touched = Touched(
+            frozenset(row.outline.key for row in change.checkpoints),
+            frozenset((row.ns, row.checkpoint_id) for row in change.writes),
+            frozenset(change.segments),
+        )
+        return self._change(self._store.add, change, touched)
 
-    def resume(self) -> None:
-        """Go on."""
-        self._free.set()
+    def replace(self, change: Change) -> Program[Added]:
+        """Replace, with all to be compared."""
+        return self._change(self._store.replace, change, Touched(everything=True))
 
-    def run(self, transaction: Transaction[Any]) -> Any:
-        self.asked += 1
-        assert self._free.wait(PATIENCE)
-        if self.cut:
-            raise TransientStoreError("connection refused")
-        if self.before is not None:
-            self.before(transaction)
-        result = self.driver.run(transaction)
-        if self.after is not None:
-            self.after(transaction)
+    def remove(self, thread_id: str, *args: Any) -> Program[int]:
+        """Remove, with all to be compared."""
+        return self._also(self._store.remove(thread_id, *args), thread_id, Touched(everything=True))
+
+    def rewrite(self, thread_id: str, *args: Any) -> Program[None]:
+        """Write over rows, with all to be compared."""
+        return self._also(self._store.rewrite(thread_id, *args), thread_id, Touched(everything=True))
+
+    def copy_segments(self, source: str, target: str) -> Program[None]:
+        """Copy, with all to be compared."""
+        return self._also(self._store.copy_segments(source, target), target, Touched(everything=True))
+
+    def drop(self, thread_id: str, now: int) -> Program[None]:
+        """Drop, and say so."""
+        return self._also(self._store.drop(thread_id, now), thread_id, Touched(dropped=True))
+
+    def set_thread(self, row: Any) -> Program[None]:
+        """Set the thread's own row, and say so."""
+        return self._also(self._store.set_thread(row), row.thread_id, Touched(thread=True))
+
+    def _change(self, method: Callable[[Change], Program[Added]], change: Change, touched: Touched) -> Program[Added]:
+        change = change._replace(term=self._term, entry=touched.to_bytes())
+        added = yield from method(change)
+        if added.position:
+            self.made.append((change, added))
+        return added
+
+    def _also(self, program: Program[T], thread_id: str, touched: Touched) -> Program[T]:
+        result = yield from program
+        yield from self._store.record(thread_id, touched.to_bytes(), self._term)
         return result
 
-    async def arun(self, transaction: Transaction[Any]) -> Any:
-        import asyncio
 
-        while not self._free.is_set():
-            await asyncio.sleep(0.001)
-        return self.run(transaction)
-
-    def close(self) -> None:
-        """Leave the driver open: other pairs use it, as other processes would."""
-
-    async def aclose(self) -> None:
-        """Like `close`, for asyncio."""
+def recorded(saver: Saver, term: int = TERM) -> RecordingStore:
+    """Let what a saver changes wait in its outbox. Returns the store that does so."""
+    store = RecordingStore(saver._store, term)
+    saver._store = cast("Store", store)
+    saver._context = context_of(saver._store, saver._options)
+    return store
 
 
-class Database:
-    """A database in memory, and lines to it."""
-
-    def __init__(self, make_driver: Callable[[], Driver] = MemoryDriver, store: ReplicaStore | None = None) -> None:
-        self.driver = make_driver()
-        self.store = MemoryStore() if store is None else store
-
-    def saver(self) -> Saver:
-        """A saver of its own, which is not replicated: it looks into this database only."""
-        return Saver(self.store, self.driver)
-
-    def line(self) -> Line:
-        """A line to it."""
-        return Line(self.driver)
+def side(saver: Saver, name: SideName = "primary") -> Side:
+    """The database of a saver, below what records its changes."""
+    store = saver._store
+    return Side(name, getattr(store, "_store", store) if isinstance(store, RecordingStore) else cast("Any", store), saver._driver)
 
 
-class Opened:
-    """A replicated saver, as one process has it, and its two lines."""
+def pair_in_memory(**options: Any) -> tuple[Saver, Saver]:
+    """Two savers in memory whose changes are recorded."""
+    savers = MemorySaver(**options), MemorySaver(**options)
+    for saver in savers:
+        recorded(saver)
+    return savers
 
-    def __init__(self, primary: Database, secondary: Database, **options: Any) -> None:
-        self.primary, self.secondary = primary.line(), secondary.line()
-        options = {"health_interval": 0.01, "drain_timeout": 5.0} | options
-        self.saver: ReplicatedSaver = replicated(
-            Saver(primary.store, self.primary), Saver(secondary.store, self.secondary), **options
+
+def in_store(of: Side, program: Callable[..., Program[T]], *args: Any) -> T:
+    """Run a program on a side."""
+    return of.driver.run(Transaction(partial(program, *args), writes=True))
+
+
+def summaries(of: Side) -> list[Summary]:
+    """The summaries of all threads, but for what differs between two databases that have the same."""
+    found = in_store(of, of.store.summaries, "", 10_000)
+    return [each._replace(epoch=0, position=0) for each in found]
+
+
+def assert_equal(one: Saver, other: Saver) -> None:
+    """Fail unless both have the same, and nothing of it is damaged."""
+    assert summaries(side(one)) == summaries(side(other))
+    for each in summaries(side(one)):
+        assert in_store(side(one), side(one).store.marks, each.thread_id) == in_store(
+            side(other), side(other).store.marks, each.thread_id
         )
+    for saver in (one, other):
+        verified = saver.verify(decode=True)
+        assert (verified.problems, verified.unreadable) == ([], [])
+    assert threads_of(one) == threads_of(other)
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    """Wait until something is true."""
-    until = monotonic() + PATIENCE
-    while not condition():
-        assert monotonic() < until, "it never came true"
-        sleep(0.001)
+def threads_of(saver: Saver) -> list[Any]:
+    """What a listing shows of all threads, and the checkpoints of each."""
+    threads = list(saver.list_threads())
+    return [(thread, items(saver, thread.thread_id)) for thread in threads]
 
 
-def config(thread_id: str = "thread") -> dict[str, Any]:
-    """The configuration of a thread."""
-    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
-
-
-def checkpoint(number: int) -> Any:
-    """A checkpoint; greater numbers are newer."""
-    return {
-        "v": 4,
-        "id": f"{number:032x}",
-        "ts": "2026-01-01T00:00:00+00:00",
-        "channel_values": {"n": number, "text": "some text " * 50},
-        "channel_versions": {"n": number, "text": 1},
-        "versions_seen": {},
-    }
-
-
-def put(saver: Saver, number: int, thread_id: str = "thread") -> dict[str, Any]:
-    """Put a checkpoint that continues nothing."""
-    return saver.put(config(thread_id), checkpoint(number), {"step": number}, {"n": number, "text": 1})
-
-
-def number_in(saver: Saver, thread_id: str = "thread") -> int | None:
-    """The number of the newest checkpoint."""
-    found = saver.get(config(thread_id))
-    return None if found is None else found["channel_values"]["n"]
+def items(saver: Saver, thread_id: str) -> list[CheckpointTuple]:
+    """All checkpoints of a thread."""
+    return list(saver.list({"configurable": {"thread_id": thread_id}}))

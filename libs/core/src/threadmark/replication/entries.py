@@ -85,11 +85,11 @@ class Touched(NamedTuple):
 _FLAGS = ("everything", "thread", "dropped", "merged")
 
 
-def joined(bodies: Sequence[bytes]) -> Touched:
-    """Return what these entries of one thread touched together, oldest first."""
+def joined(parts: Iterable[Touched]) -> Touched:
+    """Return what several changes to one thread touched together, oldest first."""
     touched = Touched()
-    for body in bodies:
-        touched = touched.plus(Touched.from_bytes(body))
+    for part in parts:
+        touched = touched.plus(part)
     return touched
 
 

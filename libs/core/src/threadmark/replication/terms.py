@@ -96,22 +96,13 @@ def agree(pair: Pair) -> Exchange[None]:
 
     Raises ConfigError for two that do not belong together.
     """
-    for _ in range(_ATTEMPTS):
-        found = yield from reachable(pair)
-        agreements = {side: Agreement.from_json(each.body) for side, each in found.items() if each.body}
-        if not agreements:
-            yield from _begin(pair, found)
-        elif (problem := _problem(agreements)) is None:
-            for side in found.keys() - agreements.keys():
-                other = pair.other(side)
-                yield from _join(side, standing_in(pair, found[other]))
-            yield from follow(pair)
-            return
-        elif any(each.term > 1 for each in found.values()):
-            raise ConfigError(problem)
-        else:  # somebody else may just be about to use them for the first time
-            yield from pause(_PAUSE)
-    raise ConfigError(problem or f"{pair}: others keep changing what the databases note of their pair")
+    found, agreements = yield from _notes(pair)
+    if not agreements:
+        yield from _begin(pair, found)
+    else:
+        for side in found.keys() - agreements.keys():
+            yield from _join(side, standing_in(pair, found[pair.other(side)]))
+    yield from follow(pair)
 
 
 def follow(pair: Pair) -> Exchange[None]:
@@ -121,7 +112,10 @@ def follow(pair: Pair) -> Exchange[None]:
     So the side is written to once it holds the term itself. Where that takes too long, the promotion is finished here.
     """
     for _ in range(_ATTEMPTS):
-        standing, found = yield from _greatest(pair)
+        found, agreements = yield from _notes(pair)
+        if not agreements:
+            raise ReplicationError(f"{pair}: what they noted of their pair is gone")
+        standing = standing_in(pair, max((found[side] for side in agreements), key=lambda replica: replica.term))
         active = standing.active
         if active not in found or found[active].term == standing.term:
             pair.stands(standing)
@@ -153,15 +147,18 @@ def spread_term(pair: Pair, side: Side, replica: Replica) -> Exchange[None]:
         yield from write_replica(side, pair.known)
 
 
-def _greatest(pair: Pair) -> Exchange[tuple[Standing, dict[Side, Replica]]]:
-    found = yield from reachable(pair)
-    agreements = {side: Agreement.from_json(each.body) for side, each in found.items() if each.body}
-    if not agreements:
-        raise ReplicationError(f"{pair}: what they noted of their pair is gone")
-    if (problem := _problem(agreements)) is not None:
-        raise ConfigError(problem)
-    newest = max(agreements, key=lambda side: found[side].term)
-    return standing_in(pair, found[newest]), found
+def _notes(pair: Pair) -> Exchange[tuple[dict[Side, Replica], dict[Side, Agreement]]]:
+    """What the databases that can be reached note of their pair. Raises ConfigError for two that are none."""
+    for _ in range(_ATTEMPTS):
+        found = yield from reachable(pair)
+        agreements = {side: Agreement.from_json(each.body) for side, each in found.items() if each.body}
+        problem = _problem(agreements)
+        if problem is None:
+            return found, agreements
+        if any(each.term > 1 for each in found.values()):
+            break
+        yield from pause(_PAUSE)  # somebody else may just be about to use them for the first time
+    raise ConfigError(problem)
 
 
 def standing_in(pair: Pair, replica: Replica) -> Standing:
