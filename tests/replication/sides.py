@@ -89,7 +89,11 @@ def recorded(saver: Saver, term: int = TERM) -> RecordingStore:
 def side(saver: Saver, name: SideName = "primary") -> Side:
     """The database of a saver, below what records its changes."""
     store = saver._store
-    return Side(name, getattr(store, "_store", store) if isinstance(store, RecordingStore) else cast("Any", store), saver._driver)
+    return Side(
+        name,
+        getattr(store, "_store", store) if isinstance(store, RecordingStore) else cast("Any", store),
+        saver._driver,
+    )
 
 
 def pair_in_memory(**options: Any) -> tuple[Saver, Saver]:

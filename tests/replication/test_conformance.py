@@ -24,6 +24,8 @@ def test_meeting_in_any_order(meeting: Meeting, backend: str, api: str, tmp_path
     check_interleavings(meeting, BACKENDS[backend], api, tmp_path, warm=warm(api))
 
 
-@pytest.mark.parametrize(("case", "backend", "api"), [b for b in behaviours(WHOLE, {}) if b[0].topic != "outbox"], ids=str)
+@pytest.mark.parametrize(
+    ("case", "backend", "api"), [b for b in behaviours(WHOLE, {}) if b[0].topic != "outbox"], ids=str
+)
 def test_behaviour(case: Case, backend: str, api: str, tmp_path: Path) -> None:
     run_case(case, BACKENDS[backend], api, tmp_path)

@@ -101,8 +101,8 @@ def _parsed(given: Mapping[str, str]) -> dict[str, Any]:
     known = {*_CHOICES, *_SECONDS, *_COUNTS, "failback_delay"}
     if given.keys() - known:
         raise ConfigError(
-            f"a replicated URL has an option that there is not: there are {', '.join(sorted(known))}. The two URLs in it "
-            "must be percent-encoded, or their options would be taken for these: urllib.parse.quote(url, safe='')"
+            f"a replicated URL has an option that there is not: there are {', '.join(sorted(known))}. The two URLs in "
+            "it must be percent-encoded, or their options are taken for these: urllib.parse.quote(url, safe='')"
         )
     parsed: dict[str, Any] = dict(given)
     for name, text in given.items():

@@ -6,7 +6,8 @@ from time import monotonic
 from threadmark.errors import ReplicationError
 from threadmark.model import OnProgress
 from threadmark.program import Transaction
-from threadmark.replication.copying import CopiedRows, copy_all
+from threadmark.replication.applying import CopiedRows
+from threadmark.replication.copying import copy_all
 from threadmark.replication.model import Reconciled
 from threadmark.replication.pair import Pair, SideAwayError, Standing
 from threadmark.replication.reconciling import reconcile
