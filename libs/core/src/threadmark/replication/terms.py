@@ -148,17 +148,21 @@ def spread_term(pair: Pair, side: Side, replica: Replica) -> Exchange[None]:
 
 
 def _notes(pair: Pair) -> Exchange[tuple[dict[Side, Replica], dict[Side, Agreement]]]:
-    """What the databases that can be reached note of their pair. Raises ConfigError for two that are none."""
+    """What the databases that can be reached note of their pair. Raises ConfigError for two that are none.
+
+    Where they hold the first term, somebody else may just be about to use them for the first time.
+    """
     for _ in range(_ATTEMPTS):
         found = yield from reachable(pair)
         agreements = {side: Agreement.from_json(each.body) for side, each in found.items() if each.body}
-        problem = _problem(agreements)
-        if problem is None:
-            return found, agreements
-        if any(each.term > 1 for each in found.values()):
+        problem = _problem(agreements) or _missing(pair, found, agreements)
+        settled = problem is None and len(agreements) in (0, len(found))
+        if settled or any(each.term > 1 for each in found.values()):
             break
-        yield from pause(_PAUSE)  # somebody else may just be about to use them for the first time
-    raise ConfigError(problem)
+        yield from pause(_PAUSE)
+    if problem is not None:
+        raise ConfigError(problem)
+    return found, agreements
 
 
 def standing_in(pair: Pair, replica: Replica) -> Standing:
@@ -195,12 +199,6 @@ def _begin(pair: Pair, found: dict[Side, Replica]) -> Exchange[None]:
 def _join(side: Side, standing: Standing) -> Exchange[None]:
     """Let a new database take the place of one that was lost, or finish the making of a pair."""
     other = standing.active
-    if other is side:
-        raise ConfigError(
-            f"{side} is new and holds nothing, but it should take the writes: the one that did is lost or somewhere "
-            "else. Give that one; or have the other side take the writes with saver.promote(..., force=True), and copy "
-            "everything to the new one with saver.reconcile()"
-        )
     empty = yield from _is_empty(other)
     for each in (side, other):
         yield from write_replica(each, standing._replace(complete=empty))
@@ -224,4 +222,16 @@ def _problem(agreements: dict[Side, Agreement]) -> str | None:
         return "primary and secondary are swapped: give the two the other way round, and use promote() to move writes"
     if any(given != noted for given, noted in names):
         return "primary and secondary are the same database, or one is a copy of the other: give the two of the pair"
+    return None
+
+
+def _missing(pair: Pair, found: dict[Side, Replica], agreements: dict[Side, Agreement]) -> str | None:
+    """Why the writes cannot go where they should, if that database is new, with the way out."""
+    for side in found.keys() - agreements.keys():
+        if any(agreement.active == side.name for agreement in agreements.values()):
+            return (
+                f"{side} is new and holds nothing, but it should take the writes: the database that did is lost or "
+                f"somewhere else. Give that one; or have the other one take them with saver.promote("
+                f"{pair.other(side).name!r}, force=True), and copy everything to the new one with saver.reconcile()"
+            )
     return None
