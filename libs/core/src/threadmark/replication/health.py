@@ -21,7 +21,7 @@ class MissedDeadlineError(TransientStoreError):
     """A transaction was not over in time. Whether it was carried out is not known."""
 
     def __init__(self, side: Side, deadline: float) -> None:
-        super().__init__(f"{side} did not answer within {deadline:g} s")
+        super().__init__(f"no answer came from the {side.name} within {deadline:g} s (deadline)")
 
 
 def counts(error: Exception) -> bool:

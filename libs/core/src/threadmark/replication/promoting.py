@@ -35,7 +35,10 @@ def promote(pair: Pair, side: Side | None, *, force: bool) -> Exchange[None]:
         side = pair.standby
     if side is pair.known.active:
         return
+    old = pair.known.active
     try:
+        if not pair.is_well(old):
+            raise SideAwayError(old, pair.health[old].last_error)  # noqa: TRY301 - as the other way to learn of it
         yield from _hand_over(pair, side)
     except SideAwayError as error:
         if error.side is side:
