@@ -27,6 +27,8 @@ class CopiedRows(NamedTuple):
     dropped: bool = False
     branched: bool = False
     """Whether both sides had written to the thread."""
+    kept: bool = False
+    """Whether the target keeps what the source does not have, and has recorded that it is to be copied back."""
     rows_read: int = 0
 
     def plus(self, other: "CopiedRows") -> "CopiedRows":
@@ -39,6 +41,7 @@ class CopiedRows(NamedTuple):
             self.removed + other.removed,
             self.dropped or other.dropped,
             self.branched or other.branched,
+            self.kept or other.kept,
             self.rows_read + other.rows_read,
         )
 
@@ -147,7 +150,7 @@ def finish(route: Route, theirs: Held, expected: Copied | None, brought: Brought
         if position is None:
             raise StaleTermError
     yield from store.set_copied(thread_id, Copied(theirs.known_to, theirs.epoch))
-    return done._replace(branched=difference.merges and bool(difference.checkpoints))
+    return done._replace(branched=difference.branches, kept=difference.merges)
 
 
 def _make_equal(route: Route, theirs: Held, ours: Held, difference: Difference, brought: Bodies) -> Program[CopiedRows]:

@@ -34,6 +34,11 @@ class Difference(NamedTuple):
     """Whether the target keeps something that the source does not have."""
 
     @property
+    def branches(self) -> bool:
+        """Whether both have checkpoints or writes that the other one lacks."""
+        return self.merges and bool(self.checkpoints)
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing is to be done."""
         return not (
@@ -59,18 +64,27 @@ def compare(source: Held, target: Held) -> Difference:
     if source.touched.dropped and not (both and target.touched.dropped) and is_here:
         return Difference(drops=True)
     if both and target.touched.dropped and not source.touched.dropped:
-        return Difference(merges=True)
+        return Difference()
     if not is_there:
-        return Difference(drops=is_here and not both, merges=is_here and both)
+        return Difference(drops=is_here and not both)
     return _Comparison(source, target, both=both).difference()
 
 
 def _both_changed(source: Held, target: Held) -> bool:
-    """Whether the target may have what the source never had."""
+    """Whether the target may have what the source never had.
+
+    It has entries that the source did not get; or it came further than the source is, which has lost something; or it
+    has rows that the source lacks although nothing was removed there since.
+    """
     if target.copied is None:
         return target.outline is not None or target.position > 0
     seen = source.copied.position if source.copied else 0
-    return target.position > seen or target.copied.position > source.position
+    if target.position > seen or target.copied.position > source.position:
+        return True
+    if source.outline is None or source.epoch > target.copied.epoch:
+        return False
+    mine, theirs = source.marks, target.marks
+    return not (theirs.checkpoints.keys() <= mine.checkpoints.keys() and theirs.writes.keys() <= mine.writes.keys())
 
 
 Marks = Mapping[WriteKey, bytes]

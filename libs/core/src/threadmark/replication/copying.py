@@ -16,6 +16,8 @@ from threadmark.replication.steps import Exchange, Side, on, pause
 from threadmark.replication.terms import StaleTermError
 from threadmark.store import ANYONE, NEVER, Added, Change, Follows
 
+__all__ = ["CopiedRows", "copy_all", "copy_change", "copy_thread"]
+
 ATTEMPTS = 16
 """How often a thread is begun again that others change while it is copied."""
 
@@ -215,7 +217,7 @@ def _bring(route: Route, compared: _Compared) -> Exchange[_Done]:
 def _would_copy(route: Route, theirs: Held, difference: Difference) -> Exchange[CopiedRows]:
     """Return what would be copied, having read it."""
     total = CopiedRows(removed=len(difference.removed), dropped=difference.drops)
-    total = total._replace(branched=difference.merges and bool(difference.checkpoints))
+    total = total._replace(branched=difference.branches, kept=difference.merges)
     for batch in batches(difference):
         brought = yield from _fetch(route, theirs, batch)
         if brought is not None:
