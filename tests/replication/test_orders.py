@@ -68,12 +68,20 @@ SCENES = {
     "set the title": Scene(_lagging, lambda one, _: [lambda: one.update_thread(THREAD, title="a title")]),
     "both": Scene(_apart, lambda _, other: [lambda: put(other, THREAD, 8, "0005")], back=True),
     "both, set the title": Scene(
-        _apart, lambda one, other: [lambda: other.update_thread(THREAD, title="new"), lambda: put(one, THREAD, 9)], back=True
+        _apart,
+        lambda one, other: [lambda: other.update_thread(THREAD, title="new"), lambda: put(one, THREAD, 9)],
+        back=True,
     ),
     "both, one prunes": Scene(_apart, lambda _, other: [lambda: other.prune([THREAD])], back=True),
     "both, one deletes": Scene(_apart, lambda one, _: [lambda: one.delete_thread(THREAD)], back=True),
     "both delete": Scene(
-        _apart, lambda one, other: [lambda: one.delete_thread(THREAD), lambda: other.delete_thread(THREAD), lambda: put(other, THREAD, 3)], back=True
+        _apart,
+        lambda one, other: [
+            lambda: one.delete_thread(THREAD),
+            lambda: other.delete_thread(THREAD),
+            lambda: put(other, THREAD, 3),
+        ],
+        back=True,
     ),
 }
 

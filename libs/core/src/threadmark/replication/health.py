@@ -86,7 +86,7 @@ def look(pair: Pair, side: Side) -> Exchange[Replica | None]:
 
 def _asked(pair: Pair, asked: On) -> Exchange[object]:
     side = asked.side
-    if not pair.is_well(side):
+    if pair.standing is not None and not pair.is_well(side):  # until the pair is in use nobody else looks at it
         raise SideAwayError(side, pair.health[side].last_error)
     try:
         answer: object = yield asked
