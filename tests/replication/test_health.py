@@ -1,6 +1,7 @@
 """What counts against a database, and what does not."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -26,8 +27,9 @@ def pair() -> Opened:
     return Opened(Database(), Database(), failover="automatic", serde=Serde(allow=[]), health_interval=3600.0)
 
 
+@dataclass
 class _Unknown:
-    pass
+    n: int = 1
 
 
 def _stored(value: Any) -> Callable[[ReplicatedSaver], object]:

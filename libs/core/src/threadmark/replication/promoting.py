@@ -95,17 +95,22 @@ def fail_over(pair: Pair, away: SideAwayError) -> Exchange[None]:
             ": saver.promote() moves them again"
         ) from away
     pair.failovers.add(term)
-    yield from _take_over(pair, standby)
+    try:
+        yield from _take_over(pair, standby)
+    except SideAwayError as second:
+        raise ReplicationError(f"{what}, and {second}") from second
 
 
 def drain(pair: Pair, within: float) -> Exchange[int]:
     """Copy what waits on the active side, for so many seconds. Returns how many changes are still waiting."""
     until = monotonic() + within
     active, standby = pair.known.active, pair.standby
-    while pair.is_well(active) and pair.is_well(standby):
-        copied = yield from copy_waiting(pair, active, standby)
-        if not copied or monotonic() > until:
-            break
+    try:
+        while (yield from copy_waiting(pair, active, standby)) and monotonic() < until:
+            continue
+    except SideAwayError as away:
+        if away.side is active:
+            raise
     return (yield from count_waiting(pair, active))
 
 
