@@ -1,20 +1,22 @@
-"""Adding and replacing rows of one thread.
+"""Adding and replacing rows of a thread that the transaction has locked.
 
-A change by itself is one script (lua/add.lua). In a transaction that has locked the thread it is made here, step by
-step the same, and committed with the rest.
+It is made here, step by step the same as by the script of a change by itself (lua/add.lua), and committed with the
+rest.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from threadmark.errors import StoreError
 from threadmark.program import Program
-from threadmark.store import ANYONE, Added, Change, CheckpointRow, Key, Refusal, WriteRow
-from threadmark_redis.changes import change_columns, needs_column
+from threadmark.replica_store import Copied
+from threadmark.store import ANYONE, Added, Change, CheckpointRow, Follows, Key, Refusal, WriteRow
+from threadmark_redis.changes import needs_column
 from threadmark_redis.columns import (
     alias_of,
     checkpoint_row,
     checkpoint_value,
+    copied_of,
+    copied_value,
     head_field,
     int_or_none,
     is_live,
@@ -26,70 +28,18 @@ from threadmark_redis.columns import (
     text_or_none,
     to_bytes,
 )
-from threadmark_redis.index import STALE, Indexed, Settings, index
-from threadmark_redis.keys import index_keys, shard_of, thread_keys
+from threadmark_redis.locked import Locked
+from threadmark_redis.outbox import entries_of_thread, known_term
 from threadmark_redis.reading import Reader, evicted_error
-from threadmark_redis.steps import run, script
-from threadmark_redis.transactions import Locked
 from threadmark_redis.writes import grouped, merge_group
-
-ADD = script("add", "thread", "groups", "index")
-
-
-def add_at_once(settings: Settings, change: Change) -> Program[Added]:
-    """Add the rows of a change to a thread that is not locked, in one script."""
-    keys: tuple[bytes, ...] = thread_keys(settings.prefix, change.thread_id)
-    if not settings.clustered:
-        keys += index_keys(settings.prefix, shard_of(change.thread_id))
-    reply = yield from run(ADD, keys, (change_columns(change), STALE, settings.grace))
-    outcome, epoch = reply[:2]
-    if outcome == b"added":
-        _, _, replaced, renewal, expires_at, is_stale, created, updated, owner = reply
-        if is_stale and settings.clustered:
-            yield from _index(settings, change.thread_id, created, updated, owner, expires_at)
-        in_order = [row for *_, rows in grouped(change.writes) for row in rows]
-        return Added(
-            epoch,
-            replaced_writes=[
-                in_order[number]._replace(value=value)
-                for number, value in zip(replaced[::2], replaced[1::2], strict=True)
-            ],
-            renewal=renewal,
-            expires_at=int_or_none(expires_at),
-        )
-    if outcome == b"torn":
-        raise evicted_error(change.thread_id)
-    if outcome == b"exists" and settings.clustered:
-        # Maybe this change was made, and its reply lost: then the index has to be told still.
-        yield from _index(settings, change.thread_id, *reply[2:])
-    return _not_added(outcome.decode(), epoch)
-
-
-def _index(
-    settings: Settings, thread_id: str, created: int, updated: int, owner: bytes | None, expires_at: bytes | None
-) -> Program[None]:
-    entry = Indexed(created, updated, text_or_none(owner), int_or_none(expires_at))
-    yield from index(settings, thread_id, entry)
-
-
-def _not_added(outcome: Any, epoch: int) -> Added:
-    if outcome == "epoch":
-        return Added(epoch)
-    if outcome == "late":
-        return Added(epoch, too_late=True)
-    if outcome == "exists":
-        return Added(epoch, exists=True)
-    return Added(epoch, outcome)
 
 
 def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bool) -> Program[Added]:
     """Add the rows of a change to a locked thread. With `replace` its checkpoints take the place of others."""
-    if locked.is_torn:
-        raise evicted_error(change.thread_id)
+    if (outdated := (yield from _outdated(reader, locked, change))) is not None:
+        return outdated
     head = locked.head
     epoch = int_or_none(head.get(b"e"))
-    if change.epoch is not None and change.epoch != epoch:
-        return Added(epoch or 0)
     if (refused := _refusal(locked, change)) is not None:
         return Added(epoch or 0, refused)
     if (yield from _is_too_late(reader, locked, change.continues)):
@@ -110,12 +60,17 @@ def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bo
     _add_checkpoints(locked, change, old)
     yield from _leave_places(reader, locked, change, {key: member for key, (member, _) in places.items()})
     replaced_writes = yield from _add_writes(reader, locked, change.writes)
+    position, previous = (0, 0) if change.entry is None else locked.record(change.entry)
+    if change.copied is not None:
+        locked.set_head({b"f": copied_value(Copied(change.copied.position, change.copied.epoch))})
     return Added(
         epoch,
         replaced=replaced,
         replaced_writes=replaced_writes,
         renewal=_renewal(locked, change),
         expires_at=int_or_none(head.get(b"x")),
+        position=position,
+        previous=previous,
     )
 
 
@@ -140,6 +95,26 @@ def stored_rows(reader: Reader, keys: Sequence[Key]) -> Program[list[tuple[bytes
             if row.outline.id == key[1] or member != member_of(*key):  # else it is another one with this rank
                 found.append((member, row))
     return found
+
+
+def _outdated(reader: Reader, locked: Locked, change: Change) -> Program[Added | None]:
+    """Return what becomes of a change that is made for another term, place among copies, or epoch; else None."""
+    epoch = int_or_none(locked.head.get(b"e"))
+    if change.term is not None and (yield from known_term(reader.replica_keys)) > change.term:
+        return Added(0, "term")
+    if change.copied is not None and not (yield from _follows(reader, locked, change.copied)):
+        return Added(epoch or 0, "behind")
+    if locked.is_torn:
+        raise evicted_error(change.thread_id)
+    return Added(epoch or 0) if change.epoch is not None and change.epoch != epoch else None
+
+
+def _follows(reader: Reader, locked: Locked, follows: Follows) -> Program[bool]:
+    """Whether a thread is as far as a change that comes from another database takes it to be."""
+    known = copied_of(locked.head)
+    if (-1 if known is None else known.position) != follows.previous:
+        return False
+    return not (yield from entries_of_thread(reader, 1))
 
 
 def _refusal(locked: Locked, change: Change) -> Refusal | None:

@@ -29,9 +29,10 @@ from threadmark_redis.columns import (
     to_bytes,
 )
 from threadmark_redis.index import STALE, Indexed, Settings, index, unindex
+from threadmark_redis.locked import Locked
 from threadmark_redis.reading import OPEN, Reader, evicted_error
 from threadmark_redis.steps import run
-from threadmark_redis.transactions import Locked, the_work
+from threadmark_redis.transactions import the_work
 from threadmark_redis.writes import referred, write_rows
 
 _CHUNK = 500
@@ -88,9 +89,7 @@ class RedisThreadStore(ThreadStore):
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
         locked = yield from (yield from self.reader(thread_id)).lock()
-        if not locked.head:
-            began = b"%d" % locked.moment
-            locked.set_head({b"i": to_bytes(thread_id), b"e": began, b"v": b"0"})
+        locked.remember()
         return lease_row(locked.head, locked.moment)
 
     def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:

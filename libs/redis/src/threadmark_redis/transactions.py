@@ -8,7 +8,7 @@ are still the same; if not, the driver runs the program again.
 A program that locks nothing needs none of that: each of its steps is atomic.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from secrets import token_bytes
 from typing import TypeVar
@@ -16,9 +16,9 @@ from typing import TypeVar
 from threadmark.errors import ThreadmarkError
 from threadmark.program import Program, Step
 from threadmark.store import Head
-from threadmark_redis.columns import Head as Fields
-from threadmark_redis.columns import is_live, pack
-from threadmark_redis.keys import ThreadKeys
+from threadmark_redis.announcing import announce, announce_copied
+from threadmark_redis.columns import is_live
+from threadmark_redis.locked import Locked
 from threadmark_redis.steps import commands, run, script
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ treats each by itself."""
 _NAME_BYTES = 8
 """By its name a commit that is sent again, because its reply was lost, is known to be made."""
 
-COMMIT = script("commit", "thread")
+COMMIT = script("commit", "thread", "outbox")
 
 
 class ChangedError(Exception):
@@ -49,85 +49,15 @@ def state_of(epoch: bytes | None, revision: bytes | None) -> bytes:
 
 
 @dataclass(slots=True)
-class Table:
-    """The changes to one hash of a thread: the new value of each field, None for one that goes."""
-
-    changes: dict[bytes, bytes | None] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Locked:
-    """A thread that a transaction has read in order to change it."""
-
-    thread_id: str
-    keys: ThreadKeys
-    state: bytes
-    """Its epoch and its revision. The revision alone would not tell a thread that has expired and begun anew."""
-    moment: int
-    """The server's clock when it was locked."""
-    stored: Fields
-    head: dict[bytes, bytes]
-    """The head as the transaction leaves it."""
-    checkpoints: Table = field(default_factory=Table)
-    writes: Table = field(default_factory=Table)
-    segments: Table = field(default_factory=Table)
-    is_torn: bool = False
-    """Whether keys of it are missing: nothing can be read of it, but it can be dropped."""
-    emptied: bool = False
-    """Whether all that was stored goes first."""
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether there is anything to commit."""
-        tables = (self.checkpoints, self.writes, self.segments)
-        return self.emptied or self.head != self.stored or any(table.changes for table in tables)
-
-    def set_head(self, fields: Mapping[bytes, bytes | None]) -> None:
-        """Set fields of the head, and remove those that are None."""
-        for name, value in fields.items():
-            if value is None:
-                self.head.pop(name, None)
-            else:
-                self.head[name] = value
-
-    def empty(self) -> None:
-        """Let everything go but the head."""
-        self.emptied = True
-        self.checkpoints, self.writes, self.segments = Table(), Table(), Table()
-
-    def columns(self) -> bytes:
-        """Return the changes as lua/commit.lua takes them: the state alone where there are none."""
-        if not self.is_changed:
-            return pack((self.state,))
-        head: dict[bytes, bytes | None] = dict.fromkeys(self.stored)
-        head.update(self.head)
-        changed = {name: value for name, value in head.items() if self.stored.get(name) != value}
-        members = {name: value for name, value in self.checkpoints.changes.items() if name[:1] != b"\xff"}
-        return pack(
-            (
-                self.state,
-                self.emptied,
-                *_set_and_removed(changed),
-                *_set_and_removed(self.checkpoints.changes),
-                [name for name, value in members.items() if value is not None],
-                [name for name, value in members.items() if value is None],
-                *_set_and_removed(self.writes.changes),
-                *_set_and_removed(self.segments.changes),
-            )
-        )
-
-
-def _set_and_removed(changes: Mapping[bytes, bytes | None]) -> tuple[list[bytes], list[bytes]]:
-    given = [part for name, value in changes.items() if value is not None for part in (name, value)]
-    return given, [name for name, value in changes.items() if value is None]
-
-
-@dataclass(slots=True)
 class _Seen:
     """The epoch and the revision that a thread had when it was first read, and whether another one was seen since."""
 
     first: tuple[int, int]
     last: tuple[int, int]
+    position: int | None
+    """The position that it had when it was first read, None where that is not known."""
+    is_told: bool = False
+    """Whether the program has asked for the position."""
 
 
 @dataclass(slots=True)
@@ -144,12 +74,14 @@ class Work:
     """The heads of threads, counted when what is recorded of them was read."""
     after: dict[str, Callable[[], Program[None]]] = field(default_factory=dict)
     """What is done for each thread when all is committed."""
+    term: int | None = None
+    """The database's term as the transaction has read it: nothing is committed under a greater one."""
 
-    def see(self, thread_id: str, state: tuple[int, int]) -> None:
-        """Note a thread's epoch and revision."""
+    def see(self, thread_id: str, state: tuple[int, int], position: int | None = None) -> None:
+        """Note a thread's epoch and revision, and the position that it has with them."""
         known = self.seen.get(thread_id)
         if known is None:
-            self.seen[thread_id] = _Seen(state, state)
+            self.seen[thread_id] = _Seen(state, state, position)
         elif known.last != state:
             known.last = state
 
@@ -188,9 +120,16 @@ def in_transaction(
         yield from _expect_locked(work)
         raise
     work.expect_whole(strictly=work.is_strict and not work.is_late)
+    if clustered:
+        for each in [each for each in work.locked.values() if each.came]:
+            yield from announce_copied(each.replica_keys, each.thread_id)
+        if not (yield from _announced(work)):
+            raise ChangedError
     yield from _commit(work, grace, clustered=clustered)
     for program_after in work.after.values():
         yield from program_after()
+    if clustered and not (yield from _announced(work)):
+        raise _stale_term_error()
     return result
 
 
@@ -222,6 +161,22 @@ def _expect_locked(work: Work) -> Program[None]:
             raise ChangedError
 
 
+def _stale_term_error() -> Exception:
+    """The error about a change that was made when the term may have been raised already."""
+    from threadmark.replication.terms import StaleTermError  # only a saver of a pair has it
+
+    return StaleTermError()
+
+
+def _announced(work: Work) -> Program[bool]:
+    """Name the threads whose outbox changes. Returns whether the term is still what the transaction has read."""
+    changed = [each for each in work.locked.values() if each.is_changed]
+    recorded = [each.thread_id for each in changed if each.entries]
+    if not recorded and (work.term is None or not changed):
+        return True
+    return (yield from announce(changed[0].replica_keys, work.term, recorded))
+
+
 def _commit(work: Work, grace: int, *, clustered: bool) -> Program[None]:
     threads = list(work.locked.values())
     changed = [each for each in threads if each.is_changed]
@@ -231,18 +186,25 @@ def _commit(work: Work, grace: int, *, clustered: bool) -> Program[None]:
     if len(threads) > _COPIED:
         threads = changed
     if not clustered:
-        yield from _committed(name, threads, grace)
+        yield from _committed(name, threads, grace, work.term, clustered=False)
         return
     if len(threads) == _COPIED:
         yield from _expect_locked(work)
     for thread in sorted(changed, key=lambda each: not is_live(each.head)):
-        yield from _committed(name, [thread], grace)
+        yield from _committed(name, [thread], grace, None, clustered=True)
         if thread.thread_id in work.after:  # at once, because the next one may be refused
             yield from work.after.pop(thread.thread_id)()
 
 
-def _committed(name: bytes, threads: Sequence[Locked], grace: int) -> Program[None]:
-    keys = [key for thread in threads for key in thread.keys]
-    done = yield from run(COMMIT, keys, [grace, name, *(thread.columns() for thread in threads)])
+def _committed(
+    name: bytes, threads: Sequence[Locked], grace: int, term: int | None, *, clustered: bool
+) -> Program[None]:
+    keys: list[bytes] = []
+    for thread in threads:
+        keys += (*thread.keys, thread.replica_keys.outbox)
+        keys += [] if clustered else [thread.replica_keys.copied]
+    keys += [] if clustered else [threads[0].replica_keys.term, threads[0].replica_keys.pending]
+    given = b"" if term is None else term
+    done = yield from run(COMMIT, keys, [grace, name, given, *(thread.columns() for thread in threads)])
     if not done:
         raise ChangedError
