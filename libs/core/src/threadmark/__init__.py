@@ -6,6 +6,7 @@ with threadmark.open("sqlite:///agents.db") as saver:
     ...
 """
 
+from threadmark.caching import Cache, CachedSaver, MemoryCache, cached
 from threadmark.errors import (
     CheckpointNotFoundError,
     ClosedError,
@@ -87,6 +88,8 @@ __all__ = [
     "UNSET",
     "Blame",
     "Branch",
+    "Cache",
+    "CachedSaver",
     "Change",
     "ChannelStats",
     "Checkpoint",
@@ -109,6 +112,7 @@ __all__ = [
     "Lease",
     "LeaseLostError",
     "Match",
+    "MemoryCache",
     "MemorySaver",
     "MessagePage",
     "MissingDependencyError",
@@ -152,6 +156,7 @@ __all__ = [
     "Verified",
     "WriteInfo",
     "__version__",
+    "cached",
     "new_id",
     "open",
 ]

@@ -2,6 +2,7 @@
 
 from threadmark_redis.options import RedisOptions
 from threadmark_redis.report import RedisReport, ServerReport
+from threadmark_redis.cache import RedisCache
 from threadmark_redis.saver import RedisSaver
 
 __all__ = ["RedisOptions", "RedisReport", "RedisSaver", "ServerReport"]
