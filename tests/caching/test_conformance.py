@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from caching.backends import BACKENDS
-from length import ALL, ONCE_EACH
+from length import ALL
 from shares import Way, assert_nothing_is_left_out, behaviours, share, steps, warm
 from threadmark_conformance import APIS, MEETINGS, OPERATIONS, Case, check_crash, check_interleavings, run_case
 from threadmark_conformance.interleaving import Meeting
@@ -23,8 +23,6 @@ WHOLE = IN_MEMORY
 if ALL:
     WHOLE = [(backend, api) for backend in BACKENDS for api in APIS]
     SHARES = {}
-if ONCE_EACH:
-    WHOLE, SHARES = [("memory", "blocking")], {}
 BEHAVIOURS = behaviours(WHOLE, SHARES)
 
 
