@@ -21,7 +21,9 @@ Entry = tuple[bytes, bytes]
 class Held(Protocol):
     """A cache and its entries."""
 
-    cache: Cache
+    @property
+    def cache(self) -> Cache:
+        """The cache itself."""
 
     def entries(self) -> dict[Entry, bytes]:
         """Return all entries."""
@@ -57,10 +59,10 @@ class OnRedis:
 
     def entries(self) -> dict[Entry, bytes]:
         """Return all entries."""
-        found = {}
+        found: dict[Entry, bytes] = {}
         for name in self._server.command("KEYS", self._prefix + b"*"):
-            fields = self._server.client.hgetall(name).items()
-            found.update({(name, key): data for key, data in fields if len(key) > 1})
+            fields: Any = self._server.client.hgetall(name)  # redis-py types it for text
+            found.update({(name, key): data for key, data in fields.items() if len(key) > 1})
         return found
 
     def write(self, entry: Entry, data: bytes) -> None:
@@ -100,6 +102,13 @@ def expected(count: int = 3) -> list[str]:
     return [text(seed) for seed in range(count)]
 
 
+def stored_segments(base: Saver, thread: str) -> dict[bytes, bytes]:
+    """Return the segments themselves of a thread in memory."""
+    driver: Any = base._driver
+    segments: dict[bytes, bytes] = driver._tables.threads[thread].segments
+    return segments
+
+
 @contextmanager
 def before_step(saver: Saver, number: int, act: Callable[[], None]) -> Iterator[list[int]]:
     """Within it, something is done before the step with this number of what a cached saver does, the last included.
@@ -120,4 +129,3 @@ def before_step(saver: Saver, number: int, act: Callable[[], None]) -> Iterator[
         yield taken
     finally:
         driver._answer = answer
-

@@ -1,13 +1,13 @@
 """Whoever deletes a thread has deleted its entries: an in-flight read does not bring them back, wherever it is."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
 import pytest
 
-from caching.held import PATIENCE, Held, InMemory, before_step, chat, expected, put, state
+from caching.held import PATIENCE, Held, InMemory, before_step, chat, expected, put, state, stored_segments
 from threadmark import CachedSaver, CorruptDataError, MemoryCache, MemorySaver, Saver, cached
 from threadmark.caching import Cache, Filling
 from threadmark_conformance.engine import at
@@ -18,7 +18,7 @@ def _over(base: Saver, cache: Cache) -> CachedSaver:
     return cached(Saver(base._store, base._driver, cache_bytes=0), cache, wait=PATIENCE)
 
 
-def _cold(base: Saver, cache: Cache) -> None:
+def _cold(base: Saver, _: Cache) -> None:
     chat(base, "thread")
 
 
@@ -75,7 +75,7 @@ def _check(begin: Callable[..., None], read: Callable[[Saver], Any], act: Callab
             read(saver)
         most = max(most, taken[0])
         if number < taken[0]:
-            there = set(base._driver._tables.threads["thread"].segments)
+            there = set(stored_segments(base, "thread"))
             assert {key for _, key in held.entries()} <= there, f"before step {number}"
         number += 1
         _over(base, held.cache).delete_thread("thread")
@@ -103,7 +103,7 @@ class _Forgiving(MemoryCache):
         current = {place: self._places[place].token for place in fillings if place in self._places}
         super().set({place: Filling(current.get(place, b""), each.entries) for place, each in fillings.items()}, within)
 
-    def forget(self, places: Any, within: float) -> None:
+    def forget(self, places: Collection[bytes], within: float) -> None:  # noqa: ARG002 - as that of the class
         for place in places:
             if place in self._places:
                 self._places[place].entries.clear()

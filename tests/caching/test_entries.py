@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from caching.held import PATIENCE, Held, InMemory, chat, expected, put, state
+from caching.held import PATIENCE, Held, InMemory, chat, expected, put, state, stored_segments
 from threadmark import CachedSaver, CorruptDataError, Keyring, MemoryCache, MemorySaver, Saver, cached
 from threadmark.caching import Filling, Wanted
 from threadmark.caching.access import Access
 from threadmark.caching.places import Places
 from threadmark.memory.store import MemoryStore
 from threadmark.stored import shrink
-from threadmark_conformance.engine import at
+from threadmark_conformance.engine import at, checkpoint
 
 
 def _keyring(secret: int = 0) -> Keyring:
@@ -22,7 +22,7 @@ def _keyring(secret: int = 0) -> Keyring:
 
 def _over(base: Saver, held: Held, **options: Any) -> CachedSaver:
     """Another cached saver, which remembers nothing."""
-    same = Saver(base._store, base._driver, **{**base._options, "cache_bytes": 0})
+    same = Saver(base._store, base._driver, cache_bytes=0, keyring=base._options.get("keyring"))
     return cached(same, held.cache, wait=PATIENCE, **options)
 
 
@@ -80,7 +80,7 @@ def test_what_is_sealed_in_the_database_is_sealed_in_the_cache(held: Held) -> No
     for keyring in (None, _keyring()):
         base = MemorySaver(keyring=keyring)
         versions = {"messages": 1}
-        base.put(at("secret thread"), _checkpoint(secret), {}, versions)
+        base.put(at("secret thread"), checkpoint({"messages": secret}), {}, versions)
         before = held.entries().keys()
         assert state(_over(base, held), "secret thread") == secret
         new = {entry: data for entry, data in held.entries().items() if entry not in before}
@@ -88,10 +88,6 @@ def test_what_is_sealed_in_the_database_is_sealed_in_the_cache(held: Held) -> No
         stored = b"".join(place + key + data for (place, key), data in new.items())
         assert (secret[1000:2000] in stored) == (keyring is None)
         assert b"secret thread" not in stored
-
-
-def _checkpoint(value: Any) -> Any:
-    return {"v": 4, "id": "1", "ts": "", "channel_values": {"messages": value}, "channel_versions": {"messages": 1}}
 
 
 def test_each_database_and_each_keyring_has_its_own_places() -> None:
@@ -116,8 +112,7 @@ def test_a_database_without_its_segments_is_found_out_although_the_cache_has_the
     base = MemorySaver()
     chat(base, "thread")
     state(_over(base, held), "thread")
-    tables: Any = base._driver._tables
-    stored = tables.threads["thread"].segments
+    stored = stored_segments(base, "thread")
     assert stored
     stored.clear()
     saver = _over(base, held)
@@ -130,8 +125,9 @@ def test_a_database_without_its_segments_is_found_out_although_the_cache_has_the
 
 def test_how_many_transactions_a_get_takes(held: Held) -> None:
     base = MemorySaver()
+    base.create_thread("thread", owner="me")
     chat(base, "thread")
-    base.put(at("tiny"), _checkpoint("short"), {}, {"messages": 1})
+    base.put(at("tiny"), checkpoint({"messages": "short"}), {}, {"messages": 1})
     assert _transactions(base, held, "tiny") == 1
     assert _transactions(base, held, "thread") == 2  # what is there, then all of it
     assert _transactions(base, held, "thread") == 1
@@ -143,6 +139,7 @@ def test_how_many_transactions_a_get_takes(held: Held) -> None:
 
 def _transactions(base: Saver, held: Held, thread: str, *, owner: bool = False) -> int:
     saver, count = _over(base, held), 0
+    seen = saver.for_owner("me") if owner else saver
     driver: Any = saver._driver
     run = driver._driver.run
 
@@ -153,7 +150,7 @@ def _transactions(base: Saver, held: Held, thread: str, *, owner: bool = False) 
             return run(transaction)
 
     driver._driver = Counting()
-    assert state(saver, thread) is not None
+    assert state(seen, thread) is not None
     return count
 
 
@@ -207,8 +204,7 @@ def test_a_memory_cache_stays_within_its_limit_and_keeps_what_was_read_last() ->
 def test_a_large_state_comes_from_the_cache_in_part_and_from_the_database_for_the_rest(held: Held) -> None:
     base = MemorySaver()
     values = {f"v{number}": random.Random(number).randbytes(700_000) for number in range(8)}
-    checkpoint = {**_checkpoint(""), "channel_values": values, "channel_versions": dict.fromkeys(values, 1)}
-    base.put(at("large"), checkpoint, {}, dict.fromkeys(values, 1))
+    base.put(at("large"), checkpoint(values), {}, dict.fromkeys(values, 1))
     for _ in range(3):
         found = _over(base, held).get(at("large"))
         assert found is not None

@@ -88,7 +88,9 @@ class RedisCache:
 
     async def aset(self, fillings: Mapping[bytes, Filling], within: float) -> None:
         """Like `set`, for asyncio."""
-        calls: list[_Call] = [([self._key(place)], [filling.token, *_parts(filling)]) for place, filling in fillings.items()]
+        calls: list[_Call] = [
+            ([self._key(place)], [filling.token, *_parts(filling)]) for place, filling in fillings.items()
+        ]
         await self._answered(RunEach(_SET, calls), within)
 
     def forget(self, places: Collection[bytes], within: float) -> None:

@@ -1,6 +1,6 @@
 """`RedisSaver`: from a URL, a client or a pool to the driver that serves it."""
 
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from threadmark import ConfigError, Saver
 from threadmark.logs import slow_after

@@ -84,9 +84,7 @@ class Exchanges:
         finally:
             begun.steps.close()
         if done is None:
-            done = yield _like(
-                transaction, partial(with_segments, transaction.program, self._store, finding.found)
-            )
+            done = yield _like(transaction, partial(with_segments, transaction.program, self._store, finding.found))
             if done is None:
                 return None  # type: ignore[return-value]  # as above
             finding.add(done.read)

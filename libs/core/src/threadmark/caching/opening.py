@@ -45,7 +45,9 @@ def arguments_in(url: str) -> dict[str, Any]:
     given = parse_qsl(url.removeprefix("cached:").removeprefix("//").removeprefix("?"), keep_blank_values=True)
     arguments: dict[str, Any] = dict(given)
     if len(arguments) < len(given) or not {"saver", "cache"} <= arguments.keys() <= {*_KNOWN}:
-        raise ConfigError(f"this URL of a cached saver needs saver and cache, and may have ttl, wait and name: {_WRITE}")
+        raise ConfigError(
+            f"this URL of a cached saver needs saver and cache, and may have ttl, wait and name: {_WRITE}"
+        )
     for name in _NUMBERS.keys() & arguments.keys():
         try:
             arguments[name] = float(arguments[name])

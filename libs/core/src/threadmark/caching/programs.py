@@ -150,9 +150,7 @@ def noting(program: Callable[[], Program[T]], shortened: set[str]) -> Program[T]
         steps.close()
 
 
-def _answered(
-    call: StoreCall, store: Store, known: Segments, read: dict[str, dict[bytes, bytes]]
-) -> Program[Any]:
+def _answered(call: StoreCall, store: Store, known: Segments, read: dict[str, dict[bytes, bytes]]) -> Program[Any]:
     if not wants_segments(call):
         has_some = call.method == "find" and call.args[0] in known
         answer = yield from (_bare(call) if has_some else call).on(store)

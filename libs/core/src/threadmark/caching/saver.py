@@ -26,16 +26,12 @@ class CachedSaver(Saver):
     """
 
     def __init__(self, saver: Saver, cache: Cache, *, ttl: timedelta, wait: float, name: str, owns_cache: bool) -> None:
-        # Only what `Saver` itself knows: what else a backend's options say, the saver that was given does.
-        known = SaverOptions.__annotations__
-        options: Any = {option: value for option, value in saver._options.items() if option in known}
-        options["serde"] = saver.serde
+        options: SaverOptions = {**saver._options, "serde": saver.serde}  # noqa: SLF001 - as in `CachedDriver`
         keyring = options.get("keyring")
         access = Access(cache, ttl.total_seconds(), wait)
-        exchanges = Exchanges(saver._store, access, Places(name, keyring), belief(keyring))
-        super().__init__(
-            deferred_store(), CachedDriver(saver, cache, exchanges, owns_cache=owns_cache), **options
-        )
+        store = saver._store  # noqa: SLF001 - as above
+        exchanges = Exchanges(store, access, Places(name, keyring), belief(keyring))
+        super().__init__(deferred_store(), CachedDriver(saver, cache, exchanges, owns_cache=owns_cache), **options)
         self._uncached = saver
 
     @property
