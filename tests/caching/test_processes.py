@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
+from announced import announced
 from caching.held import PATIENCE, OnRedis, chat, expected, put, state
 from children import child, finished, line_from, send_line
 from redis_backend import cluster, processes, sentinel
@@ -113,10 +114,11 @@ import sys
 sys.path.insert(0, sys.argv[2])
 from caching.held import PATIENCE, chat, state
 from threadmark import MemorySaver, cached
+from threadmark_redis import RedisCache
 
 base = MemorySaver()
 chat(base, "thread")
-saver = cached(base, sys.argv[1], wait=PATIENCE)
+saver = cached(base, RedisCache(sys.argv[1]), wait=PATIENCE)
 state(saver, "thread")
 """
 
@@ -169,6 +171,11 @@ def test_a_database_file_that_is_replaced_is_read_as_it_is(kind: str, tmp_path: 
         assert state(saver, "thread") == expected(6)
         assert saver.verify().problems == []
     cache.close()
+
+
+@pytest.fixture(autouse=True)
+def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    announced(tmp_path, monkeypatch)
 
 
 def test_a_url_names_both(tmp_path: Path) -> None:
