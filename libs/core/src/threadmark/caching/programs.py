@@ -152,7 +152,7 @@ def noting(program: Callable[[], Program[T]], shortened: set[str]) -> Program[T]
 
 def _answered(call: StoreCall, store: Store, known: Segments, read: dict[str, dict[bytes, bytes]]) -> Program[Any]:
     if not wants_segments(call):
-        has_some = call.method == "find" and call.args[0] in known
+        has_some = call.method == "find" and bool(known.get(call.args[0]))
         answer = yield from (_bare(call) if has_some else call).on(store)
         if isinstance(answer, Found):
             read.setdefault(call.args[0], {}).update(answer.segments)
