@@ -17,6 +17,7 @@ ONCE_EACH = not compiled.IN_USE and not ALL
 NOT_AGAIN = {
     "test_conformance.py::test_death": "transactions",
     "test_conformance.py::test_meeting": "transactions",
+    "caching/": "a cache",
     "cli/": "a command",
     "langgraph_checkpointer/": "an adapter",
     "langgraph_parity/": "an adapter",

@@ -1,37 +1,20 @@
 """`threadmark.open` finds the backend by the URL's scheme, among whatever is installed."""
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import threadmark
+from announced import announce, announced
 from threadmark import ConfigError, MemorySaver, MissingDependencyError, urls
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
 
-LIBS = Path(__file__).resolve().parents[2] / "libs"
-
-
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The entry points of the packages here, as an installation announces them; more can be added beside them."""
-    site = tmp_path / "site"
-    for path in LIBS.glob("*/pyproject.toml"):
-        project = tomllib.loads(path.read_text())["project"]
-        for group, entries in project.get("entry-points", {}).items():
-            _announce(site, project["name"], group, entries)
-    monkeypatch.syspath_prepend(str(site))
-    return site
-
-
-def _announce(site: Path, name: str, group: str, entries: dict[str, str]) -> None:
-    folder = site / f"{name.replace('-', '_')}-9.dist-info"
-    folder.mkdir(parents=True)
-    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 9\n")
-    lines = [f"[{group}]", *(f"{key} = {value}" for key, value in entries.items())]
-    (folder / "entry_points.txt").write_text("\n".join(lines))
+    """Where the packages here are announced; more can be added beside them."""
+    return announced(tmp_path, monkeypatch)
 
 
 @pytest.mark.usefixtures("installed")
@@ -96,7 +79,7 @@ def test_a_backend_that_is_missing_is_named_by_what_installs_it(
 
 def test_a_backend_that_cannot_be_imported_says_what_is_missing(installed: Path) -> None:
     (installed / "half_there.py").write_text("import no_such_driver\n")
-    _announce(installed, "half", "threadmark.savers", {"half": "half_there:open_half"})
+    announce(installed, "half", "threadmark.savers", {"half": "half_there:open_half"})
     with pytest.raises(MissingDependencyError, match="no_such_driver") as caught:
         threadmark.open("half:x")
     assert caught.value.name == "no_such_driver"
@@ -144,7 +127,7 @@ def test_another_backend_is_an_install_away(installed: Path) -> None:
     (installed / "their_backend.py").write_text(
         "from threadmark import MemorySaver\n\ndef open_theirs(url, **options):\n    return MemorySaver(**options)\n"
     )
-    _announce(installed, "theirs", "threadmark.savers", {"their": "their_backend:open_theirs", "bad": "builtins:list"})
+    announce(installed, "theirs", "threadmark.savers", {"their": "their_backend:open_theirs", "bad": "builtins:list"})
     with threadmark.open("their:x", cache_bytes=0) as saver:
         assert isinstance(saver, MemorySaver)
     with pytest.raises(ConfigError, match=r"expected a threadmark\.Saver.* got list, which has no serde, with_serde"):

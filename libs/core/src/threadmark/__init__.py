@@ -6,6 +6,7 @@ with threadmark.open("sqlite:///agents.db") as saver:
     ...
 """
 
+from threadmark.caching import Cache, CachedSaver, MemoryCache, cached
 from threadmark.errors import (
     CheckpointNotFoundError,
     ClosedError,
@@ -89,6 +90,8 @@ __all__ = [
     "UNSET",
     "Blame",
     "Branch",
+    "Cache",
+    "CachedSaver",
     "Change",
     "ChannelStats",
     "Checkpoint",
@@ -111,6 +114,7 @@ __all__ = [
     "Lease",
     "LeaseLostError",
     "Match",
+    "MemoryCache",
     "MemorySaver",
     "MessagePage",
     "MissingDependencyError",
@@ -159,6 +163,7 @@ __all__ = [
     "Verified",
     "WriteInfo",
     "__version__",
+    "cached",
     "new_id",
     "open",
     "replicated",

@@ -39,6 +39,8 @@ class Transaction(NamedTuple, Generic[T]):
     """Whether it may delete so much that the driver should reclaim disk space afterwards."""
     creates_tables: bool = True
     """Whether to create missing tables (and a missing file) first. If not, the result without tables is None."""
+    proves: bool = False
+    """Whether it asks what the database itself has, so that no cache may answer it."""
 
 
 Operation = Generator[Transaction[Any], Any, T]
@@ -53,6 +55,12 @@ def ask(transaction: Transaction[T]) -> Operation[T]:
 def read(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
     """Have a program run that only reads. Returns its result."""
     result: T = yield Transaction(partial(program, *args, **kwargs), writes=False)
+    return result
+
+
+def read_itself(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+    """Like `read`, of what the database itself has: no cache may answer."""
+    result: T = yield Transaction(partial(program, *args, **kwargs), writes=False, proves=True)
     return result
 
 

@@ -288,6 +288,15 @@ class SealedStore(SealedThreadStore, Store):
             return b""
 
 
+def opens_segment(keyring: Keyring, thread_id: str, key: bytes, data: bytes) -> bool:
+    """Whether bytes are the sealed segment of this thread with this key."""
+    try:
+        keyring.open(data, _where("segment", thread_id, key))
+    except CorruptDataError:
+        return False
+    return True
+
+
 def _is_plain_segment(key: bytes, data: bytes) -> bool:
     """Whether bytes are those of a segment that was named without a secret, and so stored without a keyring."""
     try:

@@ -252,6 +252,10 @@ def nothing_held() -> None:
     """What a caller of `Store.find` holds that has read nothing yet."""
 
 
+def all_held() -> None:
+    """Instead of another `held` of `Store.find`: the caller asks for each segment that it needs, wherever it is."""
+
+
 class Store(ThreadStore, Protocol):
     """The operations of a backend."""
 
@@ -261,7 +265,7 @@ class Store(ThreadStore, Protocol):
         """Return the checkpoint with this id, or the newest one. Returns None if there is none and none is recorded.
 
         `held` returns the rank of a checkpoint of which the caller has all segments, if there is one: a backend that
-        would bring them along asks, and leaves them out.
+        would bring them along asks, and leaves them out. Where `held` is `all_held`, it leaves out any.
         """
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:

@@ -197,6 +197,7 @@ WITH chosen AS (
     WHERE {{unheld}}
     UNION ALL
     {_KEYS_OF.format(body="pending.value", table="pending")}
+    WHERE {{with_writes}}
 )
 SELECT
     0 AS kind, epoch, created_at, rank, coalesce(id, rank), parent, metadata, header, checksum, NULL::bytea,
@@ -216,8 +217,7 @@ CROSS JOIN LATERAL (
 ) AS s
 """
 # The head stands by itself: where the thread or its checkpoints are not found, it tells that they should be.
-FIND_NEWEST = f"""
-{_FIND.format(choice=_NEWEST, unheld="(SELECT rank FROM chosen) IS DISTINCT FROM $3::text")}
+_HEAD = f"""
 UNION ALL
 SELECT
     3, NULL, NULL, h.rank, NULL, NULL, NULL, NULL, NULL, NULL,
@@ -227,22 +227,25 @@ SELECT
 FROM tm.head AS h
 WHERE h.thread_id = $1::text AND h.ns = $2::text AND NOT ({NO_CHECKPOINT.format(head="h")})
 """
+_UNHELD = "(SELECT rank FROM chosen) IS DISTINCT FROM $3::text"
+FIND_NEWEST = f"{_FIND.format(choice=_NEWEST, unheld=_UNHELD, with_writes='true')}{_HEAD}"
 # Where a clock was set back, two callers that put one checkpoint at once after different parents may have stored it
 # under two ranks; the next put of it leaves one.
-FIND = _FIND.format(
-    choice=f"""
-        SELECT {_ALL}
-        FROM tm.checkpoint AS c
-        WHERE c.thread_id = $1::text AND c.ns = $2::text AND c.rank = $3::text AND c.id IS NULL
-        UNION ALL
-        SELECT {_ALL}
-        FROM tm.checkpoint AS c
-        WHERE c.thread_id = $1::text AND c.ns = $2::text AND c.id = $3::text
-        ORDER BY rank DESC
-        LIMIT 1
-    """,
-    unheld="true",
-)
+_BY_ID = f"""
+SELECT {_ALL}
+FROM tm.checkpoint AS c
+WHERE c.thread_id = $1::text AND c.ns = $2::text AND c.rank = $3::text AND c.id IS NULL
+UNION ALL
+SELECT {_ALL}
+FROM tm.checkpoint AS c
+WHERE c.thread_id = $1::text AND c.ns = $2::text AND c.id = $3::text
+ORDER BY rank DESC
+LIMIT 1
+"""
+FIND = _FIND.format(choice=_BY_ID, unheld="true", with_writes="true")
+# The same without any segment, for callers who ask for each that they need.
+FIND_NEWEST_ALONE = f"{_FIND.format(choice=_NEWEST, unheld='false', with_writes='false')}{_HEAD}"
+FIND_ALONE = _FIND.format(choice=_BY_ID, unheld="false", with_writes="false")
 
 # The newest checkpoints of several threads with the segments of their headers, and what their heads tell. As in `ROWS`,
 # OFFSET 0 makes it look-ups in indexes, one thread after the other.

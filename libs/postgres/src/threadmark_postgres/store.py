@@ -14,6 +14,7 @@ from threadmark.store import (
     Outline,
     Scope,
     WriteRow,
+    all_held,
     nothing_held,
 )
 from threadmark.text import from_column, to_column
@@ -44,7 +45,9 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
     ) -> Program[Found | None]:
         """One statement, which includes every segment of the newest checkpoint, unless that is the one that is held."""
         namespace = (to_column(thread_id), to_column(ns))
-        if checkpoint_id is None:
+        if held is all_held:
+            rows = yield from self._find_alone(namespace, checkpoint_id)
+        elif checkpoint_id is None:
             rows = yield from self._execute(sql.FIND_NEWEST, *namespace, optional(held()), likely_last=True)
         else:
             rows = yield from self._execute(sql.FIND, *namespace, to_column(checkpoint_id))
@@ -69,9 +72,14 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
         writes = [write._replace(checkpoint_id=row.outline.id) for write in writes]
         return Found(epoch, row, writes, segments, newest, from_optional(owner), expires_at)
 
+    def _find_alone(self, namespace: tuple[str, str], checkpoint_id: str | None) -> Program[Sequence[Sequence[Any]]]:
+        if checkpoint_id is None:
+            return self._execute(sql.FIND_NEWEST_ALONE, *namespace, likely_last=True)
+        return self._execute(sql.FIND_ALONE, *namespace, to_column(checkpoint_id), likely_last=True)
+
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         """One statement, whatever their number."""
-        rows = yield from self._execute(sql.SEGMENTS, to_column(thread_id), Blobs(keys))
+        rows = yield from self._execute(sql.SEGMENTS, to_column(thread_id), Blobs(keys), likely_last=True)
         return dict(rows)
 
     def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
@@ -104,7 +112,7 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
         pairs = [(to_column(thread_id), key) for thread_id, keys in wanted.items() for key in keys]
         found: dict[str, dict[bytes, bytes]] = {thread_id: {} for thread_id in wanted}
         names, held = Texts(name for name, _ in pairs), Blobs(key for _, key in pairs)
-        rows = yield from self._execute(sql.SEGMENTS_OF_THREADS, names, held)
+        rows = yield from self._execute(sql.SEGMENTS_OF_THREADS, names, held, likely_last=True)
         for name, key, data in rows:
             found[from_column(name)][key] = data
         return found

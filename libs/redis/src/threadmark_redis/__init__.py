@@ -1,7 +1,8 @@
 """Threadmark's Redis backend."""
 
+from threadmark_redis.cache import RedisCache
 from threadmark_redis.options import RedisOptions
 from threadmark_redis.report import RedisReport, ServerReport
 from threadmark_redis.saver import RedisSaver
 
-__all__ = ["RedisOptions", "RedisReport", "RedisSaver", "ServerReport"]
+__all__ = ["RedisCache", "RedisOptions", "RedisReport", "RedisSaver", "ServerReport"]

@@ -7,7 +7,9 @@ The tag is a digest of the thread's id: the id may be of any length, and braces 
 from base64 import urlsafe_b64encode
 from functools import lru_cache
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from threadmark.errors import ConfigError, shown
 
 PREFIX = "threadmark:"
 """The default beginning of every key."""
@@ -98,6 +100,17 @@ def shard_of(thread_id: str) -> int:
 def heads_pattern(prefix: bytes) -> bytes:
     """Return the pattern of all threads' heads and outboxes."""
     return _literally(prefix) + b"{*}[eh]"
+
+
+def checked_prefix(prefix: Any) -> str:
+    """Return what every key is to begin with. Raises ConfigError where it cannot."""
+    if not isinstance(prefix, str):
+        raise ConfigError(f"prefix must be a string, not {shown(prefix)}")
+    if "{" in prefix or "}" in prefix:
+        raise ConfigError(
+            f"prefix must have no braces, because what stands in them chooses a slot, not {shown(prefix)}"
+        )
+    return prefix
 
 
 def _literally(text: bytes) -> bytes:

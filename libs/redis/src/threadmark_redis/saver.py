@@ -1,15 +1,14 @@
 """`RedisSaver`: from a URL, a client or a pool to the driver that serves it."""
 
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from threadmark import ConfigError, Saver
-from threadmark.errors import shown
 from threadmark.logs import slow_after
 from threadmark.saver import SaverOptions
 from threadmark.saver.arguments import check_seconds
 from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_client, servers_of_url
 from threadmark_redis.driver.facts import Facts
-from threadmark_redis.keys import PREFIX
+from threadmark_redis.keys import PREFIX, checked_prefix
 from threadmark_redis.options import RedisOptions
 from threadmark_redis.report import RedisReport, full_report
 from threadmark_redis.store import RedisStore
@@ -66,7 +65,7 @@ class RedisSaver(Saver):
             raise ConfigError(f"pool_size must be a number from 1 on, not {pool_size!r}")
         check_seconds(timeout, "timeout")
         servers = servers_of_url(database) if isinstance(database, str) else servers_of_client(database)
-        store = RedisStore(_checked_prefix(prefix), clustered=servers.layout == "cluster")
+        store = RedisStore(checked_prefix(prefix), clustered=servers.layout == "cluster")
         settings = Settings(
             servers,
             durability_of(durability),
@@ -110,13 +109,3 @@ class RedisSaver(Saver):
 
     def _reported(self, found: list[tuple[Facts, bool]]) -> RedisReport:
         return full_report(found, [warning for facts, _ in found for warning in self._redis.warnings(facts)])
-
-
-def _checked_prefix(prefix: Any) -> str:
-    if not isinstance(prefix, str):
-        raise ConfigError(f"prefix must be a string, not {shown(prefix)}")
-    if "{" in prefix or "}" in prefix:
-        raise ConfigError(
-            f"prefix must have no braces, because what stands in them chooses a slot, not {shown(prefix)}"
-        )
-    return prefix

@@ -16,6 +16,7 @@ from threadmark.store import (
     Outline,
     Scope,
     WriteRow,
+    all_held,
     nothing_held,
 )
 from threadmark_redis.adding import add_to_locked, settle_heads, stored_rows
@@ -78,10 +79,11 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
             return (yield from self._find_in_locked(reader, ns, checkpoint_id))
         if checkpoint_id == "":
             return None
+        most = 0 if held is all_held else _SEGMENT_BYTES
         reply = yield from run(
             FIND,
             reader.keys,
-            (to_bytes(ns), to_bytes(checkpoint_id or ""), to_bytes(held() or "\0"), _SEGMENT_BYTES),
+            (to_bytes(ns), to_bytes(checkpoint_id or ""), to_bytes(held() or "\0"), most),
             writes=False,
         )
         outcome, epoch, revision = reply[:3]

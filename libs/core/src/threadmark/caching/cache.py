@@ -1,28 +1,64 @@
-"""What a cache must answer: bytes by key, and nothing else. One is here, in memory; `threadmark_redis` has another."""
+"""What a cache must answer: bytes by place and key. One is here, in memory; `threadmark_redis` has another.
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+A *place* is sixteen bytes that stand for a thread of a database (`places.py`). A cache need not know what an entry is:
+whoever reads one proves it (`believing.py`), and goes to the database where there is none. It has to keep one promise:
+what was read before a place was forgotten never comes back. So each place has a *token*, which a reader gets before it
+asks the database, and gives back with what it has read there; forgetting a place ends its token.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
 
 
+class Wanted(NamedTuple):
+    """What is asked of one place."""
+
+    epoch: int
+    """That of the thread, as its database said. Entries from before it are removed, because the thread has lost rows
+    since; a reader who comes with an older one gets no token."""
+    keys: Sequence[bytes]
+
+
+class Got(NamedTuple):
+    """What is there of one place."""
+
+    token: bytes
+    """Comes with what is added to the place later. It is empty where nothing may be added."""
+    entries: Mapping[bytes, bytes]
+    """Those of the wanted ones that are there."""
+
+
+class Filling(NamedTuple):
+    """What is to be added to one place."""
+
+    token: bytes
+    entries: Mapping[bytes, bytes]
+
+
+@runtime_checkable
 class Cache(Protocol):
-    """Keeps bytes for a while. Every method has a twin for asyncio. What fails raises; whoever calls it goes on."""
+    """Keeps bytes for a while. Every method has a twin for asyncio.
 
-    def get(self, thread_id: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the entries that are there."""
+    Whatever fails raises, and so does what takes longer than `within` seconds; whoever calls goes on without it. Its
+    text (`__str__`) says which cache, for log lines. It shows no password.
+    """
 
-    async def aget(self, thread_id: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    def get(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
+        """Return what is there of these places. One that begins with this call is removed after `ttl` seconds."""
+
+    async def aget(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
         """Like `get`, for asyncio."""
 
-    def set(self, thread_id: str, epoch: int, entries: Mapping[bytes, bytes]) -> None:
-        """Keep entries that were read in this epoch, unless the thread's fence is above it."""
+    def set(self, fillings: Mapping[bytes, Filling], within: float) -> None:
+        """Add entries to places. A place whose token is another one by now stays as it is."""
 
-    async def aset(self, thread_id: str, epoch: int, entries: Mapping[bytes, bytes]) -> None:
+    async def aset(self, fillings: Mapping[bytes, Filling], within: float) -> None:
         """Like `set`, for asyncio."""
 
-    def forget(self, thread_id: str, epoch: int) -> None:
-        """Remove all entries of a thread, and raise its fence to this epoch: nothing read before it comes back."""
+    def forget(self, places: Collection[bytes], within: float) -> None:
+        """Remove all entries of these places, and end their tokens."""
 
-    async def aforget(self, thread_id: str, epoch: int) -> None:
+    async def aforget(self, places: Collection[bytes], within: float) -> None:
         """Like `forget`, for asyncio."""
 
     def close(self) -> None:

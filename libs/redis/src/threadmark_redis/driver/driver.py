@@ -9,7 +9,7 @@ from typing import Any
 from threadmark.errors import ClosedError
 from threadmark.exits import close_at_exit, was_closed
 from threadmark.forks import begin_anew_after_fork
-from threadmark.program import Transaction
+from threadmark.program import Step, Transaction
 from threadmark_redis.driver import aio, blocking
 from threadmark_redis.driver.conversation import conversation
 from threadmark_redis.driver.facts import Facts
@@ -57,6 +57,10 @@ class RedisDriver:
             return await self._aconverse(talk)
         finally:
             self._look_back(transaction, begun)
+
+    async def aanswer(self, step: Step, retries: Retries) -> Any:
+        """Return the answer to a step that is no part of a transaction."""
+        return await self._aconverse(self._router.answer(step, retries))
 
     def start(self) -> None:
         """Reach every master, and see that each is as durable as it should be."""

@@ -77,7 +77,7 @@ class Router:
 
     def warnings(self, facts: Facts) -> list[str]:
         """Return what the user should know of a server."""
-        found = warnings_about(facts, expires=self._settings.expires)
+        found = [] if self._settings.may_be_evicted else warnings_about(facts, expires=self._settings.expires)
         if facts.is_cluster and self._settings.servers.layout == "single":
             found.append(f"{facts.address} is a node of a cluster: write redis+cluster:// in the URL")
         return found

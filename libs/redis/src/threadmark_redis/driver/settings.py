@@ -44,6 +44,8 @@ class Settings(NamedTuple):
     """For how many milliseconds a thread that has expired stays."""
     expires: bool = False
     """Whether the saver's threads have an expiry."""
+    may_be_evicted: bool = False
+    """Whether nothing is lost where the server evicts what is stored, as in a cache."""
     slow: float = math.inf
     """Seconds from which a transaction is logged as slow."""
 

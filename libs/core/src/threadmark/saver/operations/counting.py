@@ -5,7 +5,7 @@ from operator import add
 
 from threadmark.errors import CorruptDataError
 from threadmark.model import ChannelStats, OnProgress, Problem, Stats
-from threadmark.program import Operation, Program, read
+from threadmark.program import Operation, Program, read_itself
 from threadmark.rope import layout
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.caches.segment_cache import fill
@@ -35,7 +35,7 @@ def stats(context: SaverContext, thread_id: str | None, progress: OnProgress | N
     while after is not None:
         names, after = yield from some_threads(context, thread_id, after)
         for name in names:
-            total.add((yield from read(_count, context, name)))
+            total.add((yield from read_itself(_count, context, name)))
             reporter.done([name])
     return total.stats()
 

@@ -7,7 +7,7 @@ from threadmark.config import as_thread_id
 from threadmark.errors import CorruptDataError, LocatedError, TransientStoreError
 from threadmark.header import plain_fields
 from threadmark.model import OnProgress, Problem, Verified
-from threadmark.program import Operation, Program, read, write
+from threadmark.program import Operation, Program, read, read_itself, write
 from threadmark.saver.arguments import check_flag, check_progress
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.context import SaverContext
@@ -161,9 +161,9 @@ def _verify_thread(context: SaverContext, thread_id: str, *, decode: bool) -> Op
         except CorruptDataError as error:
             findings.problems.append(damaged(error))
         for batch in batches(contents.outlines):
-            for item in (yield from read(load_many, context, batch, {})):
+            for item in (yield from read_itself(load_many, context, batch, {})):
                 findings.add_checkpoint(item)
-        for rows, segments in (yield from read(_orphan_writes, context, thread_id, contents)):
+        for rows, segments in (yield from read_itself(_orphan_writes, context, thread_id, contents)):
             findings.add_writes(rows, segments)
         epoch = yield from read(context.store.epoch, thread_id)
         if epoch == contents.epoch:

@@ -1,0 +1,38 @@
+"""Whether an entry of a cache is what its thread stored under its key. Only then is it used."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from threadmark.digests import segment_key
+from threadmark.errors import CorruptDataError, MissingDependencyError
+from threadmark.sealed import opens_segment
+from threadmark.sealing import Keyring
+from threadmark.stored import announced_size, expand
+
+LARGEST = 16 * 1024 * 1024
+"""Segments of more bytes are not cached. A forged entry could otherwise ask for 128 times its length in memory."""
+
+Believed = Callable[[str, bytes, bytes], bool]
+"""Whether bytes (the third) are the segment of a thread (the first) with a key (the second)."""
+
+
+def belief(keyring: Keyring | None) -> Believed:
+    """Return how the entries of a saver with this keyring are proven.
+
+    A segment that is not sealed is named by a digest of its bytes. One that is sealed opens only in its thread and
+    under its key. What either proves does not depend on the cache, so no entry can be forged, cut short or moved.
+    """
+    return _is_named_by_digest if keyring is None else partial(opens_segment, keyring)
+
+
+def proven(believed: Believed, thread_id: str, entries: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return those entries that are believed."""
+    return {key: data for key, data in entries.items() if believed(thread_id, key, data)}
+
+
+def _is_named_by_digest(_: str, key: bytes, data: bytes) -> bool:
+    try:
+        size = announced_size(data)
+        return size <= LARGEST and segment_key(expand(data, size)) == key
+    except (CorruptDataError, MissingDependencyError):  # the database says what is missing, if it is so there, too
+        return False

@@ -1,0 +1,182 @@
+"""What becomes of a transaction of a cached saver: which parts the cache answers, and which the database.
+
+Rows always come from the database, so it alone says which checkpoint is the newest. Segments come from the cache as far
+as it has them. They never change, and each is proven when it is read, so they may be older or younger than the rows.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+from threadmark.caching.access import Access
+from threadmark.caching.believing import Believed, proven
+from threadmark.caching.cache import Filling, Wanted
+from threadmark.caching.places import Places
+from threadmark.caching.programs import (
+    Begun,
+    Done,
+    Segments,
+    answer_to,
+    fetched,
+    noting,
+    until_segments,
+    wanted_by,
+    wants_segments,
+    with_segments,
+)
+from threadmark.caching.steps import Exchange, stored
+from threadmark.deferred import resolved
+from threadmark.program import Program, Transaction
+from threadmark.store import Store
+
+T = TypeVar("T")
+
+
+class Exchanges:
+    """Makes exchanges of transactions, for one saver."""
+
+    def __init__(self, store: Store, access: Access, places: Places, believed: Believed) -> None:
+        self._store = store
+        self._access = access
+        self._places = places
+        self._believed = believed
+
+    def exchange(self, transaction: Transaction[T]) -> Exchange[T]:
+        """Run a transaction."""
+        if transaction.writes:
+            return self._write(transaction)
+        if transaction.proves or not self._access.is_open:
+            return stored(resolved(transaction, self._store))
+        return self._read(transaction)
+
+    def settle(self) -> Exchange[None]:
+        """Have the cache forget what it still has to, if it can be asked."""
+        return self._access.forget(())
+
+    def _write(self, transaction: Transaction[T]) -> Exchange[T]:
+        """Run a transaction that writes. What it removes the cache forgets, whether or not it is known to be made."""
+        shortened: set[str] = set()
+        noted = transaction._replace(program=partial(noting, transaction.program, shortened))
+        try:
+            result = yield from stored(resolved(noted, self._store))
+        except Exception:
+            yield from self._access.forget(self._places_of(shortened))
+            raise
+        except BaseException:  # an interrupt, or a cancellation
+            self._access.owe(self._places_of(shortened))
+            raise
+        if shortened:
+            yield from self._access.forget(self._places_of(shortened))
+        return result
+
+    def _read(self, transaction: Transaction[T]) -> Exchange[T]:
+        begun: Begun[T] | Done[T] | None = yield _like(
+            transaction, partial(until_segments, transaction.program, self._store)
+        )
+        if begun is None:  # there are no tables
+            return None  # type: ignore[return-value]  # as every driver answers then
+        if isinstance(begun, Done):
+            whole: T = begun.value
+            return whole
+        finding = _Finding(self._store, self._access, self._places, self._believed, begun.epochs)
+        try:
+            done = yield from self._finished(begun, finding)
+        finally:
+            begun.steps.close()
+        if done is None:
+            done = yield _like(transaction, partial(with_segments, transaction.program, self._store, finding.found))
+            if done is None:
+                return None  # type: ignore[return-value]  # as above
+            finding.add(done.read)
+        yield from finding.fill()
+        return done.value
+
+    def _finished(self, begun: Begun[T], finding: "_Finding") -> Exchange[Done[T] | None]:
+        """Go on with a program outside of its transaction. Returns None where it is to be run again, in one of its own.
+
+        That is where it asks for more than segments, and where the cache has nothing at all of a checkpoint that is
+        read: then the database gives all of it at once.
+        """
+        call = begun.call
+        try:
+            while call is not None:
+                if wants_segments(call):
+                    yield from finding.ask_cache(wanted_by(call))
+                    if begun.finds and not any(finding.found.values()):
+                        return None
+                    if not (yield from finding.ask_database(wanted_by(call))):
+                        return None
+                    answer = answer_to(call, finding.found)
+                elif (known := begun.answered(call)) is not None:
+                    (answer,) = known
+                else:
+                    return None
+                call = begun.next_call(answer)
+        except StopIteration as stop:
+            return Done(stop.value, {})
+        return None
+
+    def _places_of(self, thread_ids: Collection[str]) -> list[bytes]:
+        return [self._places.place(thread_id) for thread_id in thread_ids]
+
+
+def _like(transaction: Transaction[Any], program: Callable[[], Program[Any]]) -> Transaction[Any]:
+    """Return a transaction with another program."""
+    return transaction._replace(program=program)
+
+
+class _Finding:
+    """The segments that one transaction needs, as they are found."""
+
+    def __init__(
+        self, store: Store, access: Access, places: Places, believed: Believed, epochs: Mapping[str, int]
+    ) -> None:
+        self.found: dict[str, dict[bytes, bytes]] = {}
+        self._store = store
+        self._access = access
+        self._places = places
+        self._believed = believed
+        self._epochs = epochs
+        self._tokens: dict[str, bytes] = {}
+        self._new: dict[str, dict[bytes, bytes]] = {}
+
+    def ask_cache(self, wanted: Mapping[str, Collection[bytes]]) -> Exchange[None]:
+        """Find segments in the cache."""
+        lacking = self._lacking(wanted)
+        places = {self._places.place(thread_id): thread_id for thread_id in lacking}
+        asked = {place: Wanted(self._epochs.get(name, 0), lacking[name]) for place, name in places.items()}
+        found = (yield from self._access.get(asked)) if asked else {}
+        for place, got in found.items():
+            thread_id = places[place]
+            self._tokens.setdefault(thread_id, got.token)
+            self.found.setdefault(thread_id, {}).update(proven(self._believed, thread_id, got.entries))
+
+    def ask_database(self, wanted: Mapping[str, Collection[bytes]]) -> Exchange[bool]:
+        """Read the segments that are not found yet. Returns whether all are there."""
+        lacking = self._lacking(wanted)
+        if lacking:
+            self.add((yield from stored(Transaction(partial(fetched, self._store, lacking), writes=False))))
+        return not self._lacking(wanted)
+
+    def add(self, read: Segments) -> None:
+        """Take what has been read in the database."""
+        for thread_id, segments in read.items():
+            self.found.setdefault(thread_id, {}).update(segments)
+            self._new.setdefault(thread_id, {}).update(segments)
+
+    def fill(self) -> Exchange[None]:
+        """Give the cache what it did not have."""
+        fillings = {}
+        for thread_id, segments in self._new.items():
+            token = self._tokens.get(thread_id)
+            entries = proven(self._believed, thread_id, segments) if token else {}
+            if token and entries:
+                fillings[self._places.place(thread_id)] = Filling(token, entries)
+        yield from self._access.set(fillings)
+
+    def _lacking(self, wanted: Mapping[str, Collection[bytes]]) -> dict[str, list[bytes]]:
+        lacking = {
+            thread_id: sorted(key for key in keys if key not in self.found.get(thread_id, ()))
+            for thread_id, keys in wanted.items()
+        }
+        return {thread_id: keys for thread_id, keys in lacking.items() if keys}

@@ -1,0 +1,149 @@
+"""A cache in the memory of this process: bounded in bytes, and shared by all savers that it is given to."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping
+from secrets import token_bytes
+from urllib.parse import parse_qsl
+
+from threadmark.caching.cache import Filling, Got, Wanted
+from threadmark.errors import ConfigError, shown
+from threadmark.forks import begin_anew_after_fork
+
+MEMORY_BYTES = 256 * 1024 * 1024
+"""The default limit."""
+
+_TOKEN_BYTES = 8
+_OVERHEAD = 120
+"""What Python takes for an entry beside its bytes, about."""
+
+
+class _Place:
+    def __init__(self, epoch: int, until: float) -> None:
+        self.epoch = epoch
+        self.until = until
+        self.token = token_bytes(_TOKEN_BYTES)
+        self.entries: dict[bytes, bytes] = {}
+        self.size = 0
+
+    def add(self, key: bytes, data: bytes) -> None:
+        known = self.entries.get(key)
+        self.size += _weight(data) - (0 if known is None else _weight(known))
+        self.entries[key] = data
+
+
+def _weight(data: bytes) -> int:
+    return len(data) + _OVERHEAD
+
+
+class MemoryCache:
+    """Keeps up to `max_bytes` of stored bytes. Where they are more, the threads go that were not read for longest."""
+
+    def __init__(self, *, max_bytes: int = MEMORY_BYTES) -> None:
+        if type(max_bytes) is not int or max_bytes < 1:
+            raise ConfigError(f"max_bytes must be a number from 1 on, not {shown(max_bytes)}")
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._places: OrderedDict[bytes, _Place] = OrderedDict()
+        self._size = 0
+        begin_anew_after_fork(self)
+
+    @classmethod
+    def from_url(cls, url: str) -> "MemoryCache":
+        """Return the cache for `memory:`, or `memory:?max_bytes=100000000`."""
+        path, _, query = url.removeprefix("memory:").partition("?")
+        given = dict(parse_qsl(query, keep_blank_values=True))
+        size = given.pop("max_bytes", str(MEMORY_BYTES))
+        if path not in ("", "//") or given or not size.isdecimal():
+            raise ConfigError("a cache in memory is 'memory:', or 'memory:?max_bytes=100000000'")
+        return cls(max_bytes=int(size))
+
+    def __str__(self) -> str:
+        return "the memory of this process"
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return self._size
+
+    def get(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:  # noqa: ARG002 - no wait
+        """Return what is there of these places. One that begins with this call is removed after `ttl` seconds."""
+        now = time.monotonic()
+        with self._lock:
+            return {place: self._got(place, asked, now, ttl) for place, asked in wanted.items()}
+
+    async def aget(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
+        """Like `get`, for asyncio."""
+        return self.get(wanted, ttl, within)
+
+    def set(self, fillings: Mapping[bytes, Filling], within: float) -> None:  # noqa: ARG002 - nothing here waits
+        """Add entries to places. A place whose token is another one by now stays as it is."""
+        with self._lock:
+            for place, filling in fillings.items():
+                held = self._places.get(place)
+                if held is not None and held.token == filling.token:
+                    self._fill(place, held, filling.entries)
+
+    async def aset(self, fillings: Mapping[bytes, Filling], within: float) -> None:
+        """Like `set`, for asyncio."""
+        self.set(fillings, within)
+
+    def forget(self, places: Collection[bytes], within: float) -> None:  # noqa: ARG002 - nothing here waits
+        """Remove all entries of these places, and end their tokens."""
+        with self._lock:
+            self._remove(places)
+
+    async def aforget(self, places: Collection[bytes], within: float) -> None:
+        """Like `forget`, for asyncio."""
+        self.forget(places, within)
+
+    def close(self) -> None:
+        """Let everything go. It may be used again."""
+        with self._lock:
+            self._places.clear()
+            self._size = 0
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        self.close()
+
+    def begin_anew(self) -> None:
+        """In the child of a fork: where another thread was changing something, it is not finished."""
+        if self._lock.locked():
+            self._places, self._size = OrderedDict(), 0
+        self._lock = threading.Lock()
+
+    def _got(self, place: bytes, asked: Wanted, now: float, ttl: float) -> Got:
+        held = self._places.get(place)
+        if held is not None and (held.until <= now or held.epoch < asked.epoch):
+            self._remove([place])
+            held = None
+        if held is None:
+            held = self._places[place] = _Place(asked.epoch, now + ttl)
+            self._size += _OVERHEAD
+            self._evict(place)
+        self._places.move_to_end(place)
+        entries = {key: held.entries[key] for key in asked.keys if key in held.entries}
+        return Got(held.token if held.epoch == asked.epoch else b"", entries)
+
+    def _fill(self, place: bytes, held: _Place, entries: Mapping[bytes, bytes]) -> None:
+        for key, data in entries.items():
+            if _OVERHEAD + held.size + _weight(data) > self._max_bytes:
+                continue
+            before = held.size
+            held.add(key, data)
+            self._size += held.size - before
+        self._places.move_to_end(place)
+        self._evict(place)
+
+    def _evict(self, spared: bytes) -> None:
+        while self._size > self._max_bytes and len(self._places) > 1:
+            oldest = next(place for place in self._places if place != spared)
+            self._remove([oldest])
+
+    def _remove(self, places: Iterable[bytes]) -> None:
+        for place in places:
+            held = self._places.pop(place, None)
+            if held is not None:
+                self._size -= _OVERHEAD + held.size

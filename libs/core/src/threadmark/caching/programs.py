@@ -1,0 +1,190 @@
+"""The programs of a cached saver's transactions: those of any saver, played in pieces.
+
+A program that reads begins in a transaction, which ends where the program wants segments; the rest of it asks for
+nothing else, mostly, and so needs no transaction. All of it is the state of the first one.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from threadmark.deferred import StoreCall
+from threadmark.program import Program, Step
+from threadmark.store import Found, Store, all_held
+
+T = TypeVar("T")
+
+Segments = Mapping[str, Mapping[bytes, bytes]]
+"""Segments by thread and key."""
+
+_ENDING = ("drop", "remove")
+"""What takes bytes away from a thread, which is their first argument."""
+
+_AGAIN = ("thread", "thread_outlines", "epoch")
+"""What may be asked twice, as the view of an owner does: within a transaction the answer is the same."""
+
+
+class Done(NamedTuple, Generic[T]):
+    """A program that has returned."""
+
+    value: T
+    read: Segments
+    """The segments that came from the database."""
+
+
+@dataclass
+class Begun(Generic[T]):
+    """A program that waits for segments, outside of any transaction."""
+
+    steps: Program[T]
+    call: StoreCall | None = None
+    """What it asks for."""
+    epochs: dict[str, int] = field(default_factory=dict)
+    """Those of the threads that it has read."""
+    finds: bool = False
+    """Whether it has asked for one checkpoint, whose segments a backend may give in the same go."""
+    _answers: list[tuple[StoreCall, Any]] = field(default_factory=list)
+
+    def see(self, call: StoreCall, answer: Any) -> None:
+        """Note what the transaction has answered."""
+        if isinstance(answer, Found):
+            self.finds = True
+            self.epochs[call.args[0]] = answer.epoch
+        elif call.method == "newest":
+            self.epochs.update((thread_id, found.epoch) for thread_id, found in answer.items())
+        elif call.method in _AGAIN:
+            self._answers.append((call, answer))
+
+    def next_call(self, answer: Any) -> StoreCall:
+        """Answer what the program waits for. Returns what it asks next; raises StopIteration at its end."""
+        return _call(self.steps.send(answer))
+
+    def answered(self, call: StoreCall) -> tuple[Any] | None:
+        """Return what the transaction has answered to the same question, None if it was not asked."""
+        return next(((answer,) for asked, answer in self._answers if asked == call), None)
+
+
+def wants_segments(call: StoreCall) -> bool:
+    """Whether a program asks for segments."""
+    return call.method in ("segments", "segments_of")
+
+
+def wanted_by(call: StoreCall) -> dict[str, Collection[bytes]]:
+    """Return which segments a program asks for, by thread."""
+    if call.method == "segments":
+        thread_id, keys = call.args
+        return {thread_id: keys}
+    return dict(call.args[0])
+
+
+def answer_to(call: StoreCall, segments: Segments) -> Any:
+    """Return the answer to a program that asks for segments."""
+    found = {
+        thread_id: {key: segments[thread_id][key] for key in keys if key in segments.get(thread_id, ())}
+        for thread_id, keys in wanted_by(call).items()
+    }
+    return found[call.args[0]] if call.method == "segments" else found
+
+
+def until_segments(program: Callable[[], Program[T]], store: Store) -> Program[Begun[T] | Done[T]]:
+    """Run a program until it asks for segments, or to its end."""
+    steps = program()
+    begun = Begun(steps)
+    try:
+        call = _call(next(steps))
+        while not wants_segments(call):
+            try:
+                answer = yield from _bare(call).on(store)
+            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
+                call = _call(steps.throw(error))
+            else:
+                begun.see(call, answer)
+                call = _call(steps.send(answer))
+        for thread_id in wanted_by(call).keys() - begun.epochs.keys():
+            begun.epochs[thread_id] = (yield from store.epoch(thread_id)) or 0
+        begun.call = call
+    except StopIteration as stop:
+        return Done(stop.value, {})
+    finally:
+        if begun.call is None:
+            steps.close()
+    return begun
+
+
+def with_segments(program: Callable[[], Program[T]], store: Store, known: Segments) -> Program[Done[T]]:
+    """Run a whole program. What is known of the segments that it asks for is not read."""
+    steps = program()
+    read: dict[str, dict[bytes, bytes]] = {}
+    try:
+        call = _call(next(steps))
+        while True:
+            try:
+                answer = yield from _answered(call, store, known, read)
+            except Exception as error:  # noqa: BLE001 - as above
+                call = _call(steps.throw(error))
+            else:
+                call = _call(steps.send(answer))
+    except StopIteration as stop:
+        return Done(stop.value, read)
+    finally:
+        steps.close()
+
+
+def noting(program: Callable[[], Program[T]], shortened: set[str]) -> Program[T]:
+    """Run a program as it is, and note the threads from which it takes bytes away."""
+    steps = program()
+    try:
+        step = next(steps)
+        while True:
+            if isinstance(step, StoreCall) and step.method in _ENDING:
+                shortened.add(step.args[0])
+            try:
+                answer = yield step
+            except Exception as error:  # noqa: BLE001 - as above
+                step = steps.throw(error)
+            else:
+                step = steps.send(answer)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+    finally:
+        steps.close()
+
+
+def _answered(call: StoreCall, store: Store, known: Segments, read: dict[str, dict[bytes, bytes]]) -> Program[Any]:
+    if not wants_segments(call):
+        has_some = call.method == "find" and bool(known.get(call.args[0]))
+        answer = yield from (_bare(call) if has_some else call).on(store)
+        if isinstance(answer, Found):
+            read.setdefault(call.args[0], {}).update(answer.segments)
+        return answer
+    wanted = wanted_by(call)
+    lacking = {
+        thread_id: sorted(key for key in keys if key not in known.get(thread_id, ()))
+        for thread_id, keys in wanted.items()
+    }
+    found = yield from fetched(store, {thread_id: keys for thread_id, keys in lacking.items() if keys})
+    for thread_id, segments in found.items():
+        read.setdefault(thread_id, {}).update(segments)
+    both = {thread_id: {**known.get(thread_id, {}), **found.get(thread_id, {})} for thread_id in wanted}
+    return answer_to(call, both)
+
+
+def fetched(store: Store, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+    """Read segments in as few statements as possible."""
+    if len(wanted) > 1:
+        return (yield from store.segments_of(wanted))
+    found: dict[str, dict[bytes, bytes]] = {}
+    for thread_id, keys in wanted.items():
+        found[thread_id] = yield from store.segments(thread_id, sorted(keys))
+    return found
+
+
+def _bare(call: StoreCall) -> StoreCall:
+    """Return the call, without segments that would come along."""
+    return StoreCall("find", (*call.args[:3], all_held), {}) if call.method == "find" else call
+
+
+def _call(step: Step) -> StoreCall:
+    if not isinstance(step, StoreCall):
+        raise TypeError(f"a deferred store has no {type(step).__name__}")
+    return step

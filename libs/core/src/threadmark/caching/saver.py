@@ -1,0 +1,111 @@
+"""`CachedSaver`: a saver that finds stored bytes in a cache, and `cached`, which makes one."""
+
+from datetime import timedelta
+from typing import Any
+
+from threadmark.caching.access import Access
+from threadmark.caching.believing import belief
+from threadmark.caching.cache import Cache
+from threadmark.caching.driver import CachedDriver
+from threadmark.caching.exchanges import Exchanges
+from threadmark.caching.opening import arguments_in, open_cache
+from threadmark.caching.places import Places
+from threadmark.deferred import deferred_store
+from threadmark.errors import ConfigError, shown
+from threadmark.saver import Saver, SaverOptions
+from threadmark.saver.arguments import check_seconds
+from threadmark.urls import open as open_saver
+
+HOUR = timedelta(hours=1)
+
+
+class CachedSaver(Saver):
+    """A saver in front of another one, which finds in a cache the bytes that never change.
+
+    Made by `threadmark.cached`. Every method is that of any saver.
+    """
+
+    def __init__(self, saver: Saver, cache: Cache, *, ttl: timedelta, wait: float, name: str, owns_cache: bool) -> None:
+        options: SaverOptions = {**saver._options, "serde": saver.serde}  # noqa: SLF001 - as in `CachedDriver`
+        keyring = options.get("keyring")
+        access = Access(cache, ttl.total_seconds(), wait)
+        store = saver._store  # noqa: SLF001 - as above
+        exchanges = Exchanges(store, access, Places(name, keyring), belief(keyring))
+        super().__init__(deferred_store(), CachedDriver(saver, cache, exchanges, owns_cache=owns_cache), **options)
+        self._uncached = saver
+
+    @property
+    def uncached(self) -> Saver:
+        """The saver that this one is in front of. What is read through it goes past the cache."""
+        return self._uncached
+
+    def setup(self) -> None:
+        """Do what `setup` of the saver does that this one is in front of."""
+        self._uncached.setup()
+
+    async def asetup(self) -> None:
+        """Like `setup`, for asyncio."""
+        await self._uncached.asetup()
+
+
+def cached(
+    saver: Saver | str,
+    cache: Cache | str,
+    *,
+    ttl: timedelta = HOUR,
+    wait: float = 0.05,
+    name: str | None = None,
+    **options: Any,
+) -> CachedSaver:
+    """Return a saver that finds stored bytes in a cache, as far as they are there, and everything else in a database.
+
+    `with threadmark.cached("postgresql://db/agents", "redis://cache:6379/0") as saver: ...`
+
+    Which checkpoint is the newest always comes from the database, and no byte of the cache is believed that is not
+    proven. While the cache is away, everything works without it (docs/caching.md).
+
+    Args:
+        saver: The database: a URL, or a saver, which is closed together with this one.
+        cache: The cache: a URL (`redis://...`, or `memory:` for this process), or an object of `threadmark.MemoryCache`
+            or `threadmark_redis.RedisCache`, which stays open for others.
+        ttl: For how long at most bytes are kept in the cache.
+        wait: For how many seconds at most an answer of the cache is waited for.
+        name: What the database is called in the cache. By default it is what `repr(saver)` shows, so savers of one
+            database that reach it by different addresses need the same name, or they do not share what is cached.
+        **options: Those of the saver, where it is given as a URL.
+    """
+    if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
+        raise ConfigError(f"ttl must be a positive datetime.timedelta, such as timedelta(hours=1), not {shown(ttl)}")
+    check_seconds(wait, "wait")
+    if name is not None and not isinstance(name, str):
+        raise ConfigError(f"name must be text, not {shown(name)}")
+    if not isinstance(cache, (str, Cache)):
+        raise ConfigError(f"expected the URL of a cache, or a threadmark.MemoryCache, got {type(cache).__name__}")
+    opened = _opened(saver, options)
+    try:
+        used = open_cache(cache) if isinstance(cache, str) else cache
+    except BaseException:
+        if opened is not saver:
+            opened.close()
+        raise
+    name = str(opened._driver) if name is None else name  # noqa: SLF001 - what `repr` shows of it
+    return CachedSaver(opened, used, ttl=ttl, wait=wait, name=name, owns_cache=used is not cache)
+
+
+def from_url(url: str, **options: Any) -> CachedSaver:
+    """Return the saver for `cached:?saver=URL&cache=URL&ttl=3600`. The two URLs are percent-encoded."""
+    return cached(**arguments_in(url), **options)
+
+
+def _opened(saver: Saver | str, options: dict[str, Any]) -> Saver:
+    if isinstance(saver, str):
+        found = open_saver(saver, **options)
+        if not isinstance(found, Saver):
+            raise ConfigError(f"only a threadmark.Saver can be cached, not a {type(found).__name__}")
+        return found
+    if not isinstance(saver, Saver):
+        raise ConfigError(f"expected a URL or a threadmark.Saver, got {type(saver).__name__}")
+    if options:
+        raise ConfigError(f"give {', '.join(sorted(options))} to the saver itself, whose options this one has as well")
+    saver._context.expect_no_view()  # noqa: SLF001 - of one owner's view the store knows nothing
+    return saver

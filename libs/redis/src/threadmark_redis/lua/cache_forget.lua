@@ -1,0 +1,3 @@
+-- Remove a place with its token and all its entries.
+
+return redis.call('UNLINK', KEYS[1])
