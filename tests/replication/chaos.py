@@ -24,10 +24,11 @@ from replication.workers import Task, Workers, is_running, open_pair
 from threadmark import ThreadmarkError
 from threadmark.replication.model import Failover as FailoverBy
 
-Fault = Literal["none", "move", "workers", "kill", "pause", "restart", "closed", "silent", "deaf", "split"]
+Fault = Literal["none", "move", "workers", "kill", "pause", "restart", "closed", "silent", "deaf", "split", "lag"]
 """What happens in a round: nothing but mistakes of callers; the writes are moved while all is well; workers are killed;
 a server is killed, stopped for a while, or restarted; the way to it is closed, silent, or loses answers, for all or, in
-a split, for all workers but one, which sees no other side."""
+a split, for all workers but one, which sees no other side; or the side that takes over was cut off for a while before,
+so that it lacks as much as it may."""
 
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 OF_SERVERS = ("kill", "pause", "restart")
@@ -41,6 +42,7 @@ LONG = 60.0
 
 NAMES = ("primary", "secondary")
 WORKERS = ("blocking", "asyncio", "blocking")
+_FALLING_BEHIND = 0.7
 PUTS = 4
 """So many calls each worker has done before something happens, and afterwards."""
 
@@ -198,6 +200,8 @@ class _Round:
             self._plan = plan = plan._replace(fault="closed")
         if plan.fault == "move":
             self._promote(1 - active)
+        elif plan.fault == "lag":
+            self._fall_behind(active)
         elif plan.fault == "workers":
             for name in list(self._running)[1:]:
                 os.kill(self._running.pop(name), signal.SIGKILL)
@@ -212,6 +216,20 @@ class _Round:
                     self._move_to(1 - side)
                 self._judge_now(but=side if plan.fault in OF_SERVERS else None)
                 time.sleep(self._chance.uniform(0.1, 0.5))
+
+    def _fall_behind(self, active: int) -> None:
+        """Cut off the standby until nobody is told any more that something is done, then the active side instead."""
+        for client in range(len(WORKERS) + 1):
+            self._chaos._ways[1 - active].set(client, "closed")
+        time.sleep(_FALLING_BEHIND)
+        self._judge_now()
+        for client in range(len(WORKERS) + 1):
+            self._chaos._ways[active].set(client, "closed")
+            self._chaos._ways[1 - active].set(client, "open")
+        self._move_to(1 - active)
+        self._judge_now()
+        for client in range(len(WORKERS) + 1):
+            self._chaos._ways[active].set(client, "open")
 
     @contextmanager
     def _broken(self, side: int) -> Iterator[None]:
@@ -282,6 +300,8 @@ class _Round:
             if self.missing > LAG + len(WORKERS):
                 self.objections.append(f"{self.missing} acknowledged changes are missing, with a max_lag of {LAG}")
         waiting = [self._chaos.looks[side].waiting() for side in sides]
+        if self._chaos.mode == "async" and max(each.entries for each in waiting) > LAG + len(WORKERS):
+            self.objections.append(f"{max(each.entries for each in waiting)} changes wait, with a max_lag of {LAG}")
         self.lag = max([time.time() - each.oldest / 1e6 for each in waiting if each.entries], default=0.0)
 
     def _judge_at_the_end(self) -> None:
@@ -362,7 +382,7 @@ def _lines_of(path: Path) -> list[str]:
 
 def all_plans() -> list[Plan]:
     """Return all kinds of rounds."""
-    whole: tuple[Fault, ...] = ("none", "move", "workers", "split")
+    whole: tuple[Fault, ...] = ("none", "move", "workers", "split", "lag")
     victims: tuple[Victim, ...] = get_args(Victim)
     return [
         Plan(fault, victim, failover)

@@ -46,6 +46,8 @@ class Plan(NamedTuple):
     fault: Fault
     failover: FailoverBy = "manual"
     kind: Kind = "memory"
+    interval: float = 0.02
+    """Seconds between two looks of a client at both sides."""
 
 
 class Client:
@@ -90,6 +92,8 @@ class World:
         self.lines: list[str] = []
         self.failovers: list[Failover] = []
         self.objections: list[str] = []
+        self._seen = (0, 0.0)
+        """The greatest term that was seen last, and when."""
         self._chance = random.Random(f"{seed} {plan}")
         self._open = ExitStack()
         savers = [MemorySaver() if plan.kind == "memory" else SqliteSaver(folder / f"{side}.db") for side in "ab"]
@@ -99,6 +103,8 @@ class World:
         self.operator = Client(self, "operator", str(seed))
         self.operator.pair.setup()
         self.clients = [Client(self, f"client{number}", str(seed)) for number in range(CLIENTS)]
+        self.note_failover()
+        self.failovers.clear()  # the first term is none
 
     def pair(self, primary: Saver, secondary: Saver) -> ReplicatedSaver:
         """Open the pair once more."""
@@ -108,9 +114,9 @@ class World:
             mode=self.plan.mode,
             failover=self.plan.failover,
             max_lag=LAG,
-            deadline=LONG,
-            health_interval=0.02,
-            drain_timeout=0.0,
+            deadline=None,  # each transaction runs in the thread of its client, which can die in it
+            health_interval=self.plan.interval,
+            drain_timeout=0.01,
         )
 
     def close(self) -> None:
@@ -132,8 +138,15 @@ class World:
             for client in self._chance.sample(self.clients, len(self.clients)):
                 client.step()
 
+    def note_failover(self) -> None:
+        """Note whether the term was raised since this was last asked."""
+        before, self._seen = self._seen, (max(look.replica().term for look in self.looks), time.monotonic())
+        if self._seen[0] > before[0]:
+            self.failovers.append(Failover(before[1], self._seen[1]))
+
     def expectations(self) -> Expectations:
         """What must be found by what was told so far."""
+        self.note_failover()
         return Expectations(calls_of(self.lines), self.plan.mode, self.failovers)
 
     def found(self, side: int) -> Found:
@@ -162,6 +175,7 @@ class World:
         lacking = missing(found[active], expectations)
         if len(lacking) > LAG + CLIENTS:
             self.objections.append(f"{len(lacking)} acknowledged changes are missing, with a max_lag of {LAG}")
+        self.note_failover()
         if not self.failovers or self.both_know_the_term():
             since = self.failovers[-1].ended if self.failovers else 0.0
             self.objections += missing(found[active], expectations, since=since)
@@ -186,16 +200,16 @@ class World:
 
     def promote(self) -> None:
         """Move the writes to the other side."""
-        began = time.monotonic()
         before = self.looks[self.active].replica().term
         side = 1 - self.active
+        self.note_failover()
         try:
             self.operator.pair.promote(self.looks[side].name, force=True)  # type: ignore[arg-type]  # they are SideNames
         except ThreadmarkError as error:
             self.objections.append(f"promote failed: {type(error).__name__}: {error}")
-        self.failovers.append(Failover(began, time.monotonic()))
         if self.looks[side].replica().term <= before:
             self.objections.append("promote did not raise the term")
+        self.note_failover()
 
     def wait_for(self, come: Callable[[], bool], what: str) -> None:
         """Wait until something has come, or object."""
@@ -222,9 +236,10 @@ def play(plan: Plan, seed: int, folder: Path) -> list[str]:
         world.work()
         world.judge_now()
         _ROUNDS[plan.fault](world)
-        world.judge_at_the_end()
         if plan.fault == "none" and world.looks[0].replica().term != term:
             world.objections.append("the term was raised though both sides were well")
+        if not world.objections:
+            world.judge_at_the_end()
     finally:
         world.close()
     return world.objections
@@ -337,9 +352,7 @@ def _move_from(world: World, side: int) -> None:
     if world.plan.failover == "manual":
         world.promote()
         return
-    began = time.monotonic()
     world.wait_for(lambda: world.active != side, "a client to promote the other side by itself")
-    world.failovers.append(Failover(began, time.monotonic()))
 
 
 @contextmanager
