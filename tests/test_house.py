@@ -78,7 +78,7 @@ STATEMENTS = (
     r"\s*(BEGIN|COMMIT|ROLLBACK)\s*;?\s*$",
     r"(?s).*\b(SELECT\b.*\bFROM|INSERT\b.*\bINTO|DELETE FROM|UPDATE\b.*\bSET|CREATE (UNIQUE )?(TABLE|INDEX))\b",
 )
-SQL_MODULES = {"sql.py", "thread_sql.py", "migrations.py"}
+SQL_MODULES = {"sql.py", "thread_sql.py", "replica_sql.py", "migrations.py"}
 
 PACKAGE_OF = {"core": "threadmark", **{name: f"threadmark_{name}" for name in ("sqlite", "postgres", "redis")}}
 BACKENDS = {package for package in PACKAGE_OF.values() if package != "threadmark"}

@@ -17,7 +17,7 @@ from threadmark.sealing import Keyring
 from threadmark_conformance import Opener
 from threadmark_postgres import PostgresSaver
 
-_TABLES = ("thread", "segment", "checkpoint", "head", "write")
+_TABLES = ("thread", "segment", "checkpoint", "head", "write", "outbox", "position", "copied", "replica")
 
 
 @functools.cache

@@ -9,11 +9,14 @@ A backend is described by one context manager (`Backend`); with pytest the whole
 
 and beside it `check_crash` (a driver that dies after every step), `check_interleavings` (two operations that meet in
 every order) and `check_model` (random use, compared with dictionaries). All of them serve both APIs.
+
+A backend that has none of the operations for replication (`threadmark.replica_store`) runs `WITHOUT_REPLICATION` in
+place of `CASES`.
 """
 
 from threadmark_conformance.apis import APIS
 from threadmark_conformance.backend import Backend, Opener, World, run_case
-from threadmark_conformance.cases import CASES, Case
+from threadmark_conformance.cases import CASES, WITHOUT_REPLICATION, Case
 from threadmark_conformance.crashes import OPERATIONS, check_crash
 from threadmark_conformance.interleaving import MEETINGS, check_interleavings
 from threadmark_conformance.model import check_model
@@ -23,6 +26,7 @@ __all__ = [
     "CASES",
     "MEETINGS",
     "OPERATIONS",
+    "WITHOUT_REPLICATION",
     "Backend",
     "Case",
     "Opener",

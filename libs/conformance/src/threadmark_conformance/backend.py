@@ -14,6 +14,7 @@ from threadmark.interfaces import Interface
 from threadmark.memory import MemorySaver
 from threadmark.program import Driver, Program, Transaction
 from threadmark.saver import Saver
+from threadmark.saver.context import context_of
 from threadmark.store import Store
 from threadmark_conformance.apis import APIS
 from threadmark_conformance.counting import Reads, counted
@@ -85,6 +86,13 @@ class World:
         store = counted(saver._context.store, reads)  # noqa: SLF001 - a counter is put between a saver and its rows
         saver._context = saver._context._replace(store=store)  # noqa: SLF001 - see above
         return self._api(saver), reads
+
+    def over(self, wrap: Callable[[Store], Store], saver: Saver | None = None) -> Saver:
+        """Open another saver, or copy one, whose base store is wrapped by `wrap`: below what seals its rows."""
+        saver = copy.copy(self.another() if saver is None else saver)
+        saver._store = wrap(saver._store)  # noqa: SLF001 - what is recorded is put between a saver and its rows
+        saver._context = context_of(saver._store, saver._options)  # noqa: SLF001 - see above
+        return saver
 
     async def in_store(self, program: Callable[[Store], Program[Any]]) -> Any:
         """Run a program on the store itself, as a fault may do what no saver does. Returns its result."""

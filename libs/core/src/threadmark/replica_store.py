@@ -6,11 +6,11 @@ in the transaction that made the change. Entries of one thread are numbered by *
 which their transactions commit, so whoever numbers one holds something of the thread until the transaction ends.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from threadmark.program import Program
-from threadmark.store import Store
+from threadmark.store import Key, Store
 
 
 class Replica(NamedTuple):
@@ -62,16 +62,44 @@ class Summary(NamedTuple):
     checkpoints: int
     writes: int
     digest: int
-    """The sum, modulo 2**63, of the first seven bytes of every check of its checkpoints and pending writes, each read
-    as an unsigned number (big-endian), and of the one of the thread's own row."""
+    """`sum_of_marks` of its checkpoints, its pending writes and the thread's own row."""
 
 
-def sum_of_checks(checks: Iterable[bytes]) -> int:
-    """Return the digest of a summary, for a backend that makes it here."""
-    return sum(int.from_bytes(check[:_DIGITS], "big") for check in checks) % _MODULUS
+WriteKey = tuple[str, str, str, int]
+"""(namespace, checkpoint_id, task_id, idx)"""
 
 
-_DIGITS, _MODULUS = 7, 2**63
+class RowMarks(NamedTuple):
+    """All rows of a thread by their keys, each with a mark of `LONG_MARK` bytes that tells it from another one."""
+
+    checkpoints: Mapping[Key, tuple[str, bytes]]
+    """(rank, mark)"""
+    writes: Mapping[WriteKey, bytes]
+    """Also those whose checkpoint is not there."""
+    segments: Mapping[bytes, tuple[int, bytes]]
+    """(stored size, mark): the mark of a segment is the end of its stored bytes, which are sealed or not."""
+
+
+LONG_MARK = 16
+"""How many bytes at the end make the marks of `RowMarks`, which are else those of `mark_of`."""
+
+
+def mark_of(check: bytes, body: bytes = b"") -> bytes:
+    """Return the few bytes that tell a row from another one under the same key: the end of its check.
+
+    A sealed row has none beside it, so the end of its body stands for it, which is that of the proof in AES-GCM. The
+    row of a thread in which nothing was ever set has neither.
+    """
+    return (check or body)[-MARK_BYTES:]
+
+
+def sum_of_marks(marks: Iterable[bytes]) -> int:
+    """Return the digest of a summary: the sum of all marks, as unsigned big-endian numbers, modulo 2**63."""
+    return sum(int.from_bytes(mark, "big") for mark in marks) % 2**63
+
+
+MARK_BYTES = 7
+"""So few that a database adds up more than a hundred of them before a sum must be reduced."""
 
 
 @runtime_checkable
@@ -113,6 +141,9 @@ class ReplicaStore(Store, Protocol):
 
     def copied_page(self, after: str, limit: int) -> Program[dict[str, Copied]]:
         """Return those of the next threads with an id greater than `after` that came from the other database."""
+
+    def marks(self, thread_id: str) -> Program[RowMarks]:
+        """Return the marks of all rows of a thread. No bodies are read for it but of rows without a check."""
 
     def summaries(self, after: str, limit: int) -> Program[list[Summary]]:
         """Return the next live threads with an id greater than `after`, in ascending order.

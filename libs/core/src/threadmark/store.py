@@ -144,9 +144,23 @@ class Scope(NamedTuple):
     """The owner of the threads. The checkpoints of other threads are left out."""
 
 
-Refusal = Literal["owner", "busy", "lost", "conflict", "term"]
+Refusal = Literal["owner", "busy", "lost", "conflict", "term", "behind"]
 """Why a change was refused: the thread has another owner, somebody holds a lease of it, the change's lease was lost,
-another checkpoint is the newest, or the database has a greater term."""
+another checkpoint is the newest, the database has a greater term, or the thread lacks what another database has."""
+
+
+class Follows(NamedTuple):
+    """How a change that was made in another database follows what the thread has from there."""
+
+    previous: int
+    """The position up to which the thread must have come from there; `NEVER` where it must not have come at all."""
+    position: int
+    """Up to which it has come with the change (`replica_store.Copied`)."""
+    epoch: int
+
+
+NEVER = -1
+"""A `Follows.previous` of a thread that never came from the other database."""
 
 
 class Change(NamedTuple):
@@ -183,6 +197,9 @@ class Change(NamedTuple):
     for a change of a database that is not replicated, which is not asked."""
     entry: bytes | None = None
     """What is recorded of it in the outbox, as `record` does, if it is made."""
+    copied: Follows | None = None
+    """Set where the change was made in another database, and has no entry. It is refused as "behind" where the thread
+    has not come as far from there as this says, or has entries in the outbox itself."""
 
     @property
     def has_place(self) -> bool:
@@ -222,7 +239,7 @@ class Added(NamedTuple):
     position: int = 0
     """That of the entry of a change that was made, 0 where it has none."""
     previous: int = 0
-    """The thread's last position before it, 0 where there was none."""
+    """The thread's last position before that one, 0 where there was none."""
 
 
 def was_added(change: Change, added: Added) -> bool:
@@ -282,7 +299,8 @@ class Store(ThreadStore, Protocol):
 
     def add(self, change: Change) -> Program[Added]:
         """Add the rows of one change, as `Change` and `Added` describe. What refuses it comes in this order: its term,
-        its epoch, the owner, the lease, a deletion, a checkpoint that exists, what it expects.
+        what it follows in another database, its epoch, the owner, the lease, a deletion, a checkpoint that exists, what
+        it expects.
 
         A write with a negative `idx` replaces one of the same key, another write leaves the one that is there. The
         heads of the namespaces are brought up to date.

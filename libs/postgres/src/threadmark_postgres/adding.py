@@ -6,14 +6,15 @@ from typing import Any
 
 from threadmark.errors import TransientStoreError
 from threadmark.program import Program
-from threadmark.store import ANYONE, Added, Change, Key, Refusal, Store, was_added
+from threadmark.store import ANYONE, Added, Change, Follows, Key, Refusal, Store, was_added
 from threadmark.text import from_column, to_column
-from threadmark_postgres import sql
+from threadmark_postgres import replica_sql, sql
 from threadmark_postgres.arrays import BatchParams, Texts
 from threadmark_postgres.columns import (
     change_columns,
     checkpoint_alone,
     checkpoint_columns,
+    entry_columns,
     optional,
     segment_columns,
     write_columns,
@@ -23,8 +24,8 @@ from threadmark_postgres.schema import in_schema
 from threadmark_postgres.steps import Query, Rows
 from threadmark_postgres.thread_store import ATTEMPTS, PostgresThreadStore
 
-_ACCEPTED_COLUMNS = 4
-"""How many columns a row of the shorter statements has."""
+_ACCEPTED_COLUMNS = 4, 6
+"""How many columns a row of the shorter statements has, and where the change may be recorded."""
 
 
 class AddingStore(PostgresThreadStore, Store):
@@ -34,6 +35,8 @@ class AddingStore(PostgresThreadStore, Store):
         """One statement. More only if a deleted thread begins again, another writer was faster, or it matters which
         checkpoint is the newest: then it locks the thread first.
         """
+        if change.copied is not None:
+            return (yield from self._add_copied(change, change.copied))
         if change.has_place and (outcome := (yield from self._lock_and_judge(change))) is not None:
             return outcome
         alone = self._alone(change)
@@ -50,11 +53,27 @@ class AddingStore(PostgresThreadStore, Store):
             f"thread {change.thread_id!r} was deleted and made again {ATTEMPTS} times meanwhile; try again"
         )
 
+    def _add_copied(self, change: Change, follows: Follows) -> Program[Added]:
+        """Lock the thread, compare how far it has come from the other database, add, and note how far it is now."""
+        if (yield from self._is_outdated(change)):
+            return Added(0, "term")
+        yield from self.lock_lease(change.thread_id)
+        thread = to_column(change.thread_id)
+        ((is_behind,),) = yield from self._execute(replica_sql.IS_BEHIND, thread, follows.previous)
+        if is_behind:
+            return Added(0, "behind")
+        added = yield from self.add(change._replace(copied=None))
+        if was_added(change, added):
+            yield from self._execute(replica_sql.SET_COPIED, thread, follows.position, follows.epoch)
+        return added
+
     def replace(self, change: Change) -> Program[Added]:
         """Lock the thread, remove what is to be replaced, and add."""
         epoch = yield from self.lock(change.thread_id)
         if epoch is None:
             return (yield from self.add(change))
+        if (yield from self._is_outdated(change)):
+            return Added(0, "term")
         outcome = yield from self._judge(change)
         if outcome is not None and not outcome.exists:
             return outcome
@@ -74,7 +93,7 @@ class AddingStore(PostgresThreadStore, Store):
     def _lock_and_judge(self, change: Change) -> Program[Added | None]:
         """Lock a thread, also one without a row, and return why nothing is to be added, None where it is."""
         if not (yield from self._execute(sql.LOCK, to_column(change.thread_id))):
-            refusal = _refusal_without_row(change)
+            refusal = yield from self._refusal_without_row(change)
             if refusal is not None:
                 return refusal
             yield from self.lock_lease(change.thread_id)
@@ -87,7 +106,11 @@ class AddingStore(PostgresThreadStore, Store):
         """
         ns = change.checkpoints[0].outline.ns if change.checkpoints else ""
         ids = Texts(to_column(row.outline.id) for row in change.checkpoints)
-        rows = yield from self._execute(sql.JUDGE, *change_columns(change), to_column(ns), ids)
+        params = (*change_columns(change), to_column(ns), ids)
+        if _is_fenced(change):
+            rows = yield from self._execute(replica_sql.judging(sql.JUDGE), *params, *entry_columns(change))
+        else:
+            rows = yield from self._execute(sql.JUDGE, *params)
         ((epoch, refused, too_late, newest, is_there),) = rows
         refusal = _refusal(change, epoch, refused, too_late)
         if refusal is not None:
@@ -104,10 +127,13 @@ class AddingStore(PostgresThreadStore, Store):
             rows: Rows = yield query
             if not rows:
                 found = yield from self._execute(next(waits), thread)
-                return None if found else _refusal_without_row(change)
-            added = yield from self._outcome(change, rows)
-            if added is None or not was_added(change, added):
-                return added
+                return None if found else (yield from self._refusal_without_row(change))
+            outcome = yield from self._outcome(change, rows)
+            if outcome is None or not was_added(change, outcome):
+                return outcome
+            if added is not None:  # both its kinds of rows are one change, which the first statement recorded
+                outcome = outcome._replace(position=added.position, previous=added.previous)
+            added = outcome
         if change.touches and not change.checkpoints:
             yield from self._execute(sql.TOUCH, thread, change.now)
         return added
@@ -115,6 +141,9 @@ class AddingStore(PostgresThreadStore, Store):
     def _outcome(self, change: Change, rows: Rows) -> Program[Added | None]:
         """Return what became of a change that was judged, or None if it must be tried again."""
         ((_, epoch, live, steady, refused, too_late, renewal, expires_at, *outcome),) = rows
+        position = previous = None
+        if _is_fenced(change):
+            position, previous, *outcome = outcome
         if change.epoch in (None, epoch) and not steady:
             return None
         if (refusal := _refusal(change, epoch, refused, too_late)) is not None:
@@ -123,7 +152,11 @@ class AddingStore(PostgresThreadStore, Store):
             yield from self._revive(change)
             return None
         added = _added(change, epoch, *outcome)
-        return added if added.exists else added._replace(renewal=renewal or 0, expires_at=expires_at)
+        if added.exists:
+            return added
+        return added._replace(
+            renewal=renewal or 0, expires_at=expires_at, position=position or 0, previous=previous or 0
+        )
 
     def _outcome_alone(self, change: Change, rows: Rows) -> Program[Added | None]:
         """Like `_outcome`, of the shorter statement, which has a row for an accepted change only.
@@ -131,10 +164,27 @@ class AddingStore(PostgresThreadStore, Store):
         Where it shared a statement with others, that one judged it.
         """
         (row,) = rows
-        if len(row) != _ACCEPTED_COLUMNS:
+        if len(row) not in _ACCEPTED_COLUMNS:
             return (yield from self._outcome(change, rows))
-        epoch, exists, renewal, expires_at = row
-        return Added(epoch, exists=True) if exists else Added(epoch, renewal=renewal or 0, expires_at=expires_at)
+        epoch, exists, renewal, expires_at, *numbers = row
+        if exists:
+            return Added(epoch, exists=True)
+        added = Added(epoch, renewal=renewal or 0, expires_at=expires_at)
+        return added._replace(position=numbers[0] or 0, previous=numbers[1] or 0) if numbers else added
+
+    def _refusal_without_row(self, change: Change) -> Program[Added | None]:
+        """Return why a change is refused where its thread has no row, None where it begins the thread."""
+        if (yield from self._is_outdated(change)):
+            return Added(0, "term")
+        return _refusal_without_row(change)
+
+    def _is_outdated(self, change: Change) -> Program[bool]:
+        """Whether the database has a greater term than the change. If not, it stays so until the transaction ends."""
+        if change.term is None:
+            return False
+        yield from self._execute(replica_sql.HOLD_TERM)
+        ((is_outdated,),) = yield from self._execute(replica_sql.IS_OUTDATED, change.term)
+        return bool(is_outdated)
 
     def _revive(self, change: Change) -> Program[None]:
         owner, expires_at, check = change.beginning
@@ -153,6 +203,8 @@ class AddingStore(PostgresThreadStore, Store):
             statement, params = sql.ADD_CHECKPOINT_ALONE, checkpoint_alone(change)
         if params is None:
             return None
+        if _is_fenced(change):
+            statement, params = replica_sql.alone(statement), (*params, change.term, change.entry)
         query = in_schema(statement, self._schema)
         return Query(query, params, likely_last=True, shared=lambda: next(self._adding(change)))
 
@@ -160,23 +212,26 @@ class AddingStore(PostgresThreadStore, Store):
         # What shares a statement with others must end with it.
         likely_last = not (change.checkpoints and change.writes) and (bool(change.checkpoints) or not change.touches)
         start = (*change_columns(change), *segment_columns(change))
+        end = entry_columns(change) if _is_fenced(change) else ()
         if change.checkpoints:
             columns = checkpoint_columns(change.checkpoints, change.needs())
             # One statement that added a checkpoint under two ranks would see no row to replace, and add both.
             ranked_by_id = all(row.outline.rank == row.outline.id for row in change.checkpoints)
-            params = (*start, *columns)
+            params = (*start, *columns, *end)
             statement = sql.ADD_TOUCHING_CHECKPOINTS if change.touches else sql.ADD_CHECKPOINTS
             query = self._adding_statement(statement, change)
             yield Query(query, BatchParams(params) if ranked_by_id else params, likely_last)
+            end = end and entry_columns(change._replace(entry=None))  # one entry is enough for both
         if change.writes or not change.checkpoints:
             columns = write_columns(change.writes)
             special = any(row.idx < 0 for row in change.writes)
             statement = sql.ADD_SPECIAL_WRITES if special else sql.ADD_WRITES
             query = self._adding_statement(statement, change)
-            yield Query(query, BatchParams((*start, *columns)), likely_last)
+            yield Query(query, BatchParams((*start, *columns, *end)), likely_last)
 
     def _adding_statement(self, statement: str, change: Change) -> str:
-        return in_schema(statement if change.epoch is None else sql.for_begun(statement), self._schema)
+        statement = statement if change.epoch is None else sql.for_begun(statement)
+        return in_schema(replica_sql.recording(statement) if _is_fenced(change) else statement, self._schema)
 
 
 def keys_as_arrays(keys: Sequence[Key]) -> tuple[Texts, Texts]:
@@ -184,8 +239,15 @@ def keys_as_arrays(keys: Sequence[Key]) -> tuple[Texts, Texts]:
     return Texts(to_column(ns) for ns, _ in keys), Texts(to_column(checkpoint_id) for _, checkpoint_id in keys)
 
 
+def _is_fenced(change: Change) -> bool:
+    """Whether its statement compares terms and records it."""
+    return change.term is not None or change.entry is not None
+
+
 def _refusal(change: Change, epoch: int, refused: Refusal | None, too_late: bool) -> Added | None:  # noqa: FBT001
     """Return why a change is refused, from the columns of its judgement, None where it is not."""
+    if refused == "term":
+        return Added(0, refused)
     if change.epoch not in (None, epoch):
         return Added(epoch)
     if refused is not None:

@@ -140,6 +140,11 @@ def segment_columns(change: Change) -> Columns:
     )
 
 
+def entry_columns(change: Change) -> Columns:
+    """Return what stands behind all others where a change is fenced by a term or recorded in the outbox."""
+    return Numbers([change.term]), Blobs([change.entry])
+
+
 def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
     """Return the parameters of `sql.ADD_CHECKPOINT_ALONE`, None where the change is not one checkpoint, ranked by its
     id.

@@ -206,6 +206,49 @@ MIGRATIONS = (
             "CREATE INDEX threadmark_thread_lease ON tm.thread (lease_ends) WHERE lease_ends IS NOT NULL",
         ),
     ),
+    Migration(
+        5,
+        "replication",
+        (
+            Table(
+                "outbox",
+                """
+                thread_id text COLLATE "C" NOT NULL,
+                position bigint NOT NULL,
+                body bytea NOT NULL,
+                PRIMARY KEY (thread_id, position)
+                """,
+            ),
+            Table(
+                "position",
+                """
+                thread_id text COLLATE "C" PRIMARY KEY,
+                position bigint NOT NULL,
+                previous bigint NOT NULL
+                """,
+                50,
+            ),
+            Table(
+                "copied",
+                """
+                thread_id text COLLATE "C" PRIMARY KEY,
+                position bigint NOT NULL,
+                epoch bigint NOT NULL
+                """,
+                50,
+            ),
+        ),
+        (
+            "CREATE INDEX threadmark_outbox_position ON tm.outbox (position, thread_id)",
+            """
+            CREATE TABLE tm.replica (
+                one boolean PRIMARY KEY DEFAULT true CHECK (one),
+                term bigint NOT NULL,
+                body text COLLATE "C" NOT NULL
+            )
+            """,
+        ),
+    ),
 )
 
 CURRENT = MIGRATIONS[-1].number

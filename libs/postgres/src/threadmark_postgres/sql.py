@@ -984,16 +984,19 @@ WHERE thread_id = $1::text
 """
 
 # A row that another transaction holds is left to the next removal, so that removals never wait for each other here.
-# One of which somebody holds a lease stays until that has ended.
+# One of which somebody holds a lease stays until that has ended, and one of which another database is to learn that it
+# was deleted until it has. OFFSET 0 makes that a look-up in the index for each.
 FORGET_BURIED = f"""
 DELETE FROM tm.thread
 WHERE thread_id IN (
     SELECT thread_id
-    FROM tm.thread
+    FROM tm.thread AS t
     WHERE NOT live AND epoch < $1::bigint AND coalesce(lease_ends <= {CLOCK}, true)
+        AND NOT EXISTS (SELECT FROM tm.outbox AS o WHERE o.thread_id = t.thread_id OFFSET 0)
     LIMIT 1000
     FOR UPDATE SKIP LOCKED
 )
+RETURNING thread_id
 """
 
 COPY_SEGMENTS = """

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from threadmark.program import Program
+from threadmark.replica_store import ReplicaStore
 from threadmark.store import (
     TOMBSTONE_MICROSECONDS,
     CheckpointRow,
@@ -16,7 +17,7 @@ from threadmark.store import (
     nothing_held,
 )
 from threadmark.text import from_column, to_column
-from threadmark_postgres import sql
+from threadmark_postgres import replica_sql, sql
 from threadmark_postgres.adding import AddingStore, keys_as_arrays
 from threadmark_postgres.arrays import Blobs, Texts
 from threadmark_postgres.columns import (
@@ -29,12 +30,13 @@ from threadmark_postgres.columns import (
     run_number,
     write_row,
 )
+from threadmark_postgres.replica_store import PostgresReplicaStore
 
 _CHECKPOINT, _WRITE, _SEGMENT, _HEAD = range(4)
 """The kinds of rows that `sql.FIND` gives."""
 
 
-class PostgresStore(AddingStore):
+class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
     """The rows of every saver on one schema. None is the first schema of the connection's search path."""
 
     def find(
@@ -200,7 +202,9 @@ class PostgresStore(AddingStore):
             return
         yield from self._execute(sql.BURY_THREAD, thread, now)
         yield from self._execute(sql.EMPTY_THREAD, thread)
-        yield from self._execute(sql.FORGET_BURIED, now - TOMBSTONE_MICROSECONDS)
+        forgotten = yield from self._execute(sql.FORGET_BURIED, now - TOMBSTONE_MICROSECONDS)
+        if forgotten:
+            yield from self._execute(replica_sql.FORGET, Texts(name for (name,) in forgotten))
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
         """The bytes never leave the server."""

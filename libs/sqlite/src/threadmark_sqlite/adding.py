@@ -18,6 +18,7 @@ from threadmark_sqlite.columns import (
     write_columns,
 )
 from threadmark_sqlite.placeholders import with_rows
+from threadmark_sqlite.replica_store import outdated
 from threadmark_sqlite.steps import execute, executemany
 
 _ROWS = 32
@@ -52,6 +53,10 @@ def thread_of(thread_id: str) -> Program[Thread | None]:
 
 def admitted(change: Change) -> Program[Thread | Added]:
     """Return the thread of a change, begun if it is not live, or the outcome if the change is refused."""
+    if change.term is not None or change.copied is not None:
+        late = yield from outdated(change)
+        if late is not None:
+            return late
     thread_id = to_column(change.thread_id)
     if len(change.checkpoints) == 1:
         _, ns, checkpoint_id, *_ = change.checkpoints[0].outline

@@ -218,6 +218,39 @@ MIGRATIONS = (
             """,
         ),
     ),
+    Migration(
+        4,
+        "replication",
+        (
+            """
+            CREATE TABLE threadmark_replica (
+                number INTEGER PRIMARY KEY CHECK (number = 1),
+                term INTEGER NOT NULL,
+                body TEXT NOT NULL
+            )
+            """,
+            "INSERT INTO threadmark_replica (number, term, body) VALUES (1, 0, '')",
+            "ALTER TABLE threadmark_thread ADD COLUMN position INTEGER NOT NULL DEFAULT 0",
+            "ALTER TABLE threadmark_thread ADD COLUMN copied_position INTEGER",
+            "ALTER TABLE threadmark_thread ADD COLUMN copied_epoch INTEGER",
+            """
+            CREATE INDEX threadmark_thread_copied
+            ON threadmark_thread (thread_id)
+            WHERE copied_position IS NOT NULL
+            """,
+            # By id, so that a process of an earlier release, which forgets deleted threads, leaves no row of nobody.
+            """
+            CREATE TABLE threadmark_outbox (
+                thread_id TEXT NOT NULL,
+                position INTEGER NOT NULL,
+                body BLOB NOT NULL,
+                PRIMARY KEY (thread_id, position)
+            )
+            WITHOUT ROWID
+            """,
+            "CREATE INDEX threadmark_outbox_position ON threadmark_outbox (position, thread_id)",
+        ),
+    ),
 )
 
 CURRENT = MIGRATIONS[-1].number

@@ -153,6 +153,7 @@ WHERE number = ?
 FORGET_BURIED = f"""
 DELETE FROM threadmark_thread
 WHERE live = 0 AND epoch < ? AND (lease_ends IS NULL OR lease_ends <= {CLOCK})
+    AND NOT EXISTS (SELECT 1 FROM threadmark_outbox AS o WHERE o.thread_id = threadmark_thread.thread_id)
 """
 
 # A thread that has a head but no row of its own was damaged, and is to be looked at as well.

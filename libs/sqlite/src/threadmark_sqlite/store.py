@@ -5,6 +5,7 @@ from itertools import chain
 from typing import Any
 
 from threadmark.program import Program
+from threadmark.replica_store import ReplicaStore
 from threadmark.store import (
     TOMBSTONE_MICROSECONDS,
     Added,
@@ -15,7 +16,6 @@ from threadmark.store import (
     Key,
     Outline,
     Scope,
-    Store,
     WriteRow,
     nothing_held,
 )
@@ -44,11 +44,12 @@ from threadmark_sqlite.columns import (
     write_row,
 )
 from threadmark_sqlite.placeholders import chunks, with_pairs, with_placeholders
+from threadmark_sqlite.replica_store import SqliteReplicaStore, noted
 from threadmark_sqlite.steps import execute, executemany
 from threadmark_sqlite.thread_store import SqliteThreadStore
 
 
-class SqliteStore(SqliteThreadStore, Store):
+class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     """The rows of every saver on one database."""
 
     def find(
@@ -157,8 +158,10 @@ class SqliteStore(SqliteThreadStore, Store):
             return thread
         if (yield from is_stored(thread, change)):
             return Added(thread.epoch, exists=True)
-        replaced_writes = yield from insert(thread, change)
-        return added(thread, change, replaced_writes)
+        made = added(thread, change, (yield from insert(thread, change)))
+        if change.entry is None and change.copied is None:
+            return made
+        return (yield from noted(change, made))
 
     def replace(self, change: Change) -> Program[Added]:
         thread = yield from admitted(change)
@@ -171,8 +174,10 @@ class SqliteStore(SqliteThreadStore, Store):
         replaced = any(old.get(row.outline.key, row.header) != row.header for row in rows)
         if replaced:
             yield from execute(sql.NEXT_EPOCH, (thread.number,))
-        replaced_writes = yield from insert(thread, change)
-        return added(thread, change, replaced_writes, replaced=replaced)
+        made = added(thread, change, (yield from insert(thread, change)), replaced=replaced)
+        if change.entry is None and change.copied is None:
+            return made
+        return (yield from noted(change, made))
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         ((number, *_),) = yield from execute(sql.THREAD, (to_column(thread_id),))

@@ -29,6 +29,7 @@ from threadmark_conformance.cases import (
     listing,
     metadata,
     mistakes,
+    outbox,
     owners,
     pending,
     pruning,
@@ -120,7 +121,11 @@ _TOPICS = (
     diffing,
     blaming,
     searching,
+    outbox,
 )
 
 CASES = tuple(case for module in _TOPICS for case in _cases_of(module))
 """Every case, for pytest's `parametrize`; a new coroutine function in a module of cases is one by being there."""
+
+WITHOUT_REPLICATION = tuple(case for case in CASES if case.topic != "outbox")
+"""The cases of a backend whose store is no `ReplicaStore`: it can be no side of a pair, and is whole otherwise."""

@@ -5,7 +5,17 @@ from collections.abc import Sequence
 from threadmark.memory.tables import Tables, Thread, with_tables
 from threadmark.memory.thread_store import newest
 from threadmark.program import Program
-from threadmark.replica_store import Copied, Entry, Replica, Summary, Waiting, sum_of_checks
+from threadmark.replica_store import (
+    LONG_MARK,
+    Copied,
+    Entry,
+    Replica,
+    RowMarks,
+    Summary,
+    Waiting,
+    mark_of,
+    sum_of_marks,
+)
 from threadmark.store import now
 
 
@@ -79,6 +89,18 @@ class MemoryReplicaStore:
         found = yield from with_tables(call)
         return dict(list(found.items())[:limit])
 
+    def marks(self, thread_id: str) -> Program[RowMarks]:
+        def call(tables: Tables) -> RowMarks:
+            thread = tables.threads.get(thread_id) or Thread(thread_id, 0, live=False)
+            rows = thread.checkpoints.items()
+            return RowMarks(
+                {key: (row.outline.rank, (row.check or row.header)[-LONG_MARK:]) for key, row in rows},
+                {key: (row.check or row.value)[-LONG_MARK:] for key, row in thread.writes.items()},
+                {key: (len(data), data[-LONG_MARK:]) for key, data in thread.segments.items()},
+            )
+
+        return with_tables(call)
+
     def summaries(self, after: str, limit: int) -> Program[list[Summary]]:
         def call(tables: Tables) -> list[Summary]:
             names = sorted(name for name, thread in tables.threads.items() if thread.live and name > after)
@@ -98,14 +120,14 @@ def add_entry(tables: Tables, thread: Thread, body: bytes) -> int:
 def _thread(tables: Tables, thread_id: str) -> Thread:
     """A thread, which is made, but not live, where there is none."""
     if thread_id not in tables.threads:
-        tables.set(tables.threads, thread_id, Thread(thread_id, 0, live=False))
+        tables.set(tables.threads, thread_id, Thread(thread_id, now(), live=False))
     return tables.threads[thread_id]
 
 
 def _summary(thread: Thread) -> Summary:
     row = newest(thread, "")
-    checks = [each.check for each in thread.checkpoints.values()]
-    checks += [each.check for each in thread.writes.values()]
+    marks = [mark_of(each.check, each.header) for each in thread.checkpoints.values()]
+    marks += [mark_of(each.check, each.value) for each in thread.writes.values()]
     return Summary(
         thread.row.thread_id,
         thread.epoch,
@@ -113,5 +135,5 @@ def _summary(thread: Thread) -> Summary:
         row.outline.rank if row else "",
         len(thread.checkpoints),
         len(thread.writes),
-        sum_of_checks([*checks, thread.row.check]),
+        sum_of_marks([*marks, mark_of(thread.row.check)]),
     )

@@ -8,13 +8,15 @@ from threadmark.memory.tables import Tables, Thread, clock, with_tables
 from threadmark.memory.thread_store import MemoryThreadStore, found_of, newest, next_lease
 from threadmark.names import MESSAGES_NS
 from threadmark.program import Program
-from threadmark.replica_store import ReplicaStore
+from threadmark.replica_store import Copied, ReplicaStore
 from threadmark.store import (
     ANYONE,
+    NEVER,
     TOMBSTONE_MICROSECONDS,
     Added,
     Change,
     CheckpointRow,
+    Follows,
     Found,
     Head,
     Key,
@@ -110,10 +112,12 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
     def replace(self, change: Change) -> Program[Added]:
         return self._add(change, replace=True)
 
-    def _add(self, change: Change, *, replace: bool) -> Program[Added]:  # noqa: PLR0911 - one for each refusal
+    def _add(self, change: Change, *, replace: bool) -> Program[Added]:  # noqa: PLR0911, C901 - one for each refusal
         if change.term is not None and (yield from self.replica()).term > change.term:
             return Added(0, "term")
         thread = yield from with_tables(lambda tables: tables.threads.get(change.thread_id))
+        if change.copied is not None and _is_behind(thread, change.copied):
+            return Added(thread.epoch if thread else 0, "behind")
         if change.epoch is not None and (thread is None or thread.epoch != change.epoch):
             return Added(thread.epoch if thread else 0)
         if thread is None:
@@ -136,6 +140,8 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
         previous = thread.position
         if change.entry is not None:
             yield from with_tables(partial(add_entry, thread=thread, body=change.entry))
+        if change.copied is not None:
+            yield from self.set_copied(change.thread_id, Copied(change.copied.position, change.copied.epoch))
         return Added(
             thread.epoch,
             replaced=replaced,
@@ -252,6 +258,13 @@ def _begin(tables: Tables, thread: Thread, change: Change) -> None:
     row = ThreadRow(change.thread_id, change.now, owner, expires_at=expires_at, check=check)
     tables.set(thread.state, "row", row)
     tables.set(thread.state, "updated", change.now)
+
+
+def _is_behind(thread: Thread | None, follows: Follows) -> bool:
+    """Whether a thread is not as far as a change of another database needs it, or was changed here as well."""
+    if thread is None or thread.copied is None:
+        return follows.previous != NEVER or bool(thread and thread.outbox)
+    return follows.previous != thread.copied.position or bool(thread.outbox)
 
 
 def _refusal(thread: Thread, change: Change) -> Refusal | None:

@@ -1,32 +1,58 @@
 """Bringing a thread of one database up to what the other one has."""
 
+from functools import partial
 from typing import NamedTuple
 
-from threadmark.replication.steps import Exchange, Side
-from threadmark.store import Added, Change
+from threadmark.errors import ClosedError, ThreadmarkError, TransientStoreError
+from threadmark.program import Transaction
+from threadmark.replica_store import Copied
+from threadmark.replication.applying import Brought, CopiedRows, Route, add_named, add_some, finish
+from threadmark.replication.batches import Batch, batches, fetch
+from threadmark.replication.comparing import Difference, compare
+from threadmark.replication.entries import Touched
+from threadmark.replication.held import Held, copied_of, held
+from threadmark.replication.named import named
+from threadmark.replication.steps import Exchange, Side, on, pause
+from threadmark.replication.terms import StaleTermError
+from threadmark.store import ANYONE, NEVER, Added, Change, Follows
 
+__all__ = ["CopiedRows", "copy_all", "copy_change", "copy_thread"]
 
-class CopiedRows(NamedTuple):
-    """What was copied, or would be."""
+ATTEMPTS = 16
+"""How often a thread is begun again that others change while it is copied."""
 
-    checkpoints: int = 0
-    writes: int = 0
-    segments: int = 0
-    bytes: int = 0
-    removed: int = 0
-    dropped: bool = False
-    branched: bool = False
-    """Whether both sides had written to the thread."""
-    rows_read: int = 0
+_PAUSE = 0.01
 
 
 def copy_change(source: Side, target: Side, change: Change, added: Added, term: int) -> Exchange[bool]:
     """Copy one change that the source has just made, with the rows at hand, and settle its entry.
 
-    Returns False, having done nothing, where the target lacks something of the thread that came before (it is not at
-    `added.previous`): `copy_thread` is to be called then. Raises StaleTermError where the target's term is greater.
+    Both are as the source's store had them, which has added the change and recorded its entry. Returns False, having
+    done nothing, where the target lacks something of the thread that came before (it is not at `added.previous`), or
+    has entries of its own: `copy_thread` is to be called then. Raises StaleTermError where the target's term is
+    greater.
     """
-    raise NotImplementedError
+    if change.entry is None or Touched.from_bytes(change.entry).whole:
+        return False
+    begins = not added.previous and added.epoch == change.now
+    copy = change._replace(
+        epoch=None,
+        continues=None,
+        token=ANYONE,
+        only_owner=False,
+        expects=None,
+        sorts_last=False,
+        term=term,
+        entry=None,
+        copied=Follows(NEVER if begins else added.previous, added.position, added.epoch),
+    )
+    outcome = yield from on(target, Transaction(partial(target.store.add, copy), writes=True))
+    if outcome.refused == "term":
+        raise StaleTermError
+    if outcome.refused is not None or outcome.exists:
+        return False
+    yield from _settle(source, change.thread_id, Copied(added.position, added.epoch))
+    return True
 
 
 def copy_thread(
@@ -38,11 +64,19 @@ def copy_thread(
     in one transaction of the target that locks the thread and looks how far it has come, so that nothing older is ever
     written over anything newer, whoever else copies it at the same time. Then settles the entries.
 
+    A large thread is written in several transactions: segments first, then checkpoints, parents before children. Until
+    the last of them the target shows the thread as it was earlier, or the beginning of a new one.
+
     Where the target has entries of its own for the thread, both have written to it: then nothing is removed from it,
-    unless the source deleted the whole thread, and all segments that it lacks are copied. Raises StaleTermError where
-    the target's term is greater than `term`.
+    unless the source deleted the whole thread, all that it lacks is copied, and the target records that this is to be
+    copied back. Raises StaleTermError where the target's term is greater than `term`.
     """
-    raise NotImplementedError
+    route = Route(source, target, thread_id, term)
+    copied = yield from _come(route)
+    done = yield from _copy(route, copied, everything=everything, dry_run=dry_run)
+    if not dry_run:
+        yield from _settle(source, thread_id, done.copied)
+    return done.rows
 
 
 def copy_all(source: Side, target: Side, term: int, *, limit: int = 256) -> Exchange[dict[str, CopiedRows]]:
@@ -51,4 +85,159 @@ def copy_all(source: Side, target: Side, term: int, *, limit: int = 256) -> Exch
     Returns nothing where the outbox is empty. A thread whose copying fails, because its rows are damaged, say, does
     not stop the others: it is tried again next time, and the error is raised when the others are done.
     """
-    raise NotImplementedError
+    store = source.store
+    entries = yield from on(source, Transaction(partial(store.outbox, None, limit), writes=False))
+    names = list(dict.fromkeys(entry.thread_id for entry in entries))
+    if not names:
+        return {}
+    came = yield from on(target, Transaction(partial(target.store.copied, names), writes=False))
+    found: dict[str, CopiedRows] = {}
+    problem: ThreadmarkError | None = None
+    for thread_id in names:
+        route = Route(source, target, thread_id, term)
+        try:
+            done = yield from _copy(route, came.get(thread_id), everything=False, dry_run=False)
+        except (TransientStoreError, StaleTermError, ClosedError):
+            raise
+        except ThreadmarkError as error:
+            problem = problem or error
+            continue
+        yield from _settle(source, thread_id, done.copied)
+        found[thread_id] = done.rows
+    if problem is not None:
+        raise problem
+    return found
+
+
+class _Done(NamedTuple):
+    """What an attempt has come to."""
+
+    copied: Copied | None
+    """How far the thread has come to the target."""
+    rows: CopiedRows
+    is_complete: bool = True
+
+
+def _copy(route: Route, copied: Copied | None, *, everything: bool, dry_run: bool) -> Exchange[_Done]:
+    """Copy a thread that has come to the target so far. Begins again where others change it meanwhile."""
+    total = CopiedRows()
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            yield from pause(_PAUSE * (attempt - 1))
+            copied = yield from _come(route)
+        done: _Done | None = None
+        if not everything and not dry_run:
+            done = yield from _copy_named(route, copied)
+        if done is None:
+            done = yield from _copy_whole(route, copied, dry_run=dry_run)
+        total = total.plus(done.rows)
+        if done.is_complete:
+            return _Done(done.copied, total)
+    raise TransientStoreError(
+        f"thread {route.thread_id!r} was changed {ATTEMPTS} times while it was copied to the other database; "
+        "it waits there, and is tried again"
+    )
+
+
+def _copy_named(route: Route, copied: Copied | None) -> Exchange[_Done | None]:
+    """Copy the few rows that entries name. Returns None where more than adding them is to be done."""
+    store, target = route.source.store, route.target
+    come = copied.position if copied else NEVER
+    found = yield from on(route.source, Transaction(partial(named, store, route.thread_id, come), writes=False))
+    if found is None:
+        return None
+    if found.outline is None:
+        return _Done(copied, CopiedRows())
+    if not (yield from on(target, Transaction(partial(add_named, route, found, come), writes=True))):
+        return None
+    brought = Brought((), found.bodies)
+    return _Done(Copied(found.position, found.epoch), brought.counts._replace(rows_read=brought.rows_read))
+
+
+def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> Exchange[_Done]:
+    """Compare a thread in both databases, and copy what differs."""
+    compared = yield from _compare(route, copied)
+    if isinstance(compared, _Done):
+        return compared
+    theirs, ours, difference = compared
+    read = CopiedRows(rows_read=theirs.rows + ours.rows)
+    goal = Copied(theirs.known_to, theirs.epoch)
+    if difference.is_empty and (dry_run or copied == goal):
+        return _Done(copied, read)
+    if dry_run:
+        return _Done(copied, read.plus((yield from _would_copy(route, theirs, difference))))
+    done = yield from _bring(route, compared)
+    return done._replace(rows=read.plus(done.rows))
+
+
+class _Compared(NamedTuple):
+    theirs: Held
+    ours: Held
+    difference: Difference
+
+
+def _compare(route: Route, copied: Copied | None) -> Exchange[_Compared | _Done]:
+    """Compare a thread that has come so far, unless it changes meanwhile."""
+    source, target, thread_id = route.source, route.target, route.thread_id
+    come = copied.position if copied else NEVER
+    theirs = yield from on(source, Transaction(partial(held, source.store, thread_id, come), writes=False))
+    if theirs is None:
+        return _Done(copied, CopiedRows(), is_complete=False)
+    seen = theirs.copied.position if theirs.copied else NEVER
+    ours = yield from on(target, Transaction(partial(held, target.store, thread_id, seen), writes=False))
+    if ours is None or ours.copied != copied:
+        return _Done(copied, CopiedRows(rows_read=theirs.rows), is_complete=False)
+    return _Compared(theirs, ours, compare(theirs, ours))
+
+
+def _bring(route: Route, compared: _Compared) -> Exchange[_Done]:
+    """Copy what differs, in parts: only the last one says that the thread has come."""
+    theirs, ours, difference = compared
+    come, total = ours.copied, CopiedRows()
+    *before, last = batches(difference)
+    for batch in before:
+        brought = yield from _fetch(route, theirs, batch)
+        if brought is None:
+            return _Done(come, total, is_complete=False)
+        program = partial(add_some, route, theirs, ours.position, come, brought)
+        come = yield from on(route.target, Transaction(program, writes=True))
+        total = total.plus(CopiedRows(rows_read=brought.rows_read))
+        if come is None:
+            return _Done(come, total, is_complete=False)
+        total = total.plus(brought.counts)
+    brought = yield from _fetch(route, theirs, last)
+    if brought is None:
+        return _Done(come, total, is_complete=False)
+    done = yield from on(route.target, Transaction(partial(finish, route, theirs, come, brought), writes=True))
+    total = total.plus(done or CopiedRows()).plus(CopiedRows(rows_read=brought.rows_read))
+    is_complete = done is not None and (not done.dropped or theirs.outline is None)
+    return _Done(Copied(theirs.known_to, theirs.epoch), total, is_complete)
+
+
+def _would_copy(route: Route, theirs: Held, difference: Difference) -> Exchange[CopiedRows]:
+    """Return what would be copied, having read it."""
+    total = CopiedRows(removed=len(difference.removed), dropped=difference.drops)
+    total = total._replace(branched=difference.branches, kept=difference.merges)
+    for batch in batches(difference):
+        brought = yield from _fetch(route, theirs, batch)
+        if brought is not None:
+            total = total.plus(brought.counts._replace(rows_read=brought.rows_read))
+    return total
+
+
+def _fetch(route: Route, theirs: Held, batch: Batch) -> Exchange[Brought | None]:
+    """Read a part of a thread, None where it is not what it was when the thread was compared."""
+    program = partial(fetch, route.source.store, route.thread_id, theirs, batch)
+    return (yield from on(route.source, Transaction(program, writes=False)))
+
+
+def _come(route: Route) -> Exchange[Copied | None]:
+    """Return how far the thread has come to the target."""
+    program = partial(copied_of, route.target.store, route.thread_id)
+    return (yield from on(route.target, Transaction(program, writes=False)))
+
+
+def _settle(source: Side, thread_id: str, copied: Copied | None) -> Exchange[None]:
+    """Remove the entries of a thread up to where it has come to the target."""
+    if copied is not None and copied.position > 0:
+        yield from on(source, Transaction(partial(source.store.settle, thread_id, copied.position), writes=True))

@@ -2,11 +2,16 @@
 
 Whoever applies an entry reads what these rows are by now, and makes the other database have the same: rows that are
 gone are removed there, too. So an entry may be applied again, and several of a thread at once.
+
+Its body is JSON: an object with a list for each kind of row, segment keys in hexadecimal, and a list of what is true
+of the change. What is empty is left out.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
+from threadmark.errors import CorruptDataError
 from threadmark.store import Key
 
 
@@ -18,24 +23,78 @@ class Touched(NamedTuple):
     """The checkpoints whose pending writes were touched."""
     segments: frozenset[bytes] = frozenset()
     everything: bool = False
-    """Whether rows were removed, replaced or written over, or the thread's own row was: all of it is compared."""
+    """Whether rows were removed, replaced or written over: all of it is compared."""
+    thread: bool = False
+    """Whether the thread's own row was set."""
     dropped: bool = False
     """Whether the thread was deleted, and perhaps begun anew after that."""
+    merged: bool = False
+    """Whether what both databases wrote was put together here: all of it is compared, as with `everything`, but none
+    of these rows was changed by anybody."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether all rows of the thread are to be compared."""
+        return self.everything or self.dropped or self.merged
 
     def to_bytes(self) -> bytes:
         """The body of an entry."""
-        raise NotImplementedError
+        body: dict[str, Any] = {}
+        if self.checkpoints:
+            body["checkpoints"] = sorted(self.checkpoints)
+        if self.writes:
+            body["writes"] = sorted(self.writes)
+        if self.segments:
+            body["segments"] = [key.hex() for key in sorted(self.segments)]
+        flags = [name for name in _FLAGS if getattr(self, name)]
+        if flags:
+            body["is"] = flags
+        return json.dumps(body, separators=(",", ":")).encode()
 
     @classmethod
     def from_bytes(cls, body: bytes) -> "Touched":
         """Read the body of an entry. Raises CorruptDataError for anything else."""
-        raise NotImplementedError
+        try:
+            found = json.loads(body)
+            flags = found.pop("is", [])
+            touched = cls(
+                _keys(found.pop("checkpoints", [])),
+                _keys(found.pop("writes", [])),
+                frozenset(map(bytes.fromhex, found.pop("segments", []))),
+                **dict.fromkeys(flags, True),
+            )
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise CorruptDataError("an entry of the outbox is damaged") from error
+        if found or not set(flags) <= set(_FLAGS):
+            raise CorruptDataError("an entry of the outbox is damaged, or from a later release")
+        return touched
 
     def plus(self, other: "Touched") -> "Touched":
         """Both, this one first."""
-        raise NotImplementedError
+        return Touched(
+            self.checkpoints | other.checkpoints,
+            self.writes | other.writes,
+            self.segments | other.segments,
+            self.everything or other.everything,
+            self.thread or other.thread,
+            self.dropped or other.dropped,
+            self.merged or other.merged,
+        )
 
 
-def joined(bodies: Sequence[bytes]) -> Touched:
-    """Return what these entries of one thread touched together, oldest first."""
-    raise NotImplementedError
+_FLAGS = ("everything", "thread", "dropped", "merged")
+
+
+def joined(parts: Iterable[Touched]) -> Touched:
+    """Return what several changes to one thread touched together, oldest first."""
+    touched = Touched()
+    for part in parts:
+        touched = touched.plus(part)
+    return touched
+
+
+def _keys(pairs: Iterable[Sequence[str]]) -> frozenset[Key]:
+    keys = frozenset((ns, checkpoint_id) for ns, checkpoint_id in pairs)
+    if not all(isinstance(part, str) for key in keys for part in key):
+        raise TypeError("a key is two texts")
+    return keys

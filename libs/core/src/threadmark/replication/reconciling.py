@@ -1,8 +1,22 @@
 """Comparing two databases thread by thread, and copying what is missing."""
 
-from threadmark.model import OnProgress
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from functools import partial
+
+from threadmark.errors import ClosedError, ThreadmarkError, TransientStoreError
+from threadmark.model import OnProgress, Progress
+from threadmark.program import Transaction
+from threadmark.replica_store import Copied, Summary
+from threadmark.replication.applying import CopiedRows
+from threadmark.replication.copying import copy_all, copy_thread
 from threadmark.replication.model import Reconciled
-from threadmark.replication.steps import Exchange, Side
+from threadmark.replication.steps import Exchange, Side, on
+from threadmark.replication.terms import StaleTermError
+
+_PAGE = 512
+_ENTRIES = 256
 
 
 def reconcile(
@@ -21,5 +35,164 @@ def reconcile(
     thread that the source once gave to the target (`ReplicaStore.copied`) and has no more was deleted there, and goes
     here; rows that it has no more although its epoch has grown since were removed. What the target has by itself stays,
     and is reported or with `both_ways` copied. `after` is where an earlier one ended (`Progress.thread_id`).
+
+    A thread that cannot be copied, because its rows are damaged, say, does not stop the others: its error is raised
+    when they are done.
     """
-    raise NotImplementedError
+    run = _Run(source, target, term, both_ways, dry_run, progress)
+    begun = time.monotonic()
+    if not dry_run:
+        yield from run.copy_outbox(source, target)
+        yield from run.copy_outbox(target, source)
+    here, there = _Summaries(source, after), _Summaries(target, after)
+    while (yield from here.more()) | (yield from there.more()):
+        thread_id = min(each.ahead[0].thread_id for each in (here, there) if each.ahead)
+        one, other = here.take(thread_id), there.take(thread_id)
+        run.threads += 1
+        if one is None or other is None or _content(one) != _content(other):
+            run.different += 1
+            came = one is None and (yield from there.came(thread_id))
+            yield from run.copy(thread_id, is_here=one is not None, came=came)
+            run.report(thread_id)
+        elif not here.ahead and not there.ahead:
+            run.report(thread_id)
+    if run.problem is not None:
+        raise run.problem
+    return run.result(here.read + there.read, time.monotonic() - begun)
+
+
+@dataclass
+class _Run:
+    """One comparison, and what it has come to so far."""
+
+    source: Side
+    target: Side
+    term: int
+    both_ways: bool
+    dry_run: bool
+    progress: OnProgress | None
+    threads: int = 0
+    different: int = 0
+    total: CopiedRows = field(default_factory=CopiedRows)
+    deleted: list[str] = field(default_factory=list)
+    branched: list[str] = field(default_factory=list)
+    only_there: list[str] = field(default_factory=list)
+    problem: ThreadmarkError | None = None
+
+    def copy_outbox(self, source: Side, target: Side) -> Exchange[None]:
+        """Copy what waits in an outbox by now; not what comes meanwhile, which may never end."""
+        waiting = yield from on(source, Transaction(source.store.waiting, writes=False))
+        for _ in range(-(-waiting.entries // _ENTRIES)):
+            try:
+                found = yield from copy_all(source, target, self.term, limit=_ENTRIES)
+            except ThreadmarkError as error:
+                self._note(error)
+                return
+            for thread_id, copied in found.items():
+                self._count(thread_id, copied)
+            if not found:
+                return
+
+    def copy(self, thread_id: str, *, is_here: bool, came: bool) -> Exchange[None]:
+        """Copy a thread that differs. `is_here` is whether the source has it, `came` whether it once gave it away."""
+        try:
+            dropped = False
+            if is_here or came:
+                copied = yield from self._copy(self.source, self.target, thread_id)
+                dropped = copied.dropped
+                if copied.kept:
+                    yield from self._copy(self.target, self.source, thread_id)
+            if not is_here and not dropped and (yield from self._is_missing(thread_id)):
+                self.only_there.append(thread_id)
+                if self.both_ways:
+                    yield from self._copy(self.target, self.source, thread_id)
+        except ThreadmarkError as error:
+            self._note(error)
+
+    def report(self, thread_id: str) -> None:
+        """Say how far it has come."""
+        if self.progress is not None:
+            self.progress(Progress(self.threads, None, thread_id))
+
+    def result(self, summaries: int, seconds: float) -> Reconciled:
+        """Return what it has come to."""
+        total = self.total
+        return Reconciled(
+            self.threads,
+            self.different,
+            total.checkpoints,
+            total.writes,
+            total.segments,
+            total.bytes,
+            total.removed,
+            self.deleted,
+            self.branched,
+            self.only_there,
+            total.rows_read + summaries,
+            seconds,
+            self.dry_run,
+        )
+
+    def _copy(self, source: Side, target: Side, thread_id: str) -> Exchange[CopiedRows]:
+        copied = yield from copy_thread(source, target, thread_id, self.term, everything=True, dry_run=self.dry_run)
+        self._count(thread_id, copied)
+        return copied
+
+    def _count(self, thread_id: str, copied: CopiedRows) -> None:
+        self.total = self.total.plus(copied)
+        if copied.dropped and thread_id not in self.deleted:
+            self.deleted.append(thread_id)
+        if copied.branched and thread_id not in self.branched:
+            self.branched.append(thread_id)
+
+    def _is_missing(self, thread_id: str) -> Exchange[bool]:
+        """Whether the source does not have a thread: it may have begun since its summaries were read."""
+        epoch = yield from on(self.source, Transaction(partial(self.source.store.epoch, thread_id), writes=False))
+        return epoch is None
+
+    def _note(self, error: ThreadmarkError) -> None:
+        """Raise the error if the others would meet it, too; if not, do so in the end."""
+        if isinstance(error, (TransientStoreError, StaleTermError, ClosedError)):
+            raise error
+        self.problem = self.problem or error
+
+
+class _Summaries:
+    """The summaries of one database, a page at a time."""
+
+    def __init__(self, side: Side, after: str) -> None:
+        self._side = side
+        self._after: str | None = after
+        self._came: dict[str, Copied] | None = None
+        self._names: list[str] = []
+        self.ahead: deque[Summary] = deque()
+        self.read = 0
+        """How many rows were read."""
+
+    def more(self) -> Exchange[bool]:
+        """Read the next page where there is nothing ahead. Returns whether there is anything then."""
+        if not self.ahead and self._after is not None:
+            store = self._side.store
+            page = yield from on(self._side, Transaction(partial(store.summaries, self._after, _PAGE), writes=False))
+            self.ahead.extend(page)
+            self.read += len(page)
+            self._names, self._came = [each.thread_id for each in page], None
+            self._after = self._names[-1] if len(page) == _PAGE else None
+        return bool(self.ahead)
+
+    def take(self, thread_id: str) -> Summary | None:
+        """Return the summary of a thread if it comes next."""
+        return self.ahead.popleft() if self.ahead and self.ahead[0].thread_id == thread_id else None
+
+    def came(self, thread_id: str) -> Exchange[bool]:
+        """Whether a thread of the page that was read last once came from the other database."""
+        if self._came is None:
+            store = self._side.store
+            self._came = yield from on(self._side, Transaction(partial(store.copied, self._names), writes=False))
+            self.read += len(self._came)
+        return thread_id in self._came
+
+
+def _content(summary: Summary) -> Summary:
+    """The summary without what differs between two databases that have the same."""
+    return summary._replace(epoch=0, position=0)

@@ -1,0 +1,235 @@
+"""Writing to the target what the source has of a thread: programs, each of which is one transaction."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from threadmark.errors import TransientStoreError
+from threadmark.program import Program
+from threadmark.replica_store import Copied, ReplicaStore
+from threadmark.replication.comparing import Difference, compare
+from threadmark.replication.entries import Touched
+from threadmark.replication.held import BEGUN, Bodies, Held, copied_of, held, last_position
+from threadmark.replication.named import Named
+from threadmark.replication.steps import Side
+from threadmark.replication.terms import StaleTermError
+from threadmark.store import ANYONE, NEVER, Change, CheckpointRow, Follows, Key, WriteRow, now, was_added
+from threadmark.thread_store import Beginning, ThreadOutline
+
+
+class CopiedRows(NamedTuple):
+    """What was copied, or would be."""
+
+    checkpoints: int = 0
+    writes: int = 0
+    segments: int = 0
+    bytes: int = 0
+    removed: int = 0
+    dropped: bool = False
+    branched: bool = False
+    """Whether both sides had written to the thread."""
+    kept: bool = False
+    """Whether the target keeps what the source does not have, and has recorded that it is to be copied back."""
+    rows_read: int = 0
+
+    def plus(self, other: "CopiedRows") -> "CopiedRows":
+        """Both together."""
+        return CopiedRows(
+            self.checkpoints + other.checkpoints,
+            self.writes + other.writes,
+            self.segments + other.segments,
+            self.bytes + other.bytes,
+            self.removed + other.removed,
+            self.dropped or other.dropped,
+            self.branched or other.branched,
+            self.kept or other.kept,
+            self.rows_read + other.rows_read,
+        )
+
+
+def counted(bodies: Bodies) -> CopiedRows:
+    """Return what is copied with these."""
+    return CopiedRows(len(bodies.rows), len(bodies.writes), len(bodies.segments), bodies.size)
+
+
+class Route(NamedTuple):
+    """A thread that is copied."""
+
+    source: Side
+    target: Side
+    thread_id: str
+    term: int
+
+
+class Brought(NamedTuple):
+    """What was read at the source."""
+
+    keys: Sequence[Key]
+    """The checkpoints that are complete with it."""
+    bodies: Bodies
+
+    @property
+    def counts(self) -> CopiedRows:
+        """What is copied where the target has none of it."""
+        return counted(self.bodies)
+
+    @property
+    def rows_read(self) -> int:
+        """How many rows were read for it."""
+        rows, writes, segments = self.bodies
+        return len(rows) + len(writes) + len(segments)
+
+
+def add_named(route: Route, found: Named, come: int) -> Program[bool]:
+    """Add the rows that entries named. Returns False, having added nothing, where that is not all there is to do."""
+    store, outline, rows = route.target.store, found.outline, _in_order(found.bodies)
+    if outline is None:
+        return True
+    if found.sets_row:
+        yield from store.lock(route.thread_id)
+    is_later = outline.updated_at > _updated_by(rows)
+    change = _change(route, outline, found.bodies, rows)._replace(
+        copied=Follows(come, found.position, found.epoch), term=route.term
+    )
+    if come != NEVER and rows and is_later:
+        change = change._replace(now=outline.updated_at, touches=True)
+    added = yield from store.add(change)
+    if added.refused == "term":
+        raise StaleTermError
+    if not was_added(change, added):
+        return False
+    if come == NEVER and outline.updated_at > max(_updated_by(rows), outline.row.created_at):
+        yield from _touch(store, outline)
+    if found.sets_row:
+        yield from store.set_thread(outline.row)
+    return True
+
+
+def add_some(
+    route: Route, theirs: Held, position: int, expected: Copied | None, brought: Brought
+) -> Program[Copied | None]:
+    """Add rows that a large thread lacks, before `finish`. Returns how far it has come then.
+
+    Returns None, having added nothing, where somebody else changed it.
+    """
+    store, thread_id = route.target.store, route.thread_id
+    yield from _lock(route)
+    copied = yield from copied_of(store, thread_id)
+    if copied != expected or (yield from last_position(store, thread_id)) != position or theirs.outline is None:
+        return None
+    change = _change(route, theirs.outline, brought.bodies, _in_order(brought.bodies))
+    if not was_added(change, (yield from store.add(change))):
+        return None
+    if copied is None:
+        copied = Copied(BEGUN, 0)
+        yield from store.set_copied(thread_id, copied)
+    return copied
+
+
+def finish(route: Route, theirs: Held, expected: Copied | None, brought: Brought) -> Program[CopiedRows | None]:
+    """Make the target's thread what the comparison says, with the rows that were brought for it.
+
+    Returns None, having done nothing, where somebody else changed it, so that other rows are needed.
+    """
+    store, thread_id = route.target.store, route.thread_id
+    yield from _lock(route)
+    ours = yield from held(store, thread_id, theirs.copied.position if theirs.copied else NEVER)
+    if ours is None or ours.copied != expected:
+        return None
+    difference = compare(theirs, ours)
+    if difference.drops:
+        yield from store.drop(thread_id, now())
+        yield from store.set_copied(thread_id, Copied(theirs.dropped_at or theirs.known_to, 0))
+        return CopiedRows(dropped=True)
+    if not (
+        set(difference.checkpoints) <= {*brought.keys} and difference.segments.keys() <= brought.bodies.segments.keys()
+    ):
+        return None
+    done = yield from _make_equal(route, theirs, ours, difference, brought.bodies)
+    if difference.merges:
+        position = yield from store.record(thread_id, Touched(merged=True).to_bytes(), route.term)
+        if position is None:
+            raise StaleTermError
+    yield from store.set_copied(thread_id, Copied(theirs.known_to, theirs.epoch))
+    return done._replace(branched=difference.branches, kept=difference.merges)
+
+
+def _make_equal(route: Route, theirs: Held, ours: Held, difference: Difference, brought: Bodies) -> Program[CopiedRows]:
+    store, thread_id, outline = route.target.store, route.thread_id, theirs.outline
+    if outline is None:
+        return CopiedRows()
+    kept = yield from _kept_of_rebuilt(route, difference)
+    doomed = [*sorted(difference.rebuilt), *difference.removed]
+    doomed_segments = [*sorted(difference.replaced_segments), *difference.removed_segments]
+    if doomed or doomed_segments:
+        yield from store.remove(thread_id, doomed, doomed_segments)
+    come = set(difference.checkpoints)
+    fresh = {key for key in come if key in difference.rebuilt or key not in ours.marks.checkpoints}
+    bodies = Bodies(
+        {key: row for key, row in brought.rows.items() if key in fresh},
+        {key: row for key, row in brought.writes.items() if key[:2] in come and key not in difference.kept},
+        {key: data for key, data in brought.segments.items() if key in difference.segments},
+    )
+    rows = _in_order(bodies)
+    change = _change(route, outline, bodies, rows)
+    change = change._replace(writes=[*change.writes, *kept])
+    if difference.begins or change.checkpoints or change.writes or change.segments:
+        added = yield from store.add(change)
+        if not was_added(change, added):
+            raise TransientStoreError(f"thread {thread_id!r} was changed while it was locked")
+    known = ours.outline.updated_at if ours.outline else outline.row.created_at
+    if outline.updated_at > max(known, _updated_by(rows)):
+        yield from _touch(store, outline)
+    if difference.row is not None:
+        yield from store.set_thread(difference.row)
+    return counted(bodies)._replace(removed=len(difference.removed))
+
+
+def _lock(route: Route) -> Program[None]:
+    """Let nobody else change the thread, whether it is there or not, nor with an old term."""
+    store = route.target.store
+    replica = yield from store.replica()
+    if replica.term > route.term:
+        raise StaleTermError(replica)
+    if (yield from store.lock(route.thread_id)) is None:
+        yield from store.lock_lease(route.thread_id)
+
+
+def _kept_of_rebuilt(route: Route, difference: Difference) -> Program[list[WriteRow]]:
+    """The target's own writes for checkpoints that are removed and added again."""
+    if not difference.rebuilt or not difference.kept:
+        return []
+    written = yield from route.target.store.writes(route.thread_id, sorted(difference.rebuilt))
+    return [row for row in written if (row.ns, row.checkpoint_id, row.task_id, row.idx) in difference.kept]
+
+
+def _change(route: Route, outline: ThreadOutline, bodies: Bodies, rows: Sequence[CheckpointRow]) -> Change:
+    """Return rows as a change that nobody's lease and no deletion refuses. Where it begins the thread, it is as old."""
+    row = outline.row
+    beginning = Beginning(row.owner, row.expires_at, row.check)
+    writes = [bodies.writes[key] for key in sorted(bodies.writes)]
+    return Change(
+        route.thread_id,
+        None,
+        row.created_at,
+        bodies.segments,
+        rows,
+        writes,
+        None,
+        token=ANYONE,
+        beginning=beginning,
+    )
+
+
+def _touch(store: ReplicaStore, outline: ThreadOutline) -> Program[None]:
+    """Let the thread count as updated when it was at the source."""
+    moment = outline.updated_at
+    yield from store.add(Change(outline.row.thread_id, None, moment, {}, (), (), None, token=ANYONE, touches=True))
+
+
+def _in_order(bodies: Bodies) -> list[CheckpointRow]:
+    return sorted(bodies.rows.values(), key=lambda row: (row.outline.rank, row.outline.ns))
+
+
+def _updated_by(rows: Sequence[CheckpointRow]) -> int:
+    """When a thread was updated, as far as these checkpoints tell."""
+    return max((row.outline.created_at for row in rows if row.outline.ns == ""), default=0)

@@ -1,0 +1,210 @@
+"""What a thread of one database lacks of the same thread in another one. This knows keys and marks, and no bodies."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from threadmark.replica_store import WriteKey
+from threadmark.replication.held import Held
+from threadmark.store import Key
+from threadmark.thread_store import ThreadRow
+
+
+class Difference(NamedTuple):
+    """What is to be done so that the target has what the source has."""
+
+    drops: bool = False
+    """The thread goes, and nothing else is said: what comes then is another difference."""
+    begins: bool = False
+    """The thread is no live one in the target, and becomes one."""
+    checkpoints: Sequence[Key] = ()
+    """Those with a row or with writes that come, parents before children."""
+    rebuilt: frozenset[Key] = frozenset()
+    """Those of them that are removed first, with their writes."""
+    kept: frozenset[WriteKey] = frozenset()
+    """Writes of the target that stay although the source has others."""
+    segments: Mapping[bytes, int] = {}
+    """Those that come, with their sizes."""
+    replaced_segments: frozenset[bytes] = frozenset()
+    """Those of them that are removed first: they were sealed again."""
+    removed: Sequence[Key] = ()
+    removed_segments: Sequence[bytes] = ()
+    row: ThreadRow | None = None
+    """What the thread's own row becomes, where it differs."""
+    merges: bool = False
+    """Whether the target keeps something that the source does not have."""
+
+    @property
+    def branches(self) -> bool:
+        """Whether both have checkpoints or writes that the other one lacks."""
+        return self.merges and bool(self.checkpoints)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is to be done."""
+        return not (
+            self.drops
+            or self.begins
+            or self.checkpoints
+            or self.segments
+            or self.removed
+            or self.removed_segments
+            or self.row
+        )
+
+
+def compare(source: Held, target: Held) -> Difference:
+    """Return what the target lacks.
+
+    Where both databases changed the thread, what either has stays. Of a checkpoint that both have, the one stays that
+    was changed; of two that were, the one with the greater marks, so that it does not matter who asks. If one of them
+    deleted the thread, it goes with what the other one wrote.
+    """
+    both = _both_changed(source, target)
+    is_there, is_here = source.outline is not None, target.outline is not None
+    if source.touched.dropped and not (both and target.touched.dropped) and is_here:
+        return Difference(drops=True)
+    if both and target.touched.dropped and not source.touched.dropped:
+        return Difference()
+    if not is_there:
+        return Difference(drops=is_here and not both)
+    return _Comparison(source, target, both=both).difference()
+
+
+def _both_changed(source: Held, target: Held) -> bool:
+    """Whether the target may have what the source never had.
+
+    It has entries that the source did not get; or it came further than the source is, which has lost something; or it
+    has rows that the source lacks although nothing was removed there since.
+    """
+    if target.copied is None:
+        return target.outline is not None or target.position > 0
+    seen = source.copied.position if source.copied else 0
+    if target.position > seen or target.copied.position > source.position:
+        return True
+    if source.outline is None or source.epoch > target.copied.epoch:
+        return False
+    mine, theirs = source.marks, target.marks
+    return not (theirs.checkpoints.keys() <= mine.checkpoints.keys() and theirs.writes.keys() <= mine.writes.keys())
+
+
+Marks = Mapping[WriteKey, bytes]
+
+
+class _Comparison:
+    """A thread in two databases, neither of which deleted it."""
+
+    def __init__(self, source: Held, target: Held, *, both: bool) -> None:
+        self._source, self._target, self._both = source, target, both
+        self._written = _by_checkpoint(source.marks.writes)
+        self._written_there = _by_checkpoint(target.marks.writes)
+
+    def difference(self) -> Difference:
+        """Return it."""
+        source, target = self._source.marks, self._target.marks
+        kept = frozenset(key for each in self._written_there for key in self._kept_writes(each))
+        rebuilt = frozenset(filter(self._is_rebuilt, self._written_there.keys() | target.checkpoints.keys()))
+        come = [key for key in self._written.keys() | source.checkpoints.keys() if key in rebuilt or self._comes(key)]
+        gone = (
+            (self._written_there.keys() | target.checkpoints.keys()) - self._written.keys() - source.checkpoints.keys()
+        )
+        again = frozenset(key for key in source.segments.keys() & target.segments.keys() if self._is_sealed_again(key))
+        extra = target.segments.keys() - source.segments.keys()
+        fresh = source.segments.keys() - target.segments.keys() | again
+        row = self._row()
+        return Difference(
+            begins=self._target.outline is None,
+            checkpoints=sorted(come, key=lambda key: (source.checkpoints.get(key, ("", b""))[0], key)),
+            rebuilt=rebuilt - gone,
+            kept=kept,
+            segments={key: source.segments[key][0] for key in sorted(fresh)},
+            replaced_segments=again,
+            removed=[] if self._both else sorted(gone),
+            removed_segments=[] if self._both else sorted(extra),
+            row=row,
+            merges=self._both and self._keeps(gone, extra, kept),
+        )
+
+    def _is_rebuilt(self, key: Key) -> bool:
+        """Whether the target's checkpoint, or a write of it that is not simply written over, is another one."""
+        row, row_there = self._rows(key)
+        written, there = self._written.get(key, {}), self._written_there.get(key, {})
+        others = [each for each, mark in there.items() if each[3] >= 0 and written.get(each, mark) != mark]
+        conflicts = bool(others) or (row_there is not None and row is not None and row != row_there)
+        if self._both:
+            return conflicts and self._source_wins(key)
+        lost = [each for each in there if each not in written]
+        return conflicts or bool(lost) or (row is None and row_there is not None)
+
+    def _comes(self, key: Key) -> bool:
+        """Whether the target lacks the checkpoint, or a write of it."""
+        row, row_there = self._rows(key)
+        there, kept = self._written_there.get(key, {}), self._kept_writes(key)
+        written = self._written.get(key, {}).items()
+        lacks = any(each not in there or (there[each] != mark and each not in kept) for each, mark in written)
+        return lacks or (row is not None and row_there is None)
+
+    def _kept_writes(self, key: Key) -> set[WriteKey]:
+        """Return the target's own writes for a checkpoint that stay."""
+        if not self._both:
+            return set()
+        written, there = self._written.get(key, {}), self._written_there.get(key, {})
+        own = {each for each in there if each not in written}
+        return own if self._source_wins(key) else {each for each in there if written.get(each) != there[each]}
+
+    def _source_wins(self, key: Key) -> bool:
+        """Whether the source's rows for a checkpoint are taken where both databases changed the thread."""
+        mine, theirs = (
+            touched.everything or key in touched.checkpoints or key in touched.writes
+            for touched in (self._source.touched, self._target.touched)
+        )
+        if mine != theirs:
+            return mine
+        row, row_there = self._rows(key)
+        marks = sorted(self._written.get(key, {}).items()), sorted(self._written_there.get(key, {}).items())
+        return (row or ("", b""), marks[0]) > (row_there or ("", b""), marks[1])
+
+    def _is_sealed_again(self, key: bytes) -> bool:
+        segment, there = self._source.marks.segments[key], self._target.marks.segments[key]
+        if segment == there:
+            return False
+        mine, theirs = self._source.touched.everything, self._target.touched.everything
+        return not self._both or (mine if mine != theirs else segment > there)
+
+    def _row(self) -> ThreadRow | None:
+        """Return what the target's row of the thread becomes, None where it stays."""
+        outline, there = self._source.outline, self._target.outline
+        if outline is None:
+            return None
+        row, row_there = outline.row, there.row if there else None
+        if row_there is None:  # what else is set of it comes with its beginning
+            return row if (row.title, row.metadata) != (None, None) else None
+        if row_there[2:] == row[2:]:
+            return None
+        if self._both:
+            mine, theirs = (each.touched.thread or each.touched.everything for each in (self._source, self._target))
+            return row if (mine if mine != theirs else row.check > row_there.check) else None
+        return row
+
+    def _keeps(self, gone: Iterable[Key], extra: Iterable[bytes], kept: Iterable[WriteKey]) -> bool:
+        """Whether the target will have what the source does not."""
+        source, target = self._source.marks, self._target.marks
+        common = source.checkpoints.keys() & target.checkpoints.keys()
+        others = [key for key in common if source.checkpoints[key] != target.checkpoints[key]]
+        segments = [key for key in source.segments.keys() & target.segments.keys() if not self._is_sealed_again(key)]
+        row, row_there = (each.outline and each.outline.row[2:] for each in (self._source, self._target))
+        return (
+            any(True for _ in (*gone, *extra, *kept))
+            or any(not self._source_wins(key) for key in others)
+            or any(source.segments[key] != target.segments[key] for key in segments)
+            or (row_there is not None and row != row_there and self._row() is None)
+        )
+
+    def _rows(self, key: Key) -> tuple[tuple[str, bytes] | None, tuple[str, bytes] | None]:
+        return self._source.marks.checkpoints.get(key), self._target.marks.checkpoints.get(key)
+
+
+def _by_checkpoint(writes: Marks) -> dict[Key, dict[WriteKey, bytes]]:
+    found: dict[Key, dict[WriteKey, bytes]] = {}
+    for key, mark in writes.items():
+        found.setdefault(key[:2], {})[key] = mark
+    return found

@@ -1,0 +1,117 @@
+"""What one database has of a thread, read to be compared with what the other one has, and the rows that are copied."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from threadmark.errors import CorruptDataError
+from threadmark.metadata import run_id_in
+from threadmark.program import Program
+from threadmark.replica_store import Copied, ReplicaStore, RowMarks, WriteKey
+from threadmark.replication.entries import Touched, joined
+from threadmark.store import CheckpointRow, Key, WriteRow
+from threadmark.thread_store import ThreadOutline
+
+MOST_ENTRIES = 4096
+"""Of a thread with more entries the first ones are applied by themselves."""
+
+BEGUN = -2
+"""The position (`Copied`) of a thread of which some rows have come, and which was never complete."""
+
+
+class Held(NamedTuple):
+    """A thread in one database, without the bodies of its rows."""
+
+    position: int
+    """The last one here."""
+    copied: Copied | None
+    epoch: int
+    """0 where the thread is no live one."""
+    outline: ThreadOutline | None
+    marks: RowMarks
+    touched: Touched
+    """By changes that were made here and that the other database does not have."""
+    known_to: int
+    """The position up to which that says what was touched."""
+    dropped_at: int
+    """The position of the last of them that deleted the thread, 0 for none."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows were read for it."""
+        return len(self.marks.checkpoints) + len(self.marks.writes) + len(self.marks.segments) + 1
+
+
+class Bodies(NamedTuple):
+    """Rows as they are stored."""
+
+    rows: Mapping[Key, CheckpointRow]
+    writes: Mapping[WriteKey, WriteRow]
+    segments: Mapping[bytes, bytes]
+
+    @property
+    def size(self) -> int:
+        """How many bytes they hold."""
+        of_rows = sum(len(row.header) + len(row.outline.metadata) for row in self.rows.values())
+        of_writes = sum(len(row.value) for row in self.writes.values())
+        return of_rows + of_writes + sum(map(len, self.segments.values()))
+
+
+def held(store: ReplicaStore, thread_id: str, after: int) -> Program[Held | None]:
+    """Return what there is of a thread. `after` is up to which position the other database has what changed here.
+
+    Returns None where it changed meanwhile: not every backend reads all of it at one moment.
+    """
+    state = yield from _state(store, thread_id)
+    position, copied = state
+    entries = yield from store.outbox(thread_id, MOST_ENTRIES)
+    outline = yield from store.thread(thread_id)
+    epoch = yield from store.epoch(thread_id)
+    marks = yield from store.marks(thread_id)
+    if (yield from _state(store, thread_id)) != state:
+        return None
+    touched = {entry.position: Touched.from_bytes(entry.body) for entry in entries if entry.position > after}
+    known_to = entries[-1].position if len(entries) == MOST_ENTRIES else position
+    dropped_at = max((at for at, each in touched.items() if each.dropped), default=0)
+    return Held(position, copied, epoch or 0, outline, marks, joined(touched.values()), known_to, dropped_at)
+
+
+def bodies(
+    store: ReplicaStore, thread_id: str, rows: Sequence[Key], writes: Sequence[Key], segments: Collection[bytes]
+) -> Program[Bodies]:
+    """Return these rows, the writes of these checkpoints, and these segments, as far as they are there."""
+    found = (yield from store.rows(thread_id, rows)) if rows else []
+    written = (yield from store.writes(thread_id, writes)) if writes else []
+    data = (yield from store.segments(thread_id, list(segments))) if segments else {}
+    return Bodies(
+        {row.outline.key: _with_run(row) for row in found},
+        {(row.ns, row.checkpoint_id, row.task_id, row.idx): row for row in written},
+        data,
+    )
+
+
+def last_position(store: ReplicaStore, thread_id: str) -> Program[int]:
+    """Return the last position of a thread, 0 for none."""
+    positions = yield from store.positions([thread_id])
+    return positions.get(thread_id, 0)
+
+
+def copied_of(store: ReplicaStore, thread_id: str) -> Program[Copied | None]:
+    """Return how far a thread has come from the other database."""
+    copied = yield from store.copied([thread_id])
+    return copied.get(thread_id)
+
+
+def _state(store: ReplicaStore, thread_id: str) -> Program[tuple[int, Copied | None]]:
+    """What differs whenever the rows of a thread do, as far as they are changed by those who replicate it."""
+    position = yield from last_position(store, thread_id)
+    return position, (yield from copied_of(store, thread_id))
+
+
+def _with_run(row: CheckpointRow) -> CheckpointRow:
+    """The row with the run that made it, for the index of runs: what is read may lack it. Sealed metadata has none."""
+    if row.run_id is not None:
+        return row
+    try:
+        return row._replace(run_id=run_id_in(row.outline.metadata))
+    except CorruptDataError:  # it is copied as it is, and whoever reads it is told
+        return row

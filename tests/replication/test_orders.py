@@ -1,0 +1,125 @@
+"""Those who copy a thread meet each other, and those who write to it, in every order: both sides are equal then.
+
+And one who copies dies before or after any of its transactions: whoever comes next finishes it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from histories import history, put, write
+from orders import Actor, acting, doing, orders
+from sides import TERM, assert_equal, assert_sound, copied_both_ways, in_store, pair_in_memory, side
+from threadmark.replication import batches, named
+from threadmark.replication.copying import copy_thread
+from threadmark.saver import Saver
+from threadmark_conformance.engine import at
+
+THREAD = "thread"
+
+
+class Scene(NamedTuple):
+    """What was there, and what is done while the thread is copied."""
+
+    prepare: Callable[[Saver, Saver], Any]
+    """What both databases have before, and what waits."""
+    calls: Callable[[Saver, Saver], Sequence[Callable[[], Any]]]
+    back: bool = False
+    """Whether the second one who copies does so in the other direction."""
+
+
+def _nothing(_: Saver, __: Saver) -> None:
+    pass
+
+
+def _history(one: Saver, _: Saver) -> None:
+    history(one, THREAD)
+
+
+def _copied(one: Saver, other: Saver) -> None:
+    history(one, THREAD)
+    copied_both_ways(side(one), side(other, "secondary"))
+
+
+def _lagging(one: Saver, other: Saver) -> None:
+    _copied(one, other)
+    put(one, THREAD, 4, "0003")
+
+
+def _apart(one: Saver, other: Saver) -> None:
+    _copied(one, other)
+    put(one, THREAD, 4, "0003")
+    put(other, THREAD, 5, "0003")
+    write(other, THREAD, "0003", "of the other one")
+    write(one, THREAD, "0003", "of the first one")
+
+
+SCENES = {
+    "put": Scene(_lagging, lambda one, _: [lambda: put(one, THREAD, 5, "0004"), lambda: write(one, THREAD, "0005", 5)]),
+    "begin": Scene(_nothing, lambda one, _: [lambda: put(one, THREAD, 1), lambda: put(one, THREAD, 2, "0001")]),
+    "delete a checkpoint": Scene(_lagging, lambda one, _: [lambda: one.delete_checkpoint(at(THREAD, "", "0002"))]),
+    "prune": Scene(_lagging, lambda one, _: [lambda: one.prune([THREAD]), lambda: put(one, THREAD, 6, "0004")]),
+    "delete and begin anew": Scene(
+        _lagging, lambda one, _: [lambda: one.delete_thread(THREAD), lambda: put(one, THREAD, 7)]
+    ),
+    "replace": Scene(_lagging, lambda one, _: [lambda: put(one, THREAD, 4, "0003", again=True)]),
+    "write over": Scene(_lagging, lambda one, _: [lambda: write(one, THREAD, "0003", "another")]),
+    "set the title": Scene(_lagging, lambda one, _: [lambda: one.update_thread(THREAD, title="a title")]),
+    "both": Scene(_apart, lambda _, other: [lambda: put(other, THREAD, 8, "0005")], back=True),
+    "both, set the title": Scene(
+        _apart, lambda one, other: [lambda: other.update_thread(THREAD, title="new"), lambda: put(one, THREAD, 9)], back=True
+    ),
+    "both, one prunes": Scene(_apart, lambda _, other: [lambda: other.prune([THREAD])], back=True),
+    "both, one deletes": Scene(_apart, lambda one, _: [lambda: one.delete_thread(THREAD)], back=True),
+    "both delete": Scene(
+        _apart, lambda one, other: [lambda: one.delete_thread(THREAD), lambda: other.delete_thread(THREAD), lambda: put(other, THREAD, 3)], back=True
+    ),
+}
+
+
+@pytest.mark.parametrize("small", [False, True], ids=["at once", "in parts"])
+@pytest.mark.parametrize("name", SCENES)
+def test_whoever_copies_meets_others_in_every_order(name: str, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if small:
+        in_parts(monkeypatch)
+    scene, savers = SCENES[name], [*pair_in_memory()]
+
+    def begin() -> Sequence[Actor]:
+        savers[:] = pair_in_memory()
+        one, other = savers
+        scene.prepare(one, other)
+        first, second = side(one), side(other, "secondary")
+        there, back = (first, second), (second, first)
+        come = [-1]
+
+        def after_each() -> None:
+            assert_sound(other)
+            copied = in_store(second, second.store.copied, [THREAD])
+            position = copied[THREAD].position if THREAD in copied else -1
+            assert position >= come[0] or position < 0, "the target went back"
+            come[0] = position
+
+        return [
+            acting(copy_thread(*there, THREAD, TERM), after_each),
+            acting(copy_thread(*(back if scene.back else there), THREAD, TERM), after_each),
+            doing(scene.calls(one, other)),
+        ]
+
+    count = 0
+    for order in orders(begin, switches=2):
+        count += 1
+        one, other = savers
+        copied_both_ways(side(one), side(other, "secondary"))
+        try:
+            assert_equal(one, other)
+        except AssertionError as error:
+            raise AssertionError(f"in the order {order}: {error}") from error
+    assert count > 20
+
+
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every thread be so large that it is copied in parts."""
+    monkeypatch.setattr(batches, "MOST_ROWS", 2)
+    monkeypatch.setattr(batches, "MOST_BYTES", 300)
+    monkeypatch.setattr(named, "_MOST_ROWS", 0)
