@@ -15,6 +15,7 @@ from threadmark.errors import (
     ForbiddenTypeError,
     LeaseLostError,
     MissingDependencyError,
+    ReplicationError,
     SchemaError,
     SerializationError,
     StoreError,
@@ -60,6 +61,7 @@ from threadmark.model import (
     Verified,
 )
 from threadmark.persistent import PersistentDict
+from threadmark.replication import Reconciled, ReplicatedSaver, ReplicationStatus, SideStatus, replicated
 from threadmark.retention import Retention
 from threadmark.saver import Lease, Saver, SaverProtocol
 from threadmark.sealing import Keyring
@@ -120,6 +122,10 @@ __all__ = [
     "Progress",
     "PruneStrategy",
     "Pruned",
+    "Reconciled",
+    "ReplicatedSaver",
+    "ReplicationError",
+    "ReplicationStatus",
     "Retention",
     "RetentionReport",
     "Saver",
@@ -135,6 +141,7 @@ __all__ = [
     "Sessions",
     "SharedCache",
     "Shown",
+    "SideStatus",
     "StateInfo",
     "StatePage",
     "States",
@@ -154,6 +161,7 @@ __all__ = [
     "__version__",
     "new_id",
     "open",
+    "replicated",
 ]
 
 _MODULES = ["errors", "program", "sealing", "serde", "store"]

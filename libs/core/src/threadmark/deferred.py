@@ -45,6 +45,11 @@ def deferred_store() -> Store:
     return cast("Store", _DeferredStore())  # every operation of a Store is a method that returns a program
 
 
+def is_deferred(store: Store) -> bool:
+    """Whether a store is one of these. It has every method, so it looks like whatever it is compared with."""
+    return isinstance(store, _DeferredStore)
+
+
 def resolved(transaction: Transaction[T], store: Store) -> Transaction[T]:
     """Return a transaction that asks a real store what the program asks of a deferred one."""
     return transaction._replace(program=partial(_resolve, transaction.program, store))

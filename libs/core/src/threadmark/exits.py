@@ -24,25 +24,29 @@ class _Open:
     """The objects of this process that are to be closed, as long as they live."""
 
     def __init__(self) -> None:
-        self._all: WeakSet[Closes] = WeakSet()
+        self.begin_anew()
         begin_anew_after_fork(self)
 
     def begin_anew(self) -> None:
         """In the child of a fork, where they are the parent's."""
-        self._all = WeakSet()
+        self._all: WeakSet[Closes] = WeakSet()
+        self._first: WeakSet[Closes] = WeakSet()
+        """Those that need others of them until they are closed."""
 
-    def add(self, thing: Closes) -> None:
-        self._all.add(thing)
+    def add(self, thing: Closes, *, first: bool) -> None:
+        (self._first if first else self._all).add(thing)
 
     def discard(self, thing: Closes) -> None:
         self._all.discard(thing)
+        self._first.discard(thing)
 
     def close(self) -> None:
-        with suppress(KeyError):  # raised when none is left; daemon threads may add some meanwhile
-            while True:
-                thing = self._all.pop()
-                with suppress(Exception):  # what was acknowledged is stored, and the others must be closed as well
-                    thing.close()
+        for some in (self._first, self._all):
+            with suppress(KeyError):  # raised when none is left; daemon threads may add some meanwhile
+                while True:
+                    thing = some.pop()
+                    with suppress(Exception):  # what was acknowledged is stored, and the others must be closed as well
+                        thing.close()
 
 
 _open = _Open()
@@ -51,7 +55,12 @@ atexit.register(_open.close)
 
 def close_at_exit(thing: Closes) -> None:
     """Close the object when the interpreter ends, if it lives until then. The child of a fork forgets it."""
-    _open.add(thing)
+    _open.add(thing, first=False)
+
+
+def close_before_others(thing: Closes) -> None:
+    """Like `close_at_exit`, for an object that uses others which are closed at exit, too."""
+    _open.add(thing, first=True)
 
 
 def was_closed(thing: Closes) -> None:

@@ -18,6 +18,7 @@ _EXAMPLES = {
     "sqlite": "sqlite:///file.db",
     "postgresql": "postgresql://user@host/database",
     "redis": "redis://host:6379/0",
+    "replicated": "replicated:?primary=URL&secondary=URL",
 }
 """What to write for our own backends."""
 

@@ -70,6 +70,8 @@ class ReplicationStatus(NamedTuple):
     primary: SideStatus
     secondary: SideStatus
     reads_from: SideName
+    complete: bool
+    """Whether the side that is not active has ever had everything: a new one has, once `reconcile` has gone through."""
     branched: Sequence[str]
     """The threads in which both sides wrote while they could not see each other, as far as this saver merged them."""
     last_reconcile: Reconciled | None

@@ -1,23 +1,93 @@
-"""Playing an exchange: running its transactions on the two databases, for both APIs."""
+"""Playing an exchange: running its transactions on the two databases, for both APIs, each with a deadline.
+
+A database that hangs must not hold its callers. So with a deadline, a blocking caller's transaction runs on another
+thread, which is left alone when the time is over; a task of an event loop is cancelled.
+"""
 
 import asyncio
 import time
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from threadmark.program import aplay, play
-from threadmark.replication.steps import Exchange, On, Pause
+from threadmark.replication.health import MissedDeadlineError
+from threadmark.replication.steps import Exchange, On, Pause, Side
+from threadmark.workers import Workers
 
 T = TypeVar("T")
 
+_MOST_WORKERS = 64
+"""For each side. So many transactions may hang before others wait for one of them to end."""
+
 
 def play_exchange(exchange: Exchange[T]) -> T:
-    """Run an exchange on the caller's thread. Returns its result."""
+    """Run an exchange on the caller's thread, without a deadline. Returns its result."""
     return play(exchange, _answer)
 
 
 async def aplay_exchange(exchange: Exchange[T]) -> T:
     """Like `play_exchange`, for asyncio."""
     return await aplay(exchange, _aanswer)
+
+
+class Player:
+    """Runs exchanges of a pair whose transactions may take `deadline` seconds each; for None, as long as they like."""
+
+    def __init__(self, sides: Sequence[Side], deadline: float | None) -> None:
+        self._deadline = deadline
+        self._workers = {side: Workers(_MOST_WORKERS, f"threadmark-{side.name}") for side in sides}
+        self._tasks: set[asyncio.Future[Any]] = set()
+
+    def play(self, exchange: Exchange[T]) -> T:
+        """Run an exchange. Returns its result."""
+        return play(exchange, self._answer)
+
+    async def aplay(self, exchange: Exchange[T]) -> T:
+        """Like `play`, for asyncio."""
+        return await aplay(exchange, self._aanswer)
+
+    def end(self) -> None:
+        """Let the threads end when they have finished what they do."""
+        for workers in self._workers.values():
+            workers.end()
+
+    def _answer(self, asked: On | Pause) -> Any:
+        if self._deadline is None or isinstance(asked, Pause):
+            return _answer(asked)
+        side, transaction = asked
+        answer = self._workers[side].submit(partial(side.driver.run, transaction))
+        if not answer.wait(self._deadline):
+            raise MissedDeadlineError(side, self._deadline)
+        return answer.result()
+
+    async def _aanswer(self, asked: On | Pause) -> Any:
+        if self._deadline is None or isinstance(asked, Pause):
+            return await _aanswer(asked)
+        side, transaction = asked
+        task = asyncio.ensure_future(side.driver.arun(transaction))
+        try:
+            await asyncio.wait([task], timeout=self._deadline)
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait([task], timeout=self._deadline)
+            self._leave(task)
+            raise
+        if not task.done():
+            task.cancel()
+            self._leave(task)
+            raise MissedDeadlineError(side, self._deadline)
+        return task.result()
+
+    def _leave(self, task: asyncio.Future[Any]) -> None:
+        """Nobody waits for a task any more. The event loop refers to it only weakly, and asks what became of it."""
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Future[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()
 
 
 def _answer(asked: On | Pause) -> Any:

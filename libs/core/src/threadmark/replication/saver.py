@@ -1,9 +1,13 @@
 """`ReplicatedSaver`: a saver over two databases, and `replicated`, which makes one."""
 
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from threadmark.model import OnProgress
+from threadmark.deferred import deferred_store
+from threadmark.model import CheckpointTuple, Config, OnProgress
+from threadmark.program import arun, run
+from threadmark.replication.marks import marked, noted_reads
 from threadmark.replication.model import (
     Failover,
     OnSecondaryFailure,
@@ -13,6 +17,10 @@ from threadmark.replication.model import (
     SideName,
 )
 from threadmark.saver import Saver, SaverOptions
+from threadmark.saver.operations import listing, reading
+
+if TYPE_CHECKING:
+    from threadmark.replication.driver import PairDriver
 
 
 class ReplicatedSaver(Saver):
@@ -21,51 +29,97 @@ class ReplicatedSaver(Saver):
     Made by `threadmark.replicated`. Every method is that of any saver; the others are about the pair.
     """
 
+    def __init__(self, driver: "PairDriver", **options: Unpack[SaverOptions]) -> None:
+        super().__init__(deferred_store(), driver, **options)
+        self._pair = driver
+
+    def get_tuple(self, config: Config) -> CheckpointTuple | None:
+        """Like `get`, but return the checkpoint with its metadata, parent and pending writes.
+
+        Where it was read from the side that does not take the writes, because the other one is away, its config says
+        so: `configurable["__read_from"]` is "primary" or "secondary". So it is with `list`.
+        """
+        with noted_reads() as sides:
+            found = run(self._driver, reading.get_tuple(self._context, config))
+        return found and marked(found, sides)
+
+    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
+        """Like `get_tuple`, for asyncio."""
+        with noted_reads() as sides:
+            found = await arun(self._driver, reading.get_tuple(self._context, config))
+        return found and marked(found, sides)
+
     def status(self) -> ReplicationStatus:
-        """Ask both databases how they are. One that does not answer in time is shown as it was last seen."""
-        raise NotImplementedError
+        """Ask both databases how they are. One that is away is shown as it was last seen."""
+        return self._pair.play(self._pair.status())
 
     async def astatus(self) -> ReplicationStatus:
         """Like `status`, for asyncio."""
-        raise NotImplementedError
+        return await self._pair.aplay(self._pair.status())
 
     def reconcile(
         self, *, both_ways: bool = False, dry_run: bool = False, after: str = "", progress: OnProgress | None = None
     ) -> Reconciled:
         """Compare the databases thread by thread, and copy what the one that is not active lacks.
 
-        See `replication.reconciling.reconcile`. It can be stopped at any time (by what `progress` raises, say), and
-        goes on where `after` says.
+        It can be stopped at any time (by what `progress` raises, say), and goes on where `after` says.
+
+        Args:
+            both_ways: Copy to the active one, too, what only the other one has.
+            dry_run: Copy nothing, and say what would be.
+            after: The `thread_id` of the last progress of one that was stopped.
+            progress: Is called with a `threadmark.Progress` after each page of threads.
         """
-        raise NotImplementedError
+        return self._pair.play(
+            self._pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
+        )
 
     async def areconcile(
         self, *, both_ways: bool = False, dry_run: bool = False, after: str = "", progress: OnProgress | None = None
     ) -> Reconciled:
         """Like `reconcile`, for asyncio."""
-        raise NotImplementedError
+        return await self._pair.aplay(
+            self._pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
+        )
 
     def promote(self, side: SideName | None = None, *, force: bool = False) -> ReplicationStatus:
         """Have the other side, or the one that is named, take the writes from now on.
 
-        While both can be reached, writes wait until it has everything (a verified catch-up), then the term is raised
-        in both. Where the active side is away, the term is raised on the other one alone if `force` says that what it
-        does not have yet may become branches later; a pair in mode "sync" whose status knows of nothing missing needs
-        no `force`.
+        While both can be reached, they are compared first (`reconcile`), and writes wait for a moment, until the new
+        side has everything. Where the active side is away, the other one takes over as it is if it is known to have
+        everything; else `force` says that what it does not have yet may become branches later.
         """
-        raise NotImplementedError
+        return self._pair.play(self._pair.promote(side, force=force))
 
     async def apromote(self, side: SideName | None = None, *, force: bool = False) -> ReplicationStatus:
         """Like `promote`, for asyncio."""
-        raise NotImplementedError
+        return await self._pair.aplay(self._pair.promote(side, force=force))
 
     def drain(self, within: float = 30.0) -> int:
         """Wait until everything is copied, for up to `within` seconds. Returns how many changes are still waiting."""
-        raise NotImplementedError
+        return self._pair.play(self._pair.drain(within))
 
     async def adrain(self, within: float = 30.0) -> int:
         """Like `drain`, for asyncio."""
-        raise NotImplementedError
+        return await self._pair.aplay(self._pair.drain(within))
+
+    def _pages(self, asked: listing.Listing) -> Iterator[CheckpointTuple]:
+        reader = listing.Reader(self._context, asked)
+        while reader.more:
+            with noted_reads() as sides:
+                batch = run(self._driver, reader.next_batch())
+            for item in reader.readable(batch):
+                yield marked(item, sides)
+        reader.finish()
+
+    async def _apages(self, asked: listing.Listing) -> AsyncIterator[CheckpointTuple]:
+        reader = listing.Reader(self._context, asked)
+        while reader.more:
+            with noted_reads() as sides:
+                batch = await arun(self._driver, reader.next_batch())
+            for item in reader.readable(batch):
+                yield marked(item, sides)
+        reader.finish()
 
 
 def replicated(
@@ -76,7 +130,7 @@ def replicated(
     on_secondary_failure: OnSecondaryFailure = "raise",
     failover: Failover = "manual",
     max_lag: int = 10_000,
-    deadline: float = 10.0,
+    deadline: float | None = 10.0,
     health_interval: float = 1.0,
     failback_delay: timedelta | None = None,
     max_failover_attempts: int = 3,
@@ -96,18 +150,29 @@ def replicated(
         failover: "manual": while the active one is away, reads come from the other one, marked so, and writes raise an
             error, until `promote()`. "automatic": this saver raises the term on the other one and goes on there.
         max_lag: In mode "async", how many changes may be waiting before puts wait for the copying.
-        deadline: How many seconds a database may take for one transaction before it counts as away.
+        deadline: How many seconds a database may take for one transaction before it counts as away; None for any time,
+            with which a database that hangs holds its callers.
         health_interval: How many seconds between two looks at both.
         failback_delay: With automatic failover, for how long the primary must have been healthy, and caught up, before
             it is made active again; None leaves that to `promote("primary")`.
         max_failover_attempts: How often the saver tries to promote by itself before it waits for somebody to do so.
         drain_timeout: For how many seconds `close` waits for the copying. What is left then is logged, and is copied by
             whoever opens the pair next.
-        **options: Those of every saver. Of a saver that was given, its own are taken where these say nothing.
+        **options: Those of every saver. Of a saver that was given as `primary`, its own are taken where these say
+            nothing.
     """
-    raise NotImplementedError
+    # It needs asyncio, which others need not wait for.
+    from threadmark.replication.making import checked_settings, make
 
-
-def from_url(url: str, **options: Any) -> ReplicatedSaver:
-    """The saver for `replicated:?primary=URL&secondary=URL&mode=async`. The two URLs are percent-encoded."""
-    raise NotImplementedError
+    settings = checked_settings(
+        mode=mode,
+        on_secondary_failure=on_secondary_failure,
+        failover=failover,
+        max_lag=max_lag,
+        deadline=deadline,
+        health_interval=health_interval,
+        failback_delay=failback_delay,
+        max_failover_attempts=max_failover_attempts,
+        drain_timeout=drain_timeout,
+    )
+    return make(ReplicatedSaver, primary, secondary, settings, options)

@@ -22,6 +22,14 @@ class Side:
     store: ReplicaStore
     driver: Driver
 
+    @property
+    def number(self) -> int:
+        """0 for the primary, 1 for the secondary."""
+        return int(self.name == "secondary")
+
+    def __str__(self) -> str:
+        return f"the {self.name} ({self.driver})"
+
 
 class On(NamedTuple):
     """A transaction on one side. It is answered by its result, or by its error."""

@@ -1,10 +1,24 @@
-"""Who writes where: the term that both databases hold, and what raises it."""
+"""Who writes where: the term that both databases hold, what is agreed under it, and how one learns of a greater one.
 
-from typing import NamedTuple
+The terms of the primary are odd, those of the secondary are even. So two processes that promote at the same time, one
+this side and one that side, never do so under the same term.
+"""
 
-from threadmark.errors import StoreError
+import json
+from functools import partial
+from typing import NamedTuple, get_args
+from uuid import uuid4
+
+from threadmark.errors import ConfigError, CorruptDataError, ReplicationError, StoreError
+from threadmark.program import Transaction
 from threadmark.replica_store import Replica
 from threadmark.replication.model import SideName
+from threadmark.replication.pair import Pair, SideAwayError, Standing
+from threadmark.replication.steps import Exchange, Side, on, pause
+
+_PAUSE = 0.05
+_ATTEMPTS = 20
+"""How often others are given the time to finish what they have begun."""
 
 
 class StaleTermError(StoreError):
@@ -24,12 +38,200 @@ class Agreement(NamedTuple):
     """Which side this database is, so that swapped URLs are noticed."""
     active: SideName
     """Who takes the writes under this term."""
+    complete: bool = True
+    """Whether the side that is not active has ever had everything of the other."""
 
     def to_json(self) -> str:
         """The body."""
-        raise NotImplementedError
+        return json.dumps(self._asdict(), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, body: str) -> "Agreement":
-        """Read a body."""
-        raise NotImplementedError
+        """Read a body. Raises CorruptDataError for anything else."""
+        try:
+            found = cls(**json.loads(body))
+        except (ValueError, TypeError) as error:
+            raise CorruptDataError("what the database notes of its pair is damaged, or from a later release") from error
+        if found.name not in get_args(SideName) or found.active not in get_args(SideName):
+            raise CorruptDataError("what the database notes of its pair is damaged, or from a later release")
+        return found
+
+
+def next_term(term: int, side: Side) -> int:
+    """Return the next term under which this side takes the writes."""
+    following = term + 1
+    return following if following % 2 != side.number else following + 1
+
+
+def read_replica(side: Side) -> Exchange[Replica]:
+    """Ask a side what it knows of its pair."""
+    return on(side, Transaction(side.store.replica, writes=False))
+
+
+def write_replica(side: Side, standing: Standing) -> Exchange[Replica]:
+    """Write down who takes the writes, unless the side knows of a greater term. Returns what is there afterwards."""
+    agreement = Agreement(standing.pair, side.name, standing.active.name, standing.complete)
+    replica = Replica(standing.term, agreement.to_json())
+    return on(side, Transaction(partial(side.store.set_replica, replica), writes=True))
+
+
+def reachable(pair: Pair) -> Exchange[dict[Side, Replica]]:
+    """Ask both sides what they know. One that is away is left out. Raises SideAwayError if both are."""
+    found: dict[Side, Replica] = {}
+    away: SideAwayError | None = None
+    for side in pair.sides:
+        try:
+            found[side] = yield from read_replica(side)
+        except SideAwayError as error:
+            away = error
+        else:
+            pair.health[side].term = found[side].term
+    if away is not None and not found:
+        raise ReplicationError(f"neither database can be reached: {away}") from away
+    return found
+
+
+def agree(pair: Pair) -> Exchange[None]:
+    """Find out who takes the writes; two databases that are new become a pair.
+
+    Raises ConfigError for two that do not belong together.
+    """
+    found, agreements = yield from _notes(pair)
+    if not agreements:
+        yield from _begin(pair, found)
+    else:
+        for side in found.keys() - agreements.keys():
+            yield from _join(side, standing_in(pair, found[pair.other(side)]))
+    yield from follow(pair)
+
+
+def follow(pair: Pair) -> Exchange[None]:
+    """Read both terms, and take note of the greater one.
+
+    Whoever promotes a side, while both can be reached, lets the other one refuse writes first, then copies the rest.
+    So the side is written to once it holds the term itself. Where that takes too long, the promotion is finished here.
+    """
+    for _ in range(_ATTEMPTS):
+        found, agreements = yield from _notes(pair)
+        if not agreements:
+            raise ReplicationError(f"{pair}: what they noted of their pair is gone")
+        standing = standing_in(pair, max((found[side] for side in agreements), key=lambda replica: replica.term))
+        active = standing.active
+        if active not in found or found[active].term == standing.term:
+            pair.stands(standing)
+            return
+        yield from pause(_PAUSE)
+    yield from write_replica(active, standing)
+    pair.stands(standing)
+
+
+def note_complete(pair: Pair) -> Exchange[None]:
+    """Write down that both sides have had everything."""
+    if not pair.known.complete:
+        standing = pair.known._replace(complete=True)
+        for side in pair.sides:
+            yield from write_replica(side, standing)
+        pair.stands(standing)
+
+
+def spread_term(pair: Pair, side: Side, replica: Replica) -> Exchange[None]:
+    """Let a side that was away hold the term, so that it refuses the writes of whoever has not heard of it."""
+    if not replica.body:
+        yield from _join(side, pair.known)
+        yield from follow(pair)
+        return
+    agreement = Agreement.from_json(replica.body)
+    if (agreement.pair, agreement.name) != (pair.known.pair, side.name):
+        raise ConfigError(f"{side} is not the database that it was: it belongs to another pair now")
+    if replica.term < pair.known.term:
+        yield from write_replica(side, pair.known)
+
+
+def _notes(pair: Pair) -> Exchange[tuple[dict[Side, Replica], dict[Side, Agreement]]]:
+    """What the databases that can be reached note of their pair. Raises ConfigError for two that are none.
+
+    Where they hold the first term, somebody else may just be about to use them for the first time.
+    """
+    for _ in range(_ATTEMPTS):
+        found = yield from reachable(pair)
+        agreements = {side: Agreement.from_json(each.body) for side, each in found.items() if each.body}
+        problem = _problem(agreements) or _missing(pair, found, agreements)
+        settled = problem is None and len(agreements) in (0, len(found))
+        if settled or any(each.term > 1 for each in found.values()):
+            break
+        yield from pause(_PAUSE)
+    if problem is not None:
+        raise ConfigError(problem)
+    return found, agreements
+
+
+def standing_in(pair: Pair, replica: Replica) -> Standing:
+    """Return what a database says of who takes the writes."""
+    agreement = Agreement.from_json(replica.body)
+    return Standing(replica.term, pair.side(agreement.active), agreement.pair, agreement.complete)
+
+
+def _begin(pair: Pair, found: dict[Side, Replica]) -> Exchange[None]:
+    """Make a pair of two new databases. Others may do so at the same time: what the primary holds last is right."""
+    if len(found) < len(pair.sides):
+        away = next(side for side in pair.sides if side not in found)
+        raise ReplicationError(
+            f"{away} is away ({pair.health[away].last_error}), and the two databases were never used together: "
+            "for the first time both have to be there"
+        )
+    primary, secondary = pair.sides
+    empty = yield from _is_empty(primary)
+    standing = Standing(1, primary, uuid4().hex, empty)
+    yield from write_replica(primary, standing)
+    replica = yield from read_replica(secondary)
+    if replica.body and Agreement.from_json(replica.body)[:2] == (standing.pair, primary.name):
+        yield from on(primary, Transaction(partial(primary.store.set_replica, Replica(1, "")), writes=True))
+        raise ConfigError(f"primary and secondary are the same database ({primary.driver}): give two")
+    for _ in range(_ATTEMPTS):
+        yield from write_replica(secondary, standing)
+        replica = yield from read_replica(primary)
+        held = Agreement.from_json(replica.body)
+        if held.pair == standing.pair:
+            return
+        standing = standing._replace(pair=held.pair, complete=held.complete)
+
+
+def _join(side: Side, standing: Standing) -> Exchange[None]:
+    """Let a new database take the place of one that was lost, or finish the making of a pair."""
+    other = standing.active
+    empty = yield from _is_empty(other)
+    for each in (side, other):
+        yield from write_replica(each, standing._replace(complete=empty))
+
+
+def _is_empty(side: Side) -> Exchange[bool]:
+    threads = yield from on(side, Transaction(partial(side.store.threads, "", 1), writes=False))
+    return not threads
+
+
+def _problem(agreements: dict[Side, Agreement]) -> str | None:
+    """Why these databases are no pair, with the way out."""
+    names = [(side.name, agreement.name) for side, agreement in agreements.items()]
+    if len({agreement.pair for agreement in agreements.values()}) > 1:
+        databases = " and ".join(map(str, agreements))
+        return (
+            f"{databases} belong to different pairs: give the two that were used together, or a new database beside "
+            "one of them"
+        )
+    if names and all(given != noted for given, noted in names):
+        return "primary and secondary are swapped: give the two the other way round, and use promote() to move writes"
+    if any(given != noted for given, noted in names):
+        return "primary and secondary are the same database, or one is a copy of the other: give the two of the pair"
+    return None
+
+
+def _missing(pair: Pair, found: dict[Side, Replica], agreements: dict[Side, Agreement]) -> str | None:
+    """Why the writes cannot go where they should, if that database is new, with the way out."""
+    for side in found.keys() - agreements.keys():
+        if any(agreement.active == side.name for agreement in agreements.values()):
+            return (
+                f"{side} is new and holds nothing, but it should take the writes: the database that did is lost or "
+                f"somewhere else. Give that one; or have the other one take them with saver.promote("
+                f"{pair.other(side).name!r}, force=True), and copy everything to the new one with saver.reconcile()"
+            )
+    return None

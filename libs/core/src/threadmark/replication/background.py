@@ -1,0 +1,136 @@
+"""The one thread of a pair in a process: it looks at both databases, copies what waits, moves the writes and back.
+
+It is a daemon, begun when the pair is first used, ended by `close`, and begun anew in a forked child.
+"""
+
+import logging
+import queue
+import threading
+from contextlib import suppress
+from time import monotonic
+from typing import Protocol
+
+from threadmark.errors import ClosedError
+from threadmark.logs import log
+from threadmark.replication.health import look, watched
+from threadmark.replication.pair import Pair, SideAwayError
+from threadmark.replication.promoting import copy_waiting, count_waiting, fail_over, promote
+from threadmark.replication.steps import Exchange
+from threadmark.replication.terms import follow, spread_term
+
+
+class Plays(Protocol):
+    """What runs exchanges for blocking callers."""
+
+    def play(self, exchange: Exchange[None]) -> None:
+        """Run an exchange."""
+
+
+class Background:
+    """The thread, and how it is woken."""
+
+    def __init__(self, pair: Pair, player: Plays) -> None:
+        self._pair = pair
+        self._player = player
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+        self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._called = False
+
+    def begin(self) -> None:
+        """Begin, if it has not begun."""
+        if self._thread is None and not self._stopped:
+            # Two callers may begin one each; both do the same, and either does no harm to the other.
+            self._thread = threading.Thread(target=self._run, name="threadmark-replication", daemon=True)
+            self._thread.start()
+
+    def wake(self) -> None:
+        """Have it look for something to copy at once."""
+        if not self._called:
+            self._called = True
+            self._calls.put(None)
+
+    def end(self) -> None:
+        """Let it end, after the transaction that it is in."""
+        self._stopped = True
+        self._calls.put(None)
+
+    def stop(self, within: float) -> None:
+        """End it, and wait for so many seconds until it has ended."""
+        self.end()
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(within)
+
+    def begin_anew(self) -> None:
+        """In the child of a fork, which does not have the thread."""
+        self._thread, self._called = None, False
+        self._calls = queue.SimpleQueue()
+
+    def _run(self) -> None:
+        looked = -self._pair.settings.health_interval
+        while not self._stopped:
+            self._called = False
+            looks = monotonic() >= looked + self._pair.settings.health_interval
+            if looks:
+                looked = monotonic()
+            try:
+                self._player.play(self._round(looks=looks))
+            except ClosedError:
+                return
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next round may succeed
+                self._note(error)
+            with suppress(queue.Empty):
+                self._calls.get(timeout=max(0.0, looked + self._pair.settings.health_interval - monotonic()))
+
+    def _round(self, *, looks: bool) -> Exchange[None]:
+        pair = self._pair
+        if pair.standing is None:  # whoever uses the pair first finds out who takes the writes
+            return
+        if looks:
+            yield from look_at_both(pair)
+        if pair.both_well:
+            yield from watched(pair, self._copy_all())
+            if looks:
+                yield from watched(pair, fail_back(pair))
+
+    def _copy_all(self) -> Exchange[None]:
+        """Copy what waits on the active side, and before that what the other one still has from when it was active."""
+        pair = self._pair
+        active, standby = pair.known.active, pair.standby
+        for source, target in ((standby, active), (active, standby)):
+            while (yield from count_waiting(pair, source)) and not self._stopped:
+                if not (yield from copy_waiting(pair, source, target)):
+                    break
+
+    def _note(self, error: Exception) -> None:
+        text = f"{type(error).__name__}: {error}"
+        if text != self._pair.last_error:
+            log.write(logging.WARNING, "replication: %s", text)
+        self._pair.last_error = text
+
+
+def look_at_both(pair: Pair) -> Exchange[None]:
+    """Ask both sides how they are, and who takes the writes. Moves the writes if that is the saver's to do."""
+    found = {}
+    for side in pair.sides:
+        found[side] = yield from look(pair, side)
+    if any(each is not None and each.term > pair.known.term for each in found.values()):
+        yield from watched(pair, follow(pair))
+    for side, replica in found.items():
+        if replica is not None and replica.term < pair.known.term:
+            yield from watched(pair, spread_term(pair, side, replica))
+    active = pair.known.active
+    if not pair.is_well(active) and pair.settings.failover == "automatic" and pair.is_well(pair.standby):
+        away = SideAwayError(active, pair.health[active].last_error)
+        yield from watched(pair, fail_over(pair, away))
+
+
+def fail_back(pair: Pair) -> Exchange[None]:
+    """Have the primary take the writes again, where it has been well for long enough."""
+    settings, (primary, secondary) = pair.settings, pair.sides
+    if settings.failover != "automatic" or settings.failback_delay is None or pair.known.active is not secondary:
+        return
+    if monotonic() - pair.health[primary].well_since < settings.failback_delay:
+        return
+    yield from promote(pair, primary, force=False)

@@ -1,0 +1,161 @@
+"""`PairDriver`: runs a saver's transactions on a pair, for both APIs."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar, get_args
+from weakref import finalize
+
+from threadmark.errors import ClosedError, ConfigError, shown
+from threadmark.exits import close_before_others, was_closed
+from threadmark.forks import begin_anew_after_fork
+from threadmark.logs import log
+from threadmark.model import OnProgress
+from threadmark.program import Transaction
+from threadmark.replication.background import Background
+from threadmark.replication.health import looked, watched
+from threadmark.replication.model import Reconciled, ReplicationStatus, SideName
+from threadmark.replication.pair import Pair
+from threadmark.replication.playing import Player
+from threadmark.replication.promoting import compare, drain, promote
+from threadmark.replication.serving import serve
+from threadmark.replication.status import status
+from threadmark.replication.steps import Exchange, Side
+from threadmark.workers import Workers
+
+T = TypeVar("T")
+
+
+class PairDriver:
+    """The driver of all savers over one pair."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self._player = Player(pair.sides, pair.settings.deadline)
+        self._background = Background(pair, self._player)
+        pair.wake = self._background.wake
+        finalize(self, self._background.end).atexit = False  # the thread does not keep this object alive
+        begin_anew_after_fork(self)
+        close_before_others(self)
+
+    def __str__(self) -> str:
+        return f"a pair of {self.pair.sides[0].driver} and {self.pair.sides[1].driver}"
+
+    def run(self, transaction: Transaction[T]) -> T:
+        """Run the program in one transaction and return its result."""
+        return self.play(watched(self.pair, serve(self.pair, transaction)))
+
+    async def arun(self, transaction: Transaction[T]) -> T:
+        """Like `run`, for asyncio."""
+        return await self.aplay(watched(self.pair, serve(self.pair, transaction)))
+
+    def play(self, exchange: Exchange[T]) -> T:
+        """Play an exchange on the two sides."""
+        self._begin()
+        return self._player.play(exchange)
+
+    async def aplay(self, exchange: Exchange[T]) -> T:
+        """Like `play`, for asyncio."""
+        self._begin()
+        return await self._player.aplay(exchange)
+
+    def status(self) -> Exchange[ReplicationStatus]:
+        """How both are doing."""
+        return watched(self.pair, status(self.pair))
+
+    def reconcile(
+        self, *, both_ways: bool, dry_run: bool, after: str, progress: OnProgress | None
+    ) -> Exchange[Reconciled]:
+        """Compare both, and copy what is missing."""
+        comparison = compare(self.pair, both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
+        return looked(self.pair, comparison)
+
+    def promote(self, name: SideName | None, *, force: bool) -> Exchange[ReplicationStatus]:
+        """Move the writes."""
+        if name is not None and name not in get_args(SideName):
+            raise ConfigError(f"a side is 'primary' or 'secondary', not {shown(name)}")
+        return looked(self.pair, self._promote(name and self.pair.side(name), force=force))
+
+    def drain(self, within: float) -> Exchange[int]:
+        """Copy what waits."""
+        return looked(self.pair, drain(self.pair, within))
+
+    def close(self) -> None:
+        """Copy what waits, for a while, and close both sides. It raises nothing."""
+        if not self._end():
+            return
+        seconds = self.pair.settings.drain_timeout
+        try:
+            left = self._player.play(watched(self.pair, drain(self.pair, seconds))) if self.pair.standing else 0
+        except Exception as error:  # noqa: BLE001 - what is left is copied by whoever opens the pair next
+            self._not_drained(error)
+        else:
+            self._drained(left)
+        for side in self.pair.sides:
+            closing = Workers(1, "threadmark-close")
+            closing.submit(partial(_quietly, side.driver.close)).wait(self._patience)
+            closing.end()
+        self._player.end()
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        if not self._end():
+            return
+        seconds = self.pair.settings.drain_timeout
+        try:
+            left = await self._player.aplay(watched(self.pair, drain(self.pair, seconds))) if self.pair.standing else 0
+        except Exception as error:  # noqa: BLE001 - what is left is copied by whoever opens the pair next
+            self._not_drained(error)
+        else:
+            self._drained(left)
+        for side in self.pair.sides:
+            closing = asyncio.ensure_future(side.driver.aclose())
+            await asyncio.wait([closing], timeout=self._patience)
+            if not closing.done() or closing.exception() is not None:
+                closing.cancel()
+        self._player.end()
+
+    def begin_anew(self) -> None:
+        """In the child of a fork, which does not have the thread."""
+        self._background.begin_anew()
+
+    def _promote(self, side: Side | None, *, force: bool) -> Exchange[ReplicationStatus]:
+        yield from promote(self.pair, side, force=force)
+        return (yield from status(self.pair))
+
+    @property
+    def _patience(self) -> float:
+        """For how long closing one side is waited for."""
+        return self.pair.settings.deadline or self.pair.settings.drain_timeout
+
+    def _begin(self) -> None:
+        if self.pair.closed:
+            raise ClosedError
+        self._background.begin()
+
+    def _end(self) -> bool:
+        """Take no more calls, and end the thread. Returns whether this is the first time."""
+        first, self.pair.closed = not self.pair.closed, True
+        if first:
+            was_closed(self)
+            self._background.stop(self._patience)
+        return first
+
+    def _drained(self, left: int) -> None:
+        if left:
+            log.write(
+                logging.WARNING,
+                "%s was closed with %d changes that are not copied yet: whoever opens the pair next copies them",
+                str(self),
+                left,
+            )
+
+    def _not_drained(self, error: Exception) -> None:
+        log.write(logging.WARNING, "%s was closed without knowing what is left to be copied: %s", str(self), str(error))
+
+
+def _quietly(close: Callable[[], Any]) -> None:
+    with suppress(Exception):
+        close()

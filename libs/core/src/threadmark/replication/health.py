@@ -1,0 +1,117 @@
+"""Whether a database is well: what counts against it, and a real read and write that proves it.
+
+A caller's own mistake never counts: only errors of the database do, and a missed deadline. And where a transaction
+failed, the database is asked for something that must succeed before it counts as away.
+"""
+
+from functools import partial
+from typing import TypeVar
+
+from threadmark.errors import ReplicationError, StoreError, TransientStoreError
+from threadmark.program import Program, Transaction
+from threadmark.replica_store import Replica, ReplicaStore
+from threadmark.replication.pair import Pair, SideAwayError
+from threadmark.replication.steps import Exchange, On, Side, on
+from threadmark.replication.terms import StaleTermError
+
+T = TypeVar("T")
+
+
+class MissedDeadlineError(TransientStoreError):
+    """A transaction was not over in time. Whether it was carried out is not known."""
+
+    def __init__(self, side: Side, deadline: float) -> None:
+        super().__init__(f"{side} did not answer within {deadline:g} s")
+
+
+def counts(error: Exception) -> bool:
+    """Whether an error may mean that the database is away."""
+    return isinstance(error, StoreError) and not isinstance(error, (StaleTermError, ReplicationError))
+
+
+def probe(side: Side) -> Exchange[Replica]:
+    """Read from a side, and write to it. Returns what it knows of its pair."""
+    return on(side, Transaction(partial(_written_again, side.store), writes=True))
+
+
+def _written_again(store: ReplicaStore) -> Program[Replica]:
+    found = yield from store.replica()
+    return (yield from store.set_replica(found))
+
+
+def watched(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
+    """Play an exchange, and note how both sides do. One that is known to be away is not asked.
+
+    What is thrown for a side that is away is a SideAwayError.
+    """
+    try:
+        asked = next(exchange)
+        while True:
+            try:
+                answer = yield from _asked(pair, asked) if isinstance(asked, On) else _passed(asked)
+            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
+                asked = exchange.throw(error)
+            else:
+                asked = exchange.send(answer)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+    finally:
+        exchange.close()
+
+
+def looked(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
+    """Like `watched`, but first ask both sides how they are: one that was away may be back."""
+    for side in pair.sides:
+        yield from look(pair, side)
+    return (yield from watched(pair, exchange))
+
+
+def look(pair: Pair, side: Side) -> Exchange[Replica | None]:
+    """Ask a side, whether it is known to be away or not. Returns what it knows of its pair, None if it is away."""
+    standing = pair.standing
+    try:
+        replica = yield from probe(side)
+    except StoreError as error:
+        if not counts(error):
+            raise
+        pair.failed(side, error)
+        return None
+    if standing is not None and side is standing.active and not replica.body:
+        pair.failed(side, "it has lost what it held: it knows of no pair any more")
+        return None
+    pair.health[side].term = replica.term
+    pair.answered(side)
+    return replica
+
+
+def _asked(pair: Pair, asked: On) -> Exchange[object]:
+    side = asked.side
+    if not pair.is_well(side):
+        raise SideAwayError(side, pair.health[side].last_error)
+    try:
+        answer: object = yield asked
+    except StoreError as error:
+        if not counts(error):
+            raise
+        yield from _judge(pair, side, error)
+        raise
+    pair.answered(side)
+    return answer
+
+
+def _judge(pair: Pair, side: Side, error: Exception) -> Exchange[None]:
+    """Find out whether a side is away, or just this transaction failed. Raises SideAwayError if it is."""
+    if pair.is_well(side):
+        try:
+            yield from probe(side)
+        except StoreError as second:
+            if not counts(second):
+                return
+            pair.failed(side, error)
+        else:
+            return
+    raise SideAwayError(side, error) from error
+
+
+def _passed(asked: object) -> Exchange[object]:
+    return (yield asked)  # type: ignore[misc]  # a pause

@@ -1,0 +1,160 @@
+"""Making a replicated saver: of two savers or URLs, checked, and of one URL that names both."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, get_args
+from urllib.parse import parse_qsl
+
+from threadmark import urls
+from threadmark.deferred import is_deferred
+from threadmark.errors import ConfigError, shown
+from threadmark.replica_store import ReplicaStore
+from threadmark.replication.driver import PairDriver
+from threadmark.replication.model import Failover, OnSecondaryFailure, ReplicationMode, SideName
+from threadmark.replication.pair import Pair, Settings
+from threadmark.replication.saver import ReplicatedSaver, replicated
+from threadmark.replication.steps import Side
+from threadmark.saver import Saver, SaverOptions
+
+_CHOICES: Mapping[str, object] = {
+    "mode": ReplicationMode,
+    "on_secondary_failure": OnSecondaryFailure,
+    "failover": Failover,
+}
+_SECONDS = ("deadline", "health_interval", "drain_timeout")
+_COUNTS = ("max_lag", "max_failover_attempts")
+
+_URL = "replicated:?primary=URL&secondary=URL&mode=async"
+
+
+def checked_settings(**given: Any) -> Settings:
+    """Return what `replicated` was asked for. Raises ConfigError for what cannot be."""
+    for name, kind in _CHOICES.items():
+        if not isinstance(given[name], str) or given[name] not in get_args(kind):
+            known = " or ".join(map(repr, get_args(kind)))
+            raise ConfigError(f"{name} must be {known}, not {shown(given[name])}")
+    for name in _SECONDS:
+        seconds = given[name]
+        may_be_none = name == "deadline" and seconds is None
+        if not may_be_none and not (_is_number(seconds) and 0 < seconds < float("inf")):
+            raise ConfigError(f"{name} must be a positive number of seconds, not {shown(seconds)}")
+    for name in _COUNTS:
+        count = given[name]
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ConfigError(f"{name} must be a number from 1 on, not {shown(count)}")
+    delay = given["failback_delay"]
+    if delay is not None:
+        if not isinstance(delay, timedelta) or delay <= timedelta(0):
+            raise ConfigError(f"failback_delay must be a positive datetime.timedelta or None, not {shown(delay)}")
+        if given["failover"] != "automatic":
+            raise ConfigError("failback_delay is of use with failover='automatic' only: otherwise promote() moves back")
+        given["failback_delay"] = delay.total_seconds()
+    return Settings(**given)
+
+
+def make(
+    kind: type[ReplicatedSaver], primary: object, secondary: object, settings: Settings, options: SaverOptions
+) -> ReplicatedSaver:
+    """Return a saver over two databases. What was opened here is closed if it cannot be made."""
+    savers: list[Saver] = []
+    try:
+        for name, given in (("primary", primary), ("secondary", secondary)):
+            savers.append(_saver(name, given))
+        first, second = savers
+        if isinstance(primary, Saver) and isinstance(secondary, Saver) and "keyring" not in options:
+            _expect_one_keyring(first, second)
+        merged: SaverOptions = {**first._options, **options}  # noqa: SLF001 - the sides are ours from now on
+        pair = Pair(_side("primary", first), _side("secondary", second), settings)
+        pair.check_sides()
+        return kind(PairDriver(pair), **merged)
+    except BaseException:
+        for saver, given in zip(savers, (primary, secondary), strict=False):
+            if saver is not given:
+                saver.close()
+        raise
+
+
+def from_url(url: str, **options: Any) -> ReplicatedSaver:
+    """The saver for `replicated:?primary=URL&secondary=URL&mode=async`. The two URLs are percent-encoded.
+
+    Nothing of a URL is ever shown: it may have a password.
+    """
+    prefix, mark, query = url.partition("?")
+    if prefix not in ("replicated:", "replicated://") or not mark:
+        raise ConfigError(f"a replicated database is written {_URL!r}")
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True)
+    except ValueError:
+        pairs = []
+    given = dict(pairs)
+    if len(given) < len(pairs) or not {"primary", "secondary"} <= given.keys():
+        raise ConfigError(
+            f"a replicated database is written {_URL!r}, each part once, with both URLs percent-encoded: "
+            "urllib.parse.quote(url, safe='')"
+        )
+    primary, secondary = given.pop("primary"), given.pop("secondary")
+    return replicated(primary, secondary, **{**_parsed(given), **options})
+
+
+def _parsed(given: Mapping[str, str]) -> dict[str, Any]:
+    """The options of a URL as what they are."""
+    known = {*_CHOICES, *_SECONDS, *_COUNTS, "failback_delay"}
+    if given.keys() - known:
+        raise ConfigError(
+            f"a replicated URL has an option that there is not: there are {', '.join(sorted(known))}. The two URLs in "
+            "it must be percent-encoded, or their options are taken for these: urllib.parse.quote(url, safe='')"
+        )
+    parsed: dict[str, Any] = dict(given)
+    for name, text in given.items():
+        try:
+            if name in _COUNTS:
+                parsed[name] = int(text)
+            elif name == "failback_delay":
+                parsed[name] = timedelta(seconds=float(text))
+            elif name in _SECONDS:
+                parsed[name] = None if (name, text) == ("deadline", "none") else float(text)
+        except (ValueError, OverflowError):
+            raise ConfigError(f"{name} must be a number, not {shown(text)}") from None
+    return parsed
+
+
+def _saver(name: str, given: object) -> Saver:
+    """The saver of a side. Raises ConfigError for one that cannot be replicated."""
+    opened = urls.open(given) if isinstance(given, str) else given
+    if not isinstance(opened, Saver):
+        raise ConfigError(
+            f"{name} must be a URL or a threadmark saver, not a {type(opened).__name__}: of a LangGraph checkpointer, "
+            "give its .saver, and wrap what this returns"
+        )
+    store = opened._store  # noqa: SLF001 - the sides are ours from now on
+    if is_deferred(store):
+        raise ConfigError(
+            f"{name} is itself made of others ({type(opened).__name__}): replicate the savers beneath it, and put the "
+            "cache in front of the replicated one"
+        )
+    if not isinstance(store, ReplicaStore):
+        raise ConfigError(f"{name}: the backend of {type(opened).__name__} keeps nothing that replication needs")
+    if opened._context.threads.owner is not None:  # noqa: SLF001 - see above
+        raise ConfigError(f"{name} has the threads of one owner only: give the saver that it is a view of")
+    return opened
+
+
+def _side(name: SideName, saver: Saver) -> Side:
+    store = saver._store  # noqa: SLF001 - the sides are ours from now on
+    assert isinstance(store, ReplicaStore)  # noqa: S101 - `_saver` has seen to it
+    return Side(name, store, saver._driver)  # noqa: SLF001 - see above
+
+
+def _expect_one_keyring(first: Saver, second: Saver) -> None:
+    one, other = first._context.keyring, second._context.keyring  # noqa: SLF001 - the sides are ours from now on
+    both = (one, other)
+    same = one is other or len({each and (each.digest_key, repr(each)) for each in both}) == 1
+    if not same:
+        raise ConfigError(
+            "primary and secondary have different keyrings, but both hold the same sealed rows: give the same Keyring "
+            "to both savers, or keyring= to replicated()"
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,171 @@
+"""What all savers of a pair share: the two sides, what was asked for, and what is known of both."""
+
+import logging
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from time import monotonic
+from typing import NamedTuple
+
+from threadmark.errors import ConfigError, ReplicationError
+from threadmark.forks import begin_anew_after_fork
+from threadmark.logs import log
+from threadmark.replication.model import Failover, OnSecondaryFailure, Reconciled, ReplicationMode, SideName
+from threadmark.replication.steps import Side
+
+
+class Settings(NamedTuple):
+    """What `replicated` was asked for. Times are seconds."""
+
+    mode: ReplicationMode = "sync"
+    on_secondary_failure: OnSecondaryFailure = "raise"
+    failover: Failover = "manual"
+    max_lag: int = 10_000
+    deadline: float | None = 10.0
+    health_interval: float = 1.0
+    failback_delay: float | None = None
+    max_failover_attempts: int = 3
+    drain_timeout: float = 10.0
+
+
+class Standing(NamedTuple):
+    """Who takes the writes, as far as this process knows."""
+
+    term: int
+    active: Side
+    pair: str
+    """The id of the pair, which both databases hold."""
+    complete: bool
+    """Whether the other side has ever had everything: it was empty together with the active one, or reconciled."""
+
+
+@dataclass(eq=False)
+class Health:
+    """What is known of one side."""
+
+    well: bool = True
+    well_since: float = field(default_factory=monotonic)
+    """By the clock of `time.monotonic`."""
+    last_error: str | None = None
+    last_seen: datetime | None = None
+    term: int | None = None
+    waiting: int | None = None
+    """How many of its changes the other side lacked when it was last looked at, and those that were made since."""
+    oldest: int = 0
+    """The position of the oldest of them."""
+
+
+class SideAwayError(ReplicationError):
+    """A side cannot be reached, or does not answer in time."""
+
+    def __init__(self, side: Side, problem: object) -> None:
+        super().__init__(f"{side} is away: {problem}")
+        self.side = side
+        self.problem = str(problem)
+
+
+READ_FROM: ContextVar[list[SideName] | None] = ContextVar("READ_FROM", default=None)
+"""A list, for whoever wants to know, to which the standby's name is added when something is read from there."""
+
+
+class Pair:
+    """Two sides, and what one process knows of them."""
+
+    def __init__(self, primary: Side, secondary: Side, settings: Settings) -> None:
+        self.sides = (primary, secondary)
+        self.settings = settings
+        self.health = {side: Health() for side in self.sides}
+        self.standing: Standing | None = None
+        """None until the pair is used."""
+        self.branched: dict[str, None] = {}
+        self.last_reconcile: Reconciled | None = None
+        self.last_error: str | None = None
+        self.failovers: set[int] = set()
+        """The terms to which this process moved by itself, or tried to, since somebody promoted a side."""
+        self.wake: Callable[[], None] = _nobody
+        """Has the background thread look at both sides, or copy, at once."""
+        self.closed = False
+        self._changing = threading.Lock()
+        begin_anew_after_fork(self)
+
+    def __str__(self) -> str:
+        return f"{self.sides[0]} and {self.sides[1]}"
+
+    def begin_anew(self) -> None:
+        """In the child of a fork: another thread may have held the lock, and is not there."""
+        self._changing = threading.Lock()
+
+    @property
+    def known(self) -> Standing:
+        """Who takes the writes. It is asked for once the pair is in use."""
+        if self.standing is None:
+            raise ReplicationError("it is not known yet who takes the writes: the databases could not be asked")
+        return self.standing
+
+    def side(self, name: SideName) -> Side:
+        """The side with this name."""
+        return self.sides[int(name == "secondary")]
+
+    def other(self, side: Side) -> Side:
+        """The other side."""
+        return self.sides[1 - side.number]
+
+    @property
+    def standby(self) -> Side:
+        """The side that does not take the writes."""
+        return self.other(self.known.active)
+
+    def is_well(self, side: Side) -> bool:
+        """Whether a side answered when it was last asked."""
+        return self.health[side].well
+
+    @property
+    def both_well(self) -> bool:
+        """Whether both sides answered when they were last asked."""
+        return all(health.well for health in self.health.values())
+
+    def stands(self, standing: Standing) -> None:
+        """Take note of who takes the writes, unless a greater term is known already."""
+        with self._changing:
+            before = self.standing
+            if before is not None and before.term > standing.term:
+                return
+            self.standing = standing
+        if before is not None and before.term != standing.term:
+            log.write(logging.WARNING, "%s takes the writes now, under term %d", str(standing.active), standing.term)
+
+    def answered(self, side: Side) -> None:
+        """Note that a side answered."""
+        health = self.health[side]
+        health.last_seen = datetime.now(UTC)
+        if not health.well:
+            health.well_since, health.well = monotonic(), True
+            log.write(logging.WARNING, "%s is back", str(side))
+
+    def failed(self, side: Side, problem: object) -> None:
+        """Note that a side is away."""
+        health = self.health[side]
+        health.last_error = str(problem)
+        self.last_error = f"{side}: {problem}"
+        if health.well:
+            health.well = False
+            log.write(logging.WARNING, "%s is away: %s", str(side), str(problem))
+            self.wake()
+
+    def lags(self, side: Side, entries: int) -> None:
+        """Note that a side has made changes that the other one does not have yet."""
+        health = self.health[side]
+        with self._changing:
+            health.waiting = (health.waiting or 0) + entries
+
+    def check_sides(self) -> None:
+        """Raise ConfigError where both sides are obviously one database."""
+        primary, secondary = self.sides
+        if primary.driver is secondary.driver or primary.store is secondary.store:
+            raise ConfigError("primary and secondary are one saver: give two, on two databases")
+
+
+def _nobody() -> None:
+    """Nobody is woken."""

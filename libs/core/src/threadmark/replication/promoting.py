@@ -1,0 +1,189 @@
+"""Moving the writes to the other side: promotion, by a person or by the saver itself, and what is copied for it."""
+
+from contextlib import suppress
+from time import monotonic
+
+from threadmark.errors import ReplicationError
+from threadmark.model import OnProgress
+from threadmark.program import Transaction
+from threadmark.replication.applying import CopiedRows
+from threadmark.replication.copying import copy_all
+from threadmark.replication.model import Reconciled
+from threadmark.replication.pair import Pair, SideAwayError, Standing
+from threadmark.replication.reconciling import reconcile
+from threadmark.replication.steps import Exchange, Side, on
+from threadmark.replication.terms import (
+    agree,
+    follow,
+    next_term,
+    note_complete,
+    read_replica,
+    standing_in,
+    write_replica,
+)
+
+
+def promote(pair: Pair, side: Side | None, *, force: bool) -> Exchange[None]:
+    """Have a side take the writes, by default the one that does not."""
+    if force and side is not None:
+        yield from _replace_lost(pair, side)
+    if pair.standing is None:
+        yield from agree(pair)
+    yield from follow(pair)
+    pair.failovers.clear()
+    if side is None:
+        side = pair.standby
+    if side is pair.known.active:
+        return
+    try:
+        yield from _hand_over(pair, side)
+    except SideAwayError as error:
+        if error.side is side:
+            raise
+        _expect_all_there(pair, side, error, force=force)
+        yield from _take_over(pair, side)
+
+
+def compare(
+    pair: Pair, *, both_ways: bool, dry_run: bool, after: str, progress: OnProgress | None
+) -> Exchange[Reconciled]:
+    """Compare both sides thread by thread, and copy what is missing."""
+    if pair.standing is None:
+        yield from agree(pair)
+    yield from follow(pair)
+    known = pair.known
+    report = yield from reconcile(
+        known.active,
+        pair.standby,
+        known.term,
+        both_ways=both_ways,
+        dry_run=dry_run,
+        after=after,
+        progress=progress,
+    )
+    pair.branched.update(dict.fromkeys(report.branched))
+    pair.last_reconcile = report
+    if not dry_run and not after:
+        yield from note_complete(pair)
+    return report
+
+
+def fail_over(pair: Pair, away: SideAwayError) -> Exchange[None]:
+    """Have the standby take the writes, where the saver may do so by itself. Raises ReplicationError if it may not."""
+    known = pair.known
+    if known.active is not away.side:
+        return  # another thread was quicker
+    standby = pair.standby
+    what = f"{away}. Nothing was stored, as far as is known"
+    if pair.settings.failover == "manual":
+        raise ReplicationError(
+            f"{what}. Reads come from {standby} meanwhile; saver.promote() has it take the writes"
+        ) from away
+    if not pair.is_well(standby):
+        raise ReplicationError(f"{what}, and {standby} is away, too: {pair.health[standby].last_error}") from away
+    if not known.complete:
+        raise ReplicationError(
+            f"{what}. {standby} has never had everything, so it does not take over by itself: saver.promote(force=True)"
+        ) from away
+    term = next_term(known.term, standby)
+    if term not in pair.failovers and len(pair.failovers) >= pair.settings.max_failover_attempts:
+        raise ReplicationError(
+            f"{what}. The writes were moved {len(pair.failovers)} times without anybody's doing (max_failover_attempts)"
+            ": saver.promote() moves them again"
+        ) from away
+    pair.failovers.add(term)
+    yield from _take_over(pair, standby)
+
+
+def drain(pair: Pair, within: float) -> Exchange[int]:
+    """Copy what waits on the active side, for so many seconds. Returns how many changes are still waiting."""
+    until = monotonic() + within
+    active, standby = pair.known.active, pair.standby
+    while pair.is_well(active) and pair.is_well(standby):
+        copied = yield from copy_waiting(pair, active, standby)
+        if not copied or monotonic() > until:
+            break
+    return (yield from count_waiting(pair, active))
+
+
+def copy_waiting(pair: Pair, source: Side, target: Side) -> Exchange[int]:
+    """Copy some of what waits on one side. Returns how many threads that were."""
+    copied = yield from copy_all(source, target, pair.known.term)
+    note_copied(pair, copied)
+    return len(copied)
+
+
+def note_copied(pair: Pair, copied: dict[str, CopiedRows]) -> None:
+    """Note which threads have branches by now, because both sides had written to them."""
+    pair.branched.update(dict.fromkeys(thread_id for thread_id, rows in copied.items() if rows.branched))
+
+
+def count_waiting(pair: Pair, side: Side) -> Exchange[int]:
+    """Ask a side how many of its changes the other one lacks."""
+    waiting = yield from on(side, Transaction(side.store.waiting, writes=False))
+    health = pair.health[side]
+    health.waiting, health.oldest = waiting
+    return waiting.entries
+
+
+def _hand_over(pair: Pair, side: Side) -> Exchange[None]:
+    """Move the writes while both sides are there: compare, let the old one refuse writes, copy the rest, go on."""
+    known = pair.known
+    old = known.active
+    yield from compare(pair, both_ways=False, dry_run=False, after="", progress=None)
+    standing = known._replace(term=next_term(known.term, side), active=side, complete=True)
+    yield from _expect_raised(pair, old, standing)
+    try:
+        while copied := (yield from copy_all(old, side, standing.term)):
+            note_copied(pair, copied)
+        yield from _expect_raised(pair, side, standing)
+    except Exception:
+        # Those who write would wait for the new side until it is there.
+        with suppress(ReplicationError):
+            yield from write_replica(old, standing._replace(term=next_term(standing.term, old), active=old))
+            yield from follow(pair)
+        raise
+    pair.stands(standing)
+
+
+def _take_over(pair: Pair, side: Side) -> Exchange[None]:
+    """Move the writes to a side while the other one is away: it learns of the term when it is back."""
+    known = pair.known
+    standing = known._replace(term=next_term(known.term, side), active=side)
+    replica = yield from write_replica(side, standing)
+    if replica.term == standing.term:
+        pair.stands(standing)
+        pair.wake()
+    else:  # somebody else was quicker
+        yield from follow(pair)
+
+
+def _expect_raised(pair: Pair, side: Side, standing: Standing) -> Exchange[None]:
+    replica = yield from write_replica(side, standing)
+    if replica.term != standing.term:
+        yield from follow(pair)
+        raise ReplicationError(f"somebody else has moved the writes meanwhile, to {pair.known.active}")
+
+
+def _expect_all_there(pair: Pair, side: Side, away: SideAwayError, *, force: bool) -> None:
+    """Raise ReplicationError where the side may lack something, and nobody has said that this does not matter."""
+    lacks = pair.settings.mode == "async" or pair.health[away.side].waiting or not pair.known.complete
+    if lacks and not force:
+        raise ReplicationError(
+            f"{away}, and {side} may lack what was written last. saver.promote({side.name!r}, force=True) has it take "
+            "the writes all the same: what it lacks is merged when the other one is back, as branches where both wrote"
+        ) from away
+
+
+def _replace_lost(pair: Pair, side: Side) -> Exchange[None]:
+    """Where the other side, which should take the writes, is a new database, have this side take them."""
+    try:
+        replica = yield from read_replica(side)
+        other = yield from read_replica(pair.other(side))
+    except SideAwayError:
+        return
+    if not replica.body or other.body:
+        return
+    standing = standing_in(pair, replica)
+    if standing.active is not side:
+        yield from write_replica(side, standing._replace(term=next_term(standing.term, side), active=side))

@@ -1,0 +1,145 @@
+"""One transaction of a replicated saver: which side runs it, and what is copied before it is acknowledged.
+
+Where the writes are moved meanwhile, it is run again on the other side.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from time import monotonic
+from typing import TypeVar
+
+from threadmark.deferred import resolved
+from threadmark.errors import ReplicationError, ThreadmarkError
+from threadmark.logs import log
+from threadmark.program import Program, Transaction
+from threadmark.replication.copying import copy_change, copy_thread
+from threadmark.replication.pair import READ_FROM, Pair, SideAwayError, Standing
+from threadmark.replication.promoting import count_waiting, fail_over
+from threadmark.replication.side_store import Journal, active_store, standby_store
+from threadmark.replication.steps import Exchange, on, pause
+from threadmark.replication.terms import StaleTermError, agree, follow
+
+T = TypeVar("T")
+
+_MOVES = 8
+"""How often one transaction follows the writes to the other side before it gives up."""
+
+_LONGEST_PAUSE = 0.1
+_SHOWN = 3
+
+
+def serve(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
+    """Run a transaction of a saver. Returns its result."""
+    if pair.standing is None:
+        yield from agree(pair)
+    return (yield from (_write if transaction.writes else _read)(pair, transaction))
+
+
+def _read(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
+    known = pair.known
+    try:
+        return (yield from on(known.active, _on_active(transaction, known, Journal())))
+    except SideAwayError as away:
+        standby = pair.other(away.side)
+        if not pair.is_well(standby):
+            raise ReplicationError(f"{away}, and so is {standby}: {pair.health[standby].last_error}") from away
+    result = yield from on(standby, _resolved(transaction, partial(standby_store, standby)))
+    readers = READ_FROM.get()
+    if readers is not None:
+        readers.append(standby.name)
+    return result
+
+
+def _write(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
+    journal = Journal()
+    for _ in range(_MOVES):
+        known = pair.known
+        try:
+            yield from _wait_for_room(pair)
+            result = yield from on(known.active, _on_active(transaction, known, journal))
+            yield from _copied(pair, known, journal)
+        except StaleTermError:
+            yield from follow(pair)
+        except SideAwayError as away:
+            yield from fail_over(pair, away)
+        else:
+            return result
+    raise ReplicationError(
+        f"the writes were moved between {pair} {_MOVES} times while this was written: whether it was stored is not "
+        "known. Look at saver.status()"
+    )
+
+
+def _on_active(transaction: Transaction[T], known: Standing, journal: Journal) -> Transaction[T]:
+    return _resolved(transaction, partial(active_store, known.active, known.term, journal))
+
+
+def _resolved(transaction: Transaction[T], make_store: Callable[[], object]) -> Transaction[T]:
+    """The transaction on a store that is made anew for each attempt of a driver."""
+
+    def program() -> Program[T]:
+        return resolved(transaction, make_store()).program()  # type: ignore[arg-type]  # a store, see side_store
+
+    return transaction._replace(program=program)
+
+
+def _copied(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
+    """In mode "sync", bring to the standby what was just written; in mode "async", see to it that it will be."""
+    changed = journal.thread_ids
+    if not changed:
+        return
+    if pair.settings.mode == "async":
+        pair.lags(known.active, len(changed))
+        pair.wake()
+        return
+    standby = pair.other(known.active)
+    try:
+        if not pair.is_well(standby):
+            raise SideAwayError(standby, pair.health[standby].last_error)
+        yield from _copy(pair, known, journal)
+    except StaleTermError:
+        raise
+    except ThreadmarkError as error:
+        pair.lags(known.active, len(changed))
+        pair.wake()
+        pair.last_error = str(error)
+        names = ", ".join(map(repr, changed[:_SHOWN])) + (" and others" if len(changed) > _SHOWN else "")
+        what = (
+            f"{known.active} has what was written to {names}, and it will be copied to {standby}, which does not have "
+            f"it yet: {error}"
+        )
+        if pair.settings.on_secondary_failure == "raise":
+            raise ReplicationError(f"{what}. Until both have it a write fails (on_secondary_failure)") from error
+        log.write(logging.WARNING, "%s", what)
+
+
+def _copy(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
+    source, target = known.active, pair.other(known.active)
+    if (only := journal.only_change) is not None:
+        change, added = only
+        if (yield from copy_change(source, target, change, added, known.term)):
+            return
+    for thread_id in journal.thread_ids:
+        rows = yield from copy_thread(source, target, thread_id, known.term)
+        if rows.branched:
+            pair.branched[thread_id] = None
+
+
+def _wait_for_room(pair: Pair) -> Exchange[None]:
+    """In mode "async", wait while as many changes are to be copied as may be."""
+    settings, active = pair.settings, pair.known.active
+    if settings.mode != "async" or (pair.health[active].waiting or 0) < settings.max_lag:
+        return
+    until = monotonic() + (settings.deadline or settings.drain_timeout)
+    seconds = 0.001
+    while (yield from count_waiting(pair, active)) >= settings.max_lag:
+        pair.wake()
+        standby = pair.other(active)
+        if not pair.is_well(standby) or monotonic() > until:
+            raise ReplicationError(
+                f"{settings.max_lag:,} changes (max_lag) of {active} are waiting to be copied to {standby}: nothing "
+                f"was stored. {pair.health[standby].last_error or 'Try again later'}"
+            )
+        yield from pause(seconds)
+        seconds = min(2 * seconds, _LONGEST_PAUSE)

@@ -1,0 +1,190 @@
+"""A store around one side's store: the active side records what it changes, and the standby refuses changes.
+
+Both show epochs as `2 * epoch + number`, where the primary is number 0 and the secondary 1. So what a saver remembers
+of one database is never taken for true on the other: a change that counts on an epoch of the other one is answered
+with the epoch of this one, and is prepared again.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, cast
+
+from threadmark.errors import ReplicationError
+from threadmark.program import Program
+from threadmark.replica_store import ReplicaStore
+from threadmark.replication.entries import Touched
+from threadmark.replication.steps import Side
+from threadmark.replication.terms import StaleTermError
+from threadmark.store import Added, Change, CheckpointRow, Found, Key, Store, nothing_held
+from threadmark.thread_store import ThreadRow
+
+_EVERYTHING = Touched(everything=True)
+
+
+class Journal:
+    """What a transaction changed, so that it can be copied when the transaction is over."""
+
+    def __init__(self) -> None:
+        self.added: list[tuple[Change, Added]] = []
+        """What the last attempt added, with epochs as they are stored."""
+        self.threads: dict[str, None] = {}
+        """Every thread that any attempt may have changed in another way: one that failed may have been committed."""
+
+    def begin(self) -> None:
+        """Begin another attempt."""
+        self.threads.update(dict.fromkeys(change.thread_id for change, _ in self.added))
+        self.added.clear()
+
+    @property
+    def only_change(self) -> tuple[Change, Added] | None:
+        """The change of a transaction that did nothing else."""
+        return self.added[0] if len(self.added) == 1 and not self.threads else None
+
+    @property
+    def thread_ids(self) -> list[str]:
+        """The threads to be copied."""
+        return sorted({*self.threads, *(change.thread_id for change, _ in self.added)})
+
+
+def active_store(side: Side, term: int, journal: Journal) -> Store:
+    """Return the store of the side that takes the writes under this term."""
+    journal.begin()
+    return cast("Store", _ActiveStore(side, term, journal))  # what it does not have, the side's own store has
+
+
+def standby_store(side: Side) -> Store:
+    """Return a store to read from while the active side is away."""
+    return cast("Store", _StandbyStore(side))  # see above
+
+
+class _ShownStore:
+    """The side's store with other epochs."""
+
+    def __init__(self, side: Side) -> None:
+        self._store: ReplicaStore = side.store
+        self._number = side.number
+
+    def __getattr__(self, method: str) -> Callable[..., Program[Any]]:
+        asked: Callable[..., Program[Any]] = getattr(self._store, method)
+        return asked
+
+    def find(
+        self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held
+    ) -> Program[Found | None]:
+        found = yield from self._store.find(thread_id, ns, checkpoint_id, held)
+        return found and self._found(found)
+
+    def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
+        found = yield from self._store.newest(thread_ids, ns)
+        return {thread_id: self._found(each) for thread_id, each in found.items()}
+
+    def epoch(self, thread_id: str) -> Program[int | None]:
+        epoch = yield from self._store.epoch(thread_id)
+        return None if epoch is None else self._shown(epoch)
+
+    def lock(self, thread_id: str) -> Program[int | None]:
+        epoch = yield from self._store.lock(thread_id)
+        return None if epoch is None else self._shown(epoch)
+
+    def _found(self, found: Found) -> Found:
+        return found._replace(epoch=self._shown(found.epoch))
+
+    def _shown(self, epoch: int) -> int:
+        return 2 * epoch + self._number
+
+
+class _ActiveStore(_ShownStore):
+    """Makes changes under a term, and records each in the outbox."""
+
+    def __init__(self, side: Side, term: int, journal: Journal) -> None:
+        super().__init__(side)
+        self._term = term
+        self._journal = journal
+        self._whole: set[str] = set()
+        """The threads that have an entry of this transaction which says that all of them is to be compared."""
+
+    def add(self, change: Change) -> Program[Added]:
+        touched = Touched(
+            frozenset(row.outline.key for row in change.checkpoints),
+            frozenset((row.ns, row.checkpoint_id) for row in change.writes),
+            frozenset(change.segments),
+            # It may begin the thread, and does nothing else.
+            everything=not (change.checkpoints or change.writes or change.segments),
+        )
+        change, added = yield from self._changed(self._store.add, change, touched)
+        if added.position:
+            self._journal.added.append((change, added))
+        return added._replace(epoch=self._shown(added.epoch))
+
+    def replace(self, change: Change) -> Program[Added]:
+        change, added = yield from self._changed(self._store.replace, change, _EVERYTHING)
+        if added.position:
+            self._journal.threads[change.thread_id] = None
+        return added._replace(epoch=self._shown(added.epoch))
+
+    def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
+        yield from self._store.rewrite(thread_id, rows)
+        if rows:
+            yield from self._record(thread_id)
+
+    def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
+        epoch = yield from self._store.remove(thread_id, keys, segments)
+        yield from self._record(thread_id)
+        return self._shown(epoch)
+
+    def drop(self, thread_id: str, now: int) -> Program[None]:
+        epoch = yield from self._store.epoch(thread_id)
+        if epoch is None:
+            # There is nothing to record, but an earlier call may have deleted it, which the other side does not know.
+            self._journal.threads[thread_id] = None
+            replica = yield from self._store.replica()
+            if replica.term > self._term:
+                raise StaleTermError(replica)
+        yield from self._store.drop(thread_id, now)
+        if epoch is not None:
+            self._whole.discard(thread_id)
+            yield from self._record(thread_id, Touched(dropped=True))
+
+    def set_thread(self, row: ThreadRow) -> Program[None]:
+        yield from self._store.set_thread(row)
+        yield from self._record(row.thread_id, Touched(thread=True))
+
+    def copy_segments(self, source: str, target: str) -> Program[None]:
+        yield from self._store.copy_segments(source, target)
+        yield from self._record(target)
+
+    def _changed(
+        self, make: Callable[[Change], Program[Added]], change: Change, touched: Touched
+    ) -> Program[tuple[Change, Added]]:
+        """Make a change of this side's own epoch. Returns it, and what became of it, as they are stored."""
+        if change.epoch is not None:
+            epoch, number = divmod(change.epoch, 2)
+            if number != self._number:
+                there = yield from self._store.epoch(change.thread_id)
+                return change, Added(there or 0)
+            change = change._replace(epoch=epoch)
+        change = change._replace(term=self._term, entry=touched.to_bytes())
+        added = yield from make(change)
+        if added.refused == "term":
+            raise StaleTermError
+        return change, added
+
+    def _record(self, thread_id: str, touched: Touched = _EVERYTHING) -> Program[None]:
+        """Record a change, unless an entry of this transaction says as much already."""
+        self._journal.threads[thread_id] = None
+        if thread_id in self._whole:
+            return
+        position = yield from self._store.record(thread_id, touched.to_bytes(), self._term)
+        if position is None:
+            raise StaleTermError
+        if touched.everything or touched.dropped:
+            self._whole.add(thread_id)
+
+
+class _StandbyStore(_ShownStore):
+    """Answers questions only."""
+
+    def _refused(self, *_: Any, **__: Any) -> NoReturn:
+        raise ReplicationError("the active database is away, and the other one is only read until `promote()`")
+
+    add = replace = rewrite = remove = drop = set_thread = copy_segments = mend = _refused
+    lock_lease = set_lease = renew_lease = _refused

@@ -1,0 +1,44 @@
+"""Pairs as the conformance suite opens them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from threadmark import Saver, replicated
+from threadmark.memory.driver import MemoryDriver
+from threadmark.memory.store import MemoryStore
+from threadmark.replication import ReplicationMode
+from threadmark_conformance import Backend, Opener
+from threadmark_sqlite import SqliteSaver
+
+
+@contextmanager
+def _memory(mode: ReplicationMode, _: Path) -> Iterator[Opener]:
+    drivers = MemoryDriver(), MemoryDriver()
+
+    def open_saver(**options: Any) -> Saver:
+        primary, secondary = (Saver(MemoryStore(), driver) for driver in drivers)
+        return replicated(primary, secondary, mode=mode, **options)
+
+    yield open_saver
+
+
+@contextmanager
+def _sqlite(mode: ReplicationMode, folder: Path) -> Iterator[Opener]:
+    def open_saver(**options: Any) -> Saver:
+        primary, secondary = (
+            SqliteSaver(folder / f"{name}.db", durability="normal") for name in ("primary", "secondary")
+        )
+        return replicated(primary, secondary, mode=mode, **options)
+
+    yield open_saver
+
+
+BACKENDS: dict[str, Backend] = {
+    "replicated memory": partial(_memory, "sync"),
+    "replicated memory async": partial(_memory, "async"),
+    "replicated sqlite": partial(_sqlite, "sync"),
+    "replicated sqlite async": partial(_sqlite, "async"),
+}
