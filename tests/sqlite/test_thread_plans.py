@@ -5,19 +5,19 @@ SQLite has no statistics here, as in most files, and there are more threads than
 
 import itertools
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, get_args
 
 import pytest
 
-from threadmark.program import Program, Step, play
+from sqlite_plans import is_walk, on_connection, plan_of, sorts
+from threadmark.program import play
 from threadmark.store import ANYONE, Change, CheckpointRow, Outline, WriteRow
 from threadmark.thread_store import SortKey, ThreadPlace, ThreadScope
 from threadmark_conformance.engine import at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver, sql
 from threadmark_sqlite.adding import thread_of
-from threadmark_sqlite.steps import Many, Query
 from threadmark_sqlite.store import SqliteStore
 
 THREADS = 2000
@@ -49,28 +49,6 @@ def database() -> Iterator[sqlite3.Connection]:
     connection.close()
 
 
-def _plan(connection: sqlite3.Connection, program: Program[Any]) -> list[str]:
-    """How SQLite goes about the statements of a program."""
-    plan: list[str] = []
-
-    def answer(step: Step) -> Any:
-        assert isinstance(step, Query)
-        plan.extend(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {step.sql}", step.params))
-        return connection.execute(step.sql, step.params).fetchall()
-
-    play(program, answer)
-    return plan
-
-
-def _is_walk(plan: list[str]) -> bool:
-    """Whether all is found by keys and indexes, in the order of one."""
-    return not any(line.startswith("SCAN") and "INDEX" not in line for line in plan) and not _sorts(plan)
-
-
-def _sorts(plan: list[str]) -> bool:
-    return any("TEMP B-TREE FOR ORDER BY" in line or "TEMP B-TREE FOR LAST" in line for line in plan)
-
-
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("sort", get_args(SortKey))
 @pytest.mark.parametrize("owner", [None, "ada"])
@@ -98,8 +76,8 @@ def test_a_page_is_a_walk_along_an_index(
     places = (None, ThreadPlace(0 if sort == "id" else 1000, "t1000"))
     for filtered, place in itertools.product(filters, places):
         wanted = scope._replace(**filtered)
-        plan = _plan(database, STORE.thread_page(wanted, place, 0, 20))
-        assert _is_walk(plan), (wanted, plan)
+        plan = plan_of(database, STORE.thread_page(wanted, place, 0, 20))
+        assert is_walk(plan), (wanted, plan)
         assert f"INDEX {index}" in plan[0].replace("COVERING ", ""), (wanted, plan)
         assert "COVERING" not in plan[0] or sort == "updated"
         is_range = place is not None or owner is not None or (sort == "updated" and {"since", "until"} & {*filtered})
@@ -117,19 +95,19 @@ def test_the_few_that_are_busy_or_expired_are_found_before_they_are_sorted(
 ) -> None:
     for owner in (None, "ada"):
         scope = ThreadScope(owner, sort=sort, descending=descending)._replace(**filtered)
-        plan = _plan(database, STORE.thread_page(scope, None, 0, 20))
+        plan = plan_of(database, STORE.thread_page(scope, None, 0, 20))
         assert plan[0].startswith(f"SEARCH t USING INDEX {index}"), plan
         assert all(not line.startswith("SCAN") for line in plan), plan
 
 
 def test_few_that_a_search_finds_are_looked_up_and_many_are_walked_past(database: sqlite3.Connection) -> None:
     for scope in (ThreadScope(text="t1999"), ThreadScope(status="error"), ThreadScope(status="interrupted")):
-        plan = _plan(database, STORE.thread_page(scope, None, 0, 21))
+        plan = plan_of(database, STORE.thread_page(scope, None, 0, 21))
         assert "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)" in plan
-        assert _sorts(plan)
-    search, *page = _plan(database, STORE.thread_page(ThreadScope(text="t"), None, 0, 21))
+        assert sorts(plan)
+    search, *page = plan_of(database, STORE.thread_page(ThreadScope(text="t"), None, 0, 21))
     assert search == "SCAN t"
-    assert _is_walk(page)
+    assert is_walk(page)
 
 
 def test_threads_are_counted_along_an_index(database: sqlite3.Connection) -> None:
@@ -142,14 +120,14 @@ def test_threads_are_counted_along_an_index(database: sqlite3.Connection) -> Non
         ThreadScope(expired=1000): ("threadmark_thread_expires", 10),
     }
     for scope, (index, count) in scopes.items():
-        plan = _plan(database, STORE.count_threads(scope))
+        plan = plan_of(database, STORE.count_threads(scope))
         assert f"INDEX {index}" in plan[0], (scope, plan)
-        assert _is_walk(plan), (scope, plan)
-        assert play(STORE.count_threads(scope), _on(database)) == count
+        assert is_walk(plan), (scope, plan)
+        assert play(STORE.count_threads(scope), on_connection(database)) == count
 
 
 def test_what_is_counted_of_a_thread_is_found_by_its_keys(database: sqlite3.Connection) -> None:
-    plan = _plan(database, STORE.thread_counts(["t1", "t2", "t3"]))
+    plan = plan_of(database, STORE.thread_counts(["t1", "t2", "t3"]))
     assert plan
     assert all("SCAN" not in line or "CONSTANT" in line for line in plan), plan
 
@@ -163,18 +141,6 @@ def test_figures_of_many_threads_are_small_enough_to_add_up(database: sqlite3.Co
     database.execute("ROLLBACK")
 
 
-def _on(connection: sqlite3.Connection) -> Callable[[Step], Any]:
-    """Execute the steps of a program."""
-
-    def answer(step: Step) -> Any:
-        if isinstance(step, Many):
-            return connection.executemany(step.sql, step.params)
-        assert isinstance(step, Query)
-        return connection.execute(step.sql, step.params).fetchall()
-
-    return answer
-
-
 def _change(number: int, writes: list[WriteRow]) -> Change:
     outline = Outline("t1", "", early_id(number), early_id(number), None, number, "{}")
     rows = () if writes else (CheckpointRow(outline, b"header", b"", None),)
@@ -183,7 +149,7 @@ def _change(number: int, writes: list[WriteRow]) -> Change:
 
 def test_a_put_writes_its_row_and_the_head_and_nothing_else(database: sqlite3.Connection) -> None:
     database.execute("BEGIN")
-    played = partial(play, answer=_on(database))
+    played = partial(play, answer=on_connection(database))
     played(STORE.add(_change(1, [])))
     before = database.total_changes
     played(STORE.add(_change(2, [])))
@@ -239,7 +205,7 @@ def test_the_clock_is_asked_only_where_there_is_a_lease(database: sqlite3.Connec
     jumps = [step for step in steps if step[1] in ("IsNull", "IfNot") and step[0] < clock < step[3]]
     found = next(step[0] for step in steps if step[1].startswith("Seek"))
     assert any(jump[0] > found for jump in jumps), steps
-    assert play(thread_of("t1"), _on(database)) is not None
+    assert play(thread_of("t1"), on_connection(database)) is not None
 
 
 def test_a_thread_without_root_checkpoints_has_a_root_head() -> None:
@@ -250,7 +216,7 @@ def test_a_thread_without_root_checkpoints_has_a_root_head() -> None:
         saver.delete_for_runs([])
         ((created_at,),) = connection.execute("SELECT created_at FROM threadmark_thread")
         doomed = ("", config["configurable"]["checkpoint_id"])
-        play(STORE.remove("t", [doomed], []), _on(connection))
+        play(STORE.remove("t", [doomed], []), on_connection(connection))
         heads = connection.execute("SELECT ns, newest, checkpoints, updated_at FROM threadmark_head ORDER BY ns")
         assert next(heads) == ("", "", 0, created_at)
         assert next(heads)[0] == "child:1"
@@ -268,6 +234,6 @@ def test_what_is_read_of_several_threads_is_looked_up_in_indexes(database: sqlit
         STORE.segments_of({name: [b"key number 1", b"key number 2"] for name in names}),
         STORE.thread_outlines(names),
     ):
-        steps = _plan(database, program)
+        steps = plan_of(database, program)
         walks = [step for step in steps if step.startswith("SCAN") and "asked" not in step and "ROWS" not in step]
         assert walks == [], steps

@@ -3,7 +3,9 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,6 +14,8 @@ from damage import fill
 from postgres.cluster import shared
 from stored.make import ABOUT
 from threadmark import MemorySaver, Saver
+from threadmark.program import Program, Transaction
+from threadmark.replica_store import Replica, ReplicaStore
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres import migrations as postgres_migrations
@@ -88,6 +92,27 @@ def test_what_is_set_of_an_old_thread_comes_back(stored: Path, tmp_path: Path) -
         assert found is not None
         assert {name: getattr(found, name) for name in ABOUT} == ABOUT
         assert [thread.id for thread in saver.threads(owner="ada", text="strasse").threads] == ["one"]
+
+
+@pytest.mark.parametrize("stored", [*SQLITE, *POSTGRES], ids=lambda path: path.stem)
+def test_an_old_database_can_become_one_of_a_pair(stored: Path, tmp_path: Path) -> None:
+    def program(store: ReplicaStore) -> Program[tuple[Any, ...]]:
+        replica = yield from store.replica()
+        position = yield from store.record("one", b"entry", replica.term)
+        return replica, (yield from store.summaries("one", 9)), (yield from store.outbox(None, 9)), position
+
+    with opened(stored, tmp_path, schema="stored") as saver:
+        store = saver._store
+        assert isinstance(store, ReplicaStore)
+        found = saver._driver.run(Transaction(partial(program, store), writes=True))
+        replica, summaries, outbox, position = found
+        assert replica == Replica(0, "")
+        assert [(entry.thread_id, entry.position, entry.body) for entry in outbox] == [("one", position, b"entry")]
+        (two,) = [each for each in summaries if each.thread_id == "two"]
+        newest = saver.get_tuple(at("two"))
+        assert newest is not None
+        assert (two.newest, two.checkpoints, two.position) == (newest.checkpoint["id"], 12, 0)
+        assert saver.verify().problems == []
 
 
 def test_there_is_a_database_of_every_format() -> None:

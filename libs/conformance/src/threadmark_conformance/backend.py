@@ -44,6 +44,7 @@ class World:
         self._api = APIS[api]
         self._opened: list[Saver] = []
         self._cold: Saver | None = None
+        self._base: Saver | None = None
         self.saver = self.another()
 
     def another(self, *, cache_bytes: int | None = None) -> Saver:
@@ -102,8 +103,10 @@ class World:
 
     async def in_base_store(self, program: Callable[[Store], Program[Any]]) -> Any:
         """Like `in_store`, below what seals rows: what replication works on."""
-        saver = self._own(None)
-        return await saver._driver.arun(Transaction(partial(program, saver._store), writes=True))  # noqa: SLF001 - see above
+        if self._base is None:
+            self._base = self._own(None)
+        transaction = Transaction(partial(program, self._base._store), writes=True)  # noqa: SLF001 - see above
+        return await self._base._driver.arun(transaction)  # noqa: SLF001 - see above
 
     async def assert_sound(self, thread_id: str | None = None) -> None:
         """Fail if anything stored is damaged or unreadable. A database that the case closed is not looked at.

@@ -11,6 +11,7 @@ from threadmark_conformance.cases import (
     blaming,
     calls,
     cleaning,
+    comparing,
     concurrency,
     copying,
     crafting,
@@ -122,10 +123,11 @@ _TOPICS = (
     blaming,
     searching,
     outbox,
+    comparing,
 )
 
 CASES = tuple(case for module in _TOPICS for case in _cases_of(module))
 """Every case, for pytest's `parametrize`; a new coroutine function in a module of cases is one by being there."""
 
-WITHOUT_REPLICATION = tuple(case for case in CASES if case.topic != "outbox")
+WITHOUT_REPLICATION = tuple(case for case in CASES if case.topic not in ("outbox", "comparing"))
 """The cases of a backend whose store is no `ReplicaStore`: it can be no side of a pair, and is whole otherwise."""

@@ -1,0 +1,55 @@
+"""Questions to the base store of a world: what replication asks, below what seals rows."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from threadmark.program import Program
+from threadmark.replica_store import Copied, Entry, ReplicaStore, Summary
+from threadmark.store import Store
+from threadmark_conformance.backend import World
+
+ODD_NAMES = ("", "a", "é", "a:b", "a/b", "z\x00", "\U0001f600", "\ud800")
+"""Names of threads that come near what a backend does with them."""
+
+MANY = 100
+"""More than a case stores."""
+
+
+def replicating(store: Store) -> ReplicaStore:
+    """Return the store, which must have the operations for replication."""
+    assert isinstance(store, ReplicaStore), (
+        f"{type(store).__name__} has no operations for replication: add those of ReplicaStore, or run "
+        "WITHOUT_REPLICATION in place of CASES"
+    )
+    return store
+
+
+async def ask(world: World, method: Callable[..., Program[Any]], *args: Any) -> Any:
+    """Ask the base store by one of its operations, in a transaction of its own. Returns the answer."""
+    return await world.in_base_store(lambda store: getattr(replicating(store), method.__name__)(*args))
+
+
+async def outbox(world: World, thread_id: str | None = None) -> list[Entry]:
+    """Return what waits in the outbox, of one thread or of all."""
+    return cast("list[Entry]", await ask(world, ReplicaStore.outbox, thread_id, MANY))
+
+
+async def come(world: World, thread_id: str, copied: Copied) -> None:
+    """Note how far a thread has come from another database."""
+
+    def program(store: Store) -> Program[None]:
+        yield from store.lock(thread_id)
+        yield from replicating(store).set_copied(thread_id, copied)
+
+    await world.in_base_store(program)
+
+
+async def summaries(world: World) -> list[Summary]:
+    """Return those of all threads."""
+    return cast("list[Summary]", await ask(world, ReplicaStore.summaries, "", MANY))
+
+
+async def everything(world: World) -> list[Any]:
+    """Return what must be the same after a change that is not made."""
+    copied = await ask(world, ReplicaStore.copied_page, "", MANY)
+    return [await ask(world, ReplicaStore.replica), await outbox(world), await summaries(world), copied]
