@@ -199,12 +199,14 @@ def test_a_source_that_is_put_to_after_its_target_was_stored_on_a_cluster_is_mov
         config = play(saver, "one", 3)
         attempts: list[str] = []
 
-        def committed_late(name: bytes, threads: Sequence[transactions.Locked], grace: int) -> Program[None]:
+        def committed_late(
+            name: bytes, threads: Sequence[transactions.Locked], *args: Any, **kwargs: Any
+        ) -> Program[None]:
             attempts.extend(each.thread_id for each in threads)
             if attempts == ["moved", "one"]:
                 assert count(other, "moved") == 2
                 other.put(config, *step(3))
-            yield from committed(name, threads, grace)
+            yield from committed(name, threads, *args, **kwargs)
 
         monkeypatch.setattr(transactions, "_committed", committed_late)
         assert saver.rename_thread("one", "moved")

@@ -9,12 +9,16 @@ from typing import Any
 
 from threadmark.errors import StoreError
 from threadmark.program import Program
-from threadmark.store import ANYONE, Added, Change, CheckpointRow, Key, Refusal, WriteRow
-from threadmark_redis.changes import change_columns, needs_column
+from threadmark.replica_store import Copied
+from threadmark.store import ANYONE, Added, Change, CheckpointRow, Follows, Key, Refusal, WriteRow, was_added
+from threadmark_redis.announcing import announce, announce_copied
+from threadmark_redis.changes import change_columns, is_replicated, needs_column
 from threadmark_redis.columns import (
     alias_of,
     checkpoint_row,
     checkpoint_value,
+    copied_of,
+    copied_value,
     head_field,
     int_or_none,
     is_live,
@@ -27,24 +31,48 @@ from threadmark_redis.columns import (
     to_bytes,
 )
 from threadmark_redis.index import STALE, Indexed, Settings, index
-from threadmark_redis.keys import index_keys, shard_of, thread_keys
+from threadmark_redis.keys import index_keys, replica_keys, shard_of, thread_keys
+from threadmark_redis.outbox import entries_of_thread, known_term
 from threadmark_redis.reading import Reader, evicted_error
 from threadmark_redis.steps import run, script
 from threadmark_redis.transactions import Locked
 from threadmark_redis.writes import grouped, merge_group
 
-ADD = script("add", "thread", "groups", "index")
+ADD = script("add", "thread", "outbox", "groups", "index")
 
 
 def add_at_once(settings: Settings, change: Change) -> Program[Added]:
     """Add the rows of a change to a thread that is not locked, in one script."""
+    if is_replicated(change):
+        return (yield from _add_replicated(settings, change))
+    return (yield from _add(settings, change, ()))
+
+
+def _add_replicated(settings: Settings, change: Change) -> Program[Added]:
+    """Add the rows of a change, with what replication needs."""
+    keys = replica_keys(settings.prefix, change.thread_id)
+    if not settings.clustered:
+        return (yield from _add(settings, change, keys))
+    if change.copied is not None:
+        yield from announce_copied(keys, change.thread_id)
+    pending = [] if change.entry is None else [change.thread_id]
+    if not (yield from announce(keys, change.term, pending)):
+        return Added(0, "term")
+    added = yield from _add(settings, change, (keys.outbox,))
+    if was_added(change, added) or added.exists:  # what exists may be this, and the reply was lost
+        return added if (yield from announce(keys, change.term, pending)) else Added(0, "term")
+    return added
+
+
+def _add(settings: Settings, change: Change, replica: tuple[bytes, ...]) -> Program[Added]:
     keys: tuple[bytes, ...] = thread_keys(settings.prefix, change.thread_id)
     if not settings.clustered:
         keys += index_keys(settings.prefix, shard_of(change.thread_id))
-    reply = yield from run(ADD, keys, (change_columns(change), STALE, settings.grace))
+    reply = yield from run(ADD, keys + replica, (change_columns(change), STALE, settings.grace))
     outcome, epoch = reply[:2]
     if outcome == b"added":
-        _, _, replaced, renewal, expires_at, is_stale, created, updated, owner = reply
+        _, _, replaced, renewal, expires_at, is_stale, created, updated, owner, *recorded = reply
+        position, previous = recorded or (0, 0)
         if is_stale and settings.clustered:
             yield from _index(settings, change.thread_id, created, updated, owner, expires_at)
         in_order = [row for *_, rows in grouped(change.writes) for row in rows]
@@ -56,6 +84,8 @@ def add_at_once(settings: Settings, change: Change) -> Program[Added]:
             ],
             renewal=renewal,
             expires_at=int_or_none(expires_at),
+            position=position,
+            previous=previous,
         )
     if outcome == b"torn":
         raise evicted_error(change.thread_id)
@@ -84,12 +114,10 @@ def _not_added(outcome: Any, epoch: int) -> Added:
 
 def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bool) -> Program[Added]:
     """Add the rows of a change to a locked thread. With `replace` its checkpoints take the place of others."""
-    if locked.is_torn:
-        raise evicted_error(change.thread_id)
+    if (outdated := (yield from _outdated(reader, locked, change))) is not None:
+        return outdated
     head = locked.head
     epoch = int_or_none(head.get(b"e"))
-    if change.epoch is not None and change.epoch != epoch:
-        return Added(epoch or 0)
     if (refused := _refusal(locked, change)) is not None:
         return Added(epoch or 0, refused)
     if (yield from _is_too_late(reader, locked, change.continues)):
@@ -110,12 +138,17 @@ def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bo
     _add_checkpoints(locked, change, old)
     yield from _leave_places(reader, locked, change, {key: member for key, (member, _) in places.items()})
     replaced_writes = yield from _add_writes(reader, locked, change.writes)
+    position, previous = (0, 0) if change.entry is None else locked.record(change.entry)
+    if change.copied is not None:
+        locked.set_head({b"f": copied_value(Copied(change.copied.position, change.copied.epoch))})
     return Added(
         epoch,
         replaced=replaced,
         replaced_writes=replaced_writes,
         renewal=_renewal(locked, change),
         expires_at=int_or_none(head.get(b"x")),
+        position=position,
+        previous=previous,
     )
 
 
@@ -140,6 +173,26 @@ def stored_rows(reader: Reader, keys: Sequence[Key]) -> Program[list[tuple[bytes
             if row.outline.id == key[1] or member != member_of(*key):  # else it is another one with this rank
                 found.append((member, row))
     return found
+
+
+def _outdated(reader: Reader, locked: Locked, change: Change) -> Program[Added | None]:
+    """Return what becomes of a change that is made for another term, place among copies, or epoch; else None."""
+    epoch = int_or_none(locked.head.get(b"e"))
+    if change.term is not None and (yield from known_term(reader.replica_keys)) > change.term:
+        return Added(0, "term")
+    if change.copied is not None and not (yield from _follows(reader, locked, change.copied)):
+        return Added(epoch or 0, "behind")
+    if locked.is_torn:
+        raise evicted_error(change.thread_id)
+    return Added(epoch or 0) if change.epoch is not None and change.epoch != epoch else None
+
+
+def _follows(reader: Reader, locked: Locked, follows: Follows) -> Program[bool]:
+    """Whether a thread is as far as a change that comes from another database takes it to be."""
+    known = copied_of(locked.head)
+    if (-1 if known is None else known.position) != follows.previous:
+        return False
+    return not (yield from entries_of_thread(reader, 1))
 
 
 def _refusal(locked: Locked, change: Change) -> Refusal | None:

@@ -30,8 +30,18 @@ def change_columns(change: Change) -> bytes:
             [group[:4] for group in grouped(change.writes)],
             needs_column(change),
             _keys_of_writes(change),
+            *(_for_replication(change) if is_replicated(change) else ()),
         )
     )
+
+
+def is_replicated(change: Change) -> bool:
+    """Whether a change asks for anything that replication needs."""
+    return change.term is not None or change.entry is not None or change.copied is not None
+
+
+def _for_replication(change: Change) -> tuple[Any, ...]:
+    return change.term, change.entry, None if change.copied is None else tuple(change.copied)
 
 
 def needs_column(change: Change) -> bytes:

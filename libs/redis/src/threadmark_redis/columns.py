@@ -11,6 +11,7 @@ from typing import Any
 import msgpack
 
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
+from threadmark.replica_store import Copied
 from threadmark.store import CheckpointRow, Outline
 from threadmark.thread_store import LeaseRow, ThreadOutline, ThreadRow
 
@@ -233,6 +234,19 @@ def lease_row(head: Head, moment: int) -> LeaseRow:
         text_or_none(head.get(b"g")) or "",
         text_or_none(head.get(b"b")),
     )
+
+
+def copied_value(copied: Copied) -> bytes:
+    """Return what the head's field `f` holds: how far the thread has come from another database."""
+    return pack(tuple(copied))
+
+
+def copied_of(head: Head) -> Copied | None:
+    """Return what `copied_value` was given; None of a thread that never came."""
+    columns = unpack(head.get(b"f"))
+    if not isinstance(columns, list) or len(columns) != 2 or not all(isinstance(each, int) for each in columns):  # noqa: PLR2004 - the position and the epoch
+        return None
+    return Copied(*columns)
 
 
 def as_head(reply: Sequence[bytes]) -> dict[bytes, bytes]:

@@ -43,11 +43,45 @@ class IndexKeys(NamedTuple):
     expiries: bytes
 
 
+class ReplicaKeys(NamedTuple):
+    """What a replicated thread has beside its keys, in the order in which lua/add.lua has it.
+
+    In a cluster only the outbox is in the thread's slot.
+    """
+
+    outbox: bytes
+    term: bytes
+    pending: bytes
+    copied: bytes
+
+
 @lru_cache(1024)
 def thread_keys(prefix: bytes, thread_id: str) -> ThreadKeys:
     """Return the keys of a thread."""
     start = b"%b{%b}" % (prefix, urlsafe_b64encode(_digest(thread_id)))
     return ThreadKeys(start + b"h", start + b"c", start + b"r", start + b"w", start + b"s")
+
+
+@lru_cache(1024)
+def replica_keys(prefix: bytes, thread_id: str) -> ReplicaKeys:
+    """Return the keys of what is kept of a thread for replication."""
+    outbox = thread_keys(prefix, thread_id).head[:-1] + b"e"
+    return ReplicaKeys(outbox, term_key(prefix), pending_key(prefix), copied_key(prefix, shard_of(thread_id)))
+
+
+def term_key(prefix: bytes) -> bytes:
+    """Return the key of what is known of the pair that the database belongs to."""
+    return prefix + b"{replica}t"
+
+
+def pending_key(prefix: bytes) -> bytes:
+    """Return the key of the index of the threads that have something in their outbox."""
+    return prefix + b"{replica}p"
+
+
+def copied_key(prefix: bytes, shard: int) -> bytes:
+    """Return the key of one shard of the index of the threads that came from another database."""
+    return index_keys(prefix, shard).ids[:-1] + b"f"
 
 
 def index_keys(prefix: bytes, shard: int) -> IndexKeys:
@@ -62,8 +96,8 @@ def shard_of(thread_id: str) -> int:
 
 
 def heads_pattern(prefix: bytes) -> bytes:
-    """Return the pattern of all threads' head keys."""
-    return _literally(prefix) + b"{*}h"
+    """Return the pattern of all threads' heads and outboxes."""
+    return _literally(prefix) + b"{*}[eh]"
 
 
 def _literally(text: bytes) -> bytes:

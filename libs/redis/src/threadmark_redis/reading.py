@@ -9,8 +9,8 @@ from typing import Any
 
 from threadmark.errors import CorruptDataError
 from threadmark.program import Program
-from threadmark_redis.columns import as_head, is_member
-from threadmark_redis.keys import thread_keys
+from threadmark_redis.columns import as_head, int_or_none, is_member
+from threadmark_redis.keys import replica_keys, thread_keys
 from threadmark_redis.steps import Command, commands, run, script
 from threadmark_redis.transactions import ChangedError, Locked, Table, Work, state_of
 
@@ -44,6 +44,7 @@ class Reader:
     def __init__(self, prefix: bytes, thread_id: str, work: Work) -> None:
         self.thread_id = thread_id
         self.keys = thread_keys(prefix, thread_id)
+        self.replica_keys = replica_keys(prefix, thread_id)
         self.work = work
 
     @property
@@ -58,11 +59,11 @@ class Reader:
             if locked.is_torn:
                 raise evicted_error(self.thread_id)
             return (yield from commands(asked))
-        state = (b"HMGET", self.keys.head, b"e", b"r", b"k")
+        state = (b"HMGET", self.keys.head, b"e", b"r", b"k", b"p")
         there: list[Command] = [(b"EXISTS", key) for key in self.keys.companions]
         replies = yield from commands([state, *there, *asked, state])
         before, after = _state(replies[0]), _state(replies[-1])
-        self.work.see(self.thread_id, before)
+        self.work.see(self.thread_id, before, int_or_none(replies[0][3]) or 0)
         self.work.see(self.thread_id, after)
         mask = b"".join(b"%d" % each for each in replies[1 : 1 + len(there)])
         if mask != (replies[0][2] or NOTHING_THERE):
@@ -77,10 +78,11 @@ class Reader:
             return self.locked
         torn, moment, fields = yield from run(OPEN, self.keys, (), writes=False)
         head = as_head(fields)
-        self.work.see(self.thread_id, _state((head.get(b"e"), head.get(b"r"))))
+        self.work.see(self.thread_id, _state((head.get(b"e"), head.get(b"r"))), int_or_none(head.get(b"p")) or 0)
         state = state_of(head.get(b"e"), head.get(b"r"))
         stored = {name: value for name, value in head.items() if name not in _OF_SCRIPTS}
-        locked = Locked(self.thread_id, self.keys, state, moment, stored, dict(stored), is_torn=bool(torn))
+        keys = self.keys, self.replica_keys
+        locked = Locked(self.thread_id, *keys, state, moment, stored, dict(stored), is_torn=bool(torn))
         self.work.locked[self.thread_id] = locked
         return locked
 

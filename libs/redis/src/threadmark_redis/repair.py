@@ -1,4 +1,4 @@
-"""The index of threads compared with the threads that there are, and put right.
+"""The indexes of threads compared with the threads that there are, and put right.
 
 To find every thread, all keys of the database are gone through on every master, so this is for `verify`.
 """
@@ -6,6 +6,7 @@ To find every thread, all keys of the database are gone through on every master,
 from typing import NamedTuple
 
 from threadmark.program import Program
+from threadmark_redis.announcing import announce_copied
 from threadmark_redis.columns import (
     Head,
     as_head,
@@ -17,10 +18,25 @@ from threadmark_redis.columns import (
     to_bytes,
 )
 from threadmark_redis.index import Indexed, Settings, index, unindex
-from threadmark_redis.keys import SHARDS, IndexKeys, heads_pattern, index_keys, shard_of, thread_keys
+from threadmark_redis.keys import (
+    SHARDS,
+    IndexKeys,
+    copied_key,
+    heads_pattern,
+    index_keys,
+    pending_key,
+    replica_keys,
+    shard_of,
+    thread_keys,
+)
+from threadmark_redis.outbox import entry_of
+from threadmark_redis.pending import name_pending
 from threadmark_redis.steps import Command, all_keys, commands
 
 _CHUNK = 500
+
+_HEAD = b"h"
+"""How the key of a head ends."""
 
 _ADVICE = "`verify(repair=True)` mends it"
 
@@ -32,6 +48,10 @@ class _Differences(NamedTuple):
     """Threads that some listing does not find."""
     left_over: list[str]
     """Ids in the index of threads that are not there."""
+    unnamed: dict[str, int]
+    """Threads with something in their outbox that no listing of it finds, with their first positions."""
+    uncopied: list[str]
+    """Threads that came from another database, which no listing of these finds."""
 
 
 def problems_of_index(settings: Settings) -> Program[list[tuple[str, str]]]:
@@ -40,9 +60,14 @@ def problems_of_index(settings: Settings) -> Program[list[tuple[str, str]]]:
     What is left over is no damage: listings leave it out, and every thread that expires leaves its entry behind.
     """
     found = yield from _differences(settings)
-    if not found.unlisted:
-        return []
-    return [("the index of threads", f"{len(found.unlisted)} threads are in no listing: {_ADVICE}")]
+    lacking = {
+        "are in no listing": len(found.unlisted),
+        "have changes that are to be copied to another database, and are not listed there": len(found.unnamed),
+        "came from another database, and are not listed there": len(found.uncopied),
+    }
+    return [
+        ("the index of threads", f"{number} threads {what}: {_ADVICE}") for what, number in lacking.items() if number
+    ]
 
 
 def mend_index(settings: Settings) -> Program[None]:
@@ -53,11 +78,17 @@ def mend_index(settings: Settings) -> Program[None]:
         yield from index(settings, thread_id, Indexed(row.created_at, updated, row.owner, row.expires_at))
     for thread_id in found.left_over:
         yield from _take_out(settings, thread_id)
+    for thread_id, position in found.unnamed.items():
+        yield from name_pending(settings, thread_id, position)
+    for thread_id in found.uncopied:
+        yield from announce_copied(replica_keys(settings.prefix, thread_id), thread_id)
 
 
 def _differences(settings: Settings) -> Program[_Differences]:
     ids, owned, expiring = yield from _indexed(settings)
-    heads = yield from _heads(settings)  # read last, so that a thread that has just begun is not one left over
+    pending, copied = yield from _replicated(settings)
+    every, firsts = yield from _stored(settings)  # read last, so that a thread that has just begun is not one left over
+    heads = {name: head for name, head in every.items() if is_live(head)}
     unlisted = {}
     for name, head in heads.items():
         member, owner = to_bytes(name), head.get(b"o")
@@ -65,7 +96,12 @@ def _differences(settings: Settings) -> Program[_Differences]:
         if member not in ids or not is_owned or (b"x" in head and member not in expiring):
             unlisted[name] = head
     known = {to_bytes(name) for name in heads}
-    return _Differences(unlisted, sorted(from_bytes(member) for member in ids - known))
+    return _Differences(
+        unlisted,
+        sorted(from_bytes(member) for member in ids - known),
+        {name: position for name, position in firsts.items() if to_bytes(name) not in pending},
+        [name for name, head in every.items() if b"f" in head and to_bytes(name) not in copied],
+    )
 
 
 def _indexed(settings: Settings) -> Program[tuple[set[bytes], set[bytes], set[bytes]]]:
@@ -82,17 +118,32 @@ def _indexed(settings: Settings) -> Program[tuple[set[bytes], set[bytes], set[by
     return ids, owned, expiring
 
 
-def _heads(settings: Settings) -> Program[dict[str, Head]]:
-    """Return the heads of all threads that are there."""
+def _replicated(settings: Settings) -> Program[tuple[set[bytes], set[bytes]]]:
+    """Return the ids of threads that are named as pending, and as copied."""
+    shards = [copied_key(settings.prefix, shard) for shard in range(SHARDS)]
+    pending, *copied = yield from commands([(b"ZRANGE", key, 0, -1) for key in (pending_key(settings.prefix), *shards)])
+    return set(pending), {member for members in copied for member in members}
+
+
+def _stored(settings: Settings) -> Program[tuple[dict[str, Head], dict[str, int]]]:
+    """Return the heads of all threads that something is stored of, and the first positions of those that have one."""
     keys = yield from all_keys(heads_pattern(settings.prefix))
+    outboxes = {key[:-1] + _HEAD: key for key in keys if not key.endswith(_HEAD)}
     heads: dict[str, Head] = {}
+    firsts: dict[str, int] = {}
     for start in range(0, len(keys), _CHUNK):
-        asked: list[Command] = [(b"HGETALL", key) for key in keys[start : start + _CHUNK]]
-        for reply in (yield from commands(asked)):
+        some = [key for key in keys[start : start + _CHUNK] if key.endswith(_HEAD)]
+        replies = yield from commands([(b"HGETALL", key) for key in some])
+        with_entries = [key for key in some if key in outboxes]
+        members = yield from commands([(b"ZRANGE", outboxes[key], 0, 0) for key in with_entries])
+        found = dict(zip(with_entries, members, strict=True))
+        for key, reply in zip(some, replies, strict=True):
             head = as_head(reply)
-            if is_live(head) and b"i" in head:
-                heads[from_bytes(head[b"i"])] = head
-    return heads
+            if b"i" in head:
+                name = from_bytes(head[b"i"])
+                heads[name] = head
+                firsts.update((name, entry_of(name, member).position) for member in found.get(key, ()))
+    return heads, firsts
 
 
 def _take_out(settings: Settings, thread_id: str) -> Program[None]:

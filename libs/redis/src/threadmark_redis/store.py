@@ -5,6 +5,7 @@ from typing import Any
 
 from threadmark.names import MESSAGES_NS
 from threadmark.program import Program
+from threadmark.replica_store import ReplicaStore
 from threadmark.store import (
     Added,
     Change,
@@ -14,7 +15,6 @@ from threadmark.store import (
     Key,
     Outline,
     Scope,
-    Store,
     WriteRow,
     nothing_held,
 )
@@ -41,8 +41,8 @@ from threadmark_redis.keys import PREFIX, thread_keys
 from threadmark_redis.listing import live_ids, outlines_of, wanted_ids
 from threadmark_redis.reading import Reader, evicted_error
 from threadmark_redis.repair import mend_index, problems_of_index
+from threadmark_redis.replica_store import RedisReplicaStore
 from threadmark_redis.steps import Command, commands, run, run_each, script
-from threadmark_redis.thread_store import RedisThreadStore
 from threadmark_redis.writes import own_fields, reference_to, referred, write_rows
 
 FIND = script("find", "thread", "groups")
@@ -59,8 +59,11 @@ _CHAIN_BYTES = 1024 * 1024
 
 _CHUNK = 500
 
+_REPLICATED = (b"p", b"f")
+"""Fields of the head that a deleted thread keeps."""
 
-class RedisStore(RedisThreadStore, Store):
+
+class RedisStore(RedisReplicaStore, ReplicaStore):
     """The rows of every saver with one prefix in one database."""
 
     def __init__(self, prefix: str = PREFIX, *, clustered: bool = False, grace: int = GRACE) -> None:
@@ -253,7 +256,8 @@ class RedisStore(RedisThreadStore, Store):
         token = int_or_none(head.get(b"t")) or 0
         epoch = max(now, (int_or_none(head.get(b"e")) or 0) + 1)
         locked.empty()
-        locked.head = {b"i": to_bytes(thread_id), b"e": b"%d" % epoch, b"v": b"0", b"d": to_bytes(max(ids))}
+        kept = {name: value for name, value in head.items() if name in _REPLICATED}
+        locked.head = {b"i": to_bytes(thread_id), b"e": b"%d" % epoch, b"v": b"0", b"d": to_bytes(max(ids)), **kept}
         if token:
             locked.set_head({b"t": b"%d" % max(token + 1, locked.moment)})
         yield from self.follow(reader)

@@ -88,9 +88,7 @@ class RedisThreadStore(ThreadStore):
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
         locked = yield from (yield from self.reader(thread_id)).lock()
-        if not locked.head:
-            began = b"%d" % locked.moment
-            locked.set_head({b"i": to_bytes(thread_id), b"e": began, b"v": b"0"})
+        locked.remember()
         return lease_row(locked.head, locked.moment)
 
     def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:

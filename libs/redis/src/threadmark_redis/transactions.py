@@ -16,9 +16,10 @@ from typing import TypeVar
 from threadmark.errors import ThreadmarkError
 from threadmark.program import Program, Step
 from threadmark.store import Head
+from threadmark_redis.announcing import announce, announce_copied
 from threadmark_redis.columns import Head as Fields
-from threadmark_redis.columns import is_live, pack
-from threadmark_redis.keys import ThreadKeys
+from threadmark_redis.columns import int_or_none, is_live, pack, to_bytes
+from threadmark_redis.keys import ReplicaKeys, ThreadKeys
 from threadmark_redis.steps import commands, run, script
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ treats each by itself."""
 _NAME_BYTES = 8
 """By its name a commit that is sent again, because its reply was lost, is known to be made."""
 
-COMMIT = script("commit", "thread")
+COMMIT = script("commit", "thread", "outbox")
 
 
 class ChangedError(Exception):
@@ -61,6 +62,7 @@ class Locked:
 
     thread_id: str
     keys: ThreadKeys
+    replica_keys: ReplicaKeys
     state: bytes
     """Its epoch and its revision. The revision alone would not tell a thread that has expired and begun anew."""
     moment: int
@@ -75,12 +77,26 @@ class Locked:
     """Whether keys of it are missing: nothing can be read of it, but it can be dropped."""
     emptied: bool = False
     """Whether all that was stored goes first."""
+    settled: int | None = None
+    """The position up to which stored entries of its outbox go."""
+    entries: list[tuple[int, bytes]] = field(default_factory=list)
+    """What is added to its outbox: positions and bodies."""
 
     @property
     def is_changed(self) -> bool:
         """Whether there is anything to commit."""
         tables = (self.checkpoints, self.writes, self.segments)
-        return self.emptied or self.head != self.stored or any(table.changes for table in tables)
+        return (
+            self.emptied
+            or self.head != self.stored
+            or self.settled is not None
+            or any(table.changes for table in tables)
+        )
+
+    @property
+    def came(self) -> bool:
+        """Whether the transaction notes how far it has come from another database."""
+        return self.head.get(b"f") != self.stored.get(b"f")
 
     def set_head(self, fields: Mapping[bytes, bytes | None]) -> None:
         """Set fields of the head, and remove those that are None."""
@@ -94,6 +110,25 @@ class Locked:
         """Let everything go but the head."""
         self.emptied = True
         self.checkpoints, self.writes, self.segments = Table(), Table(), Table()
+
+    def remember(self) -> None:
+        """Let there be a head, of a thread that is not live, where there is none."""
+        if not self.head:
+            self.set_head({b"i": to_bytes(self.thread_id), b"e": b"%d" % self.moment, b"v": b"0"})
+
+    def record(self, body: bytes) -> tuple[int, int]:
+        """Add an entry to the outbox, as `record` of lua/outbox.lua does. Returns its position and the last one."""
+        self.remember()
+        previous = int_or_none(self.head.get(b"p")) or 0
+        position = max(previous + 1, self.moment)
+        self.set_head({b"p": b"%d" % position})
+        self.entries.append((position, body))
+        return position, previous
+
+    def settle(self, position: int) -> None:
+        """Remove entries from the outbox."""
+        self.settled = max(self.settled or 0, position)
+        self.entries = [entry for entry in self.entries if entry[0] > position]
 
     def columns(self) -> bytes:
         """Return the changes as lua/commit.lua takes them: the state alone where there are none."""
@@ -113,6 +148,10 @@ class Locked:
                 [name for name, value in members.items() if value is None],
                 *_set_and_removed(self.writes.changes),
                 *_set_and_removed(self.segments.changes),
+                self.settled,
+                [part for entry in self.entries for part in entry],
+                to_bytes(self.thread_id),
+                self.came,
             )
         )
 
@@ -128,6 +167,8 @@ class _Seen:
 
     first: tuple[int, int]
     last: tuple[int, int]
+    position: int | None
+    """The position that it had when it was first read, None where that is not known."""
 
 
 @dataclass(slots=True)
@@ -144,12 +185,14 @@ class Work:
     """The heads of threads, counted when what is recorded of them was read."""
     after: dict[str, Callable[[], Program[None]]] = field(default_factory=dict)
     """What is done for each thread when all is committed."""
+    term: int | None = None
+    """The database's term as the transaction has read it: nothing is committed under a greater one."""
 
-    def see(self, thread_id: str, state: tuple[int, int]) -> None:
-        """Note a thread's epoch and revision."""
+    def see(self, thread_id: str, state: tuple[int, int], position: int | None = None) -> None:
+        """Note a thread's epoch and revision, and the position that it has with them."""
         known = self.seen.get(thread_id)
         if known is None:
-            self.seen[thread_id] = _Seen(state, state)
+            self.seen[thread_id] = _Seen(state, state, position)
         elif known.last != state:
             known.last = state
 
@@ -188,9 +231,16 @@ def in_transaction(
         yield from _expect_locked(work)
         raise
     work.expect_whole(strictly=work.is_strict and not work.is_late)
+    if clustered:
+        for each in [each for each in work.locked.values() if each.came]:
+            yield from announce_copied(each.replica_keys, each.thread_id)
+        if not (yield from _announced(work)):
+            raise ChangedError
     yield from _commit(work, grace, clustered=clustered)
     for program_after in work.after.values():
         yield from program_after()
+    if clustered and not (yield from _announced(work)):
+        raise _stale_term_error()
     return result
 
 
@@ -222,6 +272,22 @@ def _expect_locked(work: Work) -> Program[None]:
             raise ChangedError
 
 
+def _stale_term_error() -> Exception:
+    """The error about a change that was made when the term may have been raised already."""
+    from threadmark.replication.terms import StaleTermError  # only a saver of a pair has it
+
+    return StaleTermError()
+
+
+def _announced(work: Work) -> Program[bool]:
+    """Name the threads whose outbox changes. Returns whether the term is still what the transaction has read."""
+    changed = [each for each in work.locked.values() if each.is_changed]
+    recorded = [each.thread_id for each in changed if each.entries]
+    if not recorded and (work.term is None or not changed):
+        return True
+    return (yield from announce(changed[0].replica_keys, work.term, recorded))
+
+
 def _commit(work: Work, grace: int, *, clustered: bool) -> Program[None]:
     threads = list(work.locked.values())
     changed = [each for each in threads if each.is_changed]
@@ -231,18 +297,25 @@ def _commit(work: Work, grace: int, *, clustered: bool) -> Program[None]:
     if len(threads) > _COPIED:
         threads = changed
     if not clustered:
-        yield from _committed(name, threads, grace)
+        yield from _committed(name, threads, grace, work.term, clustered=False)
         return
     if len(threads) == _COPIED:
         yield from _expect_locked(work)
     for thread in sorted(changed, key=lambda each: not is_live(each.head)):
-        yield from _committed(name, [thread], grace)
+        yield from _committed(name, [thread], grace, None, clustered=True)
         if thread.thread_id in work.after:  # at once, because the next one may be refused
             yield from work.after.pop(thread.thread_id)()
 
 
-def _committed(name: bytes, threads: Sequence[Locked], grace: int) -> Program[None]:
-    keys = [key for thread in threads for key in thread.keys]
-    done = yield from run(COMMIT, keys, [grace, name, *(thread.columns() for thread in threads)])
+def _committed(
+    name: bytes, threads: Sequence[Locked], grace: int, term: int | None, *, clustered: bool
+) -> Program[None]:
+    keys: list[bytes] = []
+    for thread in threads:
+        keys += (*thread.keys, thread.replica_keys.outbox)
+        keys += [] if clustered else [thread.replica_keys.copied]
+    keys += [] if clustered else [threads[0].replica_keys.term, threads[0].replica_keys.pending]
+    given = b"" if term is None else term
+    done = yield from run(COMMIT, keys, [grace, name, given, *(thread.columns() for thread in threads)])
     if not done:
         raise ChangedError

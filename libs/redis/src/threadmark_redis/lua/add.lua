@@ -1,16 +1,29 @@
 -- Add the rows of one change, or say why not. KEYS: the thread's, and where they are in the same database of one
--- server, those of its shard of the index. ARGV: the change (changes.py), how stale the index may be in microseconds,
--- and for how long an expired thread is kept, in milliseconds.
+-- server, those of its shard of the index. For a change of a replicated database the thread's outbox is behind them, and
+-- on one server the term, the index of pending threads, and that of copied ones. ARGV: the change (changes.py), how stale
+-- the index may be in microseconds, and for how long an expired thread is kept, in milliseconds.
 
 local change = cmsgpack.unpack(ARGV[1])
 local epoch_expected, now, token, only_owner, continues, expects, sorts_last, touches =
     change[1], change[2], change[3], change[4], change[5], change[6], change[7], change[8]
 local owner, expires, check, id = change[9], change[10], change[11], change[12]
 local segments, checkpoints, groups, needs, written = change[13], change[14], change[15], change[16], change[17]
+local term, entry, follows = change[18], change[19], change[20]
 local head, rows, ranks, writes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local on_one_server = #KEYS > 6
+local outbox, replica, pending, copied = KEYS[on_one_server and 11 or 6], KEYS[12], KEYS[13], KEYS[14]
 
+if term and on_one_server and is_raised(replica, term) then
+    return { 'term', 0 }
+end
 local stored = redis.call('HMGET', head, 'e', 'v', 'o', 'x', 't', 'z', 'l', 'd', 'u', 'y', MASK, 'a')
 local epoch, live = tonumber(stored[1]), stored[2] == '1'
+if follows then
+    local known = redis.call('HGET', head, 'f')
+    if (known and cmsgpack.unpack(known)[1] or -1) ~= follows[1] or redis.call('EXISTS', outbox) == 1 then
+        return { 'behind', epoch or 0 }
+    end
+end
 if is_torn(0, stored[11]) then
     return { 'torn', epoch or 0 }
 end
@@ -71,7 +84,7 @@ if epoch_expected then
     end
     if lacks(needs, given) or lacks(written, given) then
         epoch = redis.call('HINCRBY', head, 'e', 1)
-        settle(0, tonumber(ARGV[3]))
+        settle(0, tonumber(ARGV[3]), outbox)
         return { 'epoch', epoch }
     end
 end
@@ -154,15 +167,31 @@ end
 local stale = not live or math.abs(updated - (tonumber(stored[10]) or 0)) >= tonumber(ARGV[2])
 if stale then
     redis.call('HSET', head, 'y', updated)
-    if #KEYS > 5 then
+    if on_one_server then
         index_thread(5, id, created, updated, owner, expires_at)
     end
 end
-settle(0, tonumber(ARGV[3]))
+local position, previous
+if entry then
+    position, previous = record(head, outbox, entry)
+    if on_one_server then
+        redis.call('ZADD', pending, 'NX', position, id)
+    end
+end
+if follows then
+    redis.call('HSET', head, 'f', cmsgpack.pack({ follows[2], follows[3] }))
+    if on_one_server then
+        redis.call('ZADD', copied, 0, id)
+    end
+end
+settle(0, tonumber(ARGV[3]), outbox)
 
 local renewal = 0
 local ttl = tonumber(stored[7]) or 0
 if token and token == last and ends > 0 and left < math.floor(ttl / 2) then
     renewal = ttl
 end
-return { 'added', epoch, replaced, renewal, expires_at or false, stale and 1 or 0, created, updated, owner or false }
+return {
+    'added', epoch, replaced, renewal, expires_at or false, stale and 1 or 0, created, updated, owner or false,
+    position, previous,
+}

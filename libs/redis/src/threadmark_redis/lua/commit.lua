@@ -1,14 +1,20 @@
 -- Make the changes of a transaction to some threads, unless one of them was changed since it was read. KEYS: the keys of
--- each thread. ARGV: for how long an expired thread is kept, a name that no other commit has, then for each thread an
--- array: the epoch and revision it had (alone if nothing changes); whether everything is removed first; fields of the
--- head to set and to remove; and for checkpoints, writes and segments the same, with the ranks that come and go between
--- them.
+-- each thread and its outbox; on one server also its shard of the index of copied threads, and at the end the term and the
+-- index of pending threads. ARGV: for how long an expired thread is kept, a name that no other commit has, the term that
+-- the transaction has read or '', then for each thread an array: the epoch and revision it had (alone if nothing changes);
+-- whether everything is removed first; fields of the head to set and to remove; for checkpoints, writes and segments the
+-- same, with the ranks that come and go between them; the position up to which entries are removed from its outbox or nil,
+-- and those that are added (positions and bodies); its id; and whether it came from another database.
 
 local COMMIT = 'c'
+local FIRST = 4
+local on_one_server = #KEYS > 6
+local STRIDE = on_one_server and 7 or 6
+local replica, pending = KEYS[#KEYS - 1], KEYS[#KEYS]
 local threads, is_changed = {}, false
-for number = 3, #ARGV do
+for number = FIRST, #ARGV do
     local thread = cmsgpack.unpack(ARGV[number])
-    local stored = redis.call('HMGET', KEYS[(number - 3) * 5 + 1], 'e', 'r', COMMIT)
+    local stored = redis.call('HMGET', KEYS[(number - FIRST) * STRIDE + 1], 'e', 'r', COMMIT)
     if #thread > 1 and stored[3] == ARGV[2] then
         -- It was made when this was sent before, and the reply was lost.
         return 1
@@ -16,7 +22,7 @@ for number = 3, #ARGV do
     is_changed = is_changed or (stored[1] or '') .. ':' .. (stored[2] or '') ~= thread[1]
     threads[#threads + 1] = thread
 end
-if is_changed then
+if is_changed or (on_one_server and ARGV[3] ~= '' and is_raised(replica, tonumber(ARGV[3]))) then
     return 0
 end
 
@@ -44,12 +50,26 @@ local function make(base, thread)
     each('HDEL', KEYS[base + 4], thread[10], CHUNK)
     each('HSET', KEYS[base + 5], thread[11], CHUNK)
     each('HDEL', KEYS[base + 5], thread[12], CHUNK)
-    settle(base, tonumber(ARGV[1]))
+
+    local outbox, removed, entries, id = KEYS[base + 6], thread[13], thread[14], thread[15]
+    if removed then
+        remove_up_to(outbox, removed)
+    end
+    for at = 1, #entries, 2 do
+        enter(outbox, entries[at], entries[at + 1])
+    end
+    if on_one_server and (removed or #entries > 0) then
+        keep_pending(pending, outbox, id)
+    end
+    if on_one_server and thread[16] then
+        redis.call('ZADD', KEYS[base + 7], 0, id)
+    end
+    settle(base, tonumber(ARGV[1]), outbox)
 end
 
 for number, thread in ipairs(threads) do
     if #thread > 1 then
-        make((number - 1) * 5, thread)
+        make((number - 1) * STRIDE, thread)
     end
 end
 return 1

@@ -40,9 +40,20 @@ local function measured(text)
     return string.char(math.floor(#text / 256), #text % 256) .. text
 end
 
+-- Let the memory of a deleted thread, or a lease, expire after a day, but not while something is to be copied. `ends`
+-- is when the last lease does.
+local function bury(head, ends, outbox)
+    if outbox and redis.call('EXISTS', outbox) == 1 then
+        redis.call('PERSIST', head)
+    else
+        local moment = math.floor(clock() / 1000)
+        redis.call('PEXPIREAT', head, math.max(moment, math.floor((tonumber(ends) or 0) / 1000)) + DAY)
+    end
+end
+
 -- After a change: note which keys are there, raise the revision, and let all expire together. `grace` is for how many
--- milliseconds a thread that has expired stays to be found.
-local function settle(base, grace)
+-- milliseconds a thread that has expired stays to be found, `outbox` the thread's, where the script has it.
+local function settle(base, grace, outbox)
     local head = KEYS[base + 1]
     local fields = redis.call('HMGET', head, MASK, 'v', 'x', 'z')
     local mask = present(base)
@@ -51,10 +62,7 @@ local function settle(base, grace)
     end
     redis.call('HINCRBY', head, 'r', 1)
     if fields[2] ~= '1' then
-        -- Only the memory of a deleted thread, or a lease: they are kept for a day.
-        local moment = math.floor(clock() / 1000)
-        local ends = math.floor((tonumber(fields[4]) or 0) / 1000)
-        redis.call('PEXPIREAT', head, math.max(moment, ends) + DAY)
+        bury(head, fields[4], outbox)
     elseif fields[3] then
         local moment = math.floor(clock() / 1000)
         local at = math.max(moment, math.floor(fields[3] / 1000)) + grace

@@ -1,0 +1,85 @@
+"""What is kept of one thread for replication, as the running transaction sees it, and the term of the database."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from threadmark.program import Program
+from threadmark.replica_store import Entry, Replica
+from threadmark_redis.columns import from_bytes, int_or_none
+from threadmark_redis.keys import ReplicaKeys
+from threadmark_redis.reading import Reader
+from threadmark_redis.steps import commands
+from threadmark_redis.transactions import ChangedError, the_work
+
+POSITION_DIGITS = 16
+"""A member of an outbox begins with its position in so many digits."""
+
+
+def read_replica(term_key: bytes) -> Program[Replica]:
+    """Return what is known of the pair. What the transaction commits is refused where the term was raised since."""
+    work = yield from the_work()
+    (stored,) = yield from commands([(b"HMGET", term_key, b"t", b"b")])
+    replica = replica_of(stored)
+    work.term = replica.term if work.term is None else min(work.term, replica.term)
+    return replica
+
+
+def known_term(keys: ReplicaKeys) -> Program[int]:
+    """Return the term as the transaction has read it."""
+    work = yield from the_work()
+    if work.term is None:
+        yield from read_replica(keys.term)
+    return work.term or 0
+
+
+def replica_of(stored: Sequence[bytes | None]) -> Replica:
+    """Return what is known of the pair from its two fields."""
+    return Replica(int_or_none(stored[0]) or 0, from_bytes(stored[1] or b""))
+
+
+def entries_of_thread(reader: Reader, limit: int) -> Program[list[Entry]]:
+    """Return the first entries of a thread.
+
+    Its position is read first, so that `first_position` is never behind entries that are not among these.
+    """
+    locked = reader.locked
+    least = b"-inf" if locked is None or locked.settled is None else b"(%d" % locked.settled
+    state, members = yield from commands(
+        [
+            (b"HMGET", reader.keys.head, b"e", b"r", b"p"),
+            (b"ZRANGEBYSCORE", reader.replica_keys.outbox, least, b"+inf", b"LIMIT", 0, limit),
+        ]
+    )
+    _see(reader, state)
+    found = [entry_of(reader.thread_id, member) for member in members]
+    if locked is not None:
+        found += [Entry(reader.thread_id, *each) for each in locked.entries]
+    return found[:limit]
+
+
+def first_positions(readers: Sequence[Reader]) -> Program[list[int]]:
+    """Return the last position of each thread, 0 for none, as it was when the transaction first read the thread.
+
+    So rows that it has read are never older than the position that it takes them to have.
+    """
+    states = yield from commands([(b"HMGET", each.keys.head, b"e", b"r", b"p") for each in readers])
+    return [_see(reader, state) for reader, state in zip(readers, states, strict=True)]
+
+
+def entry_of(thread_id: str, member: bytes) -> Entry:
+    """Return an entry from the member of an outbox."""
+    return Entry(thread_id, int_or_none(member[:POSITION_DIGITS]) or 0, member[POSITION_DIGITS:])
+
+
+def _see(reader: Reader, state: Sequence[Any]) -> int:
+    if reader.locked is not None:
+        return int_or_none(reader.locked.head.get(b"p")) or 0
+    epoch, revision, last = state
+    position = int_or_none(last) or 0
+    reader.work.see(reader.thread_id, (int(epoch or -1), int(revision or -1)), position)
+    seen = reader.work.seen[reader.thread_id]
+    if seen.position is None:
+        if seen.first != seen.last:
+            raise ChangedError
+        seen.position = position
+    return seen.position
