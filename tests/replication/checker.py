@@ -82,6 +82,8 @@ class Expectations:
         if above is not None and above.fate != "required":
             fate, why = ("gone" if above.fate == "gone" else "either"), f"its checkpoint: {above.why}"
         for removal in self._removals.get(call.thread, ()):
+            if removal.ended >= call.began:
+                fate, why = "either", "the thread was removed at the same time"
             if self._failover_between(removal.began, call.ended) and (
                 self.mode == "async" or removal.told != "acknowledged"
             ):
