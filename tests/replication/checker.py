@@ -183,7 +183,7 @@ def blamed(calls: Iterable[Call], *, calm: bool) -> list[str]:
     for call in calls:
         error = call.answer.partition(":")[0]
         if call.told == "broken":
-            objections.append(f"{call.worker}: {call.did} raised {call.answer}")
+            objections.append(f"{call.worker}: {call.did} broke: {call.answer}")
         elif call.did == "mistake" and (call.acknowledged or error in NO_MISTAKE) and calm:
             objections.append(f"{call.worker}: a mistake was answered with {call.answer or 'nothing'}")
         elif calm and call.told == "raised" and error in REFUSALS:
