@@ -13,7 +13,6 @@ import logging
 import sys
 import tempfile
 import time
-from collections import Counter
 from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
@@ -26,7 +25,9 @@ from replication.checker import Mode
 from replication.servers import FilePlace, PostgresPlace, RedisPlace, Server
 from replication.workers import Workers
 
-Total = Counter[str]
+_SHOWN, _LENGTH = 5, 400
+"""Of the objections to one round."""
+
 COLUMNS = ("rounds", "acknowledged", "raised", "unknown", "failovers", "missing", "lag", "objections", "seconds")
 
 
@@ -46,9 +47,11 @@ def replication_rounds(rounds: int, seed: int, only: str = "") -> tuple[dict[str
         }
         modes: tuple[Mode, ...] = get_args(Mode)
         chosen = [(name, mode) for name, mode in product(pairs, modes) if only in f"{name} {mode}"]
-        chaoses = {
-            (name, mode): closing.enter_context(Chaos(pairs[name], mode, folder, workers)) for name, mode in chosen
-        }
+        chaoses = {}
+        for name, mode in chosen:
+            place = folder / f"{name} {mode}"
+            place.mkdir()
+            chaoses[name, mode] = closing.enter_context(Chaos(pairs[name], mode, place, workers))
         plans = all_plans()
         for number in range(rounds):
             name, mode = chosen[number % len(chosen)]
@@ -56,8 +59,10 @@ def replication_rounds(rounds: int, seed: int, only: str = "") -> tuple[dict[str
             outcome = chaoses[name, mode].round(plan, seed + number)
             found.setdefault(f"{name} {mode}", []).append(outcome)
             note(f"{number + 1} of {rounds}: {name} {mode}: {outcome.seconds:.1f} s, {', '.join(map(str, plan))}")
-            for objection in outcome.objections:
-                note(f"    {objection}")
+            for objection in outcome.objections[:_SHOWN]:
+                note(f"    {objection[:_LENGTH]}")
+            if len(outcome.objections) > _SHOWN:
+                note(f"    and {len(outcome.objections) - _SHOWN} more")
     return found, [objection for each in found.values() for outcome in each for objection in outcome.objections]
 
 

@@ -150,6 +150,7 @@ class _Round:
         self.missing = 0
         self.lag = 0.0
         self._operator = open_pair(*self._reached_by(len(WORKERS)), self._options())
+        self._operator.setup()
 
     def play(self) -> None:
         term = self._term()
