@@ -13,7 +13,12 @@ def put(saver: Saver, thread_id: str, number: int, parent: str | None = None, **
     """Put a checkpoint whose values share much with those of others. Returns its id, which sorts by the number."""
     values = {"a": [number, LONG * 3], "own": f"{number} only {LONG[:60]}{number}" * 4, "n": number}
     made = checkpoint(values, {"a": number, "own": number, "n": number}, checkpoint_id=f"{number:04d}")
-    saver.put(at(thread_id, "", parent), made, {"step": number, "run_id": f"r{number % 2}", **metadata}, made["channel_versions"])
+    saver.put(
+        at(thread_id, "", parent),
+        made,
+        {"step": number, "run_id": f"r{number % 2}", **metadata},
+        made["channel_versions"],
+    )
     return made["id"]
 
 

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from threadmark.memory import MemorySaver
+from threadmark.memory.rows import entries, tables_of
 from threadmark.model import CheckpointTuple
 from threadmark.program import Program, Transaction
 from threadmark.replica_store import ReplicaStore, Summary
@@ -102,6 +103,19 @@ def pair_in_memory(**options: Any) -> tuple[Saver, Saver]:
     for saver in savers:
         recorded(saver)
     return savers
+
+
+def stored(saver: Saver) -> list[Any]:
+    """Everything that a saver in memory has, for `with_stored`."""
+    return entries(saver._driver._tables)  # type: ignore[attr-defined]  # a MemoryDriver
+
+
+def with_stored(kept: list[Any]) -> Saver:
+    """Return a new saver in memory that has all this, and remembers nothing of it."""
+    saver = MemorySaver()
+    saver._driver._tables = tables_of(kept)  # type: ignore[attr-defined]  # as above
+    recorded(saver)
+    return saver
 
 
 def in_store(of: Side, program: Callable[..., Program[T]], *args: Any) -> T:

@@ -1,6 +1,6 @@
 """Writing to the target what the source has of a thread: programs, each of which is one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from threadmark.errors import TransientStoreError
@@ -79,6 +79,14 @@ class Brought(NamedTuple):
         return len(rows) + len(writes) + len(segments)
 
 
+class Compared(NamedTuple):
+    """A thread in both databases, as it was when they were compared."""
+
+    theirs: Held
+    ours: Held
+    difference: Difference
+
+
 def add_named(route: Route, found: Named, come: int) -> Program[bool]:
     """Add the rows that entries named. Returns False, having added nothing, where that is not all there is to do."""
     store, outline, rows = route.target.store, found.outline, _in_order(found.bodies)
@@ -106,19 +114,20 @@ def add_named(route: Route, found: Named, come: int) -> Program[bool]:
     return True
 
 
-def add_some(
-    route: Route, theirs: Held, position: int, expected: Copied | None, brought: Brought
-) -> Program[Copied | None]:
+def add_some(route: Route, compared: Compared, expected: Copied | None, brought: Brought) -> Program[Copied | None]:
     """Add rows that a large thread lacks, before `finish`. Returns how far it has come then.
 
     Returns None, having added nothing, where somebody else changed it.
     """
+    theirs, ours, difference = compared
     store, thread_id = route.target.store, route.thread_id
     yield from _lock(route)
     copied = yield from copied_of(store, thread_id)
-    if copied != expected or (yield from last_position(store, thread_id)) != position or theirs.outline is None:
+    position = yield from last_position(store, thread_id)
+    if copied != expected or position != ours.position or theirs.outline is None:
         return None
-    change = _change(route, theirs.outline, brought.bodies, _in_order(brought.bodies))
+    bodies = _only(brought.bodies, set(brought.keys) - ours.marks.checkpoints.keys(), set(brought.keys), difference)
+    change = _change(route, theirs.outline, bodies, _in_order(bodies))
     if not was_added(change, (yield from store.add(change))):
         return None
     if copied is None:
@@ -166,11 +175,7 @@ def _make_equal(route: Route, theirs: Held, ours: Held, difference: Difference, 
         yield from store.remove(thread_id, doomed, doomed_segments)
     come = set(difference.checkpoints)
     fresh = {key for key in come if key in difference.rebuilt or key not in ours.marks.checkpoints}
-    bodies = Bodies(
-        {key: row for key, row in brought.rows.items() if key in fresh},
-        {key: row for key, row in brought.writes.items() if key[:2] in come and key not in difference.kept},
-        {key: data for key, data in brought.segments.items() if key in difference.segments},
-    )
+    bodies = _only(brought, fresh, come, difference)
     rows = _in_order(bodies)
     change = _change(route, outline, bodies, rows)
     change = change._replace(writes=[*change.writes, *kept])
@@ -184,6 +189,15 @@ def _make_equal(route: Route, theirs: Held, ours: Held, difference: Difference, 
     if difference.row is not None:
         yield from store.set_thread(difference.row)
     return counted(bodies)._replace(removed=len(difference.removed))
+
+
+def _only(brought: Bodies, rows: Collection[Key], writes: Collection[Key], difference: Difference) -> Bodies:
+    """Return these checkpoints, the writes of those, and the segments, as far as the difference names them."""
+    return Bodies(
+        {key: row for key, row in brought.rows.items() if key in rows},
+        {key: row for key, row in brought.writes.items() if key[:2] in writes and key not in difference.kept},
+        {key: data for key, data in brought.segments.items() if key in difference.segments},
+    )
 
 
 def _lock(route: Route) -> Program[None]:

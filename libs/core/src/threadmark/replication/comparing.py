@@ -76,10 +76,13 @@ def _both_changed(source: Held, target: Held) -> bool:
     It has entries that the source did not get; or it came further than the source is, which has lost something; or it
     has rows that the source lacks although nothing was removed there since.
     """
-    seen = source.copied.position if source.copied else 0
-    if target.copied is None:  # what began here may be known there since
-        return (target.outline is not None or target.position > 0) and not 0 < target.position <= seen
-    if target.position > seen or target.copied.position > source.position:
+    if target.copied is None and source.copied is None:
+        return target.outline is not None or target.position > 0
+    if target.position > (source.copied.position if source.copied else 0):
+        return True
+    if target.copied is None:  # it began there, and all of it went to the source
+        return False
+    if target.copied.position > source.position:
         return True
     if source.outline is None or source.epoch > target.copied.epoch:
         return False

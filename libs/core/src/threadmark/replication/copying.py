@@ -6,11 +6,11 @@ from typing import NamedTuple
 from threadmark.errors import ClosedError, ThreadmarkError, TransientStoreError
 from threadmark.program import Transaction
 from threadmark.replica_store import Copied
-from threadmark.replication.applying import Brought, CopiedRows, Route, add_named, add_some, finish
+from threadmark.replication.applying import Brought, Compared, CopiedRows, Route, add_named, add_some, finish
 from threadmark.replication.batches import Batch, batches, fetch
 from threadmark.replication.comparing import Difference, compare
 from threadmark.replication.entries import Touched
-from threadmark.replication.held import Held, copied_of, held
+from threadmark.replication.held import Held, Place, held, places
 from threadmark.replication.named import named
 from threadmark.replication.steps import Exchange, Side, on, pause
 from threadmark.replication.terms import StaleTermError
@@ -72,8 +72,8 @@ def copy_thread(
     copied back. Raises StaleTermError where the target's term is greater than `term`.
     """
     route = Route(source, target, thread_id, term)
-    copied = yield from _come(route)
-    done = yield from _copy(route, copied, everything=everything, dry_run=dry_run)
+    place = yield from _place(route)
+    done = yield from _copy(route, place, everything=everything, dry_run=dry_run)
     if not dry_run:
         yield from _settle(source, thread_id, done.copied)
     return done.rows
@@ -90,13 +90,13 @@ def copy_all(source: Side, target: Side, term: int, *, limit: int = 256) -> Exch
     names = list(dict.fromkeys(entry.thread_id for entry in entries))
     if not names:
         return {}
-    came = yield from on(target, Transaction(partial(target.store.copied, names), writes=False))
+    found_there = yield from on(target, Transaction(partial(places, target.store, names), writes=False))
     found: dict[str, CopiedRows] = {}
     problem: ThreadmarkError | None = None
     for thread_id in names:
         route = Route(source, target, thread_id, term)
         try:
-            done = yield from _copy(route, came.get(thread_id), everything=False, dry_run=False)
+            done = yield from _copy(route, found_there[thread_id], everything=False, dry_run=False)
         except (TransientStoreError, StaleTermError, ClosedError):
             raise
         except ThreadmarkError as error:
@@ -118,18 +118,18 @@ class _Done(NamedTuple):
     is_complete: bool = True
 
 
-def _copy(route: Route, copied: Copied | None, *, everything: bool, dry_run: bool) -> Exchange[_Done]:
+def _copy(route: Route, place: Place, *, everything: bool, dry_run: bool) -> Exchange[_Done]:
     """Copy a thread that has come to the target so far. Begins again where others change it meanwhile."""
     total = CopiedRows()
     for attempt in range(ATTEMPTS):
         if attempt:
             yield from pause(_PAUSE * (attempt - 1))
-            copied = yield from _come(route)
+            place = yield from _place(route)
         done: _Done | None = None
-        if not everything and not dry_run:
-            done = yield from _copy_named(route, copied)
+        if not everything and not dry_run and (place.copied is not None or not place.is_live):
+            done = yield from _copy_named(route, place.copied)
         if done is None:
-            done = yield from _copy_whole(route, copied, dry_run=dry_run)
+            done = yield from _copy_whole(route, place.copied, dry_run=dry_run)
         total = total.plus(done.rows)
         if done.is_complete:
             return _Done(done.copied, total)
@@ -170,13 +170,7 @@ def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> Exchan
     return done._replace(rows=read.plus(done.rows))
 
 
-class _Compared(NamedTuple):
-    theirs: Held
-    ours: Held
-    difference: Difference
-
-
-def _compare(route: Route, copied: Copied | None) -> Exchange[_Compared | _Done]:
+def _compare(route: Route, copied: Copied | None) -> Exchange[Compared | _Done]:
     """Compare a thread that has come so far, unless it changes meanwhile."""
     source, target, thread_id = route.source, route.target, route.thread_id
     come = copied.position if copied else NEVER
@@ -187,10 +181,10 @@ def _compare(route: Route, copied: Copied | None) -> Exchange[_Compared | _Done]
     ours = yield from on(target, Transaction(partial(held, target.store, thread_id, seen), writes=False))
     if ours is None or ours.copied != copied:
         return _Done(copied, CopiedRows(rows_read=theirs.rows), is_complete=False)
-    return _Compared(theirs, ours, compare(theirs, ours))
+    return Compared(theirs, ours, compare(theirs, ours))
 
 
-def _bring(route: Route, compared: _Compared) -> Exchange[_Done]:
+def _bring(route: Route, compared: Compared) -> Exchange[_Done]:
     """Copy what differs, in parts: only the last one says that the thread has come."""
     theirs, ours, difference = compared
     come, total = ours.copied, CopiedRows()
@@ -199,7 +193,7 @@ def _bring(route: Route, compared: _Compared) -> Exchange[_Done]:
         brought = yield from _fetch(route, theirs, batch)
         if brought is None:
             return _Done(come, total, is_complete=False)
-        program = partial(add_some, route, theirs, ours.position, come, brought)
+        program = partial(add_some, route, compared, come, brought)
         come = yield from on(route.target, Transaction(program, writes=True))
         total = total.plus(CopiedRows(rows_read=brought.rows_read))
         if come is None:
@@ -231,10 +225,11 @@ def _fetch(route: Route, theirs: Held, batch: Batch) -> Exchange[Brought | None]
     return (yield from on(route.source, Transaction(program, writes=False)))
 
 
-def _come(route: Route) -> Exchange[Copied | None]:
+def _place(route: Route) -> Exchange[Place]:
     """Return how far the thread has come to the target."""
-    program = partial(copied_of, route.target.store, route.thread_id)
-    return (yield from on(route.target, Transaction(program, writes=False)))
+    program = partial(places, route.target.store, [route.thread_id])
+    found = yield from on(route.target, Transaction(program, writes=False))
+    return found[route.thread_id]
 
 
 def _settle(source: Side, thread_id: str, copied: Copied | None) -> Exchange[None]:

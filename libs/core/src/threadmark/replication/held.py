@@ -101,6 +101,21 @@ def copied_of(store: ReplicaStore, thread_id: str) -> Program[Copied | None]:
     return copied.get(thread_id)
 
 
+class Place(NamedTuple):
+    """How far a thread has come to the target."""
+
+    copied: Copied | None = None
+    is_live: bool = False
+
+
+def places(store: ReplicaStore, thread_ids: Sequence[str]) -> Program[dict[str, Place]]:
+    """Return how far each of these threads has come from the other database, and whether it is a live one."""
+    copied = yield from store.copied(thread_ids)
+    new = [thread_id for thread_id in thread_ids if thread_id not in copied]
+    live = {each.row.thread_id for each in ((yield from store.thread_outlines(new)) if new else [])}
+    return {thread_id: Place(copied.get(thread_id), thread_id in live) for thread_id in thread_ids}
+
+
 def _state(store: ReplicaStore, thread_id: str) -> Program[tuple[int, Copied | None]]:
     """What differs whenever the rows of a thread do, as far as they are changed by those who replicate it."""
     position = yield from last_position(store, thread_id)

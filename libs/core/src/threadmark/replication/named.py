@@ -5,7 +5,7 @@ from typing import NamedTuple
 from threadmark.program import Program
 from threadmark.replica_store import ReplicaStore
 from threadmark.replication.entries import Touched, joined
-from threadmark.replication.held import Bodies, bodies, last_position
+from threadmark.replication.held import Bodies, bodies, copied_of, last_position
 from threadmark.store import NEVER
 from threadmark.thread_store import ThreadOutline
 
@@ -64,7 +64,9 @@ def _touched(store: ReplicaStore, thread_id: str, come: int) -> Program[Touched 
 
 
 def _all(store: ReplicaStore, thread_id: str) -> Program[Touched | None]:
-    """All rows of a thread, None where they are too many."""
+    """All rows of a thread, None where they are too many, or came from the database that they would go to."""
+    if (yield from copied_of(store, thread_id)) is not None:
+        return None
     marks = yield from store.marks(thread_id)
     size = sum(size for size, _ in marks.segments.values())
     if len(marks.checkpoints) + len(marks.writes) > _MOST_ROWS or size > _MOST_BYTES:
