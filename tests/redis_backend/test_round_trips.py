@@ -13,6 +13,8 @@ from redis_backend.cluster import RedisCluster
 from redis_backend.processes import DURABLE, RedisProcess
 from redis_backend.proxy import Proxy
 from threadmark import Saver
+from threadmark.saver.context import context_of
+from threadmark_conformance.recording import Recording
 from threadmark_redis import RedisSaver
 
 
@@ -102,5 +104,26 @@ def test_a_new_thread_starts_with_one_round_trip_and_on_a_cluster_one_for_the_in
             before = counted.round_trips
             await calls.aput(thread("new"), *step(3))
             assert counted.round_trips - before == (2 if counted.url.startswith("redis+cluster") else 1)
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_call_of_a_replicated_saver_takes_one_round_trip_and_two_more_on_a_cluster(
+    counted: Counted, options: dict[str, Any], api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with RedisSaver(counted.url, **options) as saver:
+            saver._store = Recording(1).store(saver._store)
+            saver._context = context_of(saver._store, saver._options)
+            calls = api(saver)
+            config = await aplay(calls, "replicated", 12, 100)
+            await calls.aput_writes(config, [("messages", "a write")], "another task")
+            each = 3 if counted.url.startswith("redis+cluster") else 1
+            before = counted.round_trips
+            config = await calls.aput(config, *step(12, 100))
+            assert counted.round_trips - before == each
+            await calls.aput_writes(config, [("messages", "a write " * 1000), ("count", 1)], "task")
+            assert counted.round_trips - before == 2 * each
 
     asyncio.run(body())

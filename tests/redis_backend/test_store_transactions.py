@@ -17,6 +17,7 @@ from threadmark.program import Program, Transaction
 from threadmark.store import Scope
 from threadmark_redis import RedisSaver, transactions
 from threadmark_redis.keys import thread_keys
+from threadmark_redis.locked import Locked
 
 
 @pytest.fixture
@@ -199,9 +200,7 @@ def test_a_source_that_is_put_to_after_its_target_was_stored_on_a_cluster_is_mov
         config = play(saver, "one", 3)
         attempts: list[str] = []
 
-        def committed_late(
-            name: bytes, threads: Sequence[transactions.Locked], *args: Any, **kwargs: Any
-        ) -> Program[None]:
+        def committed_late(name: bytes, threads: Sequence[Locked], *args: Any, **kwargs: Any) -> Program[None]:
             attempts.extend(each.thread_id for each in threads)
             if attempts == ["moved", "one"]:
                 assert count(other, "moved") == 2

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from postgres import backends as postgres
+from redis_backend import backends as redis
 from threadmark import Saver, replicated
 from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
@@ -36,9 +38,20 @@ def _sqlite(mode: ReplicationMode, folder: Path) -> Iterator[Opener]:
     yield open_saver
 
 
+@contextmanager
+def _postgres_redis(mode: ReplicationMode, folder: Path) -> Iterator[Opener]:
+    with postgres.from_url(folder) as open_postgres, redis.BACKENDS["single"](folder) as open_redis:
+
+        def open_saver(**options: Any) -> Saver:
+            return replicated(open_postgres(), open_redis(), mode=mode, **options)
+
+        yield open_saver
+
+
 BACKENDS: dict[str, Backend] = {
     "replicated memory": partial(_memory, "sync"),
     "replicated memory async": partial(_memory, "async"),
     "replicated sqlite": partial(_sqlite, "sync"),
     "replicated sqlite async": partial(_sqlite, "async"),
+    "replicated postgres redis": partial(_postgres_redis, "sync"),
 }

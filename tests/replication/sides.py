@@ -6,11 +6,12 @@ from typing import Any, TypeVar, cast
 
 from threadmark.memory import MemorySaver
 from threadmark.memory.rows import entries, tables_of
-from threadmark.model import CheckpointTuple
 from threadmark.program import Program, Transaction
 from threadmark.replica_store import ReplicaStore, Summary
+from threadmark.replication.copying import copy_all
 from threadmark.replication.entries import Touched
 from threadmark.replication.model import SideName
+from threadmark.replication.playing import play_exchange
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver
 from threadmark.saver.context import context_of
@@ -26,12 +27,12 @@ class RecordingStore:
     """A store whose changes have entries. It stands for what a replicated saver does on the active side."""
 
     def __init__(self, store: Store, term: int = TERM) -> None:
-        self._store = cast("ReplicaStore", store)
+        self.behind = cast("ReplicaStore", store)
         self._term = term
         self.made: list[tuple[Change, Added]] = []
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+        return getattr(self.behind, name)
 
     def add(self, change: Change) -> Program[Added]:
         """Add with the keys of the rows as the entry."""
@@ -40,31 +41,31 @@ class RecordingStore:
             frozenset((row.ns, row.checkpoint_id) for row in change.writes),
             frozenset(change.segments),
         )
-        return self._change(self._store.add, change, touched)
+        return self._change(self.behind.add, change, touched)
 
     def replace(self, change: Change) -> Program[Added]:
         """Replace, with all to be compared."""
-        return self._change(self._store.replace, change, Touched(everything=True))
+        return self._change(self.behind.replace, change, Touched(everything=True))
 
     def remove(self, thread_id: str, *args: Any) -> Program[int]:
         """Remove, with all to be compared."""
-        return self._also(self._store.remove(thread_id, *args), thread_id, Touched(everything=True))
+        return self._also(self.behind.remove(thread_id, *args), thread_id, Touched(everything=True))
 
     def rewrite(self, thread_id: str, *args: Any) -> Program[None]:
         """Write over rows, with all to be compared."""
-        return self._also(self._store.rewrite(thread_id, *args), thread_id, Touched(everything=True))
+        return self._also(self.behind.rewrite(thread_id, *args), thread_id, Touched(everything=True))
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
         """Copy, with all to be compared."""
-        return self._also(self._store.copy_segments(source, target), target, Touched(everything=True))
+        return self._also(self.behind.copy_segments(source, target), target, Touched(everything=True))
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
         """Drop, and say so."""
-        return self._also(self._store.drop(thread_id, now), thread_id, Touched(dropped=True))
+        return self._also(self.behind.drop(thread_id, now), thread_id, Touched(dropped=True))
 
     def set_thread(self, row: Any) -> Program[None]:
         """Set the thread's own row, and say so."""
-        return self._also(self._store.set_thread(row), row.thread_id, Touched(thread=True))
+        return self._also(self.behind.set_thread(row), row.thread_id, Touched(thread=True))
 
     def _change(self, method: Callable[[Change], Program[Added]], change: Change, touched: Touched) -> Program[Added]:
         change = change._replace(term=self._term, entry=touched.to_bytes())
@@ -75,7 +76,7 @@ class RecordingStore:
 
     def _also(self, program: Program[T], thread_id: str, touched: Touched) -> Program[T]:
         result = yield from program
-        yield from self._store.record(thread_id, touched.to_bytes(), self._term)
+        yield from self.behind.record(thread_id, touched.to_bytes(), self._term)
         return result
 
 
@@ -89,12 +90,8 @@ def recorded(saver: Saver, term: int = TERM) -> RecordingStore:
 
 def side(saver: Saver, name: SideName = "primary") -> Side:
     """The database of a saver, below what records its changes."""
-    store = saver._store
-    return Side(
-        name,
-        getattr(store, "_store", store) if isinstance(store, RecordingStore) else cast("Any", store),
-        saver._driver,
-    )
+    store: Any = saver._store
+    return Side(name, store.behind if isinstance(store, RecordingStore) else store, saver._driver)
 
 
 def pair_in_memory(**options: Any) -> tuple[Saver, Saver]:
@@ -123,31 +120,53 @@ def in_store(of: Side, program: Callable[..., Program[T]], *args: Any) -> T:
     return of.driver.run(Transaction(partial(program, *args), writes=True))
 
 
+def copied_both_ways(one: Side, other: Side, term: int = TERM) -> None:
+    """Copy until nothing waits on either side."""
+    for _ in range(8):
+        here = play_exchange(copy_all(one, other, term))
+        there = play_exchange(copy_all(other, one, term))
+        if not here and not there:
+            return
+    raise AssertionError("something is copied forth and back again and again")
+
+
 def summaries(of: Side) -> list[Summary]:
     """The summaries of all threads, but for what differs between two databases that have the same."""
-    found = in_store(of, of.store.summaries, "", 10_000)
-    return [each._replace(epoch=0, position=0) for each in found]
+    return [each._replace(epoch=0, position=0) for each in in_store(of, of.store.summaries, "", 10_000)]
+
+
+def rows(of: Side) -> dict[str, Any]:
+    """Everything that is stored of every live thread, byte for byte, and when listings say that it was updated."""
+    found = {}
+    for thread_id in in_store(of, of.store.threads, "", 10_000):
+        marks = in_store(of, of.store.marks, thread_id)
+        stored = in_store(of, of.store.rows, thread_id, sorted(marks.checkpoints))
+        found[thread_id] = (
+            in_store(of, of.store.thread, thread_id),
+            {row.outline.key: (row.outline, row.header, row.check) for row in stored},
+            {row[:4]: row for row in in_store(of, of.store.writes, thread_id, None)},
+            in_store(of, of.store.segments, thread_id, sorted(marks.segments)),
+        )
+    return found
+
+
+def assert_sound(saver: Saver) -> None:
+    """Fail if anything is damaged or unreadable."""
+    verified = saver.verify(decode=True)
+    assert ([each for each in verified.problems if each.kind != "orphan"], verified.unreadable) == ([], [])
 
 
 def assert_equal(one: Saver, other: Saver) -> None:
-    """Fail unless both have the same, and nothing of it is damaged."""
+    """Fail unless both have the same, byte for byte, and nothing of it is damaged."""
     assert summaries(side(one)) == summaries(side(other))
-    for each in summaries(side(one)):
-        assert in_store(side(one), side(one).store.marks, each.thread_id) == in_store(
-            side(other), side(other).store.marks, each.thread_id
-        )
-    for saver in (one, other):
-        verified = saver.verify(decode=True)
-        assert (verified.problems, verified.unreadable) == ([], [])
-    assert threads_of(one) == threads_of(other)
+    assert rows(side(one)) == rows(side(other))
+    assert_sound(one)
+    assert_sound(other)
+    assert_same_answers(one, other)
 
 
-def threads_of(saver: Saver) -> list[Any]:
-    """What a listing shows of all threads, and the checkpoints of each."""
-    threads = list(saver.list_threads())
-    return [(thread, items(saver, thread.thread_id)) for thread in threads]
-
-
-def items(saver: Saver, thread_id: str) -> list[CheckpointTuple]:
-    """All checkpoints of a thread."""
-    return list(saver.list({"configurable": {"thread_id": thread_id}}))
+def assert_same_answers(one: Saver, other: Saver) -> None:
+    """Fail unless listings show the same."""
+    assert list(one.list(None)) == list(other.list(None))
+    shown, also = (saver.threads(limit=1000).threads for saver in (one, other))
+    assert shown == also

@@ -33,20 +33,32 @@ class _Open:
         self._first: WeakSet[Closes] = WeakSet()
         """Those that need others of them until they are closed."""
 
-    def add(self, thing: Closes, *, first: bool) -> None:
-        (self._first if first else self._all).add(thing)
+    def add(self, thing: Closes) -> None:
+        self._all.add(thing)
+
+    def add_first(self, thing: Closes) -> None:
+        self._first.add(thing)
+        # What was registered last is called first, and by now the hook is registered that ends all `Workers`.
+        atexit.unregister(self.close_first)
+        atexit.register(self.close_first)
 
     def discard(self, thing: Closes) -> None:
         self._all.discard(thing)
         self._first.discard(thing)
 
     def close(self) -> None:
-        for some in (self._first, self._all):
-            with suppress(KeyError):  # raised when none is left; daemon threads may add some meanwhile
-                while True:
-                    thing = some.pop()
-                    with suppress(Exception):  # what was acknowledged is stored, and the others must be closed as well
-                        thing.close()
+        _close(self._all)
+
+    def close_first(self) -> None:
+        _close(self._first)
+
+
+def _close(things: WeakSet[Closes]) -> None:
+    with suppress(KeyError):  # raised when none is left; daemon threads may add some meanwhile
+        while True:
+            thing = things.pop()
+            with suppress(Exception):  # what was acknowledged is stored, and the others must be closed as well
+                thing.close()
 
 
 _open = _Open()
@@ -55,12 +67,12 @@ atexit.register(_open.close)
 
 def close_at_exit(thing: Closes) -> None:
     """Close the object when the interpreter ends, if it lives until then. The child of a fork forgets it."""
-    _open.add(thing, first=False)
+    _open.add(thing)
 
 
 def close_before_others(thing: Closes) -> None:
-    """Like `close_at_exit`, for an object that uses others which are closed at exit, too."""
-    _open.add(thing, first=True)
+    """Like `close_at_exit`, for an object that uses others, and `Workers`, which end then, too. It begins no thread."""
+    _open.add_first(thing)
 
 
 def was_closed(thing: Closes) -> None:

@@ -1,18 +1,16 @@
-"""Adding and replacing rows of one thread.
+"""Adding and replacing rows of a thread that the transaction has locked.
 
-A change by itself is one script (lua/add.lua). In a transaction that has locked the thread it is made here, step by
-step the same, and committed with the rest.
+It is made here, step by step the same as by the script of a change by itself (lua/add.lua), and committed with the
+rest.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from threadmark.errors import StoreError
 from threadmark.program import Program
 from threadmark.replica_store import Copied
-from threadmark.store import ANYONE, Added, Change, CheckpointRow, Follows, Key, Refusal, WriteRow, was_added
-from threadmark_redis.announcing import announce, announce_copied
-from threadmark_redis.changes import change_columns, is_replicated, needs_column
+from threadmark.store import ANYONE, Added, Change, CheckpointRow, Follows, Key, Refusal, WriteRow
+from threadmark_redis.changes import needs_column
 from threadmark_redis.columns import (
     alias_of,
     checkpoint_row,
@@ -30,86 +28,10 @@ from threadmark_redis.columns import (
     text_or_none,
     to_bytes,
 )
-from threadmark_redis.index import STALE, Indexed, Settings, index
-from threadmark_redis.keys import index_keys, replica_keys, shard_of, thread_keys
+from threadmark_redis.locked import Locked
 from threadmark_redis.outbox import entries_of_thread, known_term
 from threadmark_redis.reading import Reader, evicted_error
-from threadmark_redis.steps import run, script
-from threadmark_redis.transactions import Locked
 from threadmark_redis.writes import grouped, merge_group
-
-ADD = script("add", "thread", "outbox", "groups", "index")
-
-
-def add_at_once(settings: Settings, change: Change) -> Program[Added]:
-    """Add the rows of a change to a thread that is not locked, in one script."""
-    if is_replicated(change):
-        return (yield from _add_replicated(settings, change))
-    return (yield from _add(settings, change, ()))
-
-
-def _add_replicated(settings: Settings, change: Change) -> Program[Added]:
-    """Add the rows of a change, with what replication needs."""
-    keys = replica_keys(settings.prefix, change.thread_id)
-    if not settings.clustered:
-        return (yield from _add(settings, change, keys))
-    if change.copied is not None:
-        yield from announce_copied(keys, change.thread_id)
-    pending = [] if change.entry is None else [change.thread_id]
-    if not (yield from announce(keys, change.term, pending)):
-        return Added(0, "term")
-    added = yield from _add(settings, change, (keys.outbox,))
-    if was_added(change, added) or added.exists:  # what exists may be this, and the reply was lost
-        return added if (yield from announce(keys, change.term, pending)) else Added(0, "term")
-    return added
-
-
-def _add(settings: Settings, change: Change, replica: tuple[bytes, ...]) -> Program[Added]:
-    keys: tuple[bytes, ...] = thread_keys(settings.prefix, change.thread_id)
-    if not settings.clustered:
-        keys += index_keys(settings.prefix, shard_of(change.thread_id))
-    reply = yield from run(ADD, keys + replica, (change_columns(change), STALE, settings.grace))
-    outcome, epoch = reply[:2]
-    if outcome == b"added":
-        _, _, replaced, renewal, expires_at, is_stale, created, updated, owner, *recorded = reply
-        position, previous = recorded or (0, 0)
-        if is_stale and settings.clustered:
-            yield from _index(settings, change.thread_id, created, updated, owner, expires_at)
-        in_order = [row for *_, rows in grouped(change.writes) for row in rows]
-        return Added(
-            epoch,
-            replaced_writes=[
-                in_order[number]._replace(value=value)
-                for number, value in zip(replaced[::2], replaced[1::2], strict=True)
-            ],
-            renewal=renewal,
-            expires_at=int_or_none(expires_at),
-            position=position,
-            previous=previous,
-        )
-    if outcome == b"torn":
-        raise evicted_error(change.thread_id)
-    if outcome == b"exists" and settings.clustered:
-        # Maybe this change was made, and its reply lost: then the index has to be told still.
-        yield from _index(settings, change.thread_id, *reply[2:])
-    return _not_added(outcome.decode(), epoch)
-
-
-def _index(
-    settings: Settings, thread_id: str, created: int, updated: int, owner: bytes | None, expires_at: bytes | None
-) -> Program[None]:
-    entry = Indexed(created, updated, text_or_none(owner), int_or_none(expires_at))
-    yield from index(settings, thread_id, entry)
-
-
-def _not_added(outcome: Any, epoch: int) -> Added:
-    if outcome == "epoch":
-        return Added(epoch)
-    if outcome == "late":
-        return Added(epoch, too_late=True)
-    if outcome == "exists":
-        return Added(epoch, exists=True)
-    return Added(epoch, outcome)
 
 
 def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bool) -> Program[Added]:

@@ -8,7 +8,7 @@ from threadmark.replica_store import Entry, Replica
 from threadmark_redis.columns import from_bytes, int_or_none
 from threadmark_redis.keys import ReplicaKeys
 from threadmark_redis.reading import Reader
-from threadmark_redis.steps import commands
+from threadmark_redis.steps import Command, commands
 from threadmark_redis.transactions import ChangedError, the_work
 
 POSITION_DIGITS = 16
@@ -38,17 +38,11 @@ def replica_of(stored: Sequence[bytes | None]) -> Replica:
 
 
 def entries_of_thread(reader: Reader, limit: int) -> Program[list[Entry]]:
-    """Return the first entries of a thread.
-
-    Its position is read first, so that `first_position` is never behind entries that are not among these.
-    """
+    """Return the first entries of a thread."""
     locked = reader.locked
     least = b"-inf" if locked is None or locked.settled is None else b"(%d" % locked.settled
     state, members = yield from commands(
-        [
-            (b"HMGET", reader.keys.head, b"e", b"r", b"p"),
-            (b"ZRANGEBYSCORE", reader.replica_keys.outbox, least, b"+inf", b"LIMIT", 0, limit),
-        ]
+        [_state_of(reader), (b"ZRANGEBYSCORE", reader.replica_keys.outbox, least, b"+inf", b"LIMIT", 0, limit)]
     )
     _see(reader, state)
     found = [entry_of(reader.thread_id, member) for member in members]
@@ -57,13 +51,27 @@ def entries_of_thread(reader: Reader, limit: int) -> Program[list[Entry]]:
     return found[:limit]
 
 
-def first_positions(readers: Sequence[Reader]) -> Program[list[int]]:
-    """Return the last position of each thread, 0 for none, as it was when the transaction first read the thread.
+def last_positions(readers: Sequence[Reader]) -> Program[list[int]]:
+    """Return the last position of each thread, 0 for none.
 
-    So rows that it has read are never older than the position that it takes them to have.
+    The first answer about a thread that is not locked is the position that it had when the transaction first read it:
+    what it has read is never older than that. Later answers are what there is then.
     """
-    states = yield from commands([(b"HMGET", each.keys.head, b"e", b"r", b"p") for each in readers])
-    return [_see(reader, state) for reader, state in zip(readers, states, strict=True)]
+    states = yield from commands([_state_of(each) for each in readers])
+    positions = []
+    for reader, state in zip(readers, states, strict=True):
+        position = _see(reader, state)
+        if reader.locked is not None:
+            position = int_or_none(reader.locked.head.get(b"p")) or 0
+        else:
+            seen = reader.work.seen[reader.thread_id]
+            if seen.position is None and seen.first != seen.last:
+                raise ChangedError
+            if not seen.is_told:
+                position = position if seen.position is None else seen.position
+                seen.is_told = True
+        positions.append(position)
+    return positions
 
 
 def entry_of(thread_id: str, member: bytes) -> Entry:
@@ -71,15 +79,14 @@ def entry_of(thread_id: str, member: bytes) -> Entry:
     return Entry(thread_id, int_or_none(member[:POSITION_DIGITS]) or 0, member[POSITION_DIGITS:])
 
 
+def _state_of(reader: Reader) -> Command:
+    return (b"HMGET", reader.keys.head, b"e", b"r", b"p")
+
+
 def _see(reader: Reader, state: Sequence[Any]) -> int:
-    if reader.locked is not None:
-        return int_or_none(reader.locked.head.get(b"p")) or 0
+    """Note the state of a thread. Returns its position."""
     epoch, revision, last = state
     position = int_or_none(last) or 0
-    reader.work.see(reader.thread_id, (int(epoch or -1), int(revision or -1)), position)
-    seen = reader.work.seen[reader.thread_id]
-    if seen.position is None:
-        if seen.first != seen.last:
-            raise ChangedError
-        seen.position = position
-    return seen.position
+    if reader.locked is None:
+        reader.work.see(reader.thread_id, (int(epoch or -1), int(revision or -1)), position)
+    return position

@@ -11,8 +11,9 @@ from threadmark.errors import CorruptDataError
 from threadmark.program import Program
 from threadmark_redis.columns import as_head, int_or_none, is_member
 from threadmark_redis.keys import replica_keys, thread_keys
+from threadmark_redis.locked import Locked, Table
 from threadmark_redis.steps import Command, commands, run, script
-from threadmark_redis.transactions import ChangedError, Locked, Table, Work, state_of
+from threadmark_redis.transactions import ChangedError, Work, state_of
 
 OPEN = script("open", "thread")
 

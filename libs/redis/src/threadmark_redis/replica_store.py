@@ -24,7 +24,7 @@ from threadmark_redis.columns import (
 )
 from threadmark_redis.keys import SHARDS, copied_key, term_key, thread_keys
 from threadmark_redis.listing import live_ids
-from threadmark_redis.outbox import entries_of_thread, first_positions, known_term, read_replica, replica_of
+from threadmark_redis.outbox import entries_of_thread, known_term, last_positions, read_replica, replica_of
 from threadmark_redis.pending import first_entries, settle_stored, waiting
 from threadmark_redis.reading import Reader, evicted_error
 from threadmark_redis.steps import Command, commands, run, run_each, script
@@ -93,7 +93,7 @@ class RedisReplicaStore(RedisThreadStore):
         work = yield from the_work()
         for start in range(0, len(names), _CHUNK):
             some = names[start : start + _CHUNK]
-            positions = yield from first_positions([Reader(self.settings.prefix, name, work) for name in some])
+            positions = yield from last_positions([Reader(self.settings.prefix, name, work) for name in some])
             found.update((name, position) for name, position in zip(some, positions, strict=True) if position)
         return found
 

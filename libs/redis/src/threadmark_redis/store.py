@@ -18,7 +18,8 @@ from threadmark.store import (
     WriteRow,
     nothing_held,
 )
-from threadmark_redis.adding import add_at_once, add_to_locked, settle_heads, stored_rows
+from threadmark_redis.adding import add_to_locked, settle_heads, stored_rows
+from threadmark_redis.adding_at_once import add_at_once
 from threadmark_redis.columns import (
     ALIAS,
     alias_of,

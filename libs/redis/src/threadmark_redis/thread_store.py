@@ -29,9 +29,10 @@ from threadmark_redis.columns import (
     to_bytes,
 )
 from threadmark_redis.index import STALE, Indexed, Settings, index, unindex
+from threadmark_redis.locked import Locked
 from threadmark_redis.reading import OPEN, Reader, evicted_error
 from threadmark_redis.steps import run
-from threadmark_redis.transactions import Locked, the_work
+from threadmark_redis.transactions import the_work
 from threadmark_redis.writes import referred, write_rows
 
 _CHUNK = 500

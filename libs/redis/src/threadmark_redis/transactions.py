@@ -8,7 +8,7 @@ are still the same; if not, the driver runs the program again.
 A program that locks nothing needs none of that: each of its steps is atomic.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from secrets import token_bytes
 from typing import TypeVar
@@ -17,9 +17,8 @@ from threadmark.errors import ThreadmarkError
 from threadmark.program import Program, Step
 from threadmark.store import Head
 from threadmark_redis.announcing import announce, announce_copied
-from threadmark_redis.columns import Head as Fields
-from threadmark_redis.columns import int_or_none, is_live, pack, to_bytes
-from threadmark_redis.keys import ReplicaKeys, ThreadKeys
+from threadmark_redis.columns import is_live
+from threadmark_redis.locked import Locked
 from threadmark_redis.steps import commands, run, script
 
 T = TypeVar("T")
@@ -50,118 +49,6 @@ def state_of(epoch: bytes | None, revision: bytes | None) -> bytes:
 
 
 @dataclass(slots=True)
-class Table:
-    """The changes to one hash of a thread: the new value of each field, None for one that goes."""
-
-    changes: dict[bytes, bytes | None] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Locked:
-    """A thread that a transaction has read in order to change it."""
-
-    thread_id: str
-    keys: ThreadKeys
-    replica_keys: ReplicaKeys
-    state: bytes
-    """Its epoch and its revision. The revision alone would not tell a thread that has expired and begun anew."""
-    moment: int
-    """The server's clock when it was locked."""
-    stored: Fields
-    head: dict[bytes, bytes]
-    """The head as the transaction leaves it."""
-    checkpoints: Table = field(default_factory=Table)
-    writes: Table = field(default_factory=Table)
-    segments: Table = field(default_factory=Table)
-    is_torn: bool = False
-    """Whether keys of it are missing: nothing can be read of it, but it can be dropped."""
-    emptied: bool = False
-    """Whether all that was stored goes first."""
-    settled: int | None = None
-    """The position up to which stored entries of its outbox go."""
-    entries: list[tuple[int, bytes]] = field(default_factory=list)
-    """What is added to its outbox: positions and bodies."""
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether there is anything to commit."""
-        tables = (self.checkpoints, self.writes, self.segments)
-        return (
-            self.emptied
-            or self.head != self.stored
-            or self.settled is not None
-            or any(table.changes for table in tables)
-        )
-
-    @property
-    def came(self) -> bool:
-        """Whether the transaction notes how far it has come from another database."""
-        return self.head.get(b"f") != self.stored.get(b"f")
-
-    def set_head(self, fields: Mapping[bytes, bytes | None]) -> None:
-        """Set fields of the head, and remove those that are None."""
-        for name, value in fields.items():
-            if value is None:
-                self.head.pop(name, None)
-            else:
-                self.head[name] = value
-
-    def empty(self) -> None:
-        """Let everything go but the head."""
-        self.emptied = True
-        self.checkpoints, self.writes, self.segments = Table(), Table(), Table()
-
-    def remember(self) -> None:
-        """Let there be a head, of a thread that is not live, where there is none."""
-        if not self.head:
-            self.set_head({b"i": to_bytes(self.thread_id), b"e": b"%d" % self.moment, b"v": b"0"})
-
-    def record(self, body: bytes) -> tuple[int, int]:
-        """Add an entry to the outbox, as `record` of lua/outbox.lua does. Returns its position and the last one."""
-        self.remember()
-        previous = int_or_none(self.head.get(b"p")) or 0
-        position = max(previous + 1, self.moment)
-        self.set_head({b"p": b"%d" % position})
-        self.entries.append((position, body))
-        return position, previous
-
-    def settle(self, position: int) -> None:
-        """Remove entries from the outbox."""
-        self.settled = max(self.settled or 0, position)
-        self.entries = [entry for entry in self.entries if entry[0] > position]
-
-    def columns(self) -> bytes:
-        """Return the changes as lua/commit.lua takes them: the state alone where there are none."""
-        if not self.is_changed:
-            return pack((self.state,))
-        head: dict[bytes, bytes | None] = dict.fromkeys(self.stored)
-        head.update(self.head)
-        changed = {name: value for name, value in head.items() if self.stored.get(name) != value}
-        members = {name: value for name, value in self.checkpoints.changes.items() if name[:1] != b"\xff"}
-        return pack(
-            (
-                self.state,
-                self.emptied,
-                *_set_and_removed(changed),
-                *_set_and_removed(self.checkpoints.changes),
-                [name for name, value in members.items() if value is not None],
-                [name for name, value in members.items() if value is None],
-                *_set_and_removed(self.writes.changes),
-                *_set_and_removed(self.segments.changes),
-                self.settled,
-                [part for entry in self.entries for part in entry],
-                to_bytes(self.thread_id),
-                self.came,
-            )
-        )
-
-
-def _set_and_removed(changes: Mapping[bytes, bytes | None]) -> tuple[list[bytes], list[bytes]]:
-    given = [part for name, value in changes.items() if value is not None for part in (name, value)]
-    return given, [name for name, value in changes.items() if value is None]
-
-
-@dataclass(slots=True)
 class _Seen:
     """The epoch and the revision that a thread had when it was first read, and whether another one was seen since."""
 
@@ -169,6 +56,8 @@ class _Seen:
     last: tuple[int, int]
     position: int | None
     """The position that it had when it was first read, None where that is not known."""
+    is_told: bool = False
+    """Whether the program has asked for the position."""
 
 
 @dataclass(slots=True)

@@ -85,6 +85,10 @@ _HARMLESS = {
     "ahas_tables",
     "ahas_only_langgraph_data",
     "areport",  # of a Redis saver, about its servers
+    "adrain",  # this and the following of a replicated saver, about its databases: in a view they are refused
+    "apromote",
+    "areconcile",
+    "astatus",
 }
 
 

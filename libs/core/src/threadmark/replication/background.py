@@ -10,11 +10,12 @@ from contextlib import suppress
 from time import monotonic
 from typing import Protocol
 
-from threadmark.errors import ClosedError
+from threadmark.errors import ClosedError, ReplicationError
 from threadmark.logs import log
 from threadmark.replication.health import look, watched
 from threadmark.replication.pair import Pair, SideAwayError
-from threadmark.replication.promoting import copy_waiting, count_waiting, fail_over, promote
+from threadmark.replication.playing import play_exchange
+from threadmark.replication.promoting import copy_waiting, count_waiting, drain, fail_over, promote
 from threadmark.replication.steps import Exchange
 from threadmark.replication.terms import follow, spread_term
 
@@ -36,6 +37,8 @@ class Background:
         self._thread: threading.Thread | None = None
         self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._called = False
+        self._drains: float | None = None
+        self._left: int | Exception = ReplicationError("a database did not answer in time")
 
     def begin(self) -> None:
         """Begin, if it has not begun."""
@@ -55,12 +58,21 @@ class Background:
         self._stopped = True
         self._calls.put(None)
 
-    def stop(self, within: float) -> None:
-        """End it, and wait for so many seconds until it has ended."""
-        self.end()
+    def finish(self, within: float, patience: float) -> int:
+        """End it, and have it copy what waits before, for `within` seconds. Returns how many changes are left.
+
+        It is waited for so long, and for `patience` seconds more, in which it may finish what it does. Raises
+        ReplicationError where it is not known then what is left.
+        """
         thread, self._thread = self._thread, None
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(within)
+        self._drains = within
+        self.end()
+        if thread is None or thread is threading.current_thread():
+            return 0  # the pair was never used
+        thread.join(within + patience)
+        if isinstance(self._left, int):
+            return self._left
+        raise self._left
 
     def begin_anew(self) -> None:
         """In the child of a fork, which does not have the thread."""
@@ -77,11 +89,21 @@ class Background:
             try:
                 self._player.play(self._round(looks=looks))
             except ClosedError:
-                return
+                break
             except Exception as error:  # noqa: BLE001 - whatever it is, the next round may succeed
                 self._note(error)
             with suppress(queue.Empty):
                 self._calls.get(timeout=max(0.0, looked + self._pair.settings.health_interval - monotonic()))
+        if self._drains is not None:
+            self._drain(self._drains)
+
+    def _drain(self, within: float) -> None:
+        """Copy what waits. The interpreter may be about to end, so this needs no other thread."""
+        pair = self._pair
+        try:
+            self._left = play_exchange(watched(pair, drain(pair, within))) if pair.standing is not None else 0
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            self._left = error
 
     def _round(self, *, looks: bool) -> Exchange[None]:
         pair = self._pair

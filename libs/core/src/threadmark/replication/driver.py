@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, get_args
-from weakref import finalize
+from weakref import finalize, ref
 
 from threadmark.errors import ClosedError, ConfigError, shown
 from threadmark.exits import close_before_others, was_closed
@@ -38,7 +38,8 @@ class PairDriver:
         pair.wake = self._background.wake
         finalize(self, self._background.end).atexit = False  # the thread does not keep this object alive
         begin_anew_after_fork(self)
-        close_before_others(self)
+        self._at_exit = _AtExit(self)
+        close_before_others(self._at_exit)
 
     def __str__(self) -> str:
         return f"a pair of {self.pair.sides[0].driver} and {self.pair.sides[1].driver}"
@@ -84,15 +85,8 @@ class PairDriver:
 
     def close(self) -> None:
         """Copy what waits, for a while, and close both sides. It raises nothing."""
-        if not self._end():
+        if not self.finish():
             return
-        seconds = self.pair.settings.drain_timeout
-        try:
-            left = self._player.play(watched(self.pair, drain(self.pair, seconds))) if self.pair.standing else 0
-        except Exception as error:  # noqa: BLE001 - what is left is copied by whoever opens the pair next
-            self._not_drained(error)
-        else:
-            self._drained(left)
         for side in self.pair.sides:
             closing = Workers(1, "threadmark-close")
             closing.submit(partial(_quietly, side.driver.close)).wait(self._patience)
@@ -101,21 +95,31 @@ class PairDriver:
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
-        if not self._end():
+        if not await asyncio.to_thread(self.finish):
             return
-        seconds = self.pair.settings.drain_timeout
-        try:
-            left = await self._player.aplay(watched(self.pair, drain(self.pair, seconds))) if self.pair.standing else 0
-        except Exception as error:  # noqa: BLE001 - what is left is copied by whoever opens the pair next
-            self._not_drained(error)
-        else:
-            self._drained(left)
         for side in self.pair.sides:
             closing = asyncio.ensure_future(side.driver.aclose())
             await asyncio.wait([closing], timeout=self._patience)
             if not closing.done() or closing.exception() is not None:
                 closing.cancel()
         self._player.end()
+
+    def finish(self) -> bool:
+        """Take no more calls, and copy what waits, for a while. Returns whether this is the first time."""
+        if self.pair.closed:
+            return False
+        self.pair.closed = True
+        was_closed(self._at_exit)
+        try:
+            left = self._background.finish(self.pair.settings.drain_timeout, self._patience)
+        except Exception as error:  # noqa: BLE001 - what is left is copied by whoever opens the pair next
+            what = f"without knowing what is left to be copied ({error})"
+        else:
+            what = f"with {left:,} changes that are not copied yet" if left else ""
+        if what:
+            then = "whoever opens the pair next copies them"
+            log.write(logging.WARNING, "%s was closed %s: %s", str(self), what, then)
+        return True
 
     def begin_anew(self) -> None:
         """In the child of a fork, which does not have the thread."""
@@ -135,27 +139,20 @@ class PairDriver:
             raise ClosedError
         self._background.begin()
 
-    def _end(self) -> bool:
-        """Take no more calls, and end the thread. Returns whether this is the first time."""
-        first, self.pair.closed = not self.pair.closed, True
-        if first:
-            was_closed(self)
-            self._background.stop(self._patience)
-        return first
-
-    def _drained(self, left: int) -> None:
-        if left:
-            log.write(
-                logging.WARNING,
-                "%s was closed with %d changes that are not copied yet: whoever opens the pair next copies them",
-                str(self),
-                left,
-            )
-
-    def _not_drained(self, error: Exception) -> None:
-        log.write(logging.WARNING, "%s was closed without knowing what is left to be copied: %s", str(self), str(error))
-
 
 def _quietly(close: Callable[[], Any]) -> None:
     with suppress(Exception):
         close()
+
+
+class _AtExit:
+    """What is closed when the interpreter ends: both sides see to themselves then."""
+
+    def __init__(self, driver: PairDriver) -> None:
+        self._driver = ref(driver)
+
+    def close(self) -> None:
+        """Copy what waits."""
+        driver = self._driver()
+        if driver is not None:
+            driver.finish()

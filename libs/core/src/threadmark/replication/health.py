@@ -21,7 +21,7 @@ class MissedDeadlineError(TransientStoreError):
     """A transaction was not over in time. Whether it was carried out is not known."""
 
     def __init__(self, side: Side, deadline: float) -> None:
-        super().__init__(f"{side} did not answer within {deadline:g} s")
+        super().__init__(f"no answer came from the {side.name} within {deadline:g} s (deadline)")
 
 
 def counts(error: Exception) -> bool:
@@ -86,7 +86,7 @@ def look(pair: Pair, side: Side) -> Exchange[Replica | None]:
 
 def _asked(pair: Pair, asked: On) -> Exchange[object]:
     side = asked.side
-    if not pair.is_well(side):
+    if pair.standing is not None and not pair.is_well(side):  # until the pair is in use nobody else looks at it
         raise SideAwayError(side, pair.health[side].last_error)
     try:
         answer: object = yield asked

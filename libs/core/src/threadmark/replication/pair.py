@@ -163,7 +163,7 @@ class Pair:
     def check_sides(self) -> None:
         """Raise ConfigError where both sides are obviously one database."""
         primary, secondary = self.sides
-        if primary.driver is secondary.driver or primary.store is secondary.store:
+        if primary.driver is secondary.driver:
             raise ConfigError("primary and secondary are one saver: give two, on two databases")
 
 

@@ -35,7 +35,10 @@ def promote(pair: Pair, side: Side | None, *, force: bool) -> Exchange[None]:
         side = pair.standby
     if side is pair.known.active:
         return
+    old = pair.known.active
     try:
+        if not pair.is_well(old):
+            raise SideAwayError(old, pair.health[old].last_error)  # noqa: TRY301 - as the other way to learn of it
         yield from _hand_over(pair, side)
     except SideAwayError as error:
         if error.side is side:
@@ -92,17 +95,22 @@ def fail_over(pair: Pair, away: SideAwayError) -> Exchange[None]:
             ": saver.promote() moves them again"
         ) from away
     pair.failovers.add(term)
-    yield from _take_over(pair, standby)
+    try:
+        yield from _take_over(pair, standby)
+    except SideAwayError as second:
+        raise ReplicationError(f"{what}, and {second}") from second
 
 
 def drain(pair: Pair, within: float) -> Exchange[int]:
     """Copy what waits on the active side, for so many seconds. Returns how many changes are still waiting."""
     until = monotonic() + within
     active, standby = pair.known.active, pair.standby
-    while pair.is_well(active) and pair.is_well(standby):
-        copied = yield from copy_waiting(pair, active, standby)
-        if not copied or monotonic() > until:
-            break
+    try:
+        while (yield from copy_waiting(pair, active, standby)) and monotonic() < until:
+            continue
+    except SideAwayError as away:
+        if away.side is active:
+            raise
     return (yield from count_waiting(pair, active))
 
 

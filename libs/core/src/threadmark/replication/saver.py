@@ -51,11 +51,11 @@ class ReplicatedSaver(Saver):
 
     def status(self) -> ReplicationStatus:
         """Ask both databases how they are. One that is away is shown as it was last seen."""
-        return self._pair.play(self._pair.status())
+        return self._pair.play(self._whole_pair.status())
 
     async def astatus(self) -> ReplicationStatus:
         """Like `status`, for asyncio."""
-        return await self._pair.aplay(self._pair.status())
+        return await self._pair.aplay(self._whole_pair.status())
 
     def reconcile(
         self, *, both_ways: bool = False, dry_run: bool = False, after: str = "", progress: OnProgress | None = None
@@ -71,7 +71,7 @@ class ReplicatedSaver(Saver):
             progress: Is called with a `threadmark.Progress` after each page of threads.
         """
         return self._pair.play(
-            self._pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
+            self._whole_pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
         )
 
     async def areconcile(
@@ -79,7 +79,7 @@ class ReplicatedSaver(Saver):
     ) -> Reconciled:
         """Like `reconcile`, for asyncio."""
         return await self._pair.aplay(
-            self._pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
+            self._whole_pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
         )
 
     def promote(self, side: SideName | None = None, *, force: bool = False) -> ReplicationStatus:
@@ -89,19 +89,25 @@ class ReplicatedSaver(Saver):
         side has everything. Where the active side is away, the other one takes over as it is if it is known to have
         everything; else `force` says that what it does not have yet may become branches later.
         """
-        return self._pair.play(self._pair.promote(side, force=force))
+        return self._pair.play(self._whole_pair.promote(side, force=force))
 
     async def apromote(self, side: SideName | None = None, *, force: bool = False) -> ReplicationStatus:
         """Like `promote`, for asyncio."""
-        return await self._pair.aplay(self._pair.promote(side, force=force))
+        return await self._pair.aplay(self._whole_pair.promote(side, force=force))
 
     def drain(self, within: float = 30.0) -> int:
         """Wait until everything is copied, for up to `within` seconds. Returns how many changes are still waiting."""
-        return self._pair.play(self._pair.drain(within))
+        return self._pair.play(self._whole_pair.drain(within))
 
     async def adrain(self, within: float = 30.0) -> int:
         """Like `drain`, for asyncio."""
-        return await self._pair.aplay(self._pair.drain(within))
+        return await self._pair.aplay(self._whole_pair.drain(within))
+
+    @property
+    def _whole_pair(self) -> "PairDriver":
+        """What moves everybody's threads, which is nobody's business who sees one owner's only."""
+        self._context.expect_no_view()
+        return self._pair
 
     def _pages(self, asked: listing.Listing) -> Iterator[CheckpointTuple]:
         reader = listing.Reader(self._context, asked)

@@ -42,9 +42,10 @@ def _read(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
         return (yield from on(known.active, _on_active(transaction, known, Journal())))
     except SideAwayError as away:
         standby = pair.other(away.side)
-        if not pair.is_well(standby):
-            raise ReplicationError(f"{away}, and so is {standby}: {pair.health[standby].last_error}") from away
-    result = yield from on(standby, _resolved(transaction, partial(standby_store, standby)))
+        try:
+            result = yield from on(standby, _resolved(transaction, partial(standby_store, standby)))
+        except SideAwayError as second:
+            raise ReplicationError(f"{away}, and {second}") from second
     readers = READ_FROM.get()
     if readers is not None:
         readers.append(standby.name)

@@ -4,6 +4,9 @@ A thread's row is not written by every put. A thread is given a quarter more tha
 less than the `ttl` is left: so it never expires early, and its row is written once in a quarter of the `ttl`.
 """
 
+from contextlib import suppress
+
+from threadmark.errors import ReplicationError
 from threadmark.program import Operation, Program, read, write
 from threadmark.saver.context import SaverContext
 from threadmark.store import now
@@ -25,7 +28,8 @@ def refresh_expiry(context: SaverContext, thread_id: str) -> Operation[None]:
     """Let a thread that was read live on, where that is due."""
     outline = yield from read(context.store.thread, thread_id)
     if outline is not None and is_due(context, outline.row.expires_at):
-        yield from extend_expiry(context, thread_id)
+        with suppress(ReplicationError):  # what was read is worth more: the next one who reads it can do this
+            yield from extend_expiry(context, thread_id)
 
 
 def extend_expiry(context: SaverContext, thread_id: str) -> Operation[bool]:

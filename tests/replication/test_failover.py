@@ -1,0 +1,277 @@
+"""What a saver does while the side that takes the writes is away, and when it is back."""
+
+import asyncio
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from replication.lines import Database, Opened, checkpoint, config, number_in, put, wait_for
+from threadmark import LeaseLostError, ReplicationError
+from threadmark.program import Transaction
+
+CONTINUE: dict[str, Any] = {"failover": "automatic", "on_secondary_failure": "continue", "deadline": 0.2}
+
+
+@pytest.fixture
+def databases() -> tuple[Database, Database]:
+    return Database(), Database()
+
+
+def test_reads_come_from_the_standby_and_say_so(databases: tuple[Database, Database]) -> None:
+    pair = Opened(*databases)
+    put(pair.saver, 1)
+    found = pair.saver.get_tuple(config())
+    assert found is not None
+    assert "__read_from" not in found.config["configurable"]
+    pair.primary.cut = True
+    found = pair.saver.get_tuple(config())
+    assert found is not None
+    assert found.config["configurable"]["__read_from"] == "secondary"
+    assert [each.config["configurable"]["__read_from"] for each in pair.saver.list(config())] == ["secondary"]
+    assert pair.saver.status().reads_from == "secondary"
+
+    async def read() -> list[str]:
+        one = await pair.saver.aget_tuple(config())
+        assert one is not None
+        every = [one, *[each async for each in pair.saver.alist(config())]]
+        return [each.config["configurable"]["__read_from"] for each in every]
+
+    assert asyncio.run(read()) == ["secondary"] * 2
+    pair.primary.cut = False
+    wait_for(lambda: pair.saver.status().primary.healthy)
+    found = pair.saver.get_tuple(config())
+    assert found is not None
+    assert "__read_from" not in found.config["configurable"]
+    pair.saver.close()
+
+
+def test_a_run_goes_on_from_what_was_read_from_the_standby(databases: tuple[Database, Database]) -> None:
+    """The mark is no part of what is put, and nothing that was remembered of one side is relied on at the other."""
+    pair = Opened(*databases)
+    put(pair.saver, 1)
+    pair.primary.cut = True
+    found = pair.saver.get_tuple(config())
+    assert found is not None
+    pair.saver.promote()
+    with pytest.raises(ReplicationError):
+        pair.saver.put(found.config, checkpoint(2), {}, {"n": 2})
+    pair.primary.cut = False
+    assert pair.saver.drain() == 0
+    for each in databases:
+        stored = each.saver().get_tuple(config())
+        assert stored is not None
+        assert "__read_from" not in stored.metadata
+        assert stored.checkpoint["channel_values"]["text"] == "some text " * 50
+    pair.saver.close()
+
+
+def test_by_default_writes_fail_until_somebody_promotes(databases: tuple[Database, Database]) -> None:
+    pair = Opened(*databases, on_secondary_failure="continue", health_interval=3600.0)
+    put(pair.saver, 1)
+    pair.primary.cut = True
+    with pytest.raises(ReplicationError, match=r"promote\(\)"):
+        put(pair.saver, 2)
+    asked = pair.primary.asked
+    for number in (2, 3):
+        with pytest.raises(ReplicationError, match=r"promote\(\)"):
+            put(pair.saver, number)
+    assert pair.primary.asked == asked  # nobody waits for it each time
+    assert pair.saver.promote().active == "secondary"
+    put(pair.saver, 2)
+    assert number_in(pair.saver) == 2
+    pair.primary.cut = False
+    assert pair.saver.drain() == 0
+    assert number_in(databases[0].saver()) == 2
+    assert pair.saver.promote("primary").active == "primary"
+    put(pair.saver, 3)
+    assert [number_in(each.saver()) for each in databases] == [3, 3]
+    pair.saver.close()
+
+
+def test_a_saver_that_may_moves_the_writes_itself(databases: tuple[Database, Database]) -> None:
+    pair = Opened(*databases, **CONTINUE)
+    put(pair.saver, 1)
+    pair.primary.cut = True
+    put(pair.saver, 2)
+    assert pair.saver.status().active == "secondary"
+    assert pair.saver.status().term == 2
+    pair.saver.close()
+
+
+def test_asyncio_moves_them_as_well(databases: tuple[Database, Database]) -> None:
+    async def use() -> None:
+        pair = Opened(*databases, **CONTINUE)
+        async with pair.saver as saver:
+            await saver.aput(config(), checkpoint(1), {}, {"n": 1, "text": 1})
+            pair.primary.hang()
+            await saver.aput(config(), checkpoint(2), {}, {"n": 2, "text": 1})
+            assert (await saver.astatus()).active == "secondary"
+            pair.primary.resume()
+            assert (await saver.apromote("primary")).active == "primary"
+
+    asyncio.run(use())
+    assert number_in(databases[0].saver()) == 2
+
+
+def test_a_database_that_hangs_holds_nobody_for_longer_than_the_deadline(
+    databases: tuple[Database, Database],
+) -> None:
+    pair = Opened(*databases, **CONTINUE)
+    put(pair.saver, 1)
+    pair.primary.hang()
+    put(pair.saver, 2)  # it would wait for a minute, and fail
+    assert number_in(pair.saver) == 2
+    pair.primary.resume()
+    wait_for(lambda: number_in(databases[0].saver()) == 2)
+    pair.saver.close()
+
+
+def test_another_process_follows_at_its_next_write(databases: tuple[Database, Database]) -> None:
+    one, other = Opened(*databases), Opened(*databases, health_interval=3600.0)
+    put(one.saver, 1)
+    put(other.saver, 2)
+    one.saver.promote()
+    put(other.saver, 3)
+    assert other.saver.status().active == "secondary"
+    assert [number_in(each.saver()) for each in databases] == [3, 3]
+    assert one.saver.status().branched == ()
+    one.saver.close()
+    other.saver.close()
+
+
+def test_a_write_whose_copy_finds_a_greater_term_is_put_again_on_the_new_side(
+    databases: tuple[Database, Database],
+) -> None:
+    """It was committed on the old side: without the new one it would be acknowledged and then missing."""
+    one, other = Opened(*databases), Opened(*databases, health_interval=3600.0)
+    put(one.saver, 1)
+    put(other.saver, 2)
+
+    def promote_first(transaction: Transaction[Any]) -> None:
+        if transaction.writes:
+            other.primary.after = None
+            one.primary.cut = True  # as far as `one` can see
+            one.saver.promote(force=True)
+
+    other.primary.after = promote_first
+    put(other.saver, 3)
+    assert number_in(databases[1].saver()) == 3
+    one.primary.cut = False
+    one.saver.drain()
+    assert number_in(databases[0].saver()) == 3
+    one.saver.close()
+    other.saver.close()
+
+
+def test_what_two_sides_wrote_apart_stays_as_branches(databases: tuple[Database, Database]) -> None:
+    one = Opened(*databases, mode="async", **{**CONTINUE, "on_secondary_failure": "raise"})
+    put(one.saver, 1)
+    assert one.saver.drain() == 0
+    cut_off = Opened(*databases, mode="async", health_interval=3600.0)
+    number_in(cut_off.saver)
+    cut_off.secondary.cut = True
+    one.primary.cut = True
+    put(one.saver, 3)
+    put(cut_off.saver, 2)
+    one.primary.cut = False
+    wait_for(lambda: "thread" in one.saver.status().branched)
+    wait_for(lambda: one.saver.status().primary.waiting == one.saver.status().secondary.waiting == 0)
+    for each in databases:
+        numbers = [found.checkpoint["channel_values"]["n"] for found in each.saver().list(config())]
+        assert numbers == [3, 2, 1]
+    one.saver.close()
+    cut_off.secondary.cut = False
+    cut_off.saver.close()
+
+
+def test_the_primary_gets_the_writes_back_when_it_has_been_well_for_long_enough(
+    databases: tuple[Database, Database],
+) -> None:
+    pair = Opened(*databases, **CONTINUE, failback_delay=timedelta(milliseconds=20))
+    put(pair.saver, 1)
+    pair.primary.cut = True
+    put(pair.saver, 2)
+    assert pair.saver.status().active == "secondary"
+    pair.primary.cut = False
+    wait_for(lambda: pair.saver.status().active == "primary")
+    assert number_in(databases[0].saver()) == 2
+    assert pair.saver.status().last_reconcile is not None
+    pair.saver.close()
+
+
+def test_after_so_many_moves_a_saver_waits_for_somebody(databases: tuple[Database, Database]) -> None:
+    pair = Opened(*databases, **CONTINUE, max_failover_attempts=1)
+    put(pair.saver, 1)
+    pair.primary.cut = True
+    put(pair.saver, 2)
+    pair.primary.cut = False
+    wait_for(lambda: number_in(databases[0].saver()) == 2)
+    pair.secondary.cut = True
+    with pytest.raises(ReplicationError, match="max_failover_attempts"):
+        put(pair.saver, 3)
+    assert pair.saver.promote(force=True).active == "primary"
+    put(pair.saver, 3)
+    pair.saver.close()
+
+
+def test_with_both_away_the_error_names_both(databases: tuple[Database, Database]) -> None:
+    pair = Opened(*databases, **CONTINUE)
+    put(pair.saver, 1)
+    pair.primary.cut = pair.secondary.cut = True
+    with pytest.raises(ReplicationError, match=r"primary .* is away.*secondary"):
+        put(pair.saver, 2)
+    with pytest.raises(ReplicationError, match=r"primary .* is away.*secondary"):
+        number_in(pair.saver)
+    pair.primary.cut = pair.secondary.cut = False
+    wait_for(lambda: pair.saver.status().primary.healthy and pair.saver.status().secondary.healthy)
+    put(pair.saver, 2)
+    pair.saver.close()
+
+
+def test_a_lease_ends_with_a_failover(databases: tuple[Database, Database]) -> None:
+    pair = Opened(*databases)
+    put(pair.saver, 1)
+    lease = pair.saver.lease("thread", ttl=timedelta(hours=1))
+    with pytest.raises(LeaseLostError), lease as held:
+        pair.saver.promote()
+        leased = {"configurable": {**config()["configurable"], "lease_token": held.token}}
+        pair.saver.put(leased, checkpoint(2), {}, {"n": 2})
+    put(pair.saver, 2)
+    pair.saver.close()
+
+
+def test_many_writers_lose_nothing_while_the_writes_are_moved(databases: tuple[Database, Database]) -> None:
+    pair, other = Opened(*databases), Opened(*databases)
+    put(pair.saver, 0)
+    put(other.saver, 0)
+    acknowledged: list[str] = []
+    stop = threading.Event()
+
+    def write(saver: Any, name: str) -> None:
+        number = 0
+        while not stop.is_set():
+            put(saver, number, f"{name} {number}")
+            acknowledged.append(f"{name} {number}")
+            number += 1
+
+    threads = [
+        threading.Thread(target=write, args=(saver, f"{name} {n}"))
+        for n in range(2)
+        for name, saver in (("one", pair.saver), ("other", other.saver))
+    ]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        before = len(acknowledged)
+        wait_for(lambda before=before: len(acknowledged) > before + 5)
+        pair.saver.promote()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    for each in databases:
+        assert set(acknowledged) <= {info.id for info in each.saver().threads(limit=1000).threads}
+    assert pair.saver.status().branched == other.saver.status().branched == ()
+    pair.saver.close()
+    other.saver.close()
