@@ -108,6 +108,16 @@ def test_a_page_of_summaries_reads_no_thread_beyond_it(database: sqlite3.Connect
     assert _steps(database, STORE.summaries("", 1000)) > 100 * _steps(database, STORE.summaries("t5", 3))
 
 
+def test_positions_grow_although_a_clock_is_set_back(database: sqlite3.Connection) -> None:
+    played = on_connection(database)
+    play(STORE.add(_change(1)), played)
+    future = now() + 1_000_000_000
+    database.execute("UPDATE threadmark_thread SET position = ?", (future,))
+    made = play(STORE.add(_change(2, entry=b"entry")), played)
+    assert (made.position, made.previous) == (future + 1, future)
+    assert play(STORE.record("t", b"entry", 0), played) == future + 2
+
+
 def test_a_deleted_thread_is_forgotten_once_its_entries_are_settled(database: sqlite3.Connection) -> None:
     played = on_connection(database)
     later = now() + 2 * TOMBSTONE_MICROSECONDS

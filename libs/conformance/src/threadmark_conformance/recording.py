@@ -30,9 +30,14 @@ class Call(NamedTuple):
         """That of its entry, 0 if it has none."""
         return self.answer.position if isinstance(self.answer, Added) else 0
 
+    @property
+    def is_made_change(self) -> bool:
+        """Whether it is a `Change` that was made."""
+        return isinstance(self.answer, Added) and was_added(self.args[0], self.answer)
+
 
 class Recording:
-    """What is done through a store with `recorded`, under a term."""
+    """What is done through its `store`, under a term."""
 
     def __init__(self, term: int | None = None) -> None:
         self.term = term
@@ -41,15 +46,15 @@ class Recording:
     @property
     def changes(self) -> list[Call]:
         """The calls of `add` and `replace` whose change was made."""
-        return [call for call in self.calls if isinstance(call.answer, Added) and was_added(call.args[0], call.answer)]
+        return [call for call in self.calls if call.is_made_change]
 
     def done_in_memory(self, program: Callable[[MemoryStore], Program[T]]) -> T:
         """Run a program on a new database in memory that was given the same changes. Returns its result."""
-        store, made = MemoryStore(), self.changes
+        store = MemoryStore()
 
         def changed() -> Program[T]:
             for call in self.calls:
-                if call in made:
+                if call.is_made_change:
                     yield from getattr(store, call.method)(_anyway(call.args[0]))
                 elif call.method in _OTHERS:
                     yield from getattr(store, call.method)(*call.args)

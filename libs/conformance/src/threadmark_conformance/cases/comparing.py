@@ -39,6 +39,7 @@ async def a_thread_is_summed_up_as_in_memory(world: World) -> None:
         await run.step({"a": number, "b": "long " * 200}, metadata={"run_id": f"run {number}"})
         await run.write(("a", 1), ("__interrupt__", "?"), task=early_id(number))
     await run.write(("__interrupt__", "again"), task=early_id(3))
+    await run.step({"a": "after a clock was set back"}, checkpoint_id=early_id(1))
     await child.step({"a": 1}, metadata={"run_id": "run 2"})
     await saver.aput_writes(at("only written", "", early_id(1)), [("a", 1)], "task")
     await _assert_summed_up(world, recording, ["created", "only written", "é"])

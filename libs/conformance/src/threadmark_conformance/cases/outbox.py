@@ -3,6 +3,7 @@
 A backend whose store has none of it runs `WITHOUT_REPLICATION` in place of `CASES`.
 """
 
+import asyncio
 from itertools import count, pairwise
 from typing import Any
 
@@ -75,6 +76,16 @@ async def an_entry_is_recorded_with_a_change_that_is_made(world: World) -> None:
     assert await ask(world, ReplicaStore.positions, ["bare"]) == {}
 
 
+async def entries_follow_each_other_however_many_put_at_once(world: World) -> None:
+    recordings = [Recording(), Recording()]
+    runs = [Run(world.over(recording.store)) for recording in recordings for _ in range(4)]
+    await asyncio.gather(*(run.step({"a": number}) for number, run in enumerate(runs)))
+    made = [call.answer for recording in recordings for call in recording.changes]
+    positions = [entry.position for entry in await outbox(world)]
+    assert sorted(added.position for added in made) == positions
+    assert sorted(added.previous for added in made) == [0, *positions[:-1]]
+
+
 async def an_entry_is_not_recorded_with_a_change_that_is_not_made(world: World) -> None:
     recording = Recording()
     saver = world.over(recording.store)
@@ -121,10 +132,11 @@ async def a_thread_that_is_deleted_and_begins_anew_counts_on(world: World) -> No
     assert [entry.body for entry in await outbox(world, "a")] == [b"0: add", b"2: add", b"3: drop"]
     assert await ask(world, ReplicaStore.copied, ["a", "b"]) == {"a": Copied(17, 5)}
     assert [each.thread_id for each in await summaries(world)] == ["b"]
+    last = await ask(world, ReplicaStore.positions, ["b"])
     await world.saver.adelete_thread("b")
-    await ask(
-        world, ReplicaStore.drop, "b", now() + 2 * TOMBSTONE_MICROSECONDS
-    )  # all others would be forgotten by then
+    assert await ask(world, ReplicaStore.positions, ["b"]) == last
+    in_days = now() + 2 * TOMBSTONE_MICROSECONDS  # when "a" would be forgotten
+    await ask(world, ReplicaStore.drop, "b", in_days)
     assert await ask(world, ReplicaStore.copied, ["a", "b"]) == {"a": Copied(17, 5)}
     await Run(saver, "b").step({"a": 1})
     await ask(world, ReplicaStore.settle, "a", (await outbox(world, "a"))[1].position)
@@ -185,14 +197,8 @@ async def what_is_rolled_back_or_dies_leaves_no_entry(world: World) -> None:
     with pytest.raises(DeathError):
         await world.in_base_store(fail)
     assert await everything(world) == before
-    mortal: Any = None
-
-    def wrap(driver: Any) -> Any:
-        nonlocal mortal
-        mortal = Mortal(driver)
-        return mortal
-
-    saver = world.over(recording.store, world.behind(wrap))
+    saver = world.over(recording.store, world.behind(Mortal))
+    mortal: Any = saver._driver  # noqa: SLF001 - it is told when to die
     for steps in count():
         mortal.steps_left = steps
         try:
