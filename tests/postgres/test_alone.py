@@ -9,7 +9,7 @@ import pytest
 from postgres.test_leases import MINUTE, commit, lease, play
 from postgres.test_order import change_of, checkpoint
 from threadmark.program import Program
-from threadmark.store import Added, Change, CheckpointRow, WriteRow
+from threadmark.store import Added, Change, CheckpointRow, WriteRow, was_added
 from threadmark.thread_store import beginning
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import register_dumpers
@@ -127,7 +127,7 @@ def _outcome(session: psycopg.Connection, store: PostgresStore, before: Act, cha
     """Do it in empty tables. Returns what came of the change, the rows then, and how many statements added."""
     asked: list[str] = []
     session.execute("TRUNCATE threadmark_thread, threadmark_segment, threadmark_checkpoint, threadmark_head")
-    session.execute("TRUNCATE threadmark_write")
+    session.execute("TRUNCATE threadmark_write, threadmark_outbox, threadmark_position")
     commit(session, _first(store))
     commit(session, before(store))
     added = play(session, store.add(change), asked.append)
@@ -152,6 +152,21 @@ def test_both_statements_do_the_same(session: psycopg.Connection, name: str) -> 
     expected, expected_rows, _ = _outcome(session, ByArrays(None), before, change)
     assert _relative(added, rows) == _relative(expected, expected_rows)
     assert (statements == 1) == (name in TAKEN)
+
+
+@pytest.mark.parametrize("name", [*TAKEN, *LEFT])
+def test_both_statements_record_the_same(session: psycopg.Connection, name: str) -> None:
+    before, change = {**TAKEN, **LEFT}[name]
+    change = change._replace(entry=b"entry", term=1)
+    outcomes = []
+    for store in (PostgresStore(None), ByArrays(None)):
+        added, rows, statements = _outcome(session, store, before, change)
+        recorded = session.execute("SELECT thread_id, position, body FROM threadmark_outbox").fetchall()
+        assert recorded == ([(change.thread_id, added.position, b"entry")] if was_added(change, added) else [])
+        assert added.previous == 0
+        outcomes.append(_relative(added._replace(position=0), rows))
+        assert type(store) is ByArrays or (statements == 1) == (name in TAKEN)
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -29,12 +29,18 @@ _FILL = f"""
         (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
     SELECT 'thread ' || n, '', '1', '', CASE WHEN n % 1000 = 0 THEN -3 ELSE 0 END, '', '', '', ''
     FROM generate_series(1, {_THREADS}) AS n;
+    INSERT INTO threadmark_outbox SELECT 'thread ' || n, n, '' FROM generate_series(1, {_THREADS}) AS n;
+    INSERT INTO threadmark_position SELECT 'thread ' || n, n, 0 FROM generate_series(1, {_THREADS}) AS n;
+    INSERT INTO threadmark_copied SELECT 'thread ' || n, n, 0 FROM generate_series(1, {_THREADS}) AS n;
     UPDATE threadmark_thread SET metadata = CASE WHEN epoch % 2500 = 0 THEN '{{"rare":true}}' ELSE '{{}}' END;
     UPDATE threadmark_thread SET expires_at = epoch, lease_ends = epoch WHERE epoch % 1000 = 0;
     ANALYZE threadmark_thread;
     ANALYZE threadmark_head;
     ANALYZE threadmark_checkpoint;
     ANALYZE threadmark_write;
+    ANALYZE threadmark_outbox;
+    ANALYZE threadmark_position;
+    ANALYZE threadmark_copied;
 """
 _INDEXES = {
     "updated": "threadmark_head_updated",
@@ -132,3 +138,37 @@ def test_what_is_read_of_several_threads_is_looked_up_in_indexes(connection: psy
         for table in ("checkpoint", "segment", "thread", "head"):
             assert f"Seq Scan on threadmark_{table}" not in found, found
         assert "JIT" not in found, found  # it takes longer than the whole answer
+
+
+def test_what_replication_reads_is_looked_up_or_goes_along_an_index(connection: psycopg.Connection[Any]) -> None:
+    store, names = PostgresStore(None), [f"thread {number}" for number in range(40, 60)]
+    for program in (
+        store.outbox(None, 100),
+        store.outbox("thread 7", 100),
+        store.settle("thread 7", 100),
+        store.positions(names),
+        store.copied(names),
+        store.copied_page("thread 7", 100),
+        store.summaries("thread 7", 1000),
+        store.marks("thread 7"),
+    ):
+        found = plan(connection, program)
+        assert "Seq Scan" not in found, found
+        assert "JIT" not in found, found
+
+
+def test_a_summary_reads_the_rows_of_its_threads_once(connection: psycopg.Connection[Any]) -> None:
+    query = next(PostgresStore(None).summaries("", 200))
+    assert isinstance(query, Query)
+    cursor = psycopg.RawCursor(connection)
+    cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query.sql}", query.params, binary=True)
+    ((((found,),),),) = [cursor.fetchall()]
+    read = dict.fromkeys(("thread", "checkpoint", "write", "position"), 0)
+    nodes = [found["Plan"]]
+    for node in nodes:
+        nodes += node.get("Plans", [])
+        table = re.match(r"threadmark_([a-z]+)", node.get("Relation Name", ""))
+        if table:
+            read[table[1]] += node["Actual Rows"] * node["Actual Loops"]
+    assert read.pop("thread") in range(200, 203)  # one ahead of the page in each part
+    assert read == {"checkpoint": 400, "write": 200, "position": 200}  # the newest one twice

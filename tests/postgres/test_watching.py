@@ -66,7 +66,7 @@ def test_new_tables_are_told_once(url: str, lines: Callable[..., list[str]], api
 
     asyncio.run(body())
     (line,) = lines(logging.INFO)
-    assert line.startswith(f"{place(url)}: made the tables of format 4 in 0.")
+    assert line.startswith(f"{place(url)}: made the tables of format 5 in 0.")
 
 
 def test_a_migration_is_told_with_its_formats(

@@ -36,7 +36,7 @@ class AddingStore(PostgresThreadStore, Store):
         checkpoint is the newest: then it locks the thread first.
         """
         if change.copied is not None:
-            return (yield from self._add_copied(change, change.copied))
+            return (yield from self._follow(change, change.copied))
         if change.has_place and (outcome := (yield from self._lock_and_judge(change))) is not None:
             return outcome
         alone = self._alone(change)
@@ -53,7 +53,28 @@ class AddingStore(PostgresThreadStore, Store):
             f"thread {change.thread_id!r} was deleted and made again {ATTEMPTS} times meanwhile; try again"
         )
 
-    def _add_copied(self, change: Change, follows: Follows) -> Program[Added]:
+    def _follow(self, change: Change, follows: Follows) -> Program[Added]:
+        """One statement for a thread that came before. More where that one adds nothing."""
+        query = self._following(change, follows)
+        rows: Rows = (yield query) if query is not None else []
+        if not rows:
+            return (yield from self._lock_and_follow(change, follows))
+        ((epoch, exists, _, expires_at),) = rows
+        return Added(epoch, exists=True) if exists else Added(epoch, expires_at=expires_at)
+
+    def _following(self, change: Change, follows: Follows) -> Query | None:
+        """Return the statement for the change, None where only several can add it."""
+        if change.touches or not (change.checkpoints or change.writes):
+            return None
+        # With it a thread in which this may have been deleted goes the other way.
+        first = change.checkpoints[0].outline.id if change.checkpoints else change.writes[0].checkpoint_id
+        statement, params = _shorter(change._replace(continues=first))
+        if params is None:
+            return None
+        query = in_schema(replica_sql.following(statement), self._schema)
+        return Query(query, (*params, change.term, *follows), likely_last=True)
+
+    def _lock_and_follow(self, change: Change, follows: Follows) -> Program[Added]:
         """Lock the thread, compare how far it has come from the other database, add, and note how far it is now."""
         if (yield from self._is_outdated(change)):
             return Added(0, "term")
@@ -87,7 +108,9 @@ class AddingStore(PostgresThreadStore, Store):
             yield from self._execute(sql.SETTLE_HEADS, thread)
         if replaced:
             yield from self._execute(sql.NEXT_EPOCH, thread)
-        added = yield from self.add(change._replace(epoch=None, expects=None, sorts_last=False))
+        # It was judged; that the checkpoint it continues is one of those that were removed now does not matter.
+        judged = change._replace(epoch=None, continues=None, expects=None, sorts_last=False)
+        added = yield from self.add(judged)
         return added._replace(replaced=replaced)
 
     def _lock_and_judge(self, change: Change) -> Program[Added | None]:
@@ -197,10 +220,7 @@ class AddingStore(PostgresThreadStore, Store):
             return None
         if change.only_owner and change.beginning.owner is None:  # there NULL stands for anybody
             return None
-        if change.writes:
-            statement, params = sql.ADD_WRITES_ALONE, writes_alone(change)
-        else:
-            statement, params = sql.ADD_CHECKPOINT_ALONE, checkpoint_alone(change)
+        statement, params = _shorter(change)
         if params is None:
             return None
         if _is_fenced(change):
@@ -237,6 +257,13 @@ class AddingStore(PostgresThreadStore, Store):
 def keys_as_arrays(keys: Sequence[Key]) -> tuple[Texts, Texts]:
     """Return the columns of keys as two parameters."""
     return Texts(to_column(ns) for ns, _ in keys), Texts(to_column(checkpoint_id) for _, checkpoint_id in keys)
+
+
+def _shorter(change: Change) -> tuple[str, tuple[Any, ...] | None]:
+    """Return the shorter statement for the rows of a change with its parameters, None where it is not for these."""
+    if change.writes:
+        return sql.ADD_WRITES_ALONE, writes_alone(change)
+    return sql.ADD_CHECKPOINT_ALONE, checkpoint_alone(change)
 
 
 def _is_fenced(change: Change) -> bool:

@@ -76,12 +76,37 @@ _RECORDED = f"""), accepted AS (
 
 SELECT """
 
+# Of the statements for one change: it is made where the thread, which is locked like any other that somebody adds to,
+# has come up to the change before it, and has no changes of its own. Its row here is locked with it. What deletes
+# nothing is there for its lock, which keeps the term.
+_FOLLOWED = f"""        AND {_ALLOWED.format(given="$term::bigint")}
+    FOR SHARE SKIP LOCKED
+), kept AS (
+    DELETE FROM tm.outbox
+    WHERE false
+), held AS (
+    UPDATE tm.copied AS f
+    SET position = $position::bigint, epoch = $epoch::bigint
+    FROM reached
+    WHERE f.thread_id = $1::text AND f.position = $previous::bigint
+        AND NOT EXISTS (SELECT FROM tm.outbox AS o WHERE o.thread_id = $1::text OFFSET 0){{fresh}}
+    RETURNING reached.epoch, reached.owner, reached.expires_at, reached.renewal
+"""
+_FRESH = """
+        AND NOT EXISTS (
+            SELECT
+            FROM tm.checkpoint AS c
+            WHERE c.thread_id = $1::text AND c.ns = $8::text AND c.rank = $9::text
+            OFFSET 0
+        )"""
+
 # A change that found one of its checkpoints stored already is not made.
 _MADE = """
         AND (SELECT count(*) FROM given WHERE given.number = judged.number)
             = (SELECT count(*) FROM counted WHERE counted.number = judged.number)"""
 
-_LAST_SELECT = ")\n\nSELECT "
+_LOCKED, _ADDED, _LAST_SELECT = "    FOR SHARE SKIP LOCKED", "RETURNING rank", ")\n\nSELECT "
+_ENTRY = "$term", "$entry"
 
 
 @cache
@@ -90,14 +115,25 @@ def alone(statement: str) -> str:
 
     Their parameters follow the others. Its row ends with the entry's position and the one before, NULL where none is.
     """
-    source = "\n    CROSS JOIN added" if "RETURNING rank" in statement else ""
+    source = "\n    CROSS JOIN added" if _ADDED in statement else ""
     begin, _, select = statement.rpartition(_LAST_SELECT)
-    held = "    FOR SHARE SKIP LOCKED"
-    begin = begin.replace(held, f"        AND {_ALLOWED.format(given='$term::bigint')}\n{held}")
+    begin = begin.replace(_LOCKED, f"        AND {_ALLOWED.format(given='$term::bigint')}\n{_LOCKED}")
     select = select.replace(
         "expires_at\nFROM held", "expires_at, position, previous\nFROM held\nLEFT JOIN numbered ON true"
     )
-    return _numbered(begin + _RECORDED_ALONE.format(source=source) + select)
+    return _numbered(begin + _RECORDED_ALONE.format(source=source) + select, *_ENTRY)
+
+
+@cache
+def following(statement: str) -> str:
+    """Return a statement for one change as one for a change that another database has told, to a thread that came.
+
+    Behind the others it has as parameters the term, the position that the change follows, its own, and its epoch.
+    """
+    fresh = _FRESH if _ADDED in statement else ""
+    statement = statement.replace("WITH held AS (", "WITH reached AS (")
+    statement = statement.replace(f"{_LOCKED}\n", _FOLLOWED.format(fresh=fresh))
+    return _numbered(statement, "$term", "$previous", "$position", "$epoch")
 
 
 @cache
@@ -109,13 +145,13 @@ def recording(statement: str) -> str:
     begin, _, select = _fenced(statement).rpartition(_LAST_SELECT)
     select = select.replace("renewal, expires_at, ", "renewal, expires_at, position, previous, ")
     select = select.replace("FROM judged", "FROM judged\nLEFT JOIN recorded USING (number)")
-    return _numbered(begin + _RECORDED.format(made=_MADE if "counted AS (" in begin else "") + select)
+    return _numbered(begin + _RECORDED.format(made=_MADE if "counted AS (" in begin else "") + select, *_ENTRY)
 
 
 @cache
 def judging(statement: str) -> str:
     """Return the judgement of a change as one that compares its term. It has the parameters of both, too."""
-    return _numbered(_fenced(statement))
+    return _numbered(_fenced(statement), *_ENTRY)
 
 
 def _fenced(statement: str) -> str:
@@ -133,10 +169,12 @@ def _fenced(statement: str) -> str:
     return statement
 
 
-def _numbered(statement: str) -> str:
-    """Give the term and the entry the numbers behind those of the other parameters."""
+def _numbered(statement: str, *names: str) -> str:
+    """Give these parameters the numbers behind those of the others."""
     last = max(int(number) for number in re.findall(r"\$(\d+)", statement))
-    return statement.replace("$term", f"${last + 1}").replace("$entry", f"${last + 2}")
+    for number, name in enumerate(names, last + 1):
+        statement = statement.replace(name, f"${number}")
+    return statement
 
 
 REPLICA = """
