@@ -20,6 +20,7 @@ from threadmark.saver.context import context_of
 from threadmark.store import ANYONE, Change, CheckpointRow, Outline
 from threadmark_conformance.recording import Recording
 from threadmark_redis import RedisSaver, pending
+from threadmark_redis.columns import unpack
 from threadmark_redis.keys import SHARDS, copied_key, pending_key, replica_keys, thread_keys
 from threadmark_redis.steps import Run
 
@@ -69,6 +70,22 @@ def _between(saver: RedisSaver, script: str, act: Callable[[], None], *, after: 
 
 def _die() -> None:
     raise DiedError
+
+
+def test_a_put_that_is_not_replicated_has_the_keys_and_arguments_that_it_always_had(saver: RedisSaver) -> None:
+    sent: list[tuple[int, int]] = []
+    answer = saver._redis._router.answer
+
+    def answered(step: Step, retries: Any) -> Any:
+        if isinstance(step, Run) and step.script.name == "add":
+            sent.append((len(step.keys), len(unpack(cast("bytes", step.args[0])))))
+        return (yield from answer(step, retries))
+
+    saver._redis._router.answer = answered  # type: ignore[method-assign]  # what is sent is looked at
+    config = play(saver, "one", 1)
+    _recorded(saver)
+    saver.put(config, *step(1))
+    assert sent == [(10, 17)] * (len(sent) - 1) + [(14, 20)]
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -310,3 +327,22 @@ def test_sums_are_exact_where_the_numbers_of_a_script_are_not(saver: RedisSaver)
     (summary,) = _ask(saver, ReplicaStore.summaries, "", 10)
     assert summary.digest == sum_of_marks([check[-7:] for check in checks])
     assert summary[3:6] == (f"{len(checks) - 1:04}", len(checks), 0)
+
+
+def test_a_damaged_row_is_summed_up_as_another_one_and_stops_nothing(
+    saver: RedisSaver, server: RedisProcess, prefix: str
+) -> None:
+    config = play(saver, "one", 2)
+    saver.put_writes(config, [("__error__", "failed")], "task")
+    play(saver, "two", 1)
+    before = _ask(saver, ReplicaStore.summaries, "", 10)
+    keys = thread_keys(prefix.encode(), "one")
+    for key in (keys.checkpoints, keys.writes):
+        names: Any = server.client.hkeys(key)
+        field = min(name for name in names if not name.startswith(b"\xff"))
+        for damaged in (b"", b"\xc1", b"\x00\x05", b"\x96" * 3, b"\x00\x94\x01\x02\x03\x04"):
+            server.client.hset(key, field, damaged)
+            one, two = _ask(saver, ReplicaStore.summaries, "", 10)
+            assert one.digest != before[0].digest
+            assert two == before[1]
+            assert len(_ask(saver, ReplicaStore.marks, "one").checkpoints) == 2

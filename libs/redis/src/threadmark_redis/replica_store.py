@@ -4,15 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from threadmark.program import Program
-from threadmark.replica_store import (
-    LONG_MARK,
-    Copied,
-    Entry,
-    Replica,
-    RowMarks,
-    Summary,
-    Waiting,
-)
+from threadmark.replica_store import LONG_MARK, Copied, Entry, Replica, RowMarks, Summary, Waiting
 from threadmark_redis.columns import (
     copied_of,
     copied_value,
@@ -35,9 +27,9 @@ from threadmark_redis.writes import referred
 
 SET_REPLICA = script("replica", "thread", "outbox")
 
-SUMMARY = script("summary", "thread", "groups")
+SUMMARY = script("summary", "thread", "groups", "fields")
 
-MARKS = script("marks", "thread", "groups")
+MARKS = script("marks", "thread", "groups", "fields")
 
 _CHUNK = 500
 

@@ -1,7 +1,7 @@
 -- Add the rows of one change, or say why not. KEYS: the thread's, and where they are in the same database of one
--- server, those of its shard of the index. For a change of a replicated database the thread's outbox is behind them, and
--- on one server the term, the index of pending threads, and that of copied ones. ARGV: the change (changes.py), how stale
--- the index may be in microseconds, and for how long an expired thread is kept, in milliseconds.
+-- server, those of its shard of the index. For a change of a replicated database the thread's outbox is behind them,
+-- and on one server the term, the index of pending threads, and that of copied ones. ARGV: the change (changes.py), how
+-- stale the index may be in microseconds, and for how long an expired thread is kept, in milliseconds.
 
 local change = cmsgpack.unpack(ARGV[1])
 local epoch_expected, now, token, only_owner, continues, expects, sorts_last, touches =

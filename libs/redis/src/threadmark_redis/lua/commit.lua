@@ -1,10 +1,11 @@
--- Make the changes of a transaction to some threads, unless one of them was changed since it was read. KEYS: the keys of
--- each thread and its outbox; on one server also its shard of the index of copied threads, and at the end the term and the
--- index of pending threads. ARGV: for how long an expired thread is kept, a name that no other commit has, the term that
--- the transaction has read or '', then for each thread an array: the epoch and revision it had (alone if nothing changes);
--- whether everything is removed first; fields of the head to set and to remove; for checkpoints, writes and segments the
--- same, with the ranks that come and go between them; the position up to which entries are removed from its outbox or nil,
--- and those that are added (positions and bodies); its id; and whether it came from another database.
+-- Make the changes of a transaction to some threads, unless one of them was changed since it was read. KEYS: the keys
+-- of each thread and its outbox; on one server also its shard of the index of copied threads, and at the end the term
+-- and the index of pending threads. ARGV: for how long an expired thread is kept, a name that no other commit has, the
+-- term that the transaction has read or '', then for each thread an array: the epoch and revision it had (alone if
+-- nothing changes); whether everything is removed first; fields of the head to set and to remove; for checkpoints,
+-- writes and segments the same, with the ranks that come and go between them; the position up to which entries are
+-- removed from its outbox or nil, and those that are added (positions and bodies); its id; and whether it came from
+-- another database.
 
 local COMMIT = 'c'
 local FIRST = 4

@@ -9,22 +9,7 @@ if is_torn(0, stored[3]) then
     return { 1, stored[1], stored[2] }
 end
 
-local function mark_of(check, body)
-    return (check ~= '' and check or body):sub(-tonumber(ARGV[1]))
-end
-
-local function each_field(key, fields, size, call)
-    for first = 1, #fields, size do
-        local last = math.min(first + size - 1, #fields)
-        local values = redis.call('HMGET', key, unpack(fields, first, last))
-        for at = 1, last - first + 1 do
-            if values[at] then
-                call(fields[first + at - 1], values[at])
-            end
-        end
-    end
-end
-
+local size = tonumber(ARGV[1])
 local checkpoints, writes, segments = {}, {}, {}
 local function append(list, one, two, three, four)
     for _, each in ipairs({ one, two, three, four }) do
@@ -32,17 +17,18 @@ local function append(list, one, two, three, four)
     end
 end
 each_field(KEYS[2], redis.call('ZRANGE', KEYS[3], 0, -1), CHUNK, function(member, value)
-    local columns = cmsgpack.unpack(value)
-    append(checkpoints, member, columns[1] or false, mark_of(columns[6], columns[5]))
+    local columns = columns_in(value)
+    local own_id = type(columns[1]) == 'string' and columns[1]
+    append(checkpoints, member, own_id, mark_of(columns[6], columns[5], size))
 end)
 each_field(KEYS[4], redis.call('HKEYS', KEYS[4]), CHUNK, function(field, value)
-    for _, group in ipairs(groups_in(value)) do
+    for _, group in ipairs(whole_groups_in(value)) do
         for at = 3, #group, 4 do
-            append(writes, field, group[1], group[at], mark_of(group[at + 3], group[at + 2]))
+            append(writes, field, group[1], group[at], mark_of(group[at + 3], group[at + 2], size))
         end
     end
 end)
 each_field(KEYS[5], redis.call('HKEYS', KEYS[5]), ONE, function(key, data)
-    append(segments, key, #data, mark_of('', data))
+    append(segments, key, #data, mark_of('', data, size))
 end)
 return { 0, stored[1], stored[2], checkpoints, writes, segments }

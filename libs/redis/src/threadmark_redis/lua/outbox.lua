@@ -1,5 +1,5 @@
--- The outbox of a thread: a sorted set of what is to be copied to another database, by position. A member is the position
--- in 16 digits and the body. Behind thread.lua.
+-- The outbox of a thread: a sorted set of what is to be copied to another database, by position. A member is the
+-- position in 16 digits and the body. Behind thread.lua.
 
 local function is_raised(key, term)
     return (tonumber(redis.call('HGET', key, 't')) or 0) > term

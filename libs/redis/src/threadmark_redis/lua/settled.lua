@@ -1,6 +1,6 @@
--- Remove the entries of a thread up to a position. KEYS: its head and its outbox, and where it is in the same database of
--- one server, the index of pending threads. ARGV: the position, and the thread's id. Returns the first position that is
--- left, or nil, and the clock.
+-- Remove the entries of a thread up to a position. KEYS: its head and its outbox, and where it is in the same database
+-- of one server, the index of pending threads. ARGV: the position, and the thread's id. Returns the first position that
+-- is left, or nil, and the clock.
 
 local head, outbox, pending = KEYS[1], KEYS[2], KEYS[3]
 if remove_up_to(outbox, ARGV[1]) > 0 then

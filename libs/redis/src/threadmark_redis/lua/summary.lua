@@ -1,6 +1,6 @@
--- A thread in few numbers. Returns whether it is live (or 'torn'), epoch, position, the greatest rank of the namespace '',
--- how many checkpoints and writes it has, and the sum of their marks modulo 2^63 in two numbers, of 31 and of 32 bits: a
--- number of this language is exact up to 53 bits only. What a mark is, and the sum, say `mark_of` and `sum_of_marks`.
+-- A thread in few numbers. Returns whether it is live (or 'torn'), epoch, position, the greatest rank of the namespace
+-- '', how many checkpoints and writes it has, and the sum of their marks modulo 2^63 in two numbers, of 31 and of 32
+-- bits: a number of Lua is exact up to 53 bits only.
 
 local CHUNK = 200
 local stored = redis.call('HMGET', KEYS[1], 'v', 'e', 'p', 'q', MASK)
@@ -13,7 +13,7 @@ end
 
 local high, low = 0, 0
 local function add(check, body)
-    local mark = (check ~= '' and check or body):sub(-7)
+    local mark = mark_of(check, body, 7)
     local one, two, three, four, five, six, seven = (('\0'):rep(7 - #mark) .. mark):byte(1, 7)
     low = low + four * 16777216 + five * 65536 + six * 256 + seven
     high = high + one * 65536 + two * 256 + three
@@ -24,25 +24,14 @@ local function add(check, body)
     high = high % 2147483648
 end
 
-local function each_field(key, fields, call)
-    for first = 1, #fields, CHUNK do
-        local last = math.min(first + CHUNK - 1, #fields)
-        for _, value in ipairs(redis.call('HMGET', key, unpack(fields, first, last))) do
-            if value then
-                call(value)
-            end
-        end
-    end
-end
-
 add(stored[4] or '', '')
-each_field(KEYS[2], redis.call('ZRANGE', KEYS[3], 0, -1), function(value)
-    local columns = cmsgpack.unpack(value)
+each_field(KEYS[2], redis.call('ZRANGE', KEYS[3], 0, -1), CHUNK, function(_, value)
+    local columns = columns_in(value)
     add(columns[6], columns[5])
 end)
 local writes = 0
-each_field(KEYS[4], redis.call('HKEYS', KEYS[4]), function(value)
-    for _, group in ipairs(groups_in(value)) do
+each_field(KEYS[4], redis.call('HKEYS', KEYS[4]), CHUNK, function(_, value)
+    for _, group in ipairs(whole_groups_in(value)) do
         for at = 6, #group, 4 do
             add(group[at], group[at - 1])
             writes = writes + 1
