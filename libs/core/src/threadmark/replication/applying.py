@@ -92,8 +92,8 @@ def add_named(route: Route, found: Named, come: int) -> Program[bool]:
     store, outline, rows = route.target.store, found.outline, _in_order(found.bodies)
     if outline is None:
         return True
-    if come == NEVER and (yield from store.epoch(route.thread_id)) is not None:
-        return False  # it began here: there may be more to do than to add what is there
+    if (yield from last_position(store, route.thread_id)) > found.seen:
+        return False
     if found.sets_row:
         yield from store.lock(route.thread_id)
     is_later = outline.updated_at > _updated_by(rows)
