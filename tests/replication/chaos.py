@@ -1,0 +1,393 @@
+"""Chaos rounds: workers in processes of their own use a pair of real databases, of which one is broken meanwhile.
+
+A round starts workers, breaks a side (or kills workers), moves the writes to the other side where that is the test's
+part, looks at once at what the side that took over has, mends what was broken, has everything copied, and compares both
+sides with what the workers were told and with each other. Each round has threads of its own; the databases stay.
+"""
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self, get_args
+
+from replication.checker import Expectations, Failover, Found, Mode, altered, blamed, missing, returned
+from replication.gates import Gate
+from replication.journal import Call, calls_of, ended_by_themselves
+from replication.links import Way
+from replication.look import Look, unequal
+from replication.servers import Server, open_side
+from replication.workers import Task, Workers, is_running, open_pair
+from threadmark import ThreadmarkError
+from threadmark.replication.model import Failover as FailoverBy
+
+Fault = Literal["none", "move", "workers", "kill", "pause", "restart", "closed", "silent", "deaf", "split", "lag"]
+"""What happens in a round: nothing but mistakes of callers; the writes are moved while all is well; workers are killed;
+a server is killed, stopped for a while, or restarted; the way to it is closed, silent, or loses answers, for all or, in
+a split, for all workers but one, which sees no other side; or the side that takes over was cut off for a while before,
+so that it lacks as much as it may."""
+
+FAULTS: tuple[Fault, ...] = get_args(Fault)
+OF_SERVERS = ("kill", "pause", "restart")
+
+Victim = Literal["active", "standby"]
+
+LAG = 20
+DEADLINE = 1.0
+LONG = 60.0
+"""Seconds after which something that must come has not come."""
+
+NAMES = ("primary", "secondary")
+WORKERS = ("blocking", "asyncio", "blocking")
+_FALLING_BEHIND = 0.7
+PUTS = 4
+"""So many calls each worker has done before something happens, and afterwards."""
+
+
+class Plan(NamedTuple):
+    """A kind of round."""
+
+    fault: Fault
+    victim: Victim
+    failover: FailoverBy
+
+
+class Outcome(NamedTuple):
+    """What became of a round."""
+
+    plan: Plan
+    acknowledged: int
+    raised: int
+    unknown: int
+    failovers: int
+    missing: int
+    """How many acknowledged changes the side that took over did not have yet."""
+    lag: float
+    """For how many seconds the oldest of what waited was waiting then."""
+    objections: list[str]
+    seconds: float
+
+
+class Chaos:
+    """A pair of databases, and all that is needed to break it."""
+
+    def __init__(self, servers: tuple[Server, Server], mode: Mode, folder: Path, workers: Workers) -> None:
+        self.mode = mode
+        self._servers = servers
+        self._folder = folder
+        self._workers = workers
+        self._open = ExitStack()
+        self._urls = [server.new(folder) for server in servers]
+        direct = [url(server.port) for url, server in zip(self._urls, servers, strict=True)]
+        savers = [self._open.enter_context(open_side(url)) for url in direct]
+        self.looks = [Look(name, saver) for name, saver in zip(NAMES, savers, strict=True)]
+        self._ways = [_Ways(self._open, server, folder, len(WORKERS) + 1) for server in servers]
+        self._number = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def round(self, plan: Plan, seed: int) -> Outcome:
+        """Play one round."""
+        self._number += 1
+        began = time.monotonic()
+        played = _Round(self, plan, f"{self._number}", random.Random(f"{seed} {plan}"))
+        played.play()
+        calls = played.calls()
+        told = [call.told for call in calls if call.did not in ("get", "mistake")]
+        return Outcome(
+            plan,
+            told.count("acknowledged"),
+            told.count("raised"),
+            told.count("unknown"),
+            len(played.failovers),
+            played.missing,
+            played.lag,
+            played.objections,
+            time.monotonic() - began,
+        )
+
+
+class _Ways:
+    """For each client the way to one side: a gate before a server, a note for a file."""
+
+    def __init__(self, closing: ExitStack, server: Server, folder: Path, clients: int) -> None:
+        self.gates = [closing.enter_context(Gate(server.port)) for _ in range(clients)] if server.port else []
+        self.notes = [] if server.port else [folder / f"way{id(self)}.{number}" for number in range(clients)]
+
+    def set(self, client: int, way: Way) -> None:
+        if self.gates:
+            self.gates[client].set(way)
+        else:
+            new = self.notes[client].with_suffix(".new")
+            new.write_text(way)
+            new.replace(self.notes[client])
+
+    def port(self, client: int) -> int:
+        return self.gates[client].port if self.gates else 0
+
+    def note(self, client: int) -> str:
+        return str(self.notes[client]) if self.notes else ""
+
+
+class _Round:
+    def __init__(self, chaos: Chaos, plan: Plan, name: str, chance: random.Random) -> None:
+        self._chaos = chaos
+        self._plan = plan
+        self._name = name
+        self._chance = chance
+        self._running: dict[str, int] = {}
+        self._killed: set[str] = set()
+        self._journals: list[Path] = []
+        self.failovers: list[Failover] = []
+        self.objections: list[str] = []
+        self.missing = 0
+        self.lag = 0.0
+        self._operator = open_pair(*self._reached_by(len(WORKERS)), self._options())
+        self._operator.setup()
+
+    def play(self) -> None:
+        term = self._term()
+        try:
+            for number, api in enumerate(WORKERS):
+                self._start(number, api)
+            self._get_on()
+            self._break_something()
+            self._get_on()
+        finally:
+            self._stop()
+        self._judge_at_the_end()
+        if self._plan.fault == "none" and self._term() != term:
+            self.objections.append("the term was raised though both sides were well")
+        self._operator.close()
+
+    def calls(self) -> list[Call]:
+        return calls_of(self._lines())
+
+    def _start(self, number: int, api: str) -> None:
+        name = f"{self._name}.{number}.{len(self._journals)}"
+        self._journals.append(self._chaos._folder / f"journal {name}")
+        self._journals[-1].touch()
+        sides, ways = self._reached_by(number)
+        shared = (f"{self._name}.shared",)
+        task = Task(name, name, api, sides, ways, str(self._journals[-1]), shared, self._options())
+        self._running[name] = self._chaos._workers.start(task)
+
+    def _reached_by(self, client: int) -> tuple[tuple[str, str], tuple[str, str]]:
+        ways = self._chaos._ways
+        first, second = (url(way.port(client)) for url, way in zip(self._chaos._urls, ways, strict=True))
+        return (first, second), (ways[0].note(client), ways[1].note(client))
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "mode": self._chaos.mode,
+            "failover": self._plan.failover,
+            "max_lag": LAG,
+            "deadline": DEADLINE,
+            "health_interval": 0.1,
+            "drain_timeout": 0.5,
+        }
+
+    def _break_something(self) -> None:
+        plan, active = self._plan, self._active()
+        side = active if plan.victim == "active" else 1 - active
+        if plan.fault in OF_SERVERS and not self._chaos._servers[side].port:
+            self._plan = plan = plan._replace(fault="closed")
+        if plan.fault == "move":
+            self._promote(1 - active)
+        elif plan.fault == "lag":
+            self._fall_behind(active)
+        elif plan.fault == "workers":
+            for name in list(self._running)[1:]:
+                os.kill(self._running.pop(name), signal.SIGKILL)
+                self._killed.add(name)
+            self._judge_now()
+            for number in range(1, len(WORKERS)):
+                self._start(number, WORKERS[number])
+        elif plan.fault != "none":
+            with self._broken(side):
+                time.sleep(self._chance.uniform(0, 0.2))
+                if side == active:
+                    self._move_to(1 - side)
+                self._judge_now(but=side if plan.fault in OF_SERVERS else None)
+                time.sleep(self._chance.uniform(0.1, 0.5))
+
+    def _fall_behind(self, active: int) -> None:
+        """Cut off the standby until nobody is told any more that something is done, then the active side instead."""
+        for client in range(len(WORKERS) + 1):
+            self._chaos._ways[1 - active].set(client, "closed")
+        time.sleep(_FALLING_BEHIND)
+        self._judge_now()
+        for client in range(len(WORKERS) + 1):
+            self._chaos._ways[active].set(client, "closed")
+            self._chaos._ways[1 - active].set(client, "open")
+        self._move_to(1 - active)
+        self._judge_now()
+        for client in range(len(WORKERS) + 1):
+            self._chaos._ways[active].set(client, "open")
+
+    @contextmanager
+    def _broken(self, side: int) -> Iterator[None]:
+        server, fault = self._chaos._servers[side], self._plan.fault
+        if fault == "kill":
+            server.kill()
+            try:
+                yield
+            finally:
+                server.start()
+        elif fault == "pause":
+            server.suspend()
+            try:
+                yield
+            finally:
+                server.resume()
+        elif fault == "restart":
+            server.restart()
+            yield
+        else:
+            with self._cut_off(side):
+                yield
+
+    @contextmanager
+    def _cut_off(self, side: int) -> Iterator[None]:
+        fault = self._plan.fault
+        lonely = 0 if fault == "split" else None
+        for client in range(len(WORKERS) + 1):
+            cut, way = (1 - side if client == lonely else side), ("closed" if fault == "split" else fault)
+            self._chaos._ways[cut].set(client, way)  # type: ignore[arg-type]  # these faults are ways
+        try:
+            yield
+        finally:
+            for ways in self._chaos._ways:
+                for client in range(len(WORKERS) + 1):
+                    ways.set(client, "open")
+
+    def _move_to(self, side: int) -> None:
+        if self._plan.fault == "restart":  # it is back already
+            return
+        if self._plan.failover == "manual":
+            self._promote(side)
+            return
+        began = time.monotonic()
+        self._wait_for(lambda: self._active([side]) == side, "a client to promote the other side by itself")
+        self.failovers.append(Failover(began, time.monotonic()))
+
+    def _promote(self, side: int) -> None:
+        began = time.monotonic()
+        try:
+            self._operator.promote("secondary" if side else "primary", force=True)
+        except ThreadmarkError as error:
+            self.objections.append(f"promote failed: {type(error).__name__}: {error}")
+        self.failovers.append(Failover(began, time.monotonic()))
+
+    def _judge_now(self, but: int | None = None) -> None:
+        """Look at what can be reached while the workers go on."""
+        sides = [side for side in (0, 1) if side != but]
+        active, before = self._active(sides), self._expectations()
+        found = {side: self._found(side, before.threads()) for side in sides}
+        after = self._expectations()
+        for side in sides:
+            self.objections += altered(found[side], after)
+            if self._chaos.mode == "sync":
+                self.objections += missing(found[side], before, after) + returned(found[side], before)
+        if active in sides:
+            self.missing = len(missing(found[active], before, after))
+            if self.missing > LAG + len(WORKERS):
+                self.objections.append(f"{self.missing} acknowledged changes are missing, with a max_lag of {LAG}")
+        waiting = [self._chaos.looks[side].waiting() for side in sides]
+        if self._chaos.mode == "async" and max(each.entries for each in waiting) > LAG + len(WORKERS):
+            self.objections.append(f"{max(each.entries for each in waiting)} changes wait, with a max_lag of {LAG}")
+        self.lag = max([time.time() - each.oldest / 1e6 for each in waiting if each.entries], default=0.0)
+
+    def _judge_at_the_end(self) -> None:
+        looks = self._chaos.looks
+        self._wait_for(self._is_copied, "everything to be copied")
+        self.objections += [f"after the copying: {each}" for each in unequal(looks[0], looks[1])]
+        self._operator.reconcile(both_ways=True)
+        self.objections += [f"after reconcile: {each}" for each in unequal(looks[0], looks[1])]
+        expectations = self._expectations()
+        for side in (0, 1):
+            found = self._found(side, expectations.threads())
+            for rule in (missing, returned, altered):
+                self.objections += rule(found, expectations)
+        self.objections += blamed(expectations.calls, calm=self._plan.fault in ("none", "move"))
+
+    def _found(self, side: int, threads: Sequence[str]) -> Found:
+        look, seen = self._chaos.looks[side], {}
+        orphans = {thread_id: look.orphans(thread_id) for thread_id in threads}
+        for thread_id in threads:
+            seen[thread_id], wrong = look.thread(thread_id)
+            self.objections += wrong
+        expectations = self._expectations()
+        for thread_id, found in orphans.items():
+            for (ns, checkpoint), parent in found:
+                if not expectations.may_lack_parent((thread_id, ns, checkpoint, ""), parent):
+                    self.objections.append(f"{look.name}: {thread_id}: {checkpoint} is there without its parent")
+        self.objections += look.problems(threads)
+        return Found(look.name, seen)
+
+    def _expectations(self) -> Expectations:
+        return Expectations(self.calls(), self._chaos.mode, self.failovers)
+
+    def _active(self, sides: Sequence[int] = (0, 1)) -> int:
+        """Which side takes the writes, as the side with the greatest term says."""
+        newest = max((self._chaos.looks[side].replica() for side in sides), key=lambda each: each.term)
+        return 0 if '"active":"primary"' in newest.body.replace(" ", "") else 1
+
+    def _term(self) -> int:
+        return max(look.replica().term for look in self._chaos.looks)
+
+    def _is_copied(self) -> bool:
+        with suppress(ThreadmarkError):
+            self._operator.drain(1.0)
+        looks = self._chaos.looks
+        return not any(look.waiting().entries for look in looks) and len({look.replica().term for look in looks}) == 1
+
+    def _get_on(self) -> None:
+        """Wait until every worker has done some more."""
+        wanted = {path: len(_lines_of(path)) + 2 * PUTS for path in self._journals if path.name[8:] in self._running}
+        self._wait_for(
+            lambda: all(len(_lines_of(path)) >= number for path, number in wanted.items()), "the workers to get on"
+        )
+
+    def _stop(self) -> None:
+        for process in self._running.values():
+            with suppress(ProcessLookupError):  # it failed; its journal has no last line, or another file tells why
+                os.kill(process, signal.SIGTERM)
+        self._wait_for(lambda: not any(map(is_running, self._running.values())), "the workers to end")
+        for name in self._running.keys() - ended_by_themselves(self._lines()):
+            errors = self._chaos._folder / f"journal {name}.error"
+            self.objections.append(f"worker {name} failed: {errors.read_text() if errors.exists() else 'no word'}")
+
+    def _lines(self) -> list[str]:
+        return [line for path in self._journals for line in _lines_of(path)]
+
+    def _wait_for(self, come: Callable[[], bool], what: str) -> None:
+        until = time.monotonic() + LONG
+        while not come():
+            if time.monotonic() > until:
+                self.objections.append(f"waited in vain for {what}")
+                return
+            time.sleep(0.01)
+
+
+def _lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+def all_plans() -> list[Plan]:
+    """Return all kinds of rounds."""
+    whole: tuple[Fault, ...] = ("none", "move", "workers", "split", "lag")
+    victims: tuple[Victim, ...] = get_args(Victim)
+    return [
+        Plan(fault, victim, failover)
+        for fault in FAULTS
+        for failover in get_args(FailoverBy)
+        for victim in (victims[:1] if fault in whole else victims)
+    ]

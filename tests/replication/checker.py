@@ -1,0 +1,196 @@
+"""Judges what is found in two databases by what workers did and were told.
+
+It knows every call. From them it tells of each checkpoint, and each batch of writes, whether it must be there, must not
+be there, or may be either: because the call that put it or removed it did not end well, or because two sides that could
+not see each other were told different things. Every rule returns its objections, in words.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from replication.journal import Call
+from replication.look import SeenThread
+
+Fate = Literal["required", "either", "gone"]
+
+Mode = Literal["sync", "async"]
+
+Thing = tuple[str, str, str, str]
+"""(thread, namespace, checkpoint, task): a batch of writes, or where the task is "" a checkpoint."""
+
+REFUSALS = ("ReplicationError", "TransientStoreError", "StoreError", "StaleTermError")
+"""Errors that are a database's."""
+
+NO_MISTAKE = (*REFUSALS, "ClosedError", "CorruptDataError", "ThreadDeletedError", "ConflictError", "LeaseLostError")
+"""Errors that a mistake of the caller must not lead to."""
+
+
+class Failover(NamedTuple):
+    """Between these two moments the writes moved to the other side."""
+
+    began: float
+    ended: float
+
+
+class Expected(NamedTuple):
+    """What is to be thought of one thing."""
+
+    call: Call
+    fate: Fate
+    why: str
+
+
+class Expectations:
+    """What must be found after some calls."""
+
+    def __init__(self, calls: Sequence[Call], mode: Mode, failovers: Sequence[Failover] = ()) -> None:
+        self.calls = calls
+        self.mode = mode
+        self.failovers = failovers
+        self.things: dict[Thing, Expected] = {}
+        self._removals: dict[str, list[Call]] = {}
+        for call in calls:
+            if call.did in ("put", "put_writes"):
+                self._was_put(call)
+            elif call.did == "delete":
+                self._was_deleted(call)
+            elif call.did == "prune":
+                self._was_pruned(call)
+
+    def threads(self) -> list[str]:
+        """Return all threads that anything was done to."""
+        return sorted({call.thread for call in self.calls if call.did in ("put", "put_writes", "delete", "prune")})
+
+    def with_fate(self, fate: Fate, *, since: float = 0.0) -> dict[Thing, Expected]:
+        """Return the things of this fate that were put after a moment."""
+        return {thing: each for thing, each in self.things.items() if each.fate == fate and each.call.began >= since}
+
+    def may_lack_parent(self, thing: Thing, parent: str) -> bool:
+        """Whether a checkpoint may be somewhere without its parent: that one was removed, or a failover was between."""
+        above = self.things.get((*thing[:2], parent, ""))
+        this = self.things.get(thing)
+        if above is None or this is None:
+            return False
+        removed = any(call.ended >= this.call.began for call in self._removals.get(thing[0], ()))
+        return removed or above.fate == "gone" or self._failover_between(above.call.began, this.call.ended)
+
+    def _was_put(self, call: Call) -> None:
+        thing = (call.thread, call.ns, call.checkpoint, call.task)
+        fate: Fate = "required" if call.acknowledged else "either"
+        why = f"it was {call.told}"
+        above = self.things.get((*thing[:3], "")) if call.task else None
+        if above is not None and above.fate != "required":
+            fate, why = ("gone" if above.fate == "gone" else "either"), f"its checkpoint: {above.why}"
+        for removal in self._removals.get(call.thread, ()):
+            if removal.ended >= call.began:
+                fate, why = "either", "the thread was removed at the same time"
+            if self._failover_between(removal.began, call.ended) and (
+                self.mode == "async" or removal.told != "acknowledged"
+            ):
+                fate, why = "either", "the thread was removed on a side that had not seen this"
+        self.things[thing] = Expected(call, fate, why)
+
+    def _was_deleted(self, call: Call) -> None:
+        self._removals.setdefault(call.thread, []).append(call)
+        done = call.acknowledged and call.answer == "True"
+        for thing, each in self._of(call.thread):
+            late = not each.call.acknowledged and not each.call.parent  # may have been on its way still
+            fate: Fate = "gone" if done and not late else "either"
+            if each.fate != "gone":
+                self.things[thing] = Expected(each.call, fate, f"the thread's deletion was {call.told} ({call.answer})")
+
+    def _was_pruned(self, call: Call) -> None:
+        self._removals.setdefault(call.thread, []).append(call)
+        newest: dict[str, float] = {}
+        for thing, each in self._of(call.thread):
+            if each.fate == "required" and not thing[3]:
+                newest[thing[1]] = max(newest.get(thing[1], 0.0), each.call.began)
+        for thing, each in self._of(call.thread):
+            if each.fate != "gone" and not self._survives(thing, newest):
+                fate: Fate = "gone" if call.acknowledged and self._is_certain(call) else "either"
+                self.things[thing] = Expected(each.call, fate, f"the thread's pruning was {call.told}")
+
+    def _survives(self, thing: Thing, newest: Mapping[str, float]) -> bool:
+        """Whether a thing is, or belongs to, the newest checkpoint of its namespace beyond doubt."""
+        checkpoint = self.things.get((*thing[:3], ""))
+        others = [
+            each.call.began
+            for other, each in self._of(thing[0])
+            if other[1] == thing[1] and not other[3] and each.fate == "either"
+        ]
+        began = newest.get(thing[1])
+        return checkpoint is not None and checkpoint.call.began == began and all(each < began for each in others)
+
+    def _is_certain(self, call: Call) -> bool:
+        """Whether both sides had the same, so that what is pruned on one is pruned on the other."""
+        calls = [each for each in self.calls if each.thread == call.thread and each.did != "get"]
+        told = all(each.acknowledged or each.did == "mistake" for each in calls)
+        return told and (self.mode == "sync" or not self.failovers)
+
+    def _of(self, thread: str) -> list[tuple[Thing, Expected]]:
+        return [(thing, each) for thing, each in self.things.items() if thing[0] == thread]
+
+    def _failover_between(self, began: float, ended: float) -> bool:
+        return any(began <= each.ended and each.began <= ended for each in self.failovers)
+
+
+class Found(NamedTuple):
+    """What was read of one side."""
+
+    name: str
+    threads: Mapping[str, SeenThread]
+
+    def has(self, thing: Thing) -> bool:
+        """Whether a checkpoint or a batch of writes is there."""
+        thread = self.threads.get(thing[0])
+        if thread is None:
+            return False
+        return thing[3] in thread.tasks if thing[3] else thing[1:3] in thread.parents
+
+
+def missing(found: Found, *expectations: Expectations, since: float = 0.0) -> list[str]:
+    """Return what is not there, though it must be there by all of these: before the side was read, and afterwards."""
+    return [
+        f"{found.name} lacks {_named(thing)}: {each.why}"
+        for thing, each in expectations[0].with_fate("required", since=since).items()
+        if not found.has(thing) and all(thing in more.with_fate("required") for more in expectations[1:])
+    ]
+
+
+def returned(found: Found, expectations: Expectations) -> list[str]:
+    """Return what is there, though it was removed."""
+    gone = expectations.with_fate("gone").items()
+    return [f"{found.name} still has {_named(thing)}: {each.why}" for thing, each in gone if found.has(thing)]
+
+
+def altered(found: Found, expectations: Expectations) -> list[str]:
+    """Return what has other values, or another parent, than was put, or was put by nobody."""
+    objections = []
+    for name, thread in found.threads.items():
+        for (ns, checkpoint), seeds in thread.seeds.items():
+            each = expectations.things.get((name, ns, checkpoint, ""))
+            parent = thread.parents[ns, checkpoint]
+            if each is None or each.call.seeds != seeds:
+                objections.append(f"{found.name}: {name}: nobody put {checkpoint} with these values")
+            elif parent not in (each.call.parent, ""):
+                objections.append(f"{found.name}: {name}: {checkpoint} has another parent than it was put with")
+    return objections
+
+
+def blamed(calls: Iterable[Call], *, calm: bool) -> list[str]:
+    """Return the answers that nobody should get: with `calm`, where nothing was wrong with either side."""
+    objections = []
+    for call in calls:
+        error = call.answer.partition(":")[0]
+        if call.told == "broken":
+            objections.append(f"{call.worker}: {call.did} broke: {call.answer}")
+        elif call.did == "mistake" and (call.acknowledged or error in NO_MISTAKE) and calm:
+            objections.append(f"{call.worker}: a mistake was answered with {call.answer or 'nothing'}")
+        elif calm and call.told == "raised" and error in REFUSALS:
+            objections.append(f"{call.worker}: {call.did} failed though both sides were well: {call.answer}")
+    return objections
+
+
+def _named(thing: Thing) -> str:
+    thread, ns, checkpoint, task = thing
+    return f"{thread}: {f'writes of {task} to ' if task else ''}checkpoint {checkpoint} of {ns!r}"

@@ -1,0 +1,115 @@
+"""A socket between a client and a server, which can be closed, silent, or lose answers, and opens again."""
+
+import socket
+import threading
+from typing import Self
+
+from ends import received, send, shut
+from replication.links import Way
+
+_HOST = "127.0.0.1"
+
+
+class Gate:
+    """Forwards connections to a port, as far as the way is open.
+
+    "closed": connections are closed, and new ones at once. "silent": they stay, new ones are taken, and nothing goes
+    through. "deaf": requests go through, and their answers do not.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._server = (_HOST, port)
+        self._listener = socket.create_server((_HOST, 0))
+        self._connections: list[_Connection] = []
+        self._way: Way = "open"
+        self._lock = threading.Lock()
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def set(self, way: Way) -> None:
+        """Change what goes through. Connections of which something was lost are closed when it opens."""
+        with self._lock:
+            self._way = way
+            for connection in self._connections:
+                if way == "closed" or (way == "open" and connection.lost):
+                    connection.shut()
+            self._connections = [each for each in self._connections if not each.over]
+
+    def close(self) -> None:
+        """End it."""
+        self._listener.close()
+        self.set("closed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._connect, args=(client,), daemon=True).start()
+
+    def _connect(self, client: socket.socket) -> None:
+        if self._is("closed"):
+            client.close()
+            return
+        try:
+            server = socket.create_connection(self._server, timeout=60)
+        except OSError:  # it was killed
+            client.close()
+            return
+        server.settimeout(None)
+        for end in (client, server):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection = _Connection(client, server)
+        with self._lock:
+            if self._is("closed"):
+                connection.shut()
+            self._connections.append(connection)
+        threading.Thread(target=self._forward, args=(connection, client, server, ("silent",)), daemon=True).start()
+        self._forward(connection, server, client, ("silent", "deaf"))
+
+    def _is(self, *ways: Way) -> bool:
+        return self._way in ways
+
+    def _forward(
+        self, connection: "_Connection", source: socket.socket, target: socket.socket, lost: tuple[Way, ...]
+    ) -> None:
+        while data := received(source):
+            if connection.lost or self._is(*lost):
+                connection.lost = True
+                if self._is("open"):  # it opened while this came
+                    break
+            else:
+                send(target, data)
+        connection.shut()
+        connection.end()
+
+
+class _Connection:
+    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+        self._ends = (client, server)
+        self._ended = 0
+        self.lost = False
+        """Whether something was lost, so that what comes later means nothing."""
+
+    @property
+    def over(self) -> bool:
+        return self._ended >= len(self._ends)
+
+    def shut(self) -> None:
+        """Tell both sides that nothing more will come."""
+        for end in self._ends:
+            shut(end)
+
+    def end(self) -> None:
+        """Close both ends when both directions have ended."""
+        self._ended += 1
+        if self.over:
+            for end in self._ends:
+                end.close()

@@ -1,0 +1,92 @@
+"""What workers did and were told: a line before each call and one after it, which a SIGKILL between them omits."""
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple
+
+Did = Literal["put", "put_writes", "get", "delete", "prune", "mistake"]
+
+Told = Literal["acknowledged", "raised", "broken", "unknown"]
+"""What became of a call: it returned; it raised an error of Threadmark, or one that no caller should ever see; or the
+worker ended before it knew."""
+
+OVER = "over"
+"""The last line of a worker that was not killed."""
+
+
+class Call(NamedTuple):
+    """A call of a worker, and what it was told."""
+
+    worker: str
+    did: Did
+    thread: str
+    ns: str
+    checkpoint: str
+    """The id of the checkpoint that was put, or that writes belong to; of a `get`, the one that was found."""
+    parent: str
+    task: str
+    seeds: tuple[int, ...]
+    """What the values are made of."""
+    began: float
+    ended: float
+    """Seconds of `time.monotonic`, which all processes of a machine share; infinite for an unknown end."""
+    told: Told
+    answer: str
+    """What it returned, or the error."""
+
+    @property
+    def acknowledged(self) -> bool:
+        """Whether the worker was told that it is done."""
+        return self.told == "acknowledged"
+
+
+class Journal:
+    """Where one worker notes what it does."""
+
+    def __init__(self, worker: str, write: Callable[[str], object]) -> None:
+        self.worker = worker
+        self._write = write
+        self._number = 0
+
+    def begin(self, did: Did, **what: Any) -> int:
+        """Note that a call begins. Returns its number."""
+        self._number += 1
+        self._line(["begin", self._number, time.monotonic(), {"did": did, **what}])
+        return self._number
+
+    def end(self, number: int, told: Told, answer: str, **what: Any) -> None:
+        """Note what became of it; `what` is known only now."""
+        self._line(["end", number, time.monotonic(), {"told": told, "answer": answer, **what}])
+
+    def over(self) -> None:
+        """Note that the worker has ended by itself."""
+        self._line([OVER, 0, time.monotonic(), {}])
+
+    def _line(self, content: list[Any]) -> None:
+        self._write(json.dumps([self.worker, *content]) + "\n")
+
+
+def calls_of(lines: Iterable[str]) -> list[Call]:
+    """Return the calls in the order in which they began."""
+    begun: dict[tuple[str, int], Call] = {}
+    for line in lines:
+        worker, event, number, at, what = json.loads(line)
+        if event == "begin":
+            begun[worker, number] = _NOTHING._replace(**_read(what), worker=worker, began=at)
+        elif event == "end":
+            begun[worker, number] = begun[worker, number]._replace(**_read(what), ended=at)
+    return sorted(begun.values(), key=lambda call: call.began)
+
+
+def ended_by_themselves(lines: Iterable[str]) -> set[str]:
+    """Return the names of the workers that were not killed."""
+    entries = map(json.loads, lines)
+    return {worker for worker, event, *_ in entries if event == OVER}
+
+
+def _read(what: dict[str, Any]) -> dict[str, Any]:
+    return {**what, "seeds": tuple(what["seeds"])} if "seeds" in what else what
+
+
+_NOTHING = Call("", "get", "", "", "", "", "", (), 0.0, float("inf"), "unknown", "")

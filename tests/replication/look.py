@@ -1,0 +1,105 @@
+"""What one of two databases holds, read past the pair: by a saver over this database alone."""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+from replication.actor import text_of, values_of
+from threadmark import Saver
+from threadmark.program import Program, Transaction
+from threadmark.replica_store import Replica, Summary, Waiting
+from threadmark.store import Key, Outline, Scope
+
+_ALL = 1_000_000
+
+
+class SeenThread(NamedTuple):
+    """The checkpoints and writes of one thread, as a caller gets them."""
+
+    parents: dict[Key, str]
+    """By the key of each checkpoint, the id of its parent."""
+    seeds: dict[Key, tuple[int, ...]]
+    tasks: frozenset[str]
+    """Those of which there are pending writes."""
+
+
+class Look:
+    """One database of a pair, seen without the other one."""
+
+    def __init__(self, name: str, saver: Saver) -> None:
+        self.name = name
+        self.saver = saver
+
+    def thread(self, thread_id: str) -> tuple[SeenThread, list[str]]:
+        """Read a thread whole. Returns it, and what has other values than were put."""
+        parents: dict[Key, str] = {}
+        seeds: dict[Key, tuple[int, ...]] = {}
+        tasks: set[str] = set()
+        wrong: list[str] = []
+        for item in self.saver.list({"configurable": {"thread_id": thread_id}}):
+            place = item.config["configurable"]
+            key = place["checkpoint_ns"], place["checkpoint_id"]
+            parents[key] = item.parent_config["configurable"]["checkpoint_id"] if item.parent_config else ""
+            seeds[key] = tuple(item.metadata["seeds"])
+            written = item.pending_writes or []
+            tasks |= {task for task, _, _ in written}
+            if item.checkpoint["channel_values"] != values_of(seeds[key]):
+                wrong.append(f"{self.name}: {thread_id}: checkpoint {key} has other values than were put")
+            if any(channel != f"written {value_seed(channel)}" for _, channel, _ in written) or any(
+                value != text_of(value_seed(channel)) for _, channel, value in written
+            ):
+                wrong.append(f"{self.name}: {thread_id}: writes of {key} have other values than were put")
+        return SeenThread(parents, seeds, frozenset(tasks)), wrong
+
+    def orphans(self, thread_id: str) -> list[tuple[Key, str]]:
+        """Return the checkpoints whose parent is not there, with its id, all as of one moment."""
+        outlines = self._run(partial(self._outlines, thread_id), writes=False)
+        there = {outline.key for outline in outlines}
+        return [(each.key, each.parent or "") for each in outlines if (each.parent_key or each.key) not in there]
+
+    def problems(self, thread_ids: Iterable[str] | None = None) -> list[str]:
+        """Return what `verify` finds in these threads, or in all."""
+        chosen: list[str | None] = [None] if thread_ids is None else list(thread_ids)
+        verified = [self.saver.verify(each, decode=True) for each in chosen]
+        return [f"{self.name}: {each}" for one in verified for each in (*one.problems, *one.unreadable)]
+
+    def summaries(self) -> dict[str, Summary]:
+        """Return the summary of each live thread, without what may differ between two databases."""
+        found: list[Summary] = self._run(lambda: self._store.summaries("", _ALL), writes=False)
+        return {each.thread_id: each._replace(epoch=0, position=0) for each in found}
+
+    def replica(self) -> Replica:
+        """Return the term that it holds."""
+        replica: Replica = self._run(self._store.replica, writes=False)
+        return replica
+
+    def waiting(self) -> Waiting:
+        """Return how much is in its outbox."""
+        waiting: Waiting = self._run(self._store.waiting, writes=False)
+        return waiting
+
+    @property
+    def _store(self) -> Any:
+        return self.saver._store
+
+    def _outlines(self, thread_id: str) -> Program[list[Outline]]:
+        outlines: list[Outline] = yield from self._store.page(Scope(thread_id), None, _ALL)
+        return outlines
+
+    def _run(self, program: Any, *, writes: bool) -> Any:
+        return self.saver._driver.run(Transaction(program, writes=writes))
+
+
+def value_seed(channel: str) -> int:
+    """Return the seed that a channel of a pending write is named after."""
+    return int(channel.rpartition(" ")[2])
+
+
+def unequal(one: Look, other: Look) -> list[str]:
+    """Return the threads that are not the same in both."""
+    ours, theirs = one.summaries(), other.summaries()
+    return [
+        f"{thread_id}: {one.name} has {ours.get(thread_id)}, {other.name} has {theirs.get(thread_id)}"
+        for thread_id in sorted(ours.keys() | theirs.keys())
+        if ours.get(thread_id) != theirs.get(thread_id)
+    ]

@@ -1,0 +1,384 @@
+"""Rounds without servers or processes: clients in one thread take turns, on two databases in memory or two files.
+
+A round begins with work, breaks something, goes on working, moves the writes if it is to, mends it, and looks at both
+databases at each of these points. What is done comes from the seed; what the clients' own threads do is theirs.
+"""
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+from replication.actor import Actor, atake_step, take_step
+from replication.checker import Expectations, Failover, Found, Mode, altered, blamed, missing, returned
+from replication.journal import Journal, calls_of
+from replication.links import Death, Killed, linked
+from replication.look import Look, unequal
+from threadmark import MemorySaver, Saver, ThreadmarkError
+from threadmark.replication import ReplicatedSaver, replicated
+from threadmark.replication.model import Failover as FailoverBy
+from threadmark_sqlite import SqliteSaver
+
+Kind = Literal["memory", "sqlite"]
+
+Fault = Literal["none", "move", "active", "standby", "split", "deaf", "death", "slow"]
+"""What happens in a round: nothing but mistakes of callers; the writes are moved while all is well; the active side, or
+the other one, cannot be reached; one client sees only the active one, which the others do not see; commits whose answer
+is lost; a client dies between two transactions; one is stopped while it copies, and goes on later."""
+
+FAULTS: tuple[Fault, ...] = get_args(Fault)
+
+CLIENTS = 3
+STEPS = 10
+LAG = 30
+LONG = 30.0
+"""Seconds after which something that must come has not come."""
+
+
+class Plan(NamedTuple):
+    """A kind of round."""
+
+    mode: Mode
+    fault: Fault
+    failover: FailoverBy = "manual"
+    kind: Kind = "memory"
+    interval: float = 0.02
+    """Seconds between two looks of a client at both sides."""
+
+
+class Client:
+    """One of those that share the pair."""
+
+    def __init__(self, world: "World", name: str, seed: str) -> None:
+        links = [linked(world.looks[side].saver) for side in (0, 1)]
+        self.name = name
+        self.links = [link for _, link in links]
+        self.death = Death(self.links)
+        self.pair = world.pair(links[0][0], links[1][0])
+        self.is_async = hash_of(name) % 2 == 1
+        self._loop = asyncio.Runner()
+        self._actor = Actor(seed, Journal(name, world.lines.append), ("shared.0",))
+
+    def step(self) -> None:
+        """Do one thing."""
+        if self.death.came:
+            return
+        try:
+            if self.is_async:
+                self._loop.run(atake_step(self._actor, self.pair))
+            else:
+                take_step(self._actor, self.pair)
+        except Killed:
+            pass
+
+    def close(self) -> None:
+        """End it."""
+        if self.is_async:
+            self._loop.run(self.pair.aclose())
+        else:
+            self.pair.close()
+        self._loop.close()
+
+
+class World:
+    """Two databases, clients of the pair, and an operator, who has a client of his own."""
+
+    def __init__(self, plan: Plan, seed: int, folder: Path) -> None:
+        self.plan = plan
+        self.lines: list[str] = []
+        self.failovers: list[Failover] = []
+        self.objections: list[str] = []
+        self._seen = (0, 0.0)
+        """The greatest term that was seen last, and when."""
+        self._chance = random.Random(f"{seed} {plan}")
+        self._open = ExitStack()
+        savers = [MemorySaver() if plan.kind == "memory" else SqliteSaver(folder / f"{side}.db") for side in "ab"]
+        self.looks = [
+            Look(name, self._open.enter_context(s)) for name, s in zip(("primary", "secondary"), savers, strict=True)
+        ]
+        self.operator = Client(self, "operator", str(seed))
+        self.operator.pair.setup()
+        self.clients = [Client(self, f"client{number}", str(seed)) for number in range(CLIENTS)]
+        self.note_failover()
+        self.failovers.clear()  # the first term is none
+
+    def pair(self, primary: Saver, secondary: Saver) -> ReplicatedSaver:
+        """Open the pair once more."""
+        return replicated(
+            primary,
+            secondary,
+            mode=self.plan.mode,
+            failover=self.plan.failover,
+            max_lag=LAG,
+            deadline=None,  # each transaction runs in the thread of its client, which can die in it
+            health_interval=self.plan.interval,
+            drain_timeout=0.01,
+        )
+
+    def close(self) -> None:
+        """End all clients, then the databases."""
+        for client in (*self.clients, self.operator):
+            client.close()
+        self._open.close()
+
+    @property
+    def active(self) -> int:
+        """Which side takes the writes, as the side with the greater term says."""
+        replicas = [look.replica() for look in self.looks]
+        newest = max(replicas, key=lambda each: each.term)
+        return 0 if '"active": "primary"' in newest.body or '"active":"primary"' in newest.body else 1
+
+    def work(self, rounds: int = STEPS) -> None:
+        """Have every client take steps, in an order of chance."""
+        for _ in range(rounds):
+            for client in self._chance.sample(self.clients, len(self.clients)):
+                client.step()
+
+    def note_failover(self) -> None:
+        """Note whether the term was raised since this was last asked."""
+        before, self._seen = self._seen, (max(look.replica().term for look in self.looks), time.monotonic())
+        if self._seen[0] > before[0]:
+            self.failovers.append(Failover(before[1], self._seen[1]))
+
+    def expectations(self) -> Expectations:
+        """What must be found by what was told so far."""
+        self.note_failover()
+        return Expectations(calls_of(self.lines), self.plan.mode, self.failovers)
+
+    def found(self, side: int) -> Found:
+        """Read what one side has, noting what is wrong with it by itself."""
+        expectations = self.expectations()
+        threads = {}
+        for thread_id in expectations.threads():
+            threads[thread_id], wrong = self.looks[side].thread(thread_id)
+            self.objections += wrong
+            for (ns, checkpoint), parent in self.looks[side].orphans(thread_id):
+                if not expectations.may_lack_parent((thread_id, ns, checkpoint, ""), parent):
+                    self.objections.append(
+                        f"{self.looks[side].name}: {thread_id}: {checkpoint} is there without its parent"
+                    )
+        self.objections += self.looks[side].problems()
+        return Found(self.looks[side].name, threads)
+
+    def judge_now(self) -> int:
+        """Look at both sides in the middle of a round. Returns how much the active one lacks."""
+        active, expectations = self.active, self.expectations()
+        found = [self.found(0), self.found(1)]
+        for side in (0, 1):
+            self.objections += altered(found[side], expectations)
+            if self.plan.mode == "sync":
+                self.objections += missing(found[side], expectations) + returned(found[side], expectations)
+        lacking = missing(found[active], expectations)
+        if len(lacking) > LAG + CLIENTS:
+            self.objections.append(f"{len(lacking)} acknowledged changes are missing, with a max_lag of {LAG}")
+        self.note_failover()
+        if not self.failovers or self.both_know_the_term():
+            since = self.failovers[-1].ended if self.failovers else 0.0
+            self.objections += missing(found[active], expectations, since=since)
+        return len(lacking)
+
+    def both_know_the_term(self) -> bool:
+        """Whether the same term is on both sides."""
+        return self.looks[0].replica() == self.looks[1].replica()._replace(body=self.looks[0].replica().body)
+
+    def judge_at_the_end(self) -> None:
+        """Have everything copied, and compare both sides with what was told and with each other."""
+        self.wait_for(self._is_copied, "everything to be copied")
+        self.objections += [f"after the copying: {each}" for each in unequal(*self.looks)]
+        self.operator.pair.reconcile(both_ways=True)
+        self.objections += [f"after reconcile: {each}" for each in unequal(*self.looks)]
+        expectations = self.expectations()
+        for side in (0, 1):
+            found = self.found(side)
+            for rule in (missing, returned, altered):
+                self.objections += rule(found, expectations)
+        self.objections += blamed(expectations.calls, calm=self.plan.fault in ("none", "move"))
+
+    def promote(self) -> None:
+        """Move the writes to the other side."""
+        before = self.looks[self.active].replica().term
+        side = 1 - self.active
+        self.note_failover()
+        try:
+            self.operator.pair.promote(self.looks[side].name, force=True)  # type: ignore[arg-type]  # they are SideNames
+        except ThreadmarkError as error:
+            self.objections.append(f"promote failed: {type(error).__name__}: {error}")
+        if self.looks[side].replica().term <= before:
+            self.objections.append("promote did not raise the term")
+        self.note_failover()
+
+    def wait_for(self, come: Callable[[], bool], what: str) -> None:
+        """Wait until something has come, or object."""
+        until = time.monotonic() + LONG
+        while not come():
+            if time.monotonic() > until:
+                self.objections.append(f"waited in vain for {what}")
+                return
+            time.sleep(0.005)
+
+    def _is_copied(self) -> bool:
+        try:
+            self.operator.pair.drain(1.0)
+        except ThreadmarkError:
+            return False
+        return not any(look.waiting().entries for look in self.looks) and self.both_know_the_term()
+
+
+def play(plan: Plan, seed: int, folder: Path) -> list[str]:
+    """Play one round. Returns what the checker objects to."""
+    world = World(plan, seed, folder)
+    try:
+        term = world.looks[0].replica().term
+        world.work()
+        world.judge_now()
+        _ROUNDS[plan.fault](world)
+        if plan.fault == "none" and world.looks[0].replica().term != term:
+            world.objections.append("the term was raised though both sides were well")
+        if not world.objections:
+            world.judge_at_the_end()
+    finally:
+        world.close()
+    return world.objections
+
+
+def first_objections(plans: list[Plan], folder: Path, *, rounds: int) -> list[str]:
+    """Play rounds of these plans in turn until the checker objects."""
+    for number in range(rounds):
+        for index, plan in enumerate(plans):
+            place = folder / f"{number} {index}"
+            place.mkdir()
+            objections = play(plan, number, place)
+            if objections:
+                return [f"round {number} of {plan}: {each}" for each in objections]
+    return []
+
+
+def _none(world: World) -> None:
+    world.work()
+
+
+def _move(world: World) -> None:
+    world.promote()
+    world.work()
+    world.judge_now()
+
+
+def _active(world: World) -> None:
+    """Nobody reaches the active side."""
+    side = world.active
+    with _unreachable(world, side):
+        world.work(2)
+        _move_from(world, side)
+        world.judge_now()
+        world.work()
+        world.judge_now()
+
+
+def _standby(world: World) -> None:
+    with _unreachable(world, 1 - world.active):
+        world.work()
+        world.judge_now()
+
+
+def _split(world: World) -> None:
+    """One client sees only the active side, the others only the other one."""
+    side = world.active
+    lonely = world.clients[0]
+    lonely.links[1 - side].way = "closed"
+    with _unreachable(world, side, but=lonely):
+        _move_from(world, side)
+        world.work()
+        world.judge_now()
+    lonely.links[1 - side].way = "open"
+    world.work()
+
+
+def _deaf(world: World) -> None:
+    """Commits of which nobody is told, of one client at the active side and of another at the other one."""
+    side = world.active
+    world.clients[0].links[side].way = "deaf"
+    world.clients[1].links[1 - side].way = "deaf"
+    world.work()
+    world.judge_now()
+    for client in world.clients:
+        client.links[0].way = client.links[1].way = "open"
+    world.work()
+
+
+def _death(world: World) -> None:
+    """A client dies between any two transactions, then the active side cannot be reached."""
+    for client in world.clients[1:]:
+        client.death.at(world._chance.randrange(12))
+    for _ in range(STEPS):
+        for client in world.clients[1:]:
+            client.step()
+    world.judge_now()
+    _active(world)
+
+
+def _slow(world: World) -> None:
+    """A client is stopped while it copies. Meanwhile others delete its thread, and the writes are moved."""
+    victim, side = world.clients[0], 1 - world.active
+    victim.links[side].way = "silent"
+    worker = threading.Thread(target=lambda: _work(victim, 3))
+    worker.start()
+    world.wait_for(lambda: victim.links[side].held > 0 or not worker.is_alive(), "a client to copy something")
+    journal = Journal("operator", world.lines.append)
+    for thread_id in [each for each in world.expectations().threads() if each.startswith(f"{victim.name}.")]:
+        number = journal.begin("delete", thread=thread_id)
+        try:
+            journal.end(number, "acknowledged", str(world.operator.pair.delete_thread(thread_id)))
+        except ThreadmarkError as error:
+            journal.end(number, "raised", f"{type(error).__name__}: {error}")
+    world.clients, busy = world.clients[1:], world.clients
+    world.work(3)
+    world.clients = busy
+    victim.links[side].way = "open"
+    worker.join()
+    world.judge_now()
+    world.work(3)
+
+
+def _work(client: Client, steps: int) -> None:
+    for _ in range(steps):
+        client.step()
+
+
+def _move_from(world: World, side: int) -> None:
+    if world.plan.failover == "manual":
+        world.promote()
+        return
+    world.wait_for(lambda: world.active != side, "a client to promote the other side by itself")
+
+
+@contextmanager
+def _unreachable(world: World, side: int, but: Client | None = None) -> Iterator[None]:
+    links = [each.links[side] for each in (*world.clients, world.operator) if each is not but]
+    for link in links:
+        link.way = "closed"
+    try:
+        yield
+    finally:
+        for link in links:
+            link.way = "open"
+
+
+def hash_of(name: str) -> int:
+    """A number that is the same in every process."""
+    return sum(name.encode())
+
+
+_ROUNDS: dict[Fault, Callable[[World], Any]] = {
+    "none": _none,
+    "move": _move,
+    "active": _active,
+    "standby": _standby,
+    "split": _split,
+    "deaf": _deaf,
+    "death": _death,
+    "slow": _slow,
+}

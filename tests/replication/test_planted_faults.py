@@ -1,0 +1,149 @@
+"""Faults that are planted into replication, each as somebody might write it, are found by the checker of the rounds."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replication.simulation import Plan, first_objections
+from threadmark import ThreadmarkError
+from threadmark.memory import store as memory_store
+from threadmark.program import Program, Transaction
+from threadmark.replica_store import Copied
+from threadmark.replication import ReplicatedSaver, copying, named, serving, side_store
+from threadmark.replication.entries import joined
+from threadmark.replication.pair import Pair, Standing
+from threadmark.replication.steps import Exchange, Side, on
+from threadmark.store import Added, Change
+
+ROUNDS = 12
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def _acknowledge_before_copying(patch: pytest.MonkeyPatch) -> None:
+    """In mode "sync", what is written is left to the thread that copies what waits."""
+
+    def not_copied(pair: Pair, *_: object) -> Exchange[None]:
+        pair.wake()
+        yield from ()
+
+    patch.setattr(serving, "_copied", not_copied)
+
+
+def _ignore_the_term(patch: pytest.MonkeyPatch) -> None:
+    """Whoever has not heard of a promotion writes on where it always did."""
+    active_store = side_store.active_store
+    patch.setattr(serving, "active_store", lambda side, _, journal: active_store(side, 2**50, journal))
+
+
+def _blame_a_side_for_mistakes(patch: pytest.MonkeyPatch) -> None:
+    """Whatever a call raises, the side that takes the writes counts as away."""
+    for name in ("put", "put_writes"):
+        put, aput = getattr(ReplicatedSaver, name), getattr(ReplicatedSaver, f"a{name}")
+
+        def blaming(self: ReplicatedSaver, *args: Any, put: Any = put) -> Any:
+            try:
+                return put(self, *args)
+            except ThreadmarkError as error:
+                _blame(self, error)
+                raise
+
+        async def ablaming(self: ReplicatedSaver, *args: Any, aput: Any = aput) -> Any:
+            try:
+                return await aput(self, *args)
+            except ThreadmarkError as error:
+                _blame(self, error)
+                raise
+
+        patch.setattr(ReplicatedSaver, name, blaming)
+        patch.setattr(ReplicatedSaver, f"a{name}", ablaming)
+
+
+def _blame(saver: ReplicatedSaver, error: Exception) -> None:
+    pair = saver._pair.pair
+    pair.failed(pair.known.active, error)
+
+
+def _do_not_copy_deletions(patch: pytest.MonkeyPatch) -> None:
+    """A deletion is made on the active side, and recorded nowhere."""
+
+    def drop(self: Any, thread_id: str, now: int) -> Program[None]:
+        yield from self._store.drop(thread_id, now)
+
+    patch.setattr(side_store._ActiveStore, "drop", drop)
+
+
+def _record_in_another_transaction(patch: pytest.MonkeyPatch) -> None:
+    """What is to be copied is noted after the commit of what was written."""
+    late: list[Change] = []
+    changed, copied = side_store._ActiveStore._changed, serving._copied
+
+    def unrecorded(self: Any, make: Any, change: Change, touched: Any) -> Program[tuple[Change, Added]]:
+        def without_entry(change: Change) -> Program[Added]:
+            late.append(change)
+            return (yield from make(change._replace(entry=None)))  # type: ignore[no-any-return]  # `make` is any
+
+        return (yield from changed(self, without_entry, change, touched))
+
+    def recorded(pair: Pair, known: Standing, journal: side_store.Journal) -> Exchange[None]:
+        while late:
+            change = late.pop()
+            program = partial(known.active.store.record, change.thread_id, change.entry or b"", known.term)
+            yield from on(known.active, Transaction(program, writes=True))
+            journal.threads[change.thread_id] = None
+        yield from copied(pair, known, journal)
+
+    patch.setattr(side_store._ActiveStore, "_changed", unrecorded)
+    patch.setattr(serving, "_copied", recorded)
+
+
+def _settle_before_applying(patch: pytest.MonkeyPatch) -> None:
+    """An entry is removed from the outbox before what it says is copied."""
+    copy_change, settle = serving.copy_change, copying._settle
+
+    def settled_first(source: Side, target: Side, change: Change, added: Added, term: int) -> Exchange[bool]:
+        yield from settle(source, change.thread_id, Copied(added.position, added.epoch))
+        return (yield from copy_change(source, target, change, added, term))
+
+    patch.setattr(serving, "copy_change", settled_first)
+
+
+def _write_old_over_new(patch: pytest.MonkeyPatch) -> None:
+    """Nobody looks how far the target has come when rows arrive that were read earlier."""
+    patch.setattr(memory_store, "_is_behind", lambda *_: False)
+
+
+def _apply_out_of_order(patch: pytest.MonkeyPatch) -> None:
+    """The newest of a thread's entries is applied first, and counts for those before it."""
+    patch.setattr(named, "joined", lambda bodies: joined(list(bodies)[-1:]))
+
+
+LACKS, STILL_HAS, DIFFERS = " lacks ", " still has ", "after the copying: "
+
+PLANTED: list[tuple[Plant, Plan, str]] = [
+    (_acknowledge_before_copying, Plan("sync", "standby"), LACKS),
+    (_acknowledge_before_copying, Plan("sync", "active"), LACKS),
+    (_write_old_over_new, Plan("sync", "slow"), DIFFERS),
+    (_apply_out_of_order, Plan("async", "standby"), DIFFERS),
+    (_ignore_the_term, Plan("async", "move", interval=10.0), LACKS),
+    (_blame_a_side_for_mistakes, Plan("sync", "none"), "failed though both sides were well"),
+    (_blame_a_side_for_mistakes, Plan("async", "none", "automatic"), "the term was raised though"),
+    (_do_not_copy_deletions, Plan("sync", "none"), STILL_HAS),
+    (_do_not_copy_deletions, Plan("async", "none"), DIFFERS),
+    (_record_in_another_transaction, Plan("async", "death"), DIFFERS),
+    (_settle_before_applying, Plan("sync", "death"), DIFFERS),
+]
+"""Each with a kind of round in which it shows, and what the checker says of it."""
+
+
+@pytest.mark.parametrize(("plant", "plan", "words"), PLANTED)
+def test_the_checker_objects(
+    plant: Plant, plan: Plan, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    objections = first_objections([plan], tmp_path, rounds=ROUNDS)
+    assert any(words in each for each in objections), objections
+    assert not any(" broke: " in each for each in objections), "the planted fault is broken by itself"
