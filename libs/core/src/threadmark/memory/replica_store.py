@@ -8,9 +8,9 @@ from threadmark.program import Program
 from threadmark.replica_store import (
     LONG_MARK,
     Copied,
-    RowMarks,
     Entry,
     Replica,
+    RowMarks,
     Summary,
     Waiting,
     mark_of,
