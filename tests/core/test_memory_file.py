@@ -41,19 +41,21 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "agents.mem"
 
 
-def everything(tables: Tables | None) -> dict[str, Any]:
+def everything(tables: Tables | None) -> dict[str | None, Any]:
     """All that tables hold, in its order, but of a lease only what outlives the process."""
     assert tables is not None
-    return {
+    threads: dict[str | None, Any] = {
         name: (
             {**thread.state, "lease": thread.lease.row._replace(left=0)},
             thread.deleted_up_to,
             list(thread.checkpoints.items()),
             list(thread.writes.items()),
             list(thread.segments.items()),
+            list(thread.outbox.items()),
         )
         for name, thread in tables.threads.items()
     }
+    return {None: tables.pair, **threads}
 
 
 class Reopening(KeptDriver):

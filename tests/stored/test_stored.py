@@ -1,8 +1,9 @@
 """Databases that earlier releases wrote stay readable, and can be written on."""
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,13 @@ import pytest
 from damage import fill
 from postgres.cluster import shared
 from stored.make import ABOUT
-from threadmark import MemorySaver, Saver
+from threadmark import MemorySaver, Saver, StoreError
 from threadmark.program import Program, Transaction
 from threadmark.replica_store import Replica, ReplicaStore
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres import migrations as postgres_migrations
-from threadmark_sqlite import SqliteSaver
+from threadmark_sqlite import SqliteSaver, ddl
 from threadmark_sqlite import migrations as sqlite_migrations
 
 FOLDER = Path(__file__).parent
@@ -113,6 +114,45 @@ def test_an_old_database_can_become_one_of_a_pair(stored: Path, tmp_path: Path) 
         assert newest is not None
         assert (two.newest, two.checkpoints, two.position) == (newest.checkpoint["id"], 12, 0)
         assert saver.verify().problems == []
+
+
+@pytest.mark.parametrize("stored", SQLITE, ids=lambda path: path.stem)
+def test_a_script_brings_an_old_file_to_the_tables_of_a_new_one(stored: Path, tmp_path: Path) -> None:
+    old, new = Path(shutil.copy(stored, tmp_path / "old.db")), tmp_path / "new.db"
+    for path, script in ((old, ddl(since=int(stored.stem[-1]))), (new, ddl())):
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.executescript(script)
+    assert _tables(old) == _tables(new)
+    with SqliteSaver(old) as saver, closing(sqlite3.connect(f"file:{old}?mode=ro", uri=True)) as connection:
+        with SqliteSaver(connection) as reader:
+            assert len(list(reader.list(None))) == len(list(saver.list(None))) > 0
+        report = saver.report()
+        assert (report.format, report.other_tables) == (sqlite_migrations.CURRENT, ())
+
+
+@pytest.mark.parametrize("stored", SQLITE[:-1], ids=lambda path: path.stem)
+def test_a_file_of_an_old_format_cannot_be_read_until_somebody_has_written_to_it(stored: Path, tmp_path: Path) -> None:
+    path = shutil.copy(stored, tmp_path)
+    url = f"sqlite:///{path}?mode=ro"
+    with SqliteSaver.from_url(url) as saver, pytest.raises(StoreError, match="has no tables of this release to read"):
+        list(saver.list(None))
+    with SqliteSaver(path) as saver:
+        saver.setup()
+    with SqliteSaver.from_url(url) as saver:
+        assert list(saver.list(None))
+
+
+def _tables(path: Path) -> dict[str, set[tuple[Any, ...]]]:
+    """The columns of each table and index, in any order: those that were added come last."""
+    with closing(sqlite3.connect(path)) as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
+        return {
+            name: {
+                *(row[1:] for row in connection.execute("SELECT * FROM pragma_table_info(?)", (name,))),
+                *(row[1:] for row in connection.execute("SELECT * FROM pragma_index_info(?)", (name,))),
+            }
+            for name in names
+        }
 
 
 def test_there_is_a_database_of_every_format() -> None:

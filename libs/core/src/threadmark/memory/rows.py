@@ -1,5 +1,7 @@
 """The tables as plain tuples, one entry for each thread, and back: what a memory saver keeps in a file.
 
+What is known of a pair is an entry without a name, where there is a pair.
+
 A thread that was deleted is among them for as long as the tables remember it. Of a lease only its token and who had it
 is kept: it is over when the file is opened again, and the next token is greater.
 """
@@ -7,23 +9,29 @@ is kept: it is over when the file is opened again, and the next token is greater
 from typing import Any
 
 from threadmark.memory.tables import Lease, Tables, Thread
-from threadmark.replica_store import Copied
+from threadmark.replica_store import Copied, Replica
 from threadmark.store import CheckpointRow, Outline, WriteRow
 from threadmark.thread_store import LeaseRow, ThreadRow
 
-ThreadEntry = tuple[str, tuple[Any, ...]]
-"""A thread's id, and the rest of it: text, bytes, numbers, None, and tuples of these."""
+ThreadEntry = tuple[str | None, tuple[Any, ...]]
+"""A thread's id, and the rest of it: text, bytes, numbers, None, and tuples of these. None for what no thread has."""
 
 
 def entries(tables: Tables) -> list[ThreadEntry]:
     """Return everything in the tables."""
-    return [(thread_id, _entry(thread)) for thread_id, thread in tables.threads.items()]
+    replica = tables.pair["replica"]
+    pair: list[ThreadEntry] = [(None, tuple(replica))] if replica.term else []
+    return pair + [(thread_id, _entry(thread)) for thread_id, thread in tables.threads.items()]
 
 
 def tables_of(stored: list[ThreadEntry]) -> Tables:
     """Return the tables that hold these entries."""
     tables = Tables()
-    tables.threads = {thread_id: _thread(thread_id, *entry) for thread_id, entry in stored}
+    for thread_id, entry in stored:
+        if thread_id is None:
+            tables.pair["replica"] = Replica(*entry)
+        else:
+            tables.threads[thread_id] = _thread(thread_id, *entry)
     return tables
 
 
