@@ -35,7 +35,7 @@ from threadmark.replica_store import Copied, Replica
 from threadmark.saver.context import context_of
 from threadmark.store import Added, Change
 from threadmark_conformance.recording import Recording
-from threadmark_postgres import PostgresSaver, sql
+from threadmark_postgres import PostgresSaver, replica_sql, sql
 from threadmark_postgres.driver.batching import split_rows, together
 from threadmark_postgres.steps import Query
 from threadmark_postgres.store import PostgresStore
@@ -311,6 +311,19 @@ def test_a_term_is_raised_when_all_under_the_smaller_one_have_ended(
         assert too_late.result() == Added(0, "term")
     assert [(name, body) for name, _, body in entries(tables)] == [("5", b"0"), ("5", b"1")]
     assert tables.execute("SELECT thread_id FROM threadmark_thread ORDER BY 1").fetchall() == [("5",), ("7",)]
+
+
+def test_whoever_raises_a_term_gives_up_where_somebody_does_not_end(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or all who add would queue behind it for as long."""
+    monkeypatch.setattr(replica_sql, "LIMIT_WAIT", replica_sql.LIMIT_WAIT.replace("5s", "100ms"))
+    with scene.session() as paused, scene.session() as promoter, scene.session() as adder:
+        run(paused, STORE.add(recorded_write(5, 0)._replace(term=1)))
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            run(promoter, STORE.set_replica(Replica(2, "")))
+        promoter.rollback()
+        assert commit(adder, STORE.add(recorded_write(6, 0)._replace(term=1))).position
 
 
 def test_the_same_term_is_written_while_others_add(scene: Scene) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from threadmark.errors import TransientStoreError
 from threadmark.program import Program
-from threadmark.store import ANYONE, Added, Change, Follows, Key, Refusal, Store, was_added
+from threadmark.store import ANYONE, Added, Change, Key, Refusal, Store, was_added
 from threadmark.text import from_column, to_column
 from threadmark_postgres import replica_sql, sql
 from threadmark_postgres.arrays import BatchParams, Texts
@@ -35,8 +35,6 @@ class AddingStore(PostgresThreadStore, Store):
         """One statement. More only if a deleted thread begins again, another writer was faster, or it matters which
         checkpoint is the newest: then it locks the thread first.
         """
-        if change.copied is not None:
-            return (yield from self._follow(change, change.copied))
         if change.has_place and (outcome := (yield from self._lock_and_judge(change))) is not None:
             return outcome
         alone = self._alone(change)
@@ -53,47 +51,12 @@ class AddingStore(PostgresThreadStore, Store):
             f"thread {change.thread_id!r} was deleted and made again {ATTEMPTS} times meanwhile; try again"
         )
 
-    def _follow(self, change: Change, follows: Follows) -> Program[Added]:
-        """One statement for a thread that came before. More where that one adds nothing."""
-        query = self._following(change, follows)
-        rows: Rows = (yield query) if query is not None else []
-        if not rows:
-            return (yield from self._lock_and_follow(change, follows))
-        ((epoch, exists, _, expires_at),) = rows
-        return Added(epoch, exists=True) if exists else Added(epoch, expires_at=expires_at)
-
-    def _following(self, change: Change, follows: Follows) -> Query | None:
-        """Return the statement for the change, None where only several can add it."""
-        if change.touches or not (change.checkpoints or change.writes):
-            return None
-        # With it a thread in which this may have been deleted goes the other way.
-        first = change.checkpoints[0].outline.id if change.checkpoints else change.writes[0].checkpoint_id
-        statement, params = _shorter(change._replace(continues=first))
-        if params is None:
-            return None
-        query = in_schema(replica_sql.following(statement), self._schema)
-        return Query(query, (*params, change.term, *follows), likely_last=True)
-
-    def _lock_and_follow(self, change: Change, follows: Follows) -> Program[Added]:
-        """Lock the thread, compare how far it has come from the other database, add, and note how far it is now."""
-        if (yield from self._is_outdated(change)):
-            return Added(0, "term")
-        yield from self.lock_lease(change.thread_id)
-        thread = to_column(change.thread_id)
-        ((is_behind,),) = yield from self._execute(replica_sql.IS_BEHIND, thread, follows.previous)
-        if is_behind:
-            return Added(0, "behind")
-        added = yield from self.add(change._replace(copied=None))
-        if was_added(change, added):
-            yield from self._execute(replica_sql.SET_COPIED, thread, follows.position, follows.epoch)
-        return added
-
     def replace(self, change: Change) -> Program[Added]:
         """Lock the thread, remove what is to be replaced, and add."""
         epoch = yield from self.lock(change.thread_id)
         if epoch is None:
             return (yield from self.add(change))
-        if (yield from self._is_outdated(change)):
+        if (yield from self.is_outdated(change)):
             return Added(0, "term")
         outcome = yield from self._judge(change)
         if outcome is not None and not outcome.exists:
@@ -197,11 +160,11 @@ class AddingStore(PostgresThreadStore, Store):
 
     def _refusal_without_row(self, change: Change) -> Program[Added | None]:
         """Return why a change is refused where its thread has no row, None where it begins the thread."""
-        if (yield from self._is_outdated(change)):
+        if (yield from self.is_outdated(change)):
             return Added(0, "term")
         return _refusal_without_row(change)
 
-    def _is_outdated(self, change: Change) -> Program[bool]:
+    def is_outdated(self, change: Change) -> Program[bool]:
         """Whether the database has a greater term than the change. If not, it stays so until the transaction ends."""
         if change.term is None:
             return False
@@ -220,7 +183,7 @@ class AddingStore(PostgresThreadStore, Store):
             return None
         if change.only_owner and change.beginning.owner is None:  # there NULL stands for anybody
             return None
-        statement, params = _shorter(change)
+        statement, params = shorter(change)
         if params is None:
             return None
         if _is_fenced(change):
@@ -259,7 +222,7 @@ def keys_as_arrays(keys: Sequence[Key]) -> tuple[Texts, Texts]:
     return Texts(to_column(ns) for ns, _ in keys), Texts(to_column(checkpoint_id) for _, checkpoint_id in keys)
 
 
-def _shorter(change: Change) -> tuple[str, tuple[Any, ...] | None]:
+def shorter(change: Change) -> tuple[str, tuple[Any, ...] | None]:
     """Return the shorter statement for the rows of a change with its parameters, None where it is not for these."""
     if change.writes:
         return sql.ADD_WRITES_ALONE, writes_alone(change)

@@ -19,7 +19,7 @@ from threadmark.store import (
 )
 from threadmark.text import from_column, to_column
 from threadmark_postgres import replica_sql, sql
-from threadmark_postgres.adding import AddingStore, keys_as_arrays
+from threadmark_postgres.adding import keys_as_arrays
 from threadmark_postgres.arrays import Blobs, Texts
 from threadmark_postgres.columns import (
     checkpoint_columns,
@@ -31,13 +31,14 @@ from threadmark_postgres.columns import (
     run_number,
     write_row,
 )
+from threadmark_postgres.following import FollowingStore
 from threadmark_postgres.replica_store import PostgresReplicaStore
 
 _CHECKPOINT, _WRITE, _SEGMENT, _HEAD = range(4)
 """The kinds of rows that `sql.FIND` gives."""
 
 
-class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
+class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
     """The rows of every saver on one schema. None is the first schema of the connection's search path."""
 
     def find(
