@@ -3,6 +3,7 @@
 To find every thread, all keys of the database are gone through on every master, so this is for `verify`.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from threadmark.program import Program
@@ -21,16 +22,14 @@ from threadmark_redis.index import Indexed, Settings, index, unindex
 from threadmark_redis.keys import (
     SHARDS,
     IndexKeys,
-    copied_key,
     heads_pattern,
     index_keys,
-    pending_key,
     replica_keys,
     shard_of,
     thread_keys,
 )
 from threadmark_redis.outbox import entry_of
-from threadmark_redis.pending import name_pending
+from threadmark_redis.pending import name_pending, unnamed
 from threadmark_redis.steps import Command, all_keys, commands
 
 _CHUNK = 500
@@ -86,7 +85,6 @@ def mend_index(settings: Settings) -> Program[None]:
 
 def _differences(settings: Settings) -> Program[_Differences]:
     ids, owned, expiring = yield from _indexed(settings)
-    pending, copied = yield from _replicated(settings)
     every, firsts = yield from _stored(settings)  # read last, so that a thread that has just begun is not one left over
     heads = {name: head for name, head in every.items() if is_live(head)}
     unlisted = {}
@@ -99,8 +97,8 @@ def _differences(settings: Settings) -> Program[_Differences]:
     return _Differences(
         unlisted,
         sorted(from_bytes(member) for member in ids - known),
-        {name: position for name, position in firsts.items() if to_bytes(name) not in pending},
-        [name for name, head in every.items() if b"f" in head and to_bytes(name) not in copied],
+        (yield from unnamed(settings, firsts)),
+        (yield from _uncopied(settings, [name for name, head in every.items() if b"f" in head])),
     )
 
 
@@ -118,11 +116,15 @@ def _indexed(settings: Settings) -> Program[tuple[set[bytes], set[bytes], set[by
     return ids, owned, expiring
 
 
-def _replicated(settings: Settings) -> Program[tuple[set[bytes], set[bytes]]]:
-    """Return the ids of threads that are named as pending, and as copied."""
-    shards = [copied_key(settings.prefix, shard) for shard in range(SHARDS)]
-    pending, *copied = yield from commands([(b"ZRANGE", key, 0, -1) for key in (pending_key(settings.prefix), *shards)])
-    return set(pending), {member for members in copied for member in members}
+def _uncopied(settings: Settings, names: Sequence[str]) -> Program[list[str]]:
+    """Return those of these threads that are not in the index of copied ones."""
+    found: list[str] = []
+    for start in range(0, len(names), _CHUNK):
+        some = names[start : start + _CHUNK]
+        members = [(replica_keys(settings.prefix, name).copied, to_bytes(name)) for name in some]
+        scores = yield from commands([(b"ZSCORE", *each) for each in members])
+        found += [name for name, score in zip(some, scores, strict=True) if score is None]
+    return found
 
 
 def _stored(settings: Settings) -> Program[tuple[dict[str, Head], dict[str, int]]]:
