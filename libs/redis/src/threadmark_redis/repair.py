@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from threadmark.program import Program
-from threadmark_redis.announcing import announce_copied
+from threadmark_redis.announcing import announce_copied, unannounce_copied
 from threadmark_redis.columns import (
     Head,
     as_head,
@@ -22,6 +22,7 @@ from threadmark_redis.index import Indexed, Settings, index, unindex
 from threadmark_redis.keys import (
     SHARDS,
     IndexKeys,
+    copied_key,
     heads_pattern,
     index_keys,
     replica_keys,
@@ -51,6 +52,8 @@ class _Differences(NamedTuple):
     """Threads with something in their outbox that no listing of it finds, with their first positions."""
     uncopied: list[str]
     """Threads that came from another database, which no listing of these finds."""
+    forgotten: list[str]
+    """Ids in the index of threads that came, of which nothing says so."""
 
 
 def problems_of_index(settings: Settings) -> Program[list[tuple[str, str]]]:
@@ -81,10 +84,17 @@ def mend_index(settings: Settings) -> Program[None]:
         yield from name_pending(settings, thread_id, position)
     for thread_id in found.uncopied:
         yield from announce_copied(replica_keys(settings.prefix, thread_id), thread_id)
+    for thread_id in found.forgotten:
+        keys = replica_keys(settings.prefix, thread_id)
+        yield from unannounce_copied(keys, thread_id)
+        (came,) = yield from commands([(b"HEXISTS", thread_keys(settings.prefix, thread_id).head, b"f")])
+        if came:  # just now
+            yield from announce_copied(keys, thread_id)
 
 
 def _differences(settings: Settings) -> Program[_Differences]:
     ids, owned, expiring = yield from _indexed(settings)
+    copied = yield from _copied(settings)
     every, firsts = yield from _stored(settings)  # read last, so that a thread that has just begun is not one left over
     heads = {name: head for name, head in every.items() if is_live(head)}
     unlisted = {}
@@ -94,11 +104,13 @@ def _differences(settings: Settings) -> Program[_Differences]:
         if member not in ids or not is_owned or (b"x" in head and member not in expiring):
             unlisted[name] = head
     known = {to_bytes(name) for name in heads}
+    came = [name for name, head in every.items() if b"f" in head]
     return _Differences(
         unlisted,
         sorted(from_bytes(member) for member in ids - known),
         (yield from unnamed(settings, firsts)),
-        (yield from _uncopied(settings, [name for name, head in every.items() if b"f" in head])),
+        (yield from _uncopied(settings, came)),
+        sorted(copied.difference(came)),
     )
 
 
@@ -114,6 +126,12 @@ def _indexed(settings: Settings) -> Program[tuple[set[bytes], set[bytes], set[by
         owned.update(by_owner)
         expiring.update(by_expiry)
     return ids, owned, expiring
+
+
+def _copied(settings: Settings) -> Program[set[str]]:
+    """Return the ids in the index of threads that came from another database."""
+    replies = yield from commands([(b"ZRANGE", copied_key(settings.prefix, shard), 0, -1) for shard in range(SHARDS)])
+    return {from_bytes(member) for members in replies for member in members}
 
 
 def _uncopied(settings: Settings, names: Sequence[str]) -> Program[list[str]]:
