@@ -19,8 +19,9 @@ from threadmark.replication.terms import StaleTermError
 from threadmark.saver.context import context_of
 from threadmark.store import ANYONE, Change, CheckpointRow, Outline
 from threadmark_conformance.recording import Recording
-from threadmark_redis import RedisSaver, pending
+from threadmark_redis import RedisSaver, pending, repair
 from threadmark_redis.columns import unpack
+from threadmark_redis.index import Settings
 from threadmark_redis.keys import SHARDS, copied_key, pending_key, replica_keys, thread_keys
 from threadmark_redis.steps import Run
 
@@ -306,6 +307,26 @@ def _come(saver: Saver, thread_id: str, copied: Copied) -> None:
 def _delete(saver: Saver, keys: list[bytes]) -> None:
     for key in keys:
         saver._driver.run(running("return redis.call('DEL', KEYS[1])", [key]))
+
+
+def test_a_change_that_is_made_or_copied_while_a_database_is_verified_is_no_damage(
+    prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = repair._stored
+    with saver_at("cluster", prefix) as saver, saver_at("cluster", prefix) as other:
+        configs = {name: play(saver, name, 1) for name in ("one", "two", "three")}
+        _recorded(other)
+        other.put(configs["three"], *step(1))
+
+        def stored_late(settings: Settings) -> Any:
+            other.put(configs["one"], *step(1))
+            _come(other, "two", Copied(1, 2))
+            found = yield from stored(settings)
+            _ask(other, ReplicaStore.settle, "three", 2**53)
+            return found
+
+        monkeypatch.setattr(repair, "_stored", stored_late)
+        assert saver.verify().problems == []
 
 
 @pytest.mark.parametrize("limit", [1, 7, 40, 1000])

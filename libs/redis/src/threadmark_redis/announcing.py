@@ -17,6 +17,8 @@ ANNOUNCE = script("announce", "thread", "outbox")
 
 COME = script("come")
 
+GONE = script("gone")
+
 
 def announce(keys: ReplicaKeys, term: int | None, thread_ids: Sequence[str]) -> Program[bool]:
     """Name threads that will have, or have, something in their outbox. Returns whether the term allows a change."""
@@ -29,3 +31,8 @@ def announce(keys: ReplicaKeys, term: int | None, thread_ids: Sequence[str]) -> 
 def announce_copied(keys: ReplicaKeys, thread_id: str) -> Program[None]:
     """Name a thread that will have come from another database."""
     yield from run(COME, (keys.copied,), (to_bytes(thread_id),))
+
+
+def unannounce_copied(keys: ReplicaKeys, thread_id: str) -> Program[None]:
+    """Take out a thread that never came, or is forgotten."""
+    yield from run(GONE, (keys.copied,), (to_bytes(thread_id),))

@@ -6,7 +6,7 @@ those go when somebody comes upon them whose place is a minute old, because a ch
 be under way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from threadmark.program import Program
 from threadmark.replica_store import Entry, Waiting
@@ -43,18 +43,8 @@ def first_entries(settings: Settings, limit: int) -> Program[list[Entry]]:
         if not batch or (last is not None and batch[0][0] > last):
             return found
         most = b"+inf" if last is None else last
-        asked: list[Command] = [
-            (
-                b"ZRANGEBYSCORE",
-                replica_keys(settings.prefix, from_bytes(name)).outbox,
-                b"-inf",
-                most,
-                b"LIMIT",
-                0,
-                limit,
-            )
-            for _, name in batch
-        ]
+        outboxes = _outboxes(settings, batch)
+        asked: list[Command] = [(b"ZRANGEBYSCORE", key, b"-inf", most, b"LIMIT", 0, limit) for key in outboxes]
         replies = yield from commands(asked)
         if last is None:
             yield from _tidy(settings, batch, replies)
@@ -67,16 +57,16 @@ def first_entries(settings: Settings, limit: int) -> Program[list[Entry]]:
 def waiting(settings: Settings) -> Program[Waiting]:
     """Return how much is in all outboxes: two commands for each thread that is named."""
     walk = _walk(settings)
-    entries, oldest = 0, 0
+    entries = 0
+    firsts: list[int] = []
     while batch := (yield from walk.next_batch(_CHUNK)):
         outboxes = _outboxes(settings, batch)
         asked: list[Command] = [command for key in outboxes for command in ((b"ZCARD", key), (b"ZRANGE", key, 0, 0))]
         replies = yield from commands(asked)
         yield from _tidy(settings, batch, replies[1::2])
         entries += sum(replies[::2])
-        first = [entry_of("", member).position for members in replies[1::2] for member in members]
-        oldest = min(first + [oldest] * bool(oldest), default=0)
-    return Waiting(entries, oldest)
+        firsts += [entry_of("", member).position for members in replies[1::2] for member in members]
+    return Waiting(entries, min(firsts, default=0))
 
 
 def settle_stored(settings: Settings, thread_id: str, position: int) -> Program[None]:
@@ -88,6 +78,20 @@ def settle_stored(settings: Settings, thread_id: str, position: int) -> Program[
     if settings.clustered:
         # A change that has announced itself before this, and is under way, finds the thread named for a while.
         yield from run(PLACE, (keys.pending,), (b"XX", first or moment, to_bytes(thread_id)))
+
+
+def unnamed(settings: Settings, firsts: Mapping[str, int]) -> Program[dict[str, int]]:
+    """Return those of these threads that are not named, though they have had their first entry all the time."""
+    names = list(firsts)
+    found: dict[str, int] = {}
+    for start in range(0, len(names), _CHUNK):
+        some = names[start : start + _CHUNK]
+        places = yield from commands([(b"ZSCORE", pending_key(settings.prefix), to_bytes(name)) for name in some])
+        left = [name for name, place in zip(some, places, strict=True) if place is None]
+        outboxes = [(replica_keys(settings.prefix, name).outbox, firsts[name]) for name in left]
+        counts = yield from commands([(b"ZCOUNT", key, position, position) for key, position in outboxes])
+        found.update((name, firsts[name]) for name, count in zip(left, counts, strict=True) if count)
+    return found
 
 
 def name_pending(settings: Settings, thread_id: str, position: int) -> Program[None]:

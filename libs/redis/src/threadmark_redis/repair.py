@@ -3,10 +3,11 @@
 To find every thread, all keys of the database are gone through on every master, so this is for `verify`.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from threadmark.program import Program
-from threadmark_redis.announcing import announce_copied
+from threadmark_redis.announcing import announce_copied, unannounce_copied
 from threadmark_redis.columns import (
     Head,
     as_head,
@@ -24,13 +25,12 @@ from threadmark_redis.keys import (
     copied_key,
     heads_pattern,
     index_keys,
-    pending_key,
     replica_keys,
     shard_of,
     thread_keys,
 )
 from threadmark_redis.outbox import entry_of
-from threadmark_redis.pending import name_pending
+from threadmark_redis.pending import name_pending, unnamed
 from threadmark_redis.steps import Command, all_keys, commands
 
 _CHUNK = 500
@@ -52,6 +52,8 @@ class _Differences(NamedTuple):
     """Threads with something in their outbox that no listing of it finds, with their first positions."""
     uncopied: list[str]
     """Threads that came from another database, which no listing of these finds."""
+    forgotten: list[str]
+    """Ids in the index of threads that came, of which nothing says so."""
 
 
 def problems_of_index(settings: Settings) -> Program[list[tuple[str, str]]]:
@@ -82,11 +84,17 @@ def mend_index(settings: Settings) -> Program[None]:
         yield from name_pending(settings, thread_id, position)
     for thread_id in found.uncopied:
         yield from announce_copied(replica_keys(settings.prefix, thread_id), thread_id)
+    for thread_id in found.forgotten:
+        keys = replica_keys(settings.prefix, thread_id)
+        yield from unannounce_copied(keys, thread_id)
+        (came,) = yield from commands([(b"HEXISTS", thread_keys(settings.prefix, thread_id).head, b"f")])
+        if came:  # just now
+            yield from announce_copied(keys, thread_id)
 
 
 def _differences(settings: Settings) -> Program[_Differences]:
     ids, owned, expiring = yield from _indexed(settings)
-    pending, copied = yield from _replicated(settings)
+    copied = yield from _copied(settings)
     every, firsts = yield from _stored(settings)  # read last, so that a thread that has just begun is not one left over
     heads = {name: head for name, head in every.items() if is_live(head)}
     unlisted = {}
@@ -96,11 +104,13 @@ def _differences(settings: Settings) -> Program[_Differences]:
         if member not in ids or not is_owned or (b"x" in head and member not in expiring):
             unlisted[name] = head
     known = {to_bytes(name) for name in heads}
+    came = [name for name, head in every.items() if b"f" in head]
     return _Differences(
         unlisted,
         sorted(from_bytes(member) for member in ids - known),
-        {name: position for name, position in firsts.items() if to_bytes(name) not in pending},
-        [name for name, head in every.items() if b"f" in head and to_bytes(name) not in copied],
+        (yield from unnamed(settings, firsts)),
+        (yield from _uncopied(settings, came)),
+        sorted(copied.difference(came)),
     )
 
 
@@ -118,11 +128,21 @@ def _indexed(settings: Settings) -> Program[tuple[set[bytes], set[bytes], set[by
     return ids, owned, expiring
 
 
-def _replicated(settings: Settings) -> Program[tuple[set[bytes], set[bytes]]]:
-    """Return the ids of threads that are named as pending, and as copied."""
-    shards = [copied_key(settings.prefix, shard) for shard in range(SHARDS)]
-    pending, *copied = yield from commands([(b"ZRANGE", key, 0, -1) for key in (pending_key(settings.prefix), *shards)])
-    return set(pending), {member for members in copied for member in members}
+def _copied(settings: Settings) -> Program[set[str]]:
+    """Return the ids in the index of threads that came from another database."""
+    replies = yield from commands([(b"ZRANGE", copied_key(settings.prefix, shard), 0, -1) for shard in range(SHARDS)])
+    return {from_bytes(member) for members in replies for member in members}
+
+
+def _uncopied(settings: Settings, names: Sequence[str]) -> Program[list[str]]:
+    """Return those of these threads that are not in the index of copied ones."""
+    found: list[str] = []
+    for start in range(0, len(names), _CHUNK):
+        some = names[start : start + _CHUNK]
+        members = [(replica_keys(settings.prefix, name).copied, to_bytes(name)) for name in some]
+        scores = yield from commands([(b"ZSCORE", *each) for each in members])
+        found += [name for name, score in zip(some, scores, strict=True) if score is None]
+    return found
 
 
 def _stored(settings: Settings) -> Program[tuple[dict[str, Head], dict[str, int]]]:

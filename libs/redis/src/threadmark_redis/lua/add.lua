@@ -3,6 +3,7 @@
 -- and on one server the term, the index of pending threads, and that of copied ones. ARGV: the change (changes.py), how
 -- stale the index may be in microseconds, and for how long an expired thread is kept, in milliseconds.
 
+local NEVER = -1 -- where a thread is that never came from another database
 local change = cmsgpack.unpack(ARGV[1])
 local epoch_expected, now, token, only_owner, continues, expects, sorts_last, touches =
     change[1], change[2], change[3], change[4], change[5], change[6], change[7], change[8]
@@ -20,7 +21,7 @@ local stored = redis.call('HMGET', head, 'e', 'v', 'o', 'x', 't', 'z', 'l', 'd',
 local epoch, live = tonumber(stored[1]), stored[2] == '1'
 if follows then
     local known = redis.call('HGET', head, 'f')
-    if (known and cmsgpack.unpack(known)[1] or -1) ~= follows[1] or redis.call('EXISTS', outbox) == 1 then
+    if (known and cmsgpack.unpack(known)[1] or NEVER) ~= follows[1] or redis.call('EXISTS', outbox) == 1 then
         return { 'behind', epoch or 0 }
     end
 end
