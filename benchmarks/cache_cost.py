@@ -204,7 +204,7 @@ def _tiny(saver: Saver) -> Iterator[Any]:
 
 def _row(name: str, costs: list[Cost]) -> str:
     times = [1000 * each.seconds for each in costs]
-    trips, received = (statistics.median(each) for each in zip(*(cost[1:] for cost in costs), strict=True))
+    trips, received = (statistics.median_low(each) for each in zip(*(cost[1:] for cost in costs), strict=True))
     return f"| {name} | {statistics.median(times):.2f} ms | {min(times):.2f} ms | {trips:g} | {received:,.0f} |"
 
 
