@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from threadmark import Keyring, MemorySaver, Saver, replicated
+from threadmark import Keyring, MemoryCache, MemorySaver, Saver, cached, replicated
 from threadmark.saver import SaverOptions
 from threadmark.sealed import SealedStore
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.driver.settings import TCP_DEFAULTS
-from threadmark_redis import RedisSaver
+from threadmark_redis import RedisCache, RedisSaver
 from threadmark_redis.driver.connecting import DEFAULTS
 from threadmark_sqlite import SqliteSaver
 
@@ -43,7 +43,7 @@ def _type(annotation: object) -> str:
     return annotation.__name__ if isinstance(annotation, type) else re.sub(r"\b\w+\.", "", str(annotation))
 
 
-def _own(saver: Callable[..., Saver]) -> dict[str, tuple[str, str]]:
+def _own(saver: Callable[..., object]) -> dict[str, tuple[str, str]]:
     """The options that only this saver has: type and default."""
     parameters = inspect.signature(saver).parameters.values()
     return {
@@ -65,9 +65,12 @@ def _literal(value: object) -> str:
         ("Postgres", PostgresSaver),
         ("Redis", RedisSaver),
         ("Replicated", replicated),
+        ("Cached saver", cached),
+        ("Cache in memory", MemoryCache),
+        ("Cache on Redis", RedisCache),
     ],
 )
-def test_the_page_has_the_options_of_a_backend(title: str, saver: Callable[..., Saver]) -> None:
+def test_the_page_has_the_options_of_a_backend(title: str, saver: Callable[..., object]) -> None:
     own = _own(saver)
     assert own
     assert _rows(_section(title), columns=4) == own

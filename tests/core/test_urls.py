@@ -11,6 +11,7 @@ from threadmark import ConfigError, MemorySaver, MissingDependencyError, urls
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
 
+
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the packages here are announced; more can be added beside them."""

@@ -66,8 +66,8 @@ def cached(
 
     Args:
         saver: The database: a URL, or a saver, which is closed together with this one.
-        cache: The cache: a URL (`redis://...`, or `memory:` for this process), or an object of `threadmark.MemoryCache`
-            or `threadmark_redis.RedisCache`, which stays open for others.
+        cache: The cache: a URL (`redis://...`, or `memory:` for this process), or a `threadmark.MemoryCache` or
+            `threadmark_redis.RedisCache`, which stays open for others.
         ttl: For how long at most bytes are kept in the cache.
         wait: For how many seconds at most an answer of the cache is waited for.
         name: What the database is called in the cache. By default it is what `repr(saver)` shows, so savers of one

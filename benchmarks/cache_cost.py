@@ -1,6 +1,6 @@
 """What a cache gains and costs: a get of the newest checkpoint with and without one, on Postgres that is far away.
 
-    python benchmarks/caching.py [--smoke] [--rounds N] [--latency MILLISECONDS]
+    python benchmarks/cache_cost.py [--smoke] [--rounds N] [--latency MILLISECONDS]
 
 A Postgres of the script's own stands behind a proxy that holds everything back for the latency, half of it in each
 direction. The cache is a Redis of the script's own, without latency, or the memory of the process. No saver remembers
@@ -140,7 +140,9 @@ def measure(cases: list[Case], distance: Distance, rounds: int) -> Iterator[tupl
     yield from found.items()
 
 
-def _cases(bare: Saver, caches: Mapping[str, Cache], config: Mapping[str, Any], behind: Mapping[str, Any]) -> list[Case]:
+def _cases(
+    bare: Saver, caches: Mapping[str, Cache], config: Mapping[str, Any], behind: Mapping[str, Any]
+) -> list[Case]:
     expected, earlier = bare.get(dict(config)), bare.get(dict(behind))
 
     def reading(saver: Saver) -> Callable[[], None]:
@@ -180,9 +182,14 @@ def report(rounds: int, steps: int, latency: float) -> Iterator[str]:
     with ExitStack() as stack:
         server, redis = stack.enter_context(Cluster()), stack.enter_context(RedisProcess({}).start())
         distance = stack.enter_context(closing(Distance(server.port, latency / 1000)))
-        caches: dict[str, Cache] = {"Redis": stack.enter_context(closing(RedisCache(redis.url))), "memory": MemoryCache()}
+        caches: dict[str, Cache] = {
+            "Redis": stack.enter_context(closing(RedisCache(redis.url))),
+            "memory": MemoryCache(),
+        }
         near = stack.enter_context(PostgresSaver(server.url))
-        far = stack.enter_context(PostgresSaver(server.url.replace(str(server.port), str(distance.port)), cache_bytes=0))
+        far = stack.enter_context(
+            PostgresSaver(server.url.replace(str(server.port), str(distance.port)), cache_bytes=0)
+        )
         for name, run in (("chat", workloads.chat(near.get_next_version, steps)), ("tiny", _tiny(near))):
             whole = list(run)
             behind = workloads.drive(near, workloads.thread(name), whole[:-2])
@@ -197,7 +204,7 @@ def _tiny(saver: Saver) -> Iterator[Any]:
 
 def _row(name: str, costs: list[Cost]) -> str:
     times = [1000 * each.seconds for each in costs]
-    trips, received = (statistics.median(each) for each in zip(*(cost[1:] for cost in costs), strict=True))
+    trips, received = (statistics.median_low(each) for each in zip(*(cost[1:] for cost in costs), strict=True))
     return f"| {name} | {statistics.median(times):.2f} ms | {min(times):.2f} ms | {trips:g} | {received:,.0f} |"
 
 
