@@ -166,7 +166,7 @@ def finish(route: Route, theirs: Held, expected: Copied | None, brought: Brought
 
 def _make_equal(route: Route, theirs: Held, ours: Held, difference: Difference, brought: Bodies) -> Program[CopiedRows]:
     store, thread_id, outline = route.target.store, route.thread_id, theirs.outline
-    if outline is None:
+    if outline is None or (ours.outline is None and not difference.begins):  # it stays deleted
         return CopiedRows()
     kept = yield from _kept_of_rebuilt(route, difference)
     doomed = [*sorted(difference.rebuilt), *difference.removed]
