@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from postgres.test_alone import FIRST, SECOND, TASKS, THREAD, session
+from postgres.test_alone import FIRST, SECOND, TASKS, THREAD, _row, session
 from postgres.test_leases import commit
 from postgres.test_leases import play as run
 from postgres.test_order import Scene, change_of, checkpoint, scene
@@ -19,6 +19,7 @@ from threadmark_postgres.store import PostgresStore
 __all__ = ["scene", "session"]
 
 STORE = PostgresStore(None)
+RANKED = _row(3)
 TABLES = ("segment", "checkpoint", "head", "write", "outbox", "copied")
 
 
@@ -37,7 +38,10 @@ def told(
 
 
 def begin(store: PostgresStore) -> Program[Added]:
-    return (yield from store.add(told(Follows(NEVER, 10, 7), [FIRST])))
+    first = yield from store.add(told(Follows(NEVER, 10, 7), [FIRST]))
+    stepped_back = told(Follows(10, 10, 7), [RANKED._replace(outline=RANKED.outline._replace(rank="zz"))])
+    yield from store.add(stepped_back)
+    return first
 
 
 AT_ONCE = {
@@ -47,6 +51,7 @@ AT_ONCE = {
 }
 OTHERS = {
     "one that is there": told(Follows(10, 20, 8), [FIRST]),
+    "one that is there under another rank": told(Follows(10, 20, 8), [RANKED]),
     "under a smaller term": told(Follows(10, 20, 8), [SECOND], term=0),
     "what came already": told(Follows(9, 10, 7), [SECOND]),
     "of what is missing": told(Follows(19, 20, 8), [SECOND]),
@@ -117,7 +122,7 @@ def test_what_is_older_adds_nothing_behind_what_was_copied_meanwhile(
         whole.commit()
         assert waiting.result() == Added(0, "behind")
     assert copied(tables) == (30, 9)
-    assert tables.execute("SELECT FROM threadmark_checkpoint").fetchall() == []
+    assert tables.execute("SELECT rank FROM threadmark_checkpoint").fetchall() == [("zz",)]
 
 
 def test_the_term_is_kept_until_it_is_added(came: Scene) -> None:

@@ -77,8 +77,8 @@ _RECORDED = f"""), accepted AS (
 SELECT """
 
 # Of the statements for one change: it is made where the thread, which is locked like any other that somebody adds to,
-# has come up to the change before it, and has no changes of its own. Its row here is locked with it. What deletes
-# nothing is there for its lock, which keeps the term.
+# has come up to the change before it, has no changes of its own, and lacks the checkpoint. Its row of `copied` is
+# locked with it. What deletes nothing is there for its lock, which keeps the term.
 _FOLLOWED = f"""        AND {_ALLOWED.format(given="$term::bigint")}
     FOR SHARE SKIP LOCKED
 ), kept AS (
@@ -97,6 +97,10 @@ _FRESH = """
             SELECT
             FROM tm.checkpoint AS c
             WHERE c.thread_id = $1::text AND c.ns = $8::text AND c.rank = $9::text
+            UNION ALL
+            SELECT
+            FROM tm.checkpoint AS c
+            WHERE c.thread_id = $1::text AND c.ns = $8::text AND c.id = $9::text
             OFFSET 0
         )"""
 
