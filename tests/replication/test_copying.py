@@ -54,7 +54,7 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Saver
     if request.param == "SQLite":
         one, other = _sqlite(tmp_path)
     else:
-        one, other = pair_in_memory(**({"keyring": Keyring({"k": _KEY}, "k")} if request.param == "sealed" else {}))
+        one, other = pair_in_memory(**({"keyring": Keyring({"k": _KEY}, "k", digest_secret=_KEY)} if request.param == "sealed" else {}))
     with closing(one), closing(other):
         yield one, other
 
@@ -87,11 +87,11 @@ def test_everything_that_is_done_to_a_thread_is_copied(pair: tuple[Saver, Saver]
 
 
 def test_rows_that_were_sealed_again_are_copied(tmp_path: Path) -> None:
-    one, other = _sqlite(tmp_path, keyring=Keyring({"k": _KEY}, "k"))
+    one, other = _sqlite(tmp_path, keyring=Keyring({"k": _KEY}, "k", digest_secret=_KEY))
     with closing(one), closing(other):
         history(one, "thread")
         _copy(one, other)
-        keyring = Keyring({"new": b"n" * 32, "k": _KEY}, "new")
+        keyring = Keyring({"new": b"n" * 32, "k": _KEY}, "new", digest_secret=_KEY)
         again = SqliteSaver(tmp_path / "one.sqlite", keyring=keyring)
         recorded(again)
         with closing(again):
