@@ -227,7 +227,7 @@ def _do(deed: str, saver: Saver, number: int, here: Any, there: Any) -> None:
     name = f"{number:04d}"
     deeds: dict[str, Callable[[], Any]] = {
         "put": lambda: put(saver, "thread", number),
-        "write": lambda: [write(saver, "thread", name, LONG) for _ in saver.list(at("thread", "", name))],
+        "write": lambda: _write(saver, name),
         "again": lambda: put(saver, "thread", number, again=True),
         "delete": lambda: saver.delete_checkpoint(at("thread", "", name)),
         "prune": lambda: saver.prune(["thread"]),
@@ -237,6 +237,11 @@ def _do(deed: str, saver: Saver, number: int, here: Any, there: Any) -> None:
         "die": lambda: list(islice(_steps(copy_all(here, there, TERM)), number)),
     }
     deeds[deed]()
+
+
+def _write(saver: Saver, name: str) -> None:
+    if list(saver.list(at("thread", "", name))):
+        write(saver, "thread", name, LONG)
 
 
 def _steps(exchange: Any) -> Iterator[On]:
