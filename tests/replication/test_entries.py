@@ -1,7 +1,7 @@
 """What an entry says comes back the same, and nothing else is taken for one."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threadmark.errors import CorruptDataError
@@ -20,6 +20,7 @@ _TOUCHED = st.builds(
 )
 
 
+@settings(max_examples=30)
 @given(_TOUCHED)
 def test_what_was_touched_comes_back_the_same(touched: Touched) -> None:
     assert Touched.from_bytes(touched.to_bytes()) == touched
@@ -30,6 +31,7 @@ def test_keys_of_any_text_come_back() -> None:
     assert Touched.from_bytes(touched.to_bytes()) == touched
 
 
+@settings(max_examples=20)
 @given(st.lists(_TOUCHED, max_size=4))
 def test_several_entries_say_together_what_each_says(parts: list[Touched]) -> None:
     together = joined(parts)
