@@ -1,6 +1,5 @@
 """Several processes with one cache, forks, clusters, and a database that is another one from one moment to the next."""
 
-import os
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -103,7 +102,6 @@ print("done")
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_forked_child_has_a_way_of_its_own_to_the_cache() -> None:
     tests = Path(__file__).parents[1]
     assert finished(child(_FORKED, processes.shared().url, "forked:", tests)) == "done\n"
