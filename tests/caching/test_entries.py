@@ -201,6 +201,15 @@ def test_a_memory_cache_stays_within_its_limit_and_keeps_what_was_read_last() ->
     assert cache.size == 0
 
 
+def test_what_has_expired_in_memory_and_is_never_asked_for_again_goes_as_well() -> None:
+    cache = MemoryCache()
+    for number in range(100):
+        place = bytes([number]) * 16
+        token = cache.get({place: Wanted(1, [])}, 0.0, 1)[place].token
+        cache.set({place: Filling(token, {b"k": bytes(2000)})}, 1)
+    assert cache.size < 10_000
+
+
 def test_a_large_state_comes_from_the_cache_in_part_and_from_the_database_for_the_rest(held: Held) -> None:
     base = MemorySaver()
     values = {f"v{number}": random.Random(number).randbytes(700_000) for number in range(8)}

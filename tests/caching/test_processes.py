@@ -1,6 +1,5 @@
 """Several processes with one cache, forks, clusters, and a database that is another one from one moment to the next."""
 
-import os
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +15,7 @@ from redis_backend import cluster, processes, sentinel
 from threadmark import CachedSaver, ConfigError, MemoryCache, MemorySaver, Saver, cached
 from threadmark import open as open_saver
 from threadmark.caching import Cache, Filling, Wanted
+from threadmark_cli.opening import path_or_url
 from threadmark_redis import RedisCache
 from threadmark_sqlite import SqliteSaver
 
@@ -78,7 +78,8 @@ def _transactions(saver: CachedSaver, cache: Cache, thread: str) -> int:
 
 
 _FORKED = """
-import os, sys
+import os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say about a fork beside threads
 sys.path.insert(0, sys.argv[3])
 from caching.held import PATIENCE, chat, expected, state
 from threadmark import MemoryCache, MemorySaver, Saver, cached
@@ -103,7 +104,6 @@ print("done")
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_forked_child_has_a_way_of_its_own_to_the_cache() -> None:
     tests = Path(__file__).parents[1]
     assert finished(child(_FORKED, processes.shared().url, "forked:", tests)) == "done\n"
@@ -188,6 +188,7 @@ def test_a_url_names_both(tmp_path: Path) -> None:
         chat(saver, "thread")
         assert [state(saver, "thread") for _ in range(2)] == [expected()] * 2
         assert "cached in Redis 127.0.0.1" in repr(saver)
+    assert path_or_url(url) == url  # not the name of a file
     with open_saver(f"cached:?saver={inner}&cache=memory:") as saver:
         assert isinstance(saver, CachedSaver)
         assert state(saver, "thread") == expected()

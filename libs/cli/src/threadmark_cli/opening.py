@@ -32,7 +32,7 @@ def url_of(given: str | None) -> str:
 
 def path_or_url(named: str) -> str:
     """The URL of what is named by a URL or by the path of a SQLite file."""
-    if "://" in named or named == "memory:":
+    if "://" in named or named == "memory:" or named.startswith("cached:"):
         return named
     if "password=" in named:  # it is not shown
         raise ConfigError("expected a path or a URL, got a list of parameters: write postgresql://user@host/database")

@@ -4,6 +4,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from secrets import token_bytes
 from urllib.parse import parse_qsl
 
@@ -120,6 +121,7 @@ class MemoryCache:
             self._remove([place])
             held = None
         if held is None:
+            self._sweep(now)
             held = self._places[place] = _Place(asked.epoch, now + ttl)
             self._size += _OVERHEAD
             self._evict(place)
@@ -136,6 +138,10 @@ class MemoryCache:
             self._size += held.size - before
         self._places.move_to_end(place)
         self._evict(place)
+
+    def _sweep(self, now: float) -> None:
+        """Remove what has expired of the two places that were not read for longest: more go than begin."""
+        self._remove([place for place in list(islice(self._places, 2)) if self._places[place].until <= now])
 
     def _evict(self, spared: bytes) -> None:
         while self._size > self._max_bytes and len(self._places) > 1:

@@ -15,7 +15,7 @@ from threadmark.errors import ConfigError, MissingDependencyError
 GROUP = "threadmark.caches"
 
 _WRITE = "write 'cached:?saver=URL&cache=URL&ttl=3600', both URLs percent-encoded (urllib.parse.quote(url, safe=''))"
-_NUMBERS = {"ttl": "seconds", "wait": "seconds"}
+_NEEDED, _KNOWN, _SECONDS = {"saver", "cache"}, {"saver", "cache", "ttl", "wait", "name"}, {"ttl", "wait"}
 
 
 def open_cache(url: str) -> Cache:
@@ -44,11 +44,11 @@ def arguments_in(url: str) -> dict[str, Any]:
     """Return the arguments of `cached` that the URL of a cached saver has. No error shows a value of it."""
     given = parse_qsl(url.removeprefix("cached:").removeprefix("//").removeprefix("?"), keep_blank_values=True)
     arguments: dict[str, Any] = dict(given)
-    if len(arguments) < len(given) or not {"saver", "cache"} <= arguments.keys() <= {*_KNOWN}:
+    if len(arguments) < len(given) or not _NEEDED <= arguments.keys() <= _KNOWN:
         raise ConfigError(
             f"this URL of a cached saver needs saver and cache, and may have ttl, wait and name: {_WRITE}"
         )
-    for name in _NUMBERS.keys() & arguments.keys():
+    for name in _SECONDS & arguments.keys():
         try:
             arguments[name] = float(arguments[name])
         except ValueError:
@@ -59,9 +59,6 @@ def arguments_in(url: str) -> dict[str, Any]:
         except (OverflowError, ValueError):
             raise ConfigError(f"the ttl in this URL of a cached saver is too long: {_WRITE}") from None
     return arguments
-
-
-_KNOWN = ("saver", "cache", "ttl", "wait", "name")
 
 
 def _listed(names: list[str]) -> str:
