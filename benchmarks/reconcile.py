@@ -62,7 +62,8 @@ def _reconciled(one: Saver, other: Saver) -> Reconciled:
 
 
 def _side(saver: Saver) -> Side:
-    return Side("primary", cast("ReplicaStore", saver._store), saver._driver)
+    store = cast("ReplicaStore", saver._store)  # noqa: SLF001 - the rows themselves are compared
+    return Side("primary", store, saver._driver)  # noqa: SLF001 - as above
 
 
 def _print(name: str, found: Reconciled) -> None:
@@ -78,9 +79,13 @@ def _pair(*, postgres: bool) -> Iterator[tuple[Saver, Saver]]:
         sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
         from postgres.cluster import Cluster
 
-        with Cluster(durable=True) as here, Cluster(durable=True) as there:
-            with closing(PostgresSaver(here.url)) as one, closing(PostgresSaver(there.url)) as other:
-                yield one, other
+        with (
+            Cluster(durable=True) as here,
+            Cluster(durable=True) as there,
+            closing(PostgresSaver(here.url)) as one,
+            closing(PostgresSaver(there.url)) as other,
+        ):
+            yield one, other
         return
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / name for name in ("one.db", "other.db")]

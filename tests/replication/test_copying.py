@@ -1,8 +1,9 @@
 """What was copied is the same in the other database, byte for byte, whatever was done to the thread."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from postgres.cluster import shared
 from replication.histories import LONG, history, put, write
 from replication.sides import (
     TERM,
@@ -33,6 +35,7 @@ from threadmark.replication.terms import StaleTermError
 from threadmark.saver import Saver
 from threadmark.sealing import Keyring
 from threadmark_conformance.engine import at
+from threadmark_postgres import PostgresSaver
 from threadmark_sqlite import SqliteSaver
 
 _KEY = b"k" * 32
@@ -49,10 +52,25 @@ def _copy(one: Saver, other: Saver) -> Any:
     return play_exchange(copy_all(side(one), side(other, "secondary"), TERM))
 
 
-@pytest.fixture(params=["memory", "SQLite", "sealed"])
+def _across(folder: Path) -> tuple[Saver, Saver]:
+    server, name = shared(), f"copying_{os.getpid()}_{next(_NUMBERS)}"
+    savers = PostgresSaver(server.database(name)), SqliteSaver(folder / "other.sqlite")
+    for saver in savers:
+        recorded(saver)
+    return savers
+
+
+_NUMBERS = count()
+
+
+@pytest.fixture(params=["memory", "SQLite", "sealed", "Postgres to SQLite", "SQLite to Postgres"])
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Saver, Saver]]:
     if request.param == "SQLite":
         one, other = _sqlite(tmp_path)
+    elif request.param == "Postgres to SQLite":
+        one, other = _across(tmp_path)
+    elif request.param == "SQLite to Postgres":
+        other, one = _across(tmp_path)
     else:
         one, other = pair_in_memory(
             **({"keyring": Keyring({"k": _KEY}, "k", digest_secret=_KEY)} if request.param == "sealed" else {})

@@ -97,8 +97,12 @@ SCENES = {
 }
 
 
-@pytest.mark.parametrize("size", ["at once", "in parts"])
-@pytest.mark.parametrize("name", SCENES)
+_IN_PARTS = ("put", "begin", "delete and begin anew", "both", "both delete")
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [(name, "at once") for name in SCENES] + [(name, "in parts") for name in _IN_PARTS]
+)
 def test_whoever_copies_meets_others_in_every_order(name: str, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if size == "in parts":
         in_parts(monkeypatch)
