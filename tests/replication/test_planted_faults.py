@@ -102,7 +102,7 @@ def _record_in_another_transaction(patch: pytest.MonkeyPatch) -> None:
 
 def _settle_before_applying(patch: pytest.MonkeyPatch) -> None:
     """An entry is removed from the outbox before what it says is copied."""
-    copy_change, settle = serving.copy_change, copying._settle
+    copy_change, settle = copying.copy_change, copying._settle
 
     def settled_first(source: Side, target: Side, change: Change, added: Added, term: int) -> Exchange[bool]:
         yield from settle(source, change.thread_id, Copied(added.position, added.epoch))
