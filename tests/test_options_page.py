@@ -3,11 +3,12 @@
 import ast
 import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from threadmark import Keyring, MemorySaver, Saver
+from threadmark import Keyring, MemorySaver, Saver, replicated
 from threadmark.saver import SaverOptions
 from threadmark.sealed import SealedStore
 from threadmark_postgres import PostgresSaver
@@ -42,7 +43,7 @@ def _type(annotation: object) -> str:
     return annotation.__name__ if isinstance(annotation, type) else re.sub(r"\b\w+\.", "", str(annotation))
 
 
-def _own(saver: type[Saver]) -> dict[str, tuple[str, str]]:
+def _own(saver: Callable[..., Saver]) -> dict[str, tuple[str, str]]:
     """The options that only this saver has: type and default."""
     parameters = inspect.signature(saver).parameters.values()
     return {
@@ -58,9 +59,15 @@ def _literal(value: object) -> str:
 
 @pytest.mark.parametrize(
     ("title", "saver"),
-    [("Memory", MemorySaver), ("SQLite", SqliteSaver), ("Postgres", PostgresSaver), ("Redis", RedisSaver)],
+    [
+        ("Memory", MemorySaver),
+        ("SQLite", SqliteSaver),
+        ("Postgres", PostgresSaver),
+        ("Redis", RedisSaver),
+        ("Replicated", replicated),
+    ],
 )
-def test_the_page_has_the_options_of_a_backend(title: str, saver: type[Saver]) -> None:
+def test_the_page_has_the_options_of_a_backend(title: str, saver: Callable[..., Saver]) -> None:
     own = _own(saver)
     assert own
     assert _rows(_section(title), columns=4) == own
