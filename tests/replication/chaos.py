@@ -21,8 +21,9 @@ from replication.links import Way
 from replication.look import Look, unequal
 from replication.servers import Server, open_side
 from replication.workers import Task, Workers, is_running, open_pair
-from threadmark import ThreadmarkError
+from threadmark import StoreError, ThreadmarkError
 from threadmark.replication.model import Failover as FailoverBy
+from threadmark.replication.model import SideName
 
 Fault = Literal["none", "move", "workers", "kill", "pause", "restart", "closed", "silent", "deaf", "split", "lag"]
 """What happens in a round: nothing but mistakes of callers; the writes are moved while all is well; workers are killed;
@@ -281,11 +282,16 @@ class _Round:
 
     def _promote(self, side: int) -> None:
         began = time.monotonic()
-        try:
-            self._operator.promote("secondary" if side else "primary", force=True)
-        except ThreadmarkError as error:
-            self.objections.append(f"promote failed: {type(error).__name__}: {error}")
+        self._wait_for(lambda: self._is_promoted("secondary" if side else "primary"), "a promotion")
         self.failovers.append(Failover(began, time.monotonic()))
+
+    def _is_promoted(self, name: SideName) -> bool:
+        """Promote a side. A machine that is busy may miss a deadline, so this may take several attempts."""
+        try:
+            self._operator.promote(name, force=True)
+        except StoreError:
+            return False
+        return True
 
     def _judge_now(self, but: int | None = None) -> None:
         """Look at what can be reached while the workers go on."""

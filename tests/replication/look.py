@@ -1,11 +1,11 @@
 """What one of two databases holds, read past the pair: by a saver over this database alone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 from replication.actor import text_of, values_of
-from threadmark import Saver
+from threadmark import CheckpointTuple, CorruptDataError, Saver
 from threadmark.program import Program, Transaction
 from threadmark.replica_store import Replica, Summary, Waiting
 from threadmark.store import Key, Outline, Scope
@@ -36,7 +36,7 @@ class Look:
         seeds: dict[Key, tuple[int, ...]] = {}
         tasks: set[str] = set()
         wrong: list[str] = []
-        for item in self.saver.list({"configurable": {"thread_id": thread_id}}):
+        for item in self._readable(thread_id, wrong):
             place = item.config["configurable"]
             key = place["checkpoint_ns"], place["checkpoint_id"]
             parents[key] = item.parent_config["configurable"]["checkpoint_id"] if item.parent_config else ""
@@ -50,6 +50,13 @@ class Look:
             ):
                 wrong.append(f"{self.name}: {thread_id}: writes of {key} have other values than were put")
         return SeenThread(parents, seeds, frozenset(tasks)), wrong
+
+    def _readable(self, thread_id: str, wrong: list[str]) -> Iterator[CheckpointTuple]:
+        """All of a thread up to what is damaged, which is noted."""
+        try:
+            yield from self.saver.list({"configurable": {"thread_id": thread_id}})
+        except CorruptDataError as error:
+            wrong.append(f"{self.name}: {error}")
 
     def orphans(self, thread_id: str) -> list[tuple[Key, str]]:
         """Return the checkpoints whose parent is not there, with its id, all as of one moment."""

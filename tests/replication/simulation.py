@@ -172,6 +172,9 @@ class World:
             self.objections += altered(found[side], expectations)
             if self.plan.mode == "sync":
                 self.objections += missing(found[side], expectations) + returned(found[side], expectations)
+        waiting = max(look.waiting().entries for look in self.looks)
+        if self.plan.mode == "async" and waiting > LAG + CLIENTS:
+            self.objections.append(f"{waiting} changes wait, with a max_lag of {LAG}")
         lacking = missing(found[active], expectations)
         if len(lacking) > LAG + CLIENTS:
             self.objections.append(f"{len(lacking)} acknowledged changes are missing, with a max_lag of {LAG}")
@@ -280,7 +283,7 @@ def _active(world: World) -> None:
 
 def _standby(world: World) -> None:
     with _unreachable(world, 1 - world.active):
-        world.work()
+        world.work(4 * STEPS)
         world.judge_now()
 
 

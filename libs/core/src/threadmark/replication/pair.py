@@ -53,6 +53,8 @@ class Health:
     term: int | None = None
     waiting: int | None = None
     """How many of its changes the other side lacked when it was last looked at, and those that were made since."""
+    uncounted: int = 0
+    """How many of those this process has made since it last asked: others may have made as many."""
     oldest: int = 0
     """The position of the oldest of them."""
 
@@ -159,6 +161,7 @@ class Pair:
         health = self.health[side]
         with self._changing:
             health.waiting = (health.waiting or 0) + entries
+            health.uncounted += entries
 
     def check_sides(self) -> None:
         """Raise ConfigError where both sides are obviously one database."""

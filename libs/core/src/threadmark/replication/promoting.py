@@ -131,6 +131,7 @@ def count_waiting(pair: Pair, side: Side) -> Exchange[int]:
     waiting = yield from on(side, Transaction(side.store.waiting, writes=False))
     health = pair.health[side]
     health.waiting, health.oldest = waiting
+    health.uncounted = 0
     return waiting.entries
 
 

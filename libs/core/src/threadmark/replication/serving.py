@@ -26,6 +26,9 @@ _MOVES = 8
 """How often one transaction follows the writes to the other side before it gives up."""
 
 _LONGEST_PAUSE = 0.1
+
+_COUNTED = 16
+"""What waits is asked for after this part of `max_lag` at the latest: other processes may write as much."""
 _SHOWN = 3
 
 
@@ -130,7 +133,10 @@ def _copy(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
 def _wait_for_room(pair: Pair) -> Exchange[None]:
     """In mode "async", wait while as many changes are to be copied as may be."""
     settings, active = pair.settings, pair.known.active
-    if settings.mode != "async" or (pair.health[active].waiting or 0) < settings.max_lag:
+    if settings.mode != "async":
+        return
+    health = pair.health[active]
+    if (health.waiting or 0) < settings.max_lag and health.uncounted < max(1, settings.max_lag // _COUNTED):
         return
     until = monotonic() + (settings.deadline or settings.drain_timeout)
     seconds = 0.001
