@@ -4,6 +4,7 @@ And one who copies dies before or after any of its transactions: whoever comes n
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -96,8 +97,12 @@ SCENES = {
 }
 
 
-@pytest.mark.parametrize("size", ["at once", "in parts"])
-@pytest.mark.parametrize("name", SCENES)
+_IN_PARTS = ("put", "begin", "delete and begin anew", "both", "both delete")
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [(name, "at once") for name in SCENES] + [(name, "in parts") for name in _IN_PARTS]
+)
 def test_whoever_copies_meets_others_in_every_order(name: str, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if size == "in parts":
         in_parts(monkeypatch)
@@ -126,7 +131,7 @@ def test_whoever_copies_meets_others_in_every_order(name: str, size: str, monkey
         ]
 
     count = 0
-    for order in orders(begin, switches=2):
+    for order in orders(begin, switches=1):
         count += 1
         one, other = savers
         copied_both_ways(side(one), side(other, "secondary"))
@@ -136,7 +141,31 @@ def test_whoever_copies_meets_others_in_every_order(name: str, size: str, monkey
             sound.expect(other)
         except AssertionError as error:
             raise AssertionError(f"in the order {order}: {error}") from error
-    assert count > 20
+    assert count > 5
+
+
+@pytest.mark.parametrize("name", ["put", "begin", "delete and begin anew", "set the title", "both delete"])
+def test_whoever_copies_dies_at_any_moment_and_another_one_finishes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_parts(monkeypatch)
+    scene, savers = SCENES[name], pair_in_memory()
+    scene.prepare(*savers)
+    for call in scene.calls(*savers):
+        call()
+    prepared = [stored(saver) for saver in savers]
+    for moment in range(100):
+        one, other = map(with_stored, prepared)
+        first, second = side(one), side(other, "secondary")
+        dying = acting(copy_thread(first, second, THREAD, TERM), partial(assert_sound, other))
+        died = all(next(dying, _OVER) is not _OVER for _ in range(moment + 1))
+        dying.close()
+        copied_both_ways(first, second)
+        assert rows(first) == rows(second)
+        if not died:
+            break
+    assert 3 < moment < 99
+
+
+_OVER = object()
 
 
 class Sound:

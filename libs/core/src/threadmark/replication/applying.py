@@ -92,6 +92,8 @@ def add_named(route: Route, found: Named, come: int) -> Program[bool]:
     store, outline, rows = route.target.store, found.outline, _in_order(found.bodies)
     if outline is None:
         return True
+    if (yield from last_position(store, route.thread_id)) > found.seen:
+        return False
     if found.sets_row:
         yield from store.lock(route.thread_id)
     is_later = outline.updated_at > _updated_by(rows)
@@ -164,7 +166,7 @@ def finish(route: Route, theirs: Held, expected: Copied | None, brought: Brought
 
 def _make_equal(route: Route, theirs: Held, ours: Held, difference: Difference, brought: Bodies) -> Program[CopiedRows]:
     store, thread_id, outline = route.target.store, route.thread_id, theirs.outline
-    if outline is None:
+    if outline is None or (ours.outline is None and not difference.begins):  # it stays deleted
         return CopiedRows()
     kept = yield from _kept_of_rebuilt(route, difference)
     doomed = [*sorted(difference.rebuilt), *difference.removed]
@@ -181,7 +183,8 @@ def _make_equal(route: Route, theirs: Held, ours: Held, difference: Difference, 
         added = yield from store.add(change)
         if not was_added(change, added):
             raise TransientStoreError(f"thread {thread_id!r} was changed while it was locked")
-    known = ours.outline.updated_at if ours.outline else outline.row.created_at
+    # A checkpoint that is added where there is no other one alone says when the thread was updated.
+    known = ours.outline.updated_at if ours.outline and not doomed else outline.row.created_at
     if outline.updated_at > max(known, _updated_by(rows)):
         yield from _touch(store, outline)
     if difference.row is not None:

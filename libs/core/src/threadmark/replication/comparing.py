@@ -124,7 +124,8 @@ class _Comparison:
             removed=[] if self._both else sorted(gone),
             removed_segments=[] if self._both else sorted(extra),
             row=row,
-            merges=self._both and self._keeps(gone, extra, kept),
+            # Where both deleted it, what the source has since then must come back to it after the target's deletion.
+            merges=self._both and (self._target.touched.dropped or self._keeps(gone, extra, kept)),
         )
 
     def _is_rebuilt(self, key: Key) -> bool:

@@ -162,7 +162,7 @@ def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> Exchan
     theirs, ours, difference = compared
     read = CopiedRows(rows_read=theirs.rows + ours.rows)
     goal = Copied(theirs.known_to, theirs.epoch)
-    if difference.is_empty and (dry_run or copied == goal):
+    if difference.is_empty and not difference.merges and (dry_run or copied == goal):
         return _Done(copied, read)
     if dry_run:
         return _Done(copied, read.plus((yield from _would_copy(route, theirs, difference))))

@@ -20,6 +20,8 @@ class Named(NamedTuple):
     epoch: int
     outline: ThreadOutline | None
     """None where the target has come as far as the source is, so that there is nothing to do."""
+    seen: int
+    """The position up to which the source has what was changed at the target."""
     sets_row: bool
     """Whether the thread's own row was set."""
     bodies: Bodies
@@ -32,13 +34,15 @@ def named(store: ReplicaStore, thread_id: str, come: int) -> Program[Named | Non
     """
     position = yield from last_position(store, thread_id)
     if position <= come:
-        return Named(come, 0, None, sets_row=False, bodies=Bodies({}, {}, {}))
+        return Named(come, 0, None, 0, sets_row=False, bodies=Bodies({}, {}, {}))
+    copied = yield from copied_of(store, thread_id)
     outline = yield from store.thread(thread_id)
     epoch = yield from store.epoch(thread_id)
     if outline is None or epoch is None:
         return None
     if come == NEVER:
-        touched = yield from _all(store, thread_id)
+        # What came from there in the first place is not new to it.
+        touched = (yield from _all(store, thread_id)) if copied is None else None
     else:
         touched = yield from _touched(store, thread_id, come)
     if touched is None or touched.whole:
@@ -52,7 +56,7 @@ def named(store: ReplicaStore, thread_id: str, come: int) -> Program[Named | Non
     if not is_whole or (yield from last_position(store, thread_id)) != position:
         return None
     sets_row = touched.thread or (come == NEVER and (outline.row.title, outline.row.metadata) != (None, None))
-    return Named(position, epoch, outline, sets_row, found)
+    return Named(position, epoch, outline, copied.position if copied else 0, sets_row, found)
 
 
 def _touched(store: ReplicaStore, thread_id: str, come: int) -> Program[Touched | None]:
@@ -64,9 +68,7 @@ def _touched(store: ReplicaStore, thread_id: str, come: int) -> Program[Touched 
 
 
 def _all(store: ReplicaStore, thread_id: str) -> Program[Touched | None]:
-    """All rows of a thread, None where they are too many, or came from the database that they would go to."""
-    if (yield from copied_of(store, thread_id)) is not None:
-        return None
+    """All rows of a thread, None where they are too many."""
     marks = yield from store.marks(thread_id)
     size = sum(size for size, _ in marks.segments.values())
     if len(marks.checkpoints) + len(marks.writes) > _MOST_ROWS or size > _MOST_BYTES:

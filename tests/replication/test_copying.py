@@ -1,0 +1,274 @@
+"""What was copied is the same in the other database, byte for byte, whatever was done to the thread."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postgres.cluster import shared
+from replication.histories import LONG, history, put, write
+from replication.sides import (
+    TERM,
+    RecordingStore,
+    assert_equal,
+    assert_sound,
+    copied_both_ways,
+    in_store,
+    pair_in_memory,
+    recorded,
+    rows,
+    side,
+)
+from threadmark.errors import CorruptDataError
+from threadmark.replica_store import Replica
+from threadmark.replication import batches
+from threadmark.replication.copying import copy_all, copy_change, copy_thread
+from threadmark.replication.playing import play_exchange
+from threadmark.replication.steps import On
+from threadmark.replication.terms import StaleTermError
+from threadmark.saver import Saver
+from threadmark.sealing import Keyring
+from threadmark_conformance.engine import at
+from threadmark_postgres import PostgresSaver
+from threadmark_sqlite import SqliteSaver
+
+_KEY = b"k" * 32
+
+
+def _sqlite(folder: Path, **options: Any) -> tuple[Saver, Saver]:
+    savers = SqliteSaver(folder / "one.sqlite", **options), SqliteSaver(folder / "other.sqlite", **options)
+    for saver in savers:
+        recorded(saver)
+    return savers
+
+
+def _copy(one: Saver, other: Saver) -> Any:
+    return play_exchange(copy_all(side(one), side(other, "secondary"), TERM))
+
+
+def _across(folder: Path) -> tuple[Saver, Saver]:
+    server, name = shared(), f"copying_{os.getpid()}_{next(_NUMBERS)}"
+    savers = PostgresSaver(server.database(name)), SqliteSaver(folder / "other.sqlite")
+    for saver in savers:
+        recorded(saver)
+    return savers
+
+
+_NUMBERS = count()
+
+
+@pytest.fixture(params=["memory", "SQLite", "sealed", "Postgres to SQLite", "SQLite to Postgres"])
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Saver, Saver]]:
+    if request.param == "SQLite":
+        one, other = _sqlite(tmp_path)
+    elif request.param == "Postgres to SQLite":
+        one, other = _across(tmp_path)
+    elif request.param == "SQLite to Postgres":
+        other, one = _across(tmp_path)
+    else:
+        one, other = pair_in_memory(
+            **({"keyring": Keyring({"k": _KEY}, "k", digest_secret=_KEY)} if request.param == "sealed" else {})
+        )
+    with closing(one), closing(other):
+        yield one, other
+
+
+def test_everything_that_is_done_to_a_thread_is_copied(pair: tuple[Saver, Saver]) -> None:
+    one, other = pair
+    deeds: list[Callable[[], Any]] = [
+        lambda: history(one, "thread"),
+        lambda: put(one, "thread", 4, "0003"),
+        lambda: write(one, "thread", "0004", "first"),
+        lambda: write(one, "thread", "0004", "another"),
+        lambda: put(one, "thread", 4, "0003", again=True),
+        lambda: put(one, "thread", 2, "0001", branch=True),
+        lambda: one.update_thread("thread", title="a title", metadata={"a": 1}, owner="ada"),
+        lambda: one.delete_checkpoint(at("thread", "", "0001")),
+        lambda: write(one, "thread", "0009", "before its checkpoint"),
+        lambda: one.copy_thread("thread", "a copy"),
+        lambda: one.create_thread("empty", title="nothing yet"),
+        lambda: one.rename_thread("a copy", "renamed"),
+        lambda: one.prune(["thread"]),
+        lambda: one.delete_thread("thread"),
+        lambda: history(one, "thread", steps=2),
+        lambda: one.delete_for_runs(["r1"]),
+    ]
+    for deed in deeds:
+        deed()
+        assert _copy(one, other)
+        assert _copy(one, other) == {}
+        assert_equal(one, other)
+
+
+def test_rows_that_were_sealed_again_are_copied(tmp_path: Path) -> None:
+    one, other = _sqlite(tmp_path, keyring=Keyring({"k": _KEY}, "k", digest_secret=_KEY))
+    with closing(one), closing(other):
+        history(one, "thread")
+        _copy(one, other)
+        keyring = Keyring({"new": b"n" * 32, "k": _KEY}, "new", digest_secret=_KEY)
+        again = SqliteSaver(tmp_path / "one.sqlite", keyring=keyring)
+        recorded(again)
+        with closing(again):
+            assert again.reencrypt()
+            _copy(again, other)
+            assert rows(side(again)) == rows(side(other))
+
+
+def test_a_change_is_copied_by_one_transaction_where_the_target_has_what_came_before() -> None:
+    one, other = pair_in_memory()
+    first, second, store = side(one), side(other, "secondary"), one._store
+    assert isinstance(store, RecordingStore)
+    for deed in (
+        lambda: put(one, "thread", 1),
+        lambda: put(one, "thread", 2, "0001"),
+        lambda: write(one, "thread", "0002", "x"),
+        lambda: write(one, "thread", "0002", "y"),
+    ):
+        deed()
+        asked = []
+        exchange = copy_change(first, second, *store.made[-1], TERM)
+        step = next(exchange)
+        with pytest.raises(StopIteration) as end:  # noqa: PT012 - the end of the exchange
+            while isinstance(step, On):
+                asked.append(step.side.name)
+                step = exchange.send(step.side.driver.run(step.transaction))
+        assert end.value.value is True
+        assert asked == ["secondary", "primary"]
+        assert_equal(one, other)
+    assert _copy(one, other) == {}
+
+
+def test_a_change_whose_predecessor_is_missing_is_not_copied_by_itself() -> None:
+    one, other = pair_in_memory()
+    store = one._store
+    assert isinstance(store, RecordingStore)
+    put(one, "thread", 1)
+    put(one, "thread", 2, "0001")
+    assert not play_exchange(copy_change(side(one), side(other, "secondary"), *store.made[-1], TERM))
+    assert rows(side(other)) == {}
+    _copy(one, other)
+    put(other, "thread", 3, "0002")  # the other side has an entry of its own
+    put(one, "thread", 4, "0002")
+    assert not play_exchange(copy_change(side(one), side(other, "secondary"), *store.made[-1], TERM))
+    copied_both_ways(side(one), side(other, "secondary"))
+    assert_equal(one, other)
+
+
+def test_a_side_with_a_greater_term_takes_nothing() -> None:
+    one, other = pair_in_memory()
+    first, second = side(one), side(other, "secondary")
+    history(one, "thread")
+    store = one._store
+    assert isinstance(store, RecordingStore)
+    in_store(second, second.store.set_replica, Replica(TERM + 1, ""))
+    for exchange in (
+        copy_all(first, second, TERM),
+        copy_thread(first, second, "thread", TERM, everything=True),
+        copy_change(first, second, *store.made[0], TERM),
+    ):
+        with pytest.raises(StaleTermError):
+            play_exchange(exchange)
+    assert rows(second) == {}
+    assert play_exchange(copy_all(first, second, TERM + 1))
+
+
+def test_a_thread_that_cannot_be_copied_stops_no_other() -> None:
+    one, other = pair_in_memory()
+    history(one, "damaged")
+    _copy(one, other)
+    history(one, "whole")
+    first = side(one)
+    in_store(first, first.store.record, "damaged", b"no entry", TERM)
+    with pytest.raises(CorruptDataError):
+        _copy(one, other)
+    assert set(rows(side(other))) == {"damaged", "whole"}
+
+
+def test_a_large_thread_is_copied_in_parts_that_show_what_it_was_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "MOST_ROWS", 16)
+    monkeypatch.setattr(batches, "MOST_BYTES", 4096)
+    one, other = pair_in_memory()
+    history(one, "thread", steps=300)
+    largest = 0
+    seen: list[int] = []
+    exchange = copy_all(side(one), side(other, "secondary"), TERM)
+    step = next(exchange)
+    try:
+        while isinstance(step, On):
+            before = len(in_store(side(other), side(other).store.marks, "thread").checkpoints)
+            answer = step.side.driver.run(step.transaction)
+            ids = [item.checkpoint["id"] for item in other.list(at("thread"))]
+            assert ids == [f"{number:04d}" for number in range(len(ids), 0, -1)], "a child is there before its parent"
+            largest = max(largest, len(ids) - before)
+            if ids and (not seen or seen[-1] != len(ids)):
+                put(one, "thread", 1000 + len(seen), "0001")  # the source goes on meanwhile
+                seen.append(len(ids))
+                assert_sound(other)
+            step = exchange.send(answer)
+    except StopIteration:
+        pass
+    assert largest <= 16 < len(seen)
+    copied_both_ways(side(one), side(other, "secondary"))
+    assert_equal(one, other)
+
+
+_DEEDS = st.lists(
+    st.tuples(
+        st.sampled_from(["put", "write", "again", "delete", "prune", "drop", "title", "copy", "die"]),
+        st.integers(0, 1),
+        st.integers(1, 6),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=60)
+@given(_DEEDS)
+def test_whatever_both_sides_do_they_have_the_same_in_the_end(deeds: list[tuple[str, int, int]]) -> None:
+    savers = pair_in_memory()
+    first, second = side(savers[0]), side(savers[1], "secondary")
+    for deed, who, number in deeds:
+        _do(deed, savers[who], number, *((first, second) if who == 0 else (second, first)))
+    for saver in savers:
+        assert_sound(saver)
+    copied_both_ways(first, second)
+    assert_equal(*savers)
+
+
+def _do(deed: str, saver: Saver, number: int, here: Any, there: Any) -> None:
+    name = f"{number:04d}"
+    deeds: dict[str, Callable[[], Any]] = {
+        "put": lambda: put(saver, "thread", number),
+        "write": lambda: _write(saver, name),
+        "again": lambda: put(saver, "thread", number, again=True),
+        "delete": lambda: saver.delete_checkpoint(at("thread", "", name)),
+        "prune": lambda: saver.prune(["thread"]),
+        "drop": lambda: saver.delete_thread("thread"),
+        "title": lambda: saver.thread("thread") and saver.update_thread("thread", title=name),
+        "copy": lambda: play_exchange(copy_all(here, there, TERM)),
+        "die": lambda: list(islice(_steps(copy_all(here, there, TERM)), number)),
+    }
+    deeds[deed]()
+
+
+def _write(saver: Saver, name: str) -> None:
+    if list(saver.list(at("thread", "", name))):
+        write(saver, "thread", name, LONG)
+
+
+def _steps(exchange: Any) -> Iterator[On]:
+    """Play an exchange, and yield each transaction that was run."""
+    try:
+        step = next(exchange)
+        while True:
+            answer = step.side.driver.run(step.transaction) if isinstance(step, On) else None
+            yield step
+            step = exchange.send(answer)
+    except StopIteration:
+        return
