@@ -25,14 +25,10 @@ T = TypeVar("T")
 _MOVES = 8
 """How often one transaction follows the writes to the other side before it gives up."""
 
-<<<<<<< HEAD
-_LONGEST_PAUSE = 0.1
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1
 
 _COUNTED = 16
 """What waits is asked for after this part of `max_lag` at the latest: other processes may write as much."""
-=======
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1
->>>>>>> pairs
 _SHOWN = 3
 
 
