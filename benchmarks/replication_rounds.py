@@ -20,8 +20,9 @@ from typing import get_args
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from replication.chaos import Chaos, Outcome, all_plans
+from replication.chaos import Chaos
 from replication.checker import Mode
+from replication.rounds import Outcome, all_plans
 from replication.servers import FilePlace, PostgresPlace, RedisPlace, Server
 from replication.workers import Workers
 

@@ -12,30 +12,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any, Self
 
 from replication.checker import Expectations, Failover, Found, Mode, altered, blamed, missing, returned
-from replication.gates import Gate
+from replication.gates import Ways
 from replication.journal import Call, calls_of, ended_by_themselves
-from replication.links import Way
 from replication.look import Look, unequal
+from replication.rounds import CALM, OF_SERVERS, Outcome, Plan
 from replication.servers import Server, open_side
 from replication.workers import Task, Workers, is_running, open_pair
 from threadmark import StoreError, ThreadmarkError
-from threadmark.replication.model import Failover as FailoverBy
 from threadmark.replication.model import SideName
-
-Fault = Literal["none", "move", "workers", "kill", "pause", "restart", "closed", "silent", "deaf", "split", "lag"]
-"""What happens in a round: nothing but mistakes of callers; the writes are moved while all is well; workers are killed;
-a server is killed, stopped for a while, or restarted; the way to it is closed, silent, or loses answers, for all or, in
-a split, for all workers but one, which sees no other side; or the side that takes over was cut off for a while before,
-so that it lacks as much as it may."""
-
-FAULTS: tuple[Fault, ...] = get_args(Fault)
-CALM = ("none", "move")
-OF_SERVERS = ("kill", "pause", "restart")
-
-Victim = Literal["active", "standby"]
 
 LAG = 20
 DEADLINE = 1.0
@@ -47,30 +34,6 @@ WORKERS = ("blocking", "asyncio", "blocking")
 _FALLING_BEHIND = 0.7
 PUTS = 4
 """So many calls each worker has done before something happens, and afterwards."""
-
-
-class Plan(NamedTuple):
-    """A kind of round."""
-
-    fault: Fault
-    victim: Victim
-    failover: FailoverBy
-
-
-class Outcome(NamedTuple):
-    """What became of a round."""
-
-    plan: Plan
-    acknowledged: int
-    raised: int
-    unknown: int
-    failovers: int
-    missing: int
-    """How many acknowledged changes the side that took over did not have yet."""
-    lag: float
-    """For how many seconds the oldest of what waited was waiting then."""
-    objections: list[str]
-    seconds: float
 
 
 class Chaos:
@@ -86,7 +49,7 @@ class Chaos:
         direct = [url(server.port) for url, server in zip(self._urls, servers, strict=True)]
         savers = [self._open.enter_context(open_side(url)) for url in direct]
         self.looks = [Look(name, saver) for name, saver in zip(NAMES, savers, strict=True)]
-        self._ways = [_Ways(self._open, server, folder, len(WORKERS) + 1) for server in servers]
+        self._ways = [Ways(self._open, server.port, folder, len(WORKERS) + 1) for server in servers]
         self._number = 0
 
     def __enter__(self) -> Self:
@@ -114,28 +77,6 @@ class Chaos:
             played.objections,
             time.monotonic() - began,
         )
-
-
-class _Ways:
-    """For each client the way to one side: a gate before a server, a note for a file."""
-
-    def __init__(self, closing: ExitStack, server: Server, folder: Path, clients: int) -> None:
-        self.gates = [closing.enter_context(Gate(server.port)) for _ in range(clients)] if server.port else []
-        self.notes = [] if server.port else [folder / f"way{id(self)}.{number}" for number in range(clients)]
-
-    def set(self, client: int, way: Way) -> None:
-        if self.gates:
-            self.gates[client].set(way)
-        else:
-            new = self.notes[client].with_suffix(".new")
-            new.write_text(way)
-            new.replace(self.notes[client])
-
-    def port(self, client: int) -> int:
-        return self.gates[client].port if self.gates else 0
-
-    def note(self, client: int) -> str:
-        return str(self.notes[client]) if self.notes else ""
 
 
 class _Round:
@@ -386,15 +327,3 @@ class _Round:
 
 def _lines_of(path: Path) -> list[str]:
     return path.read_text().splitlines()
-
-
-def all_plans() -> list[Plan]:
-    """Return all kinds of rounds."""
-    whole: tuple[Fault, ...] = ("none", "move", "workers", "split", "lag")
-    victims: tuple[Victim, ...] = get_args(Victim)
-    return [
-        Plan(fault, victim, failover)
-        for fault in FAULTS
-        for failover in get_args(FailoverBy)
-        for victim in (victims[:1] if fault in whole else victims)
-    ]

@@ -2,6 +2,8 @@
 
 import socket
 import threading
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Self
 
 from ends import received, send, shut
@@ -113,3 +115,28 @@ class _Connection:
         if self.over:
             for end in self._ends:
                 end.close()
+
+
+class Ways:
+    """For each client the way to one side: a gate before a server, a note for a file."""
+
+    def __init__(self, closing: ExitStack, port: int, folder: Path, clients: int) -> None:
+        self.gates = [closing.enter_context(Gate(port)) for _ in range(clients)] if port else []
+        self.notes = [] if port else [folder / f"way{id(self)}.{number}" for number in range(clients)]
+
+    def set(self, client: int, way: Way) -> None:
+        """Change what goes through for one client."""
+        if self.gates:
+            self.gates[client].set(way)
+        else:
+            new = self.notes[client].with_suffix(".new")
+            new.write_text(way)
+            new.replace(self.notes[client])
+
+    def port(self, client: int) -> int:
+        """Where a client finds the server."""
+        return self.gates[client].port if self.gates else 0
+
+    def note(self, client: int) -> str:
+        """The file that says how a client reaches a database in a file, "" for a server."""
+        return str(self.notes[client]) if self.notes else ""

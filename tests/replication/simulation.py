@@ -6,12 +6,11 @@ databases at each of these points. What is done comes from the seed; what the cl
 
 import asyncio
 import random
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from replication.actor import Actor, atake_step, take_step
 from replication.checker import Expectations, Failover, Found, Mode, altered, blamed, missing, returned
@@ -231,157 +230,6 @@ class World:
         return not any(look.waiting().entries for look in self.looks) and self.both_know_the_term()
 
 
-def play(plan: Plan, seed: int, folder: Path) -> list[str]:
-    """Play one round. Returns what the checker objects to."""
-    world = World(plan, seed, folder)
-    try:
-        term = world.looks[0].replica().term
-        world.work()
-        world.judge_now()
-        _ROUNDS[plan.fault](world)
-        if plan.fault == "none" and world.looks[0].replica().term != term:
-            world.objections.append("the term was raised though both sides were well")
-        if not world.objections:
-            world.judge_at_the_end()
-    finally:
-        world.close()
-    return world.objections
-
-
-def first_objections(plans: list[Plan], folder: Path, *, rounds: int) -> list[str]:
-    """Play rounds of these plans in turn until the checker objects."""
-    for number in range(rounds):
-        for index, plan in enumerate(plans):
-            place = folder / f"{number} {index}"
-            place.mkdir()
-            objections = play(plan, number, place)
-            if objections:
-                return [f"round {number} of {plan}: {each}" for each in objections]
-    return []
-
-
-def _none(world: World) -> None:
-    world.work()
-
-
-def _move(world: World) -> None:
-    world.promote()
-    world.work()
-    world.judge_now()
-
-
-def _active(world: World) -> None:
-    """Nobody reaches the active side."""
-    side = world.active
-    with _unreachable(world, side):
-        world.work(2)
-        _move_from(world, side)
-        world.judge_now()
-        world.work()
-        world.judge_now()
-
-
-def _standby(world: World) -> None:
-    with _unreachable(world, 1 - world.active):
-        world.work(4 * STEPS)
-        world.judge_now()
-
-
-def _split(world: World) -> None:
-    """One client sees only the active side, the others only the other one."""
-    side = world.active
-    lonely = world.clients[0]
-    lonely.links[1 - side].way = "closed"
-    with _unreachable(world, side, but=lonely):
-        _move_from(world, side)
-        world.work()
-        world.judge_now()
-    lonely.links[1 - side].way = "open"
-    world.work()
-
-
-def _deaf(world: World) -> None:
-    """Commits of which nobody is told, of one client at the active side and of another at the other one."""
-    side = world.active
-    world.clients[0].links[side].way = "deaf"
-    world.clients[1].links[1 - side].way = "deaf"
-    world.work()
-    world.judge_now()
-    for client in world.clients:
-        client.links[0].way = client.links[1].way = "open"
-    world.work()
-
-
-def _death(world: World) -> None:
-    """A client dies between any two transactions, then the active side cannot be reached."""
-    for client in world.clients[1:]:
-        client.death.at(world._chance.randrange(12))
-    for _ in range(STEPS):
-        for client in world.clients[1:]:
-            client.step()
-    world.judge_now()
-    _active(world)
-
-
-def _slow(world: World) -> None:
-    """A client is stopped while it copies. Meanwhile others delete its thread, and the writes are moved."""
-    victim, side = world.clients[0], 1 - world.active
-    victim.links[side].way = "silent"
-    worker = threading.Thread(target=lambda: _work(victim, 3))
-    worker.start()
-    world.wait_for(lambda: victim.links[side].held > 0 or not worker.is_alive(), "a client to copy something")
-    journal = Journal("operator", world.lines.append)
-    for thread_id in [each for each in world.expectations().threads() if each.startswith(f"{victim.name}.")]:
-        number = journal.begin("delete", thread=thread_id)
-        try:
-            journal.end(number, "acknowledged", str(world.operator.pair.delete_thread(thread_id)))
-        except ThreadmarkError as error:
-            journal.end(number, "raised", f"{type(error).__name__}: {error}")
-    world.clients, busy = world.clients[1:], world.clients
-    world.work(3)
-    world.clients = busy
-    victim.links[side].way = "open"
-    worker.join()
-    world.judge_now()
-    world.work(3)
-
-
-def _work(client: Client, steps: int) -> None:
-    for _ in range(steps):
-        client.step()
-
-
-def _move_from(world: World, side: int) -> None:
-    if world.plan.failover == "manual":
-        world.promote()
-        return
-    world.wait_for(lambda: world.active != side, "a client to promote the other side by itself")
-
-
-@contextmanager
-def _unreachable(world: World, side: int, but: Client | None = None) -> Iterator[None]:
-    links = [each.links[side] for each in (*world.clients, world.operator) if each is not but]
-    for link in links:
-        link.way = "closed"
-    try:
-        yield
-    finally:
-        for link in links:
-            link.way = "open"
-
-
 def hash_of(name: str) -> int:
     """A number that is the same in every process."""
     return sum(name.encode())
-
-
-_ROUNDS: dict[Fault, Callable[[World], Any]] = {
-    "none": _none,
-    "move": _move,
-    "active": _active,
-    "standby": _standby,
-    "split": _split,
-    "deaf": _deaf,
-    "death": _death,
-    "slow": _slow,
-}

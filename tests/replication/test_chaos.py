@@ -8,8 +8,9 @@ from typing import NamedTuple
 import pytest
 
 from length import ALL
-from replication.chaos import Chaos, Plan, all_plans
+from replication.chaos import Chaos
 from replication.checker import Mode
+from replication.rounds import Plan, all_plans
 from replication.servers import FilePlace, PostgresPlace, RedisPlace, Server
 from replication.workers import Workers
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from replication.simulation import Plan, first_objections
+from replication.simulated import first_objections
+from replication.simulation import Plan
 from threadmark import ThreadmarkError
 from threadmark.memory import store as memory_store
 from threadmark.program import Program, Transaction

@@ -6,7 +6,8 @@ import pytest
 
 from length import ALL, times
 from replication.checker import Mode
-from replication.simulation import FAULTS, Fault, Kind, Plan, first_objections
+from replication.simulated import first_objections
+from replication.simulation import FAULTS, Fault, Kind, Plan
 
 ROUNDS = times(2, at_length=40)
 MODES: tuple[Mode, ...] = ("sync", "async")
