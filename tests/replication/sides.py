@@ -151,9 +151,9 @@ def rows(of: Side) -> dict[str, Any]:
     return found
 
 
-def _outline(outline: ThreadOutline) -> ThreadOutline:
+def _outline(outline: ThreadOutline | None) -> ThreadOutline | None:
     """A thread without when it was created: where it began on both sides, nothing makes that the same."""
-    return outline._replace(row=outline.row._replace(created_at=0))
+    return outline and outline._replace(row=outline.row._replace(created_at=0))
 
 
 def assert_sound(saver: Saver) -> None:

@@ -4,6 +4,7 @@ And one who copies dies before or after any of its transactions: whoever comes n
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -96,8 +97,12 @@ SCENES = {
 }
 
 
-@pytest.mark.parametrize("size", ["at once", "in parts"])
-@pytest.mark.parametrize("name", SCENES)
+_IN_PARTS = ("put", "begin", "delete and begin anew", "both", "both delete")
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [(name, "at once") for name in SCENES] + [(name, "in parts") for name in _IN_PARTS]
+)
 def test_whoever_copies_meets_others_in_every_order(name: str, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if size == "in parts":
         in_parts(monkeypatch)
@@ -150,7 +155,7 @@ def test_whoever_copies_dies_at_any_moment_and_another_one_finishes(name: str, m
     for moment in range(100):
         one, other = map(with_stored, prepared)
         first, second = side(one), side(other, "secondary")
-        dying = acting(copy_thread(first, second, THREAD, TERM), lambda saver=other: assert_sound(saver))
+        dying = acting(copy_thread(first, second, THREAD, TERM), partial(assert_sound, other))
         died = all(next(dying, _OVER) is not _OVER for _ in range(moment + 1))
         dying.close()
         copied_both_ways(first, second)
