@@ -216,3 +216,15 @@ def test_bars_go_right_where_ours_is_better_and_left_where_it_is_not() -> None:
     width = float(svg.attrib["width"])
     for bar in (better, equal, worse):
         assert 0 <= float(bar.attrib["x"]) <= float(bar.attrib["x"]) + float(bar.attrib["width"]) <= width
+
+
+def test_puts_through_a_pair_are_measured() -> None:
+    script = Path(__file__).parent.parent / "benchmarks" / "replicated_puts.py"
+    done = subprocess.run(
+        [sys.executable, script, "--puts", "3", "--rounds", "1"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert [line.split()[3] for line in done.stdout.splitlines()] == ["bare", "sync", "async"]

@@ -15,6 +15,9 @@ from threadmark.replication import ReplicationMode
 from threadmark_conformance import Backend, Opener
 from threadmark_sqlite import SqliteSaver
 
+PATIENCE = 120.0
+"""A deadline that a slow machine does not miss."""
+
 
 @contextmanager
 def _memory(mode: ReplicationMode, _: Path) -> Iterator[Opener]:
@@ -22,7 +25,7 @@ def _memory(mode: ReplicationMode, _: Path) -> Iterator[Opener]:
 
     def open_saver(**options: Any) -> Saver:
         primary, secondary = (Saver(MemoryStore(), driver) for driver in drivers)
-        return replicated(primary, secondary, mode=mode, **options)
+        return replicated(primary, secondary, mode=mode, deadline=PATIENCE, **options)
 
     yield open_saver
 
@@ -33,7 +36,7 @@ def _sqlite(mode: ReplicationMode, folder: Path) -> Iterator[Opener]:
         primary, secondary = (
             SqliteSaver(folder / f"{name}.db", durability="normal") for name in ("primary", "secondary")
         )
-        return replicated(primary, secondary, mode=mode, **options)
+        return replicated(primary, secondary, mode=mode, deadline=PATIENCE, **options)
 
     yield open_saver
 
@@ -43,7 +46,7 @@ def _postgres_redis(mode: ReplicationMode, folder: Path) -> Iterator[Opener]:
     with postgres.from_url(folder) as open_postgres, redis.BACKENDS["single"](folder) as open_redis:
 
         def open_saver(**options: Any) -> Saver:
-            return replicated(open_postgres(), open_redis(), mode=mode, **options)
+            return replicated(open_postgres(), open_redis(), mode=mode, deadline=PATIENCE, **options)
 
         yield open_saver
 

@@ -1,5 +1,6 @@
 """Two databases whose connections fail or hang on command, and pairs of them."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 from time import monotonic, sleep
@@ -54,9 +55,7 @@ class Line:
         return result
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
-        import asyncio
-
-        while not self._free.is_set():
+        while not self._free.is_set():  # noqa: ASYNC110 - it is set by whatever thread
             await asyncio.sleep(0.001)
         return self.run(transaction)
 

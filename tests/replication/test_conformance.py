@@ -33,7 +33,7 @@ SHARES: dict[Way, Share] = {
     ("replicated memory async", "blocking"): share(2, "removing"),
     ("replicated sqlite", "blocking"): share(3, "concurrency", "copying", "deleting", "removing"),
     ("replicated sqlite async", "asyncio"): share(0),
-    ("replicated postgres redis", "asyncio"): share(1, "concurrency", "copying", "deleting", "removing"),
+    ("replicated postgres redis", "asyncio"): share(1, "deleting", "removing"),
     ("replicated postgres redis", "blocking"): share(2),
 }
 MEETING: list[Way] = [("replicated memory", "blocking")]

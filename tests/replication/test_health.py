@@ -13,8 +13,8 @@ from threadmark import (
     ConflictError,
     ForbiddenTypeError,
     ReplicatedSaver,
-    SerializationError,
     Serde,
+    SerializationError,
     StoreError,
     ThreadmarkError,
     ThreadNotFoundError,
@@ -74,7 +74,7 @@ def test_a_mistake_of_the_caller_counts_against_nobody(pair: Opened, mistake: st
 
 def test_an_error_of_one_transaction_does_not_count_where_the_database_can_be_read_and_written(pair: Opened) -> None:
     put(pair.saver, 1)
-    failing = []
+    failing: list[Transaction[Any]] = []
 
     def fail(transaction: Transaction[Any]) -> None:
         if not failing:

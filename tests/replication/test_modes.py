@@ -10,8 +10,8 @@ import pytest
 from replication.lines import Database, Opened, checkpoint, config, number_in, put, wait_for
 from threadmark import ConflictError, Keyring, ReplicationError, Saver, ThreadDeletedError
 from threadmark.program import Transaction
-from threadmark.replication.reconciling import reconcile
 from threadmark.replication.playing import play_exchange
+from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import Side
 
 
@@ -238,7 +238,7 @@ def test_a_write_whose_copy_was_not_confirmed_is_copied_by_the_next_attempt(
     """A driver that tries again after a lost reply finds the checkpoint there: it is not acknowledged for that."""
     pair = Opened(*databases, health_interval=3600.0)
     put(pair.saver, 1)
-    lost = []
+    lost: list[Transaction[Any]] = []
 
     def twice(transaction: Transaction[Any]) -> None:
         if transaction.writes and not lost:

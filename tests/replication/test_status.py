@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from replication.lines import Database, Opened, config, number_in, put, wait_for
-from threadmark import ClosedError, ConfigError, Serde, replicated
+from threadmark import ClosedError, ConfigError, ReplicatedSaver, Serde, replicated
 from threadmark_langgraph import wrap
 
 
@@ -64,20 +65,28 @@ def test_a_status_does_not_wait_for_a_database_that_hangs(databases: tuple[Datab
     pair.saver.close()
 
 
-def test_closing_copies_what_waits(databases: tuple[Database, Database]) -> None:
-    for number, close in enumerate((lambda saver: saver.close(), lambda saver: asyncio.run(saver.aclose()))):
-        pair = Opened(*databases, mode="async", health_interval=3600.0)
-        pair.secondary.hang()
-        threading.Timer(0.05, pair.secondary.resume).start()
-        pair.secondary.resume()
-        put(pair.saver, number)
-        close(pair.saver)
-        assert number_in(databases[1].saver()) == number
-        with pytest.raises(ClosedError):
-            pair.saver.status()
-        with pytest.raises(ClosedError):
-            put(pair.saver, 5)
-        pair.saver.close()
+def _aclose(saver: ReplicatedSaver) -> None:
+    asyncio.run(saver.aclose())
+
+
+@pytest.mark.parametrize("close", [ReplicatedSaver.close, _aclose])
+def test_closing_copies_what_waits(
+    databases: tuple[Database, Database], close: Callable[[ReplicatedSaver], None]
+) -> None:
+    pair = Opened(*databases, mode="async", health_interval=3600.0)
+    put(pair.saver, 1)
+    assert pair.saver.drain() == 0
+    pair.secondary.hang()
+    put(pair.saver, 2)
+    resuming = threading.Timer(0.05, pair.secondary.resume)
+    resuming.start()
+    close(pair.saver)
+    assert number_in(databases[1].saver()) == 2
+    with pytest.raises(ClosedError):
+        pair.saver.status()
+    with pytest.raises(ClosedError):
+        put(pair.saver, 5)
+    pair.saver.close()
 
 
 def test_closing_says_what_is_left_and_raises_nothing(

@@ -16,8 +16,12 @@ from threadmark.replication.health import look, watched
 from threadmark.replication.pair import Pair, SideAwayError
 from threadmark.replication.playing import play_exchange
 from threadmark.replication.promoting import copy_waiting, count_waiting, drain, fail_over, promote
-from threadmark.replication.steps import Exchange
+from threadmark.replication.steps import Exchange, Side
 from threadmark.replication.terms import follow, spread_term
+from threadmark.store import now
+
+_SOON = 5
+"""For how many looks at both sides a change of mode "sync" is left to whoever has made it."""
 
 
 class Plays(Protocol):
@@ -122,8 +126,14 @@ class Background:
         active, standby = pair.known.active, pair.standby
         for source, target in ((standby, active), (active, standby)):
             while (yield from count_waiting(pair, source)) and not self._stopped:
-                if not (yield from copy_waiting(pair, source, target)):
+                if self._is_underway(source) or not (yield from copy_waiting(pair, source, target)):
                     break
+
+    def _is_underway(self, source: Side) -> bool:
+        """Whether whoever wrote what waits may still be about to copy it: in mode "sync" they do so themselves."""
+        settings = self._pair.settings
+        age = (now() - self._pair.health[source].oldest) / 1e6
+        return settings.mode == "sync" and age < _SOON * settings.health_interval
 
     def _note(self, error: Exception) -> None:
         text = f"{type(error).__name__}: {error}"

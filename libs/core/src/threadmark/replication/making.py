@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any, get_args
 from urllib.parse import parse_qsl
 
-from threadmark import urls
 from threadmark.deferred import is_deferred
 from threadmark.errors import ConfigError, shown
 from threadmark.replica_store import ReplicaStore
@@ -15,6 +14,7 @@ from threadmark.replication.pair import Pair, Settings
 from threadmark.replication.saver import ReplicatedSaver, replicated
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver, SaverOptions
+from threadmark.urls import open as open_url
 
 _CHOICES: Mapping[str, object] = {
     "mode": ReplicationMode,
@@ -120,7 +120,7 @@ def _parsed(given: Mapping[str, str]) -> dict[str, Any]:
 
 def _saver(name: str, given: object) -> Saver:
     """The saver of a side. Raises ConfigError for one that cannot be replicated."""
-    opened = urls.open(given) if isinstance(given, str) else given
+    opened = open_url(given) if isinstance(given, str) else given
     if not isinstance(opened, Saver):
         raise ConfigError(
             f"{name} must be a URL or a threadmark saver, not a {type(opened).__name__}: of a LangGraph checkpointer, "

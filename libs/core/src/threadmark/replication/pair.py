@@ -82,6 +82,8 @@ class Pair:
         self.standing: Standing | None = None
         """None until the pair is used."""
         self.branched: dict[str, None] = {}
+        self.copying: set[str] = set()
+        """The threads that somebody in this process is copying in mode "sync"."""
         self.last_reconcile: Reconciled | None = None
         self.last_error: str | None = None
         self.failovers: set[int] = set()
@@ -98,6 +100,7 @@ class Pair:
     def begin_anew(self) -> None:
         """In the child of a fork: another thread may have held the lock, and is not there."""
         self._changing = threading.Lock()
+        self.copying = set()
 
     @property
     def known(self) -> Standing:

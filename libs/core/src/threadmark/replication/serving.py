@@ -17,7 +17,7 @@ from threadmark.replication.copying import copy_change, copy_thread
 from threadmark.replication.pair import READ_FROM, Pair, SideAwayError, Standing
 from threadmark.replication.promoting import count_waiting, fail_over
 from threadmark.replication.side_store import Journal, active_store, standby_store
-from threadmark.replication.steps import Exchange, on, pause
+from threadmark.replication.steps import Exchange, Side, on, pause
 from threadmark.replication.terms import StaleTermError, agree, follow
 
 T = TypeVar("T")
@@ -25,10 +25,11 @@ T = TypeVar("T")
 _MOVES = 8
 """How often one transaction follows the writes to the other side before it gives up."""
 
-_LONGEST_PAUSE = 0.1
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1
 
 _COUNTED = 16
 """What waits is asked for after this part of `max_lag` at the latest: other processes may write as much."""
+
 _SHOWN = 3
 
 
@@ -125,9 +126,20 @@ def _copy(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
         if (yield from copy_change(source, target, change, added, known.term)):
             return
     for thread_id in journal.thread_ids:
-        rows = yield from copy_thread(source, target, thread_id, known.term)
-        if rows.branched:
-            pair.branched[thread_id] = None
+        yield from _copy_thread(pair, source, target, thread_id, known.term)
+
+
+def _copy_thread(pair: Pair, source: Side, target: Side, thread_id: str, term: int) -> Exchange[None]:
+    """Copy what waits of a thread. Of many who have written to it at once, one copies for those that come after."""
+    while thread_id in pair.copying:
+        yield from pause(_FIRST_PAUSE)
+    pair.copying.add(thread_id)
+    try:
+        rows = yield from copy_thread(source, target, thread_id, term)
+    finally:
+        pair.copying.discard(thread_id)
+    if rows.branched:
+        pair.branched[thread_id] = None
 
 
 def _wait_for_room(pair: Pair) -> Exchange[None]:
@@ -139,7 +151,7 @@ def _wait_for_room(pair: Pair) -> Exchange[None]:
     if (health.waiting or 0) < settings.max_lag and health.uncounted < max(1, settings.max_lag // _COUNTED):
         return
     until = monotonic() + (settings.deadline or settings.drain_timeout)
-    seconds = 0.001
+    seconds = _FIRST_PAUSE
     while (yield from count_waiting(pair, active)) >= settings.max_lag:
         pair.wake()
         standby = pair.other(active)
