@@ -122,10 +122,14 @@ class Expectations:
         return checkpoint is not None and checkpoint.call.began == began and all(each < began for each in others)
 
     def _is_certain(self, call: Call) -> bool:
-        """Whether both sides had the same, so that what is pruned on one is pruned on the other."""
-        calls = [each for each in self.calls if each.thread == call.thread and each.did != "get"]
-        told = all(each.acknowledged or each.did == "mistake" for each in calls)
-        return told and (self.mode == "sync" or not self.failovers)
+        """Whether both sides had the same, so that what is pruned on one is pruned on the other.
+
+        What a call did on the side that lost the writes meanwhile is done again on the other one: both changed the
+        thread then, and nothing is removed from what both changed.
+        """
+        calls = [each for each in self.calls if each.thread == call.thread and each.did not in ("get", "mistake")]
+        moved = any(self._failover_between(each.began, each.ended) for each in calls)
+        return all(each.acknowledged for each in calls) and not moved and (self.mode == "sync" or not self.failovers)
 
     def _of(self, thread: str) -> list[tuple[Thing, Expected]]:
         return [(thing, each) for thing, each in self.things.items() if thing[0] == thread]
