@@ -94,6 +94,10 @@ class _Round:
         self.lag = 0.0
         self._operator = open_pair(*self._reached_by(len(WORKERS)), self._options())
         self._operator.setup()
+        self._down: set[int] = set()
+        """The sides that would not answer."""
+        self._seen = (self._term(), time.monotonic())
+        """The greatest term that was seen last, and when."""
 
     def play(self) -> None:
         term = self._term()
@@ -158,7 +162,7 @@ class _Round:
                 time.sleep(self._chance.uniform(0, 0.2))
                 if side == active:
                     self._move_to(1 - side)
-                self._judge_now(but=side if plan.fault in OF_SERVERS else None)
+                self._judge_now()
                 time.sleep(self._chance.uniform(0.1, 0.5))
 
     def _fall_behind(self, active: int) -> None:
@@ -178,18 +182,16 @@ class _Round:
     @contextmanager
     def _broken(self, side: int) -> Iterator[None]:
         server, fault = self._chaos._servers[side], self._plan.fault
-        if fault == "kill":
-            server.kill()
+        if fault in ("kill", "pause"):
+            self._note_failover()
+            self._down.add(side)
+            stop, go_on = (server.kill, server.start) if fault == "kill" else (server.suspend, server.resume)
+            stop()
             try:
                 yield
             finally:
-                server.start()
-        elif fault == "pause":
-            server.suspend()
-            try:
-                yield
-            finally:
-                server.resume()
+                go_on()
+                self._down.clear()
         elif fault == "restart":
             server.restart()
             yield
@@ -217,14 +219,13 @@ class _Round:
         if self._plan.failover == "manual":
             self._promote(side)
             return
-        began = time.monotonic()
         self._wait_for(lambda: self._active([side]) == side, "a client to promote the other side by itself")
-        self.failovers.append(Failover(began, time.monotonic()))
+        self._note_failover()
 
     def _promote(self, side: int) -> None:
-        began = time.monotonic()
+        self._note_failover()
         self._wait_for(lambda: self._is_promoted("secondary" if side else "primary"), "a promotion")
-        self.failovers.append(Failover(began, time.monotonic()))
+        self._note_failover()
 
     def _is_promoted(self, name: SideName) -> bool:
         """Promote a side. A machine that is busy may miss a deadline, so this may take several attempts."""
@@ -234,9 +235,9 @@ class _Round:
             return False
         return True
 
-    def _judge_now(self, but: int | None = None) -> None:
+    def _judge_now(self) -> None:
         """Look at what can be reached while the workers go on."""
-        sides = [side for side in (0, 1) if side != but]
+        sides = [side for side in (0, 1) if side not in self._down]
         active, before = self._active(sides), self._expectations()
         found = {side: self._found(side, before.threads()) for side in sides}
         after = self._expectations()
@@ -277,10 +278,18 @@ class _Round:
             for (ns, checkpoint), parent in found:
                 if not expectations.may_lack_parent((thread_id, ns, checkpoint, ""), parent):
                     self.objections.append(f"{look.name}: {thread_id}: {checkpoint} is there without its parent")
-        self.objections += look.problems(threads)
+        self.objections += look.problems(threads, after_failover=bool(self.failovers))
         return Found(look.name, seen)
 
+    def _note_failover(self) -> None:
+        """Note whether the term was raised since this was last asked: by a worker, perhaps."""
+        terms = [look.replica().term for side, look in enumerate(self._chaos.looks) if side not in self._down]
+        before, self._seen = self._seen, (max([*terms, self._seen[0]]), time.monotonic())
+        if self._seen[0] > before[0]:
+            self.failovers.append(Failover(before[1], self._seen[1]))
+
     def _expectations(self) -> Expectations:
+        self._note_failover()
         return Expectations(self.calls(), self._chaos.mode, self.failovers)
 
     def _active(self, sides: Sequence[int] = (0, 1)) -> int:

@@ -66,13 +66,18 @@ class Expectations:
         return {thing: each for thing, each in self.things.items() if each.fate == fate and each.call.began >= since}
 
     def may_lack_parent(self, thing: Thing, parent: str) -> bool:
-        """Whether a checkpoint may be somewhere without its parent: that one was removed, or a failover was between."""
+        """Whether a checkpoint may be somewhere without its parent.
+
+        That one was removed; or the writes moved between the two; or they had moved before, and somebody wrote on where
+        they were, which in mode "async" takes until the term is known there.
+        """
         above = self.things.get((*thing[:2], parent, ""))
         this = self.things.get(thing)
         if above is None or this is None:
             return False
         removed = any(call.ended >= this.call.began for call in self._removals.get(thing[0], ()))
-        return removed or above.fate == "gone" or self._failover_between(above.call.began, this.call.ended)
+        since = 0.0 if self.mode == "async" else above.call.began
+        return removed or above.fate == "gone" or self._failover_between(since, this.call.ended)
 
     def _was_put(self, call: Call) -> None:
         thing = (call.thread, call.ns, call.checkpoint, call.task)
@@ -122,10 +127,14 @@ class Expectations:
         return checkpoint is not None and checkpoint.call.began == began and all(each < began for each in others)
 
     def _is_certain(self, call: Call) -> bool:
-        """Whether both sides had the same, so that what is pruned on one is pruned on the other."""
-        calls = [each for each in self.calls if each.thread == call.thread and each.did != "get"]
-        told = all(each.acknowledged or each.did == "mistake" for each in calls)
-        return told and (self.mode == "sync" or not self.failovers)
+        """Whether both sides had the same, so that what is pruned on one is pruned on the other.
+
+        What a call did on the side that lost the writes meanwhile is done again on the other one: both changed the
+        thread then, and nothing is removed from what both changed.
+        """
+        calls = [each for each in self.calls if each.thread == call.thread and each.did not in ("get", "mistake")]
+        moved = any(self._failover_between(each.began, each.ended) for each in calls)
+        return all(each.acknowledged for each in calls) and not moved and (self.mode == "sync" or not self.failovers)
 
     def _of(self, thread: str) -> list[tuple[Thing, Expected]]:
         return [(thing, each) for thing, each in self.things.items() if thing[0] == thread]

@@ -9,7 +9,7 @@ from replication.checker import Mode
 from replication.simulated import first_objections
 from replication.simulation import FAULTS, Fault, Kind, Plan
 
-ROUNDS = times(2, at_length=40)
+ROUNDS = times(1, at_length=40)
 MODES: tuple[Mode, ...] = ("sync", "async")
 
 

@@ -136,6 +136,9 @@ def _copy_thread(pair: Pair, source: Side, target: Side, thread_id: str, term: i
     pair.copying.add(thread_id)
     try:
         rows = yield from copy_thread(source, target, thread_id, term)
+        if (yield from on(target, Transaction(partial(target.store.outbox, thread_id, 1), writes=False))):
+            # It was changed there before the writes moved. What is written next must not meet that: a deletion wins.
+            yield from copy_thread(target, source, thread_id, term)
     finally:
         pair.copying.discard(thread_id)
     if rows.branched:
