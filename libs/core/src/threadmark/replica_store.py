@@ -139,9 +139,6 @@ class ReplicaStore(Store, Protocol):
     def set_copied(self, thread_id: str, copied: Copied) -> Program[None]:
         """Note how far a thread, which is locked (`Store.lock`) and may be no live one, has come."""
 
-    def copied_page(self, after: str, limit: int) -> Program[dict[str, Copied]]:
-        """Return those of the next threads with an id greater than `after` that came from the other database."""
-
     def marks(self, thread_id: str) -> Program[RowMarks]:
         """Return the marks of all rows of a thread. No bodies are read for it but of rows without a check."""
 
