@@ -14,8 +14,7 @@ from redis_backend.places import PLACES, saver_at
 from redis_backend.processes import RedisProcess
 from threadmark import Saver, ThreadmarkError
 from threadmark.program import Program, Step, Transaction
-from threadmark.replica_store import Copied, Entry, Replica, ReplicaStore, Waiting, sum_of_marks
-from threadmark.replication.terms import StaleTermError
+from threadmark.replica_store import Copied, Entry, Replica, ReplicaStore, StaleTermError, Waiting, sum_of_marks
 from threadmark.saver.context import context_of
 from threadmark.store import ANYONE, Change, CheckpointRow, Outline
 from threadmark_conformance.recording import Recording

@@ -52,6 +52,6 @@ async def summaries(world: World) -> list[Summary]:
 async def everything(world: World) -> list[Any]:
     """Return what must be the same after a change that is not made."""
     threads, entries = await summaries(world), await outbox(world)
-    names = {each.thread_id for each in (*threads, *entries)}
+    names = {each.thread_id for each in threads} | {each.thread_id for each in entries}
     copied = await ask(world, ReplicaStore.copied, sorted(names))
     return [await ask(world, ReplicaStore.replica), entries, threads, copied]

@@ -9,6 +9,7 @@ which their transactions commit, so whoever numbers one holds something of the t
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from threadmark.errors import StoreError
 from threadmark.program import Program
 from threadmark.store import Key, Store
 
@@ -20,6 +21,13 @@ class Replica(NamedTuple):
     """0 where it never belonged to one."""
     body: str = ""
     """JSON text: who may write under this term, and what else `threadmark.replication` notes."""
+
+
+class StaleTermError(StoreError):
+    """The database has a greater term: somebody else promoted. Whoever meets it reads the terms again and follows."""
+
+    def __init__(self) -> None:
+        super().__init__("the database has a greater term: another process has promoted the other side")
 
 
 class Entry(NamedTuple):

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from threadmark.errors import ThreadmarkError
 from threadmark.program import Program, Step
+from threadmark.replica_store import StaleTermError
 from threadmark.store import Head
 from threadmark_redis.announcing import announce
 from threadmark_redis.columns import is_live
@@ -126,7 +127,7 @@ def in_transaction(
     for program_after in work.after.values():
         yield from program_after()
     if clustered and not (yield from _announced(work)):
-        raise _stale_term_error()
+        raise StaleTermError
     return result
 
 
@@ -156,13 +157,6 @@ def _expect_locked(work: Work) -> Program[None]:
     for each, (epoch, revision) in zip(threads, states, strict=True):
         if state_of(epoch, revision) != each.state:
             raise ChangedError
-
-
-def _stale_term_error() -> Exception:
-    """The error about a change that was made when the term may have been raised already."""
-    from threadmark.replication.terms import StaleTermError  # only a saver of a pair has it
-
-    return StaleTermError()
 
 
 def _announced(work: Work) -> Program[bool]:
