@@ -219,7 +219,7 @@ def test_bars_go_right_where_ours_is_better_and_left_where_it_is_not() -> None:
 
 
 def test_puts_through_a_pair_are_measured() -> None:
-    script = Path(__file__).parent.parent / "benchmarks" / "replication.py"
+    script = Path(__file__).parent.parent / "benchmarks" / "replicated_puts.py"
     done = subprocess.run(
         [sys.executable, script, "--puts", "3", "--rounds", "1"],
         check=True,

@@ -159,6 +159,9 @@ def finish(route: Route, theirs: Held, expected: Copied | None, brought: Brought
         position = yield from store.record(thread_id, Touched(merged=True).to_bytes(), route.term)
         if position is None:
             raise StaleTermError
+    elif ours.touched.dropped and theirs.outline is None:
+        # Both have deleted it. What is begun after that must not meet the deletion that waits here.
+        yield from store.settle(thread_id, ours.known_to)
     yield from store.set_copied(thread_id, Copied(theirs.known_to, theirs.epoch))
     return done._replace(branched=difference.branches, kept=difference.merges)
 

@@ -30,6 +30,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1
 
 _COUNTED = 16
 """What waits is asked for after this part of `max_lag` at the latest: other processes may write as much."""
+
 _SHOWN = 3
 
 

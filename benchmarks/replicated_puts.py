@@ -1,6 +1,6 @@
 """What a put costs through a pair, beside the same put through its primary alone: ratios, measured in turns.
 
-    python benchmarks/replication.py [--puts 300] [--rounds 5] [--postgres URL --redis URL]
+    python benchmarks/replicated_puts.py [--puts 300] [--rounds 5] [--postgres URL --redis URL]
 
 Without the two URLs, a pair of SQLite files is measured alone. Run it on an idle machine. What is in the databases
 stays there: give it databases of its own.
