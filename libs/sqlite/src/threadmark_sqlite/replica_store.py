@@ -96,9 +96,9 @@ def outdated(change: Change) -> Program[Added | None]:
 
 
 def noted(change: Change, added: Added) -> Program[Added]:
-    """Record the entry of a change that was made, or how far the thread has come with it.
+    """Record the entry of a change that was made, if it has one, or how far the thread has come with it.
 
-    Returns what became of the change, with its position.
+    Returns what became of the change, with the entry's position.
     """
     if change.copied is not None:
         yield from _set_copied(change.thread_id, Copied(change.copied.position, change.copied.epoch))
