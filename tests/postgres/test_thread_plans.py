@@ -148,7 +148,6 @@ def test_what_replication_reads_is_looked_up_or_goes_along_an_index(connection: 
         store.settle("thread 7", 100),
         store.positions(names),
         store.copied(names),
-        store.copied_page("thread 7", 100),
         store.summaries("thread 7", 1000),
         store.marks("thread 7"),
     ):

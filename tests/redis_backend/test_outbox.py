@@ -14,15 +14,14 @@ from redis_backend.places import PLACES, saver_at
 from redis_backend.processes import RedisProcess
 from threadmark import Saver, ThreadmarkError
 from threadmark.program import Program, Step, Transaction
-from threadmark.replica_store import Copied, Entry, Replica, ReplicaStore, Waiting, sum_of_marks
-from threadmark.replication.terms import StaleTermError
+from threadmark.replica_store import Copied, Entry, Replica, ReplicaStore, StaleTermError, Waiting, sum_of_marks
 from threadmark.saver.context import context_of
 from threadmark.store import ANYONE, Change, CheckpointRow, Outline
 from threadmark_conformance.recording import Recording
 from threadmark_redis import RedisSaver, pending, repair
 from threadmark_redis.columns import unpack
 from threadmark_redis.index import Settings
-from threadmark_redis.keys import SHARDS, copied_key, pending_key, replica_keys, thread_keys
+from threadmark_redis.keys import pending_key, replica_keys, thread_keys
 from threadmark_redis.steps import Run
 
 _MANY = 1000
@@ -86,7 +85,7 @@ def test_a_put_that_is_not_replicated_has_the_keys_and_arguments_that_it_always_
     config = play(saver, "one", 1)
     _recorded(saver)
     saver.put(config, *step(1))
-    assert sent == [(10, 17)] * (len(sent) - 1) + [(14, 20)]
+    assert sent == [(10, 17)] * (len(sent) - 1) + [(13, 20)]
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -189,7 +188,7 @@ def test_a_transaction_that_has_read_the_term_is_run_again_when_it_was_raised(sa
     _between(saver, "commit", partial(_ask, saver, ReplicaStore.set_replica, Replica(2, "{}")))
     saver._driver.run(Transaction(program, writes=True))
     assert terms == [0, 2]
-    assert _ask(saver, ReplicaStore.copied_page, "", 10) == {"one": Copied(7, 8)}
+    assert _ask(saver, ReplicaStore.copied, ["one"]) == {"one": Copied(7, 8)}
 
 
 def test_a_transaction_sees_the_entries_that_it_adds_and_removes(saver: RedisSaver) -> None:
@@ -273,56 +272,36 @@ def test_what_is_to_be_copied_does_not_expire_with_its_thread(server: RedisProce
 
 
 @pytest.mark.parametrize("place", ["single", "cluster"])
-def test_indexes_that_lack_threads_are_named_and_made_anew(prefix: str, place: str) -> None:
+def test_an_index_that_lacks_threads_is_named_and_made_anew(prefix: str, place: str) -> None:
     with saver_at(place, prefix) as saver, saver_at(place, prefix) as other:
         _recorded(saver)
         for name in ("one", "two"):
             play(saver, name, 2)
         saver.delete_thread("two")
-        _come(saver, "three", Copied(5, 6))
         before = _ask(saver, ReplicaStore.outbox, None, _MANY)
         assert {entry.thread_id for entry in before} == {"one", "two"}
-        _delete(other, [pending_key(prefix.encode())])
-        _delete(other, [copied_key(prefix.encode(), shard) for shard in range(SHARDS)])
+        other._driver.run(running("return redis.call('DEL', KEYS[1])", [pending_key(prefix.encode())]))
         assert [problem.problem.split(":")[0] for problem in other.verify().problems] == [
             "2 threads have changes that are to be copied to another database, and are not listed there",
-            "1 threads came from another database, and are not listed there",
         ]
         assert other.verify(repair=True).problems == []
         assert _ask(other, ReplicaStore.outbox, None, _MANY) == before
         assert _ask(other, ReplicaStore.waiting) == Waiting(len(before), before[0].position)
-        assert _ask(other, ReplicaStore.copied_page, "", 10) == {"three": Copied(5, 6)}
 
 
-def _come(saver: Saver, thread_id: str, copied: Copied) -> None:
-    store: Any = saver._store
-
-    def program() -> Program[None]:
-        yield from store.lock(thread_id)
-        yield from store.set_copied(thread_id, copied)
-
-    saver._driver.run(Transaction(program, writes=True))
-
-
-def _delete(saver: Saver, keys: list[bytes]) -> None:
-    for key in keys:
-        saver._driver.run(running("return redis.call('DEL', KEYS[1])", [key]))
-
-
-def test_a_change_that_is_made_or_copied_while_a_database_is_verified_is_no_damage(
+def test_a_change_that_is_made_or_settled_while_a_database_is_verified_is_no_damage(
     prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = repair._stored
     with saver_at("cluster", prefix) as saver, saver_at("cluster", prefix) as other:
-        configs = {name: play(saver, name, 1) for name in ("one", "two", "three")}
+        configs = {name: play(saver, name, 1) for name in ("one", "two")}
         _recorded(other)
-        other.put(configs["three"], *step(1))
+        other.put(configs["two"], *step(1))
 
         def stored_late(settings: Settings) -> Any:
             other.put(configs["one"], *step(1))
-            _come(other, "two", Copied(1, 2))
             found = yield from stored(settings)
-            _ask(other, ReplicaStore.settle, "three", 2**53)
+            _ask(other, ReplicaStore.settle, "two", 2**53)
             return found
 
         monkeypatch.setattr(repair, "_stored", stored_late)

@@ -26,12 +26,11 @@ from replication.sides import (
     side,
 )
 from threadmark.errors import CorruptDataError
-from threadmark.replica_store import Replica
+from threadmark.replica_store import Replica, StaleTermError
 from threadmark.replication import batches
 from threadmark.replication.copying import copy_all, copy_change, copy_thread
 from threadmark.replication.playing import play_exchange
 from threadmark.replication.steps import On
-from threadmark.replication.terms import StaleTermError
 from threadmark.saver import Saver
 from threadmark.sealing import Keyring
 from threadmark_conformance.engine import at

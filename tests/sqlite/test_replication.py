@@ -88,7 +88,6 @@ def test_what_replication_asks_is_found_along_an_index(database: sqlite3.Connect
         (STORE.settle("t1", 1), "PRIMARY KEY (thread_id=? AND position<?)"),
         (STORE.positions(names), "INDEX sqlite_autoindex_threadmark_thread_1 (thread_id=?)"),
         (STORE.copied(names), "(thread_id=?)"),
-        (STORE.copied_page("t5", 20), "INDEX threadmark_thread_copied (thread_id>?)"),
         (STORE.summaries("t5", 20), "INDEX sqlite_autoindex_threadmark_thread_1 (thread_id>?)"),
         (STORE.marks("t1"), "INDEX sqlite_autoindex_threadmark_thread_1 (thread_id=?)"),
         (STORE.add(_change(1, copied=Follows(5, 10, 1))), "PRIMARY KEY (thread_id=?)"),
@@ -128,7 +127,7 @@ def test_a_deleted_thread_is_forgotten_once_its_entries_are_settled(database: sq
     play(STORE.settle("settled", later), played)
     play(STORE.drop("waiting", later), played)
     assert play(STORE.positions(["waiting", "settled"]), played).keys() == {"waiting"}
-    assert play(STORE.copied_page("", 9), played) == {"waiting": Copied(1, 1)}
+    assert play(STORE.copied(["waiting", "settled"]), played) == {"waiting": Copied(1, 1)}
     assert [entry.thread_id for entry in play(STORE.outbox(None, 9), played)] == ["waiting"]
     play(STORE.settle("waiting", later), played)
     play(STORE.add(_change(1, thread_id="another")), played)

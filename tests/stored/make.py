@@ -7,6 +7,7 @@ Run it once for each format, when that is released; the file of an older format 
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,15 @@ from psycopg import sql
 from damage import fill
 from postgres.cluster import shared
 from threadmark import Saver
+from threadmark.program import Program, Transaction
+from threadmark.replica_store import Copied, Replica, ReplicaStore
 from threadmark_postgres import PostgresSaver, ddl
 from threadmark_postgres import migrations as postgres_migrations
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite import migrations as sqlite_migrations
 
 FOLDER = Path(__file__).parent
-TABLES = ("thread", "segment", "checkpoint", "head", "write")
+TABLES = ("thread", "segment", "checkpoint", "head", "write", "replica", "outbox", "position", "copied")
 ABOUT: dict[str, Any] = {
     "title": "Straße",
     "metadata": {"k": "v"},
@@ -30,16 +33,30 @@ ABOUT: dict[str, Any] = {
     "expires": datetime(2096, 1, 1, tzinfo=UTC),
 }
 """What is set of the thread "one", in formats that know it."""
+REPLICA, ENTRY, COPIED = Replica(1, "{}"), b"entry", Copied(5, 6)
+"""What is kept for replication, in formats that do: of the database, and of the thread "deleted"."""
 
 
 def fill_database(saver: Saver) -> None:
-    """Everything that `damage.fill` stores, a thread that has nothing but a pending write, and a deleted thread."""
+    """Everything that `damage.fill` stores, a thread with nothing but a pending write, and a deleted thread that is to
+    be copied to another database.
+    """
     fill(saver)
     for name in ("only a write", "deleted"):
         where = {"configurable": {"thread_id": name, "checkpoint_ns": "", "checkpoint_id": "1"}}
         saver.put_writes(where, [("messages", "written")], "task")
     saver.delete_thread("deleted")
     saver.update_thread("one", **ABOUT)
+    store = saver._store
+    assert isinstance(store, ReplicaStore)
+    saver._driver.run(Transaction(partial(_replicate, store), writes=True))
+
+
+def _replicate(store: ReplicaStore) -> Program[None]:
+    yield from store.set_replica(REPLICA)
+    yield from store.lock("deleted")
+    yield from store.record("deleted", ENTRY, REPLICA.term)
+    yield from store.set_copied("deleted", COPIED)
 
 
 def write_sqlite() -> None:

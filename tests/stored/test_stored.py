@@ -13,7 +13,7 @@ import pytest
 
 from damage import fill
 from postgres.cluster import shared
-from stored.make import ABOUT
+from stored.make import ABOUT, COPIED, ENTRY, REPLICA
 from threadmark import MemorySaver, Saver, StoreError
 from threadmark.program import Program, Transaction
 from threadmark.replica_store import Replica, ReplicaStore
@@ -27,6 +27,7 @@ FOLDER = Path(__file__).parent
 SQLITE = sorted(FOLDER.glob("*.sqlite"))
 POSTGRES = sorted(FOLDER.glob("*.sql"))
 FIRST_WITH_ABOUT = {"sqlite": 3, "postgres": 4}
+FIRST_WITH_REPLICATION = {"sqlite": 4, "postgres": 5}
 FIRST_WITH_WRITE_ONLY = {"sqlite": 3, "postgres": 3}
 """Files of earlier formats have no thread that nothing but a write was stored for."""
 
@@ -99,16 +100,22 @@ def test_what_is_set_of_an_old_thread_comes_back(stored: Path, tmp_path: Path) -
 def test_an_old_database_can_become_one_of_a_pair(stored: Path, tmp_path: Path) -> None:
     def program(store: ReplicaStore) -> Program[tuple[Any, ...]]:
         replica = yield from store.replica()
-        position = yield from store.record("one", b"entry", replica.term)
-        return replica, (yield from store.summaries("one", 9)), (yield from store.outbox(None, 9)), position
+        position = yield from store.record("one", b"new entry", replica.term)
+        copied = yield from store.copied(["deleted"])
+        return replica, copied, (yield from store.summaries("one", 9)), (yield from store.outbox(None, 9)), position
 
+    kind, number = stored.stem.split("-")
+    is_replicated = int(number) >= FIRST_WITH_REPLICATION[kind]
     with opened(stored, tmp_path, schema="stored") as saver:
         store = saver._store
         assert isinstance(store, ReplicaStore)
         found = saver._driver.run(Transaction(partial(program, store), writes=True))
-        replica, summaries, outbox, position = found
-        assert replica == Replica(0, "")
-        assert [(entry.thread_id, entry.position, entry.body) for entry in outbox] == [("one", position, b"entry")]
+        replica, copied, summaries, outbox, position = found
+        assert replica == (REPLICA if is_replicated else Replica(0, ""))
+        assert copied == ({"deleted": COPIED} if is_replicated else {})
+        old = [("deleted", ENTRY)] * is_replicated
+        assert [(entry.thread_id, entry.body) for entry in outbox] == [*old, ("one", b"new entry")]
+        assert outbox[-1].position == position
         (two,) = [each for each in summaries if each.thread_id == "two"]
         newest = saver.get_tuple(at("two"))
         assert newest is not None

@@ -51,5 +51,7 @@ async def summaries(world: World) -> list[Summary]:
 
 async def everything(world: World) -> list[Any]:
     """Return what must be the same after a change that is not made."""
-    copied = await ask(world, ReplicaStore.copied_page, "", MANY)
-    return [await ask(world, ReplicaStore.replica), await outbox(world), await summaries(world), copied]
+    threads, entries = await summaries(world), await outbox(world)
+    names = {each.thread_id for each in threads} | {each.thread_id for each in entries}
+    copied = await ask(world, ReplicaStore.copied, sorted(names))
+    return [await ask(world, ReplicaStore.replica), entries, threads, copied]

@@ -9,6 +9,7 @@ which their transactions commit, so whoever numbers one holds something of the t
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from threadmark.errors import StoreError
 from threadmark.program import Program
 from threadmark.store import Key, Store
 
@@ -20,6 +21,13 @@ class Replica(NamedTuple):
     """0 where it never belonged to one."""
     body: str = ""
     """JSON text: who may write under this term, and what else `threadmark.replication` notes."""
+
+
+class StaleTermError(StoreError):
+    """The database has a greater term: somebody else promoted. Whoever meets it reads the terms again and follows."""
+
+    def __init__(self) -> None:
+        super().__init__("the database has a greater term: another process has promoted the other side")
 
 
 class Entry(NamedTuple):
@@ -138,9 +146,6 @@ class ReplicaStore(Store, Protocol):
 
     def set_copied(self, thread_id: str, copied: Copied) -> Program[None]:
         """Note how far a thread, which is locked (`Store.lock`) and may be no live one, has come."""
-
-    def copied_page(self, after: str, limit: int) -> Program[dict[str, Copied]]:
-        """Return those of the next threads with an id greater than `after` that came from the other database."""
 
     def marks(self, thread_id: str) -> Program[RowMarks]:
         """Return the marks of all rows of a thread. No bodies are read for it but of rows without a check."""

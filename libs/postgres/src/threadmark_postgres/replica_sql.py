@@ -283,13 +283,6 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS c
 """
-COPIED_PAGE = """
-SELECT thread_id, position, epoch
-FROM tm.copied
-WHERE thread_id > $1::text
-ORDER BY thread_id
-LIMIT $2::bigint
-"""
 SET_COPIED = f"""
 {_REMEMBERED.format(condition="").strip()}
 INSERT INTO tm.copied (thread_id, position, epoch)

@@ -60,13 +60,11 @@ class PostgresReplicaStore(PostgresThreadStore):
         return {from_column(name): position for name, position in rows}
 
     def copied(self, thread_ids: Sequence[str]) -> Program[dict[str, Copied]]:
-        return _copied((yield from self._execute(replica_sql.COPIED, _names(thread_ids))))
+        rows = yield from self._execute(replica_sql.COPIED, _names(thread_ids))
+        return {from_column(name): Copied(position, epoch) for name, position, epoch in rows}
 
     def set_copied(self, thread_id: str, copied: Copied) -> Program[None]:
         yield from self._execute(replica_sql.SET_COPIED, to_column(thread_id), *copied)
-
-    def copied_page(self, after: str, limit: int) -> Program[dict[str, Copied]]:
-        return _copied((yield from self._execute(replica_sql.COPIED_PAGE, to_column(after), limit, likely_last=True)))
 
     def marks(self, thread_id: str) -> Program[RowMarks]:
         """One statement."""
@@ -99,7 +97,3 @@ def _replica(columns: Sequence[Any]) -> Replica:
 
 def _names(thread_ids: Sequence[str]) -> Texts:
     return Texts(sorted(map(to_column, {*thread_ids})))
-
-
-def _copied(rows: Sequence[Sequence[Any]]) -> dict[str, Copied]:
-    return {from_column(name): Copied(position, epoch) for name, position, epoch in rows}

@@ -4,7 +4,7 @@ from typing import Any
 
 from threadmark.program import Program
 from threadmark.store import Added, Change, was_added
-from threadmark_redis.announcing import announce, announce_copied
+from threadmark_redis.announcing import announce
 from threadmark_redis.changes import change_columns, is_replicated
 from threadmark_redis.columns import int_or_none, text_or_none
 from threadmark_redis.index import STALE, Indexed, Settings, index
@@ -28,8 +28,6 @@ def _add_replicated(settings: Settings, change: Change) -> Program[Added]:
     keys = replica_keys(settings.prefix, change.thread_id)
     if not settings.clustered:
         return (yield from _add(settings, change, keys))
-    if change.copied is not None:
-        yield from announce_copied(keys, change.thread_id)
     pending = [] if change.entry is None else [change.thread_id]
     if not (yield from announce(keys, change.term, pending)):
         return Added(0, "term")

@@ -1,7 +1,7 @@
 """What a change of a replicated thread does in other slots of a cluster, before and after it.
 
-On one server the script of the change does this itself. In a cluster the term, and the indexes of pending and of copied
-threads, are elsewhere. A thread is named in an index before it has anything there, so that a crash in between hides
+On one server the script of the change does this itself. In a cluster the term and the index of pending threads are
+elsewhere. A thread is named in the index before it has anything in its outbox, so that a crash in between hides
 nothing. The term is looked at before the change and again after it: as it only grows, a change that is acknowledged was
 made while it was not raised.
 """
@@ -15,10 +15,6 @@ from threadmark_redis.steps import run, script
 
 ANNOUNCE = script("announce", "thread", "outbox")
 
-COME = script("come")
-
-GONE = script("gone")
-
 
 def announce(keys: ReplicaKeys, term: int | None, thread_ids: Sequence[str]) -> Program[bool]:
     """Name threads that will have, or have, something in their outbox. Returns whether the term allows a change."""
@@ -26,13 +22,3 @@ def announce(keys: ReplicaKeys, term: int | None, thread_ids: Sequence[str]) -> 
     args = (given, *map(to_bytes, thread_ids))
     allowed = yield from run(ANNOUNCE, (keys.term, keys.pending), args, writes=bool(thread_ids))
     return bool(allowed)
-
-
-def announce_copied(keys: ReplicaKeys, thread_id: str) -> Program[None]:
-    """Name a thread that will have come from another database."""
-    yield from run(COME, (keys.copied,), (to_bytes(thread_id),))
-
-
-def unannounce_copied(keys: ReplicaKeys, thread_id: str) -> Program[None]:
-    """Take out a thread that never came, or is forgotten."""
-    yield from run(GONE, (keys.copied,), (to_bytes(thread_id),))

@@ -54,7 +54,6 @@ class ReplicaKeys(NamedTuple):
     outbox: bytes
     term: bytes
     pending: bytes
-    copied: bytes
 
 
 @lru_cache(1024)
@@ -68,7 +67,7 @@ def thread_keys(prefix: bytes, thread_id: str) -> ThreadKeys:
 def replica_keys(prefix: bytes, thread_id: str) -> ReplicaKeys:
     """Return the keys of what is kept of a thread for replication."""
     outbox = thread_keys(prefix, thread_id).head[:-1] + b"e"
-    return ReplicaKeys(outbox, term_key(prefix), pending_key(prefix), copied_key(prefix, shard_of(thread_id)))
+    return ReplicaKeys(outbox, term_key(prefix), pending_key(prefix))
 
 
 def term_key(prefix: bytes) -> bytes:
@@ -79,11 +78,6 @@ def term_key(prefix: bytes) -> bytes:
 def pending_key(prefix: bytes) -> bytes:
     """Return the key of the index of the threads that have something in their outbox."""
     return prefix + b"{replica}p"
-
-
-def copied_key(prefix: bytes, shard: int) -> bytes:
-    """Return the key of one shard of the index of the threads that came from another database."""
-    return index_keys(prefix, shard).ids[:-1] + b"f"
 
 
 def index_keys(prefix: bytes, shard: int) -> IndexKeys:

@@ -51,11 +51,6 @@ class Locked:
             or any(table.changes for table in tables)
         )
 
-    @property
-    def came(self) -> bool:
-        """Whether the transaction notes how far it has come from another database."""
-        return self.head.get(b"f") != self.stored.get(b"f")
-
     def set_head(self, fields: Mapping[bytes, bytes | None]) -> None:
         """Set fields of the head, and remove those that are None."""
         for name, value in fields.items():
@@ -109,7 +104,6 @@ class Locked:
                 self.settled,
                 [part for entry in self.entries for part in entry],
                 to_bytes(self.thread_id),
-                self.came,
             )
         )
 

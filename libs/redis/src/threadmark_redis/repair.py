@@ -3,11 +3,9 @@
 To find every thread, all keys of the database are gone through on every master, so this is for `verify`.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from threadmark.program import Program
-from threadmark_redis.announcing import announce_copied, unannounce_copied
 from threadmark_redis.columns import (
     Head,
     as_head,
@@ -19,16 +17,7 @@ from threadmark_redis.columns import (
     to_bytes,
 )
 from threadmark_redis.index import Indexed, Settings, index, unindex
-from threadmark_redis.keys import (
-    SHARDS,
-    IndexKeys,
-    copied_key,
-    heads_pattern,
-    index_keys,
-    replica_keys,
-    shard_of,
-    thread_keys,
-)
+from threadmark_redis.keys import SHARDS, IndexKeys, heads_pattern, index_keys, shard_of, thread_keys
 from threadmark_redis.outbox import entry_of
 from threadmark_redis.pending import name_pending, unnamed
 from threadmark_redis.steps import Command, all_keys, commands
@@ -50,10 +39,6 @@ class _Differences(NamedTuple):
     """Ids in the index of threads that are not there."""
     unnamed: dict[str, int]
     """Threads with something in their outbox that no listing of it finds, with their first positions."""
-    uncopied: list[str]
-    """Threads that came from another database, which no listing of these finds."""
-    forgotten: list[str]
-    """Ids in the index of threads that came, of which nothing says so."""
 
 
 def problems_of_index(settings: Settings) -> Program[list[tuple[str, str]]]:
@@ -65,7 +50,6 @@ def problems_of_index(settings: Settings) -> Program[list[tuple[str, str]]]:
     lacking = {
         "are in no listing": len(found.unlisted),
         "have changes that are to be copied to another database, and are not listed there": len(found.unnamed),
-        "came from another database, and are not listed there": len(found.uncopied),
     }
     return [
         ("the index of threads", f"{number} threads {what}: {_ADVICE}") for what, number in lacking.items() if number
@@ -82,21 +66,11 @@ def mend_index(settings: Settings) -> Program[None]:
         yield from _take_out(settings, thread_id)
     for thread_id, position in found.unnamed.items():
         yield from name_pending(settings, thread_id, position)
-    for thread_id in found.uncopied:
-        yield from announce_copied(replica_keys(settings.prefix, thread_id), thread_id)
-    for thread_id in found.forgotten:
-        keys = replica_keys(settings.prefix, thread_id)
-        yield from unannounce_copied(keys, thread_id)
-        (came,) = yield from commands([(b"HEXISTS", thread_keys(settings.prefix, thread_id).head, b"f")])
-        if came:  # just now
-            yield from announce_copied(keys, thread_id)
 
 
 def _differences(settings: Settings) -> Program[_Differences]:
     ids, owned, expiring = yield from _indexed(settings)
-    copied = yield from _copied(settings)
-    every, firsts = yield from _stored(settings)  # read last, so that a thread that has just begun is not one left over
-    heads = {name: head for name, head in every.items() if is_live(head)}
+    heads, firsts = yield from _stored(settings)  # read last, so that a thread that has just begun is not one left over
     unlisted = {}
     for name, head in heads.items():
         member, owner = to_bytes(name), head.get(b"o")
@@ -104,13 +78,10 @@ def _differences(settings: Settings) -> Program[_Differences]:
         if member not in ids or not is_owned or (b"x" in head and member not in expiring):
             unlisted[name] = head
     known = {to_bytes(name) for name in heads}
-    came = [name for name, head in every.items() if b"f" in head]
     return _Differences(
         unlisted,
         sorted(from_bytes(member) for member in ids - known),
         (yield from unnamed(settings, firsts)),
-        (yield from _uncopied(settings, came)),
-        sorted(copied.difference(came)),
     )
 
 
@@ -128,25 +99,8 @@ def _indexed(settings: Settings) -> Program[tuple[set[bytes], set[bytes], set[by
     return ids, owned, expiring
 
 
-def _copied(settings: Settings) -> Program[set[str]]:
-    """Return the ids in the index of threads that came from another database."""
-    replies = yield from commands([(b"ZRANGE", copied_key(settings.prefix, shard), 0, -1) for shard in range(SHARDS)])
-    return {from_bytes(member) for members in replies for member in members}
-
-
-def _uncopied(settings: Settings, names: Sequence[str]) -> Program[list[str]]:
-    """Return those of these threads that are not in the index of copied ones."""
-    found: list[str] = []
-    for start in range(0, len(names), _CHUNK):
-        some = names[start : start + _CHUNK]
-        members = [(replica_keys(settings.prefix, name).copied, to_bytes(name)) for name in some]
-        scores = yield from commands([(b"ZSCORE", *each) for each in members])
-        found += [name for name, score in zip(some, scores, strict=True) if score is None]
-    return found
-
-
 def _stored(settings: Settings) -> Program[tuple[dict[str, Head], dict[str, int]]]:
-    """Return the heads of all threads that something is stored of, and the first positions of those that have one."""
+    """Return the heads of all live threads, and the first positions of those that have something in their outbox."""
     keys = yield from all_keys(heads_pattern(settings.prefix))
     outboxes = {key[:-1] + _HEAD: key for key in keys if not key.endswith(_HEAD)}
     heads: dict[str, Head] = {}
@@ -161,7 +115,8 @@ def _stored(settings: Settings) -> Program[tuple[dict[str, Head], dict[str, int]
             head = as_head(reply)
             if b"i" in head:
                 name = from_bytes(head[b"i"])
-                heads[name] = head
+                if is_live(head):
+                    heads[name] = head
                 firsts.update((name, entry_of(name, member).position) for member in found.get(key, ()))
     return heads, firsts
 

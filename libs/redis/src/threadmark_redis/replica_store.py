@@ -14,7 +14,7 @@ from threadmark_redis.columns import (
     parts_of,
     to_bytes,
 )
-from threadmark_redis.keys import SHARDS, copied_key, term_key, thread_keys
+from threadmark_redis.keys import term_key, thread_keys
 from threadmark_redis.listing import live_ids
 from threadmark_redis.outbox import entries_of_thread, known_term, last_positions, read_replica, replica_of
 from threadmark_redis.pending import first_entries, settle_stored, waiting
@@ -22,7 +22,6 @@ from threadmark_redis.reading import Reader, evicted_error
 from threadmark_redis.steps import Command, commands, run, run_each, script
 from threadmark_redis.thread_store import RedisThreadStore
 from threadmark_redis.transactions import the_work
-from threadmark_redis.walk import Walk
 from threadmark_redis.writes import referred
 
 SET_REPLICA = script("replica", "thread", "outbox")
@@ -110,20 +109,6 @@ class RedisReplicaStore(RedisThreadStore):
             raise evicted_error(thread_id)
         locked.remember()
         locked.set_head({b"f": copied_value(copied)})
-
-    def copied_page(self, after: str, limit: int) -> Program[dict[str, Copied]]:
-        keys = [copied_key(self.settings.prefix, shard) for shard in range(SHARDS)]
-        walk = Walk(keys, by_score=False, descending=False)
-        walk.start((0, to_bytes(after)))
-        found: dict[str, Copied] = {}
-        while len(found) < limit:
-            batch = yield from walk.next_batch(min(limit - len(found), _CHUNK))
-            if not batch:
-                break
-            names = [from_bytes(member) for _, member in batch]
-            known = yield from self.copied(names)
-            found.update((name, known[name]) for name in names if name in known)
-        return found
 
     def marks(self, thread_id: str) -> Program[RowMarks]:
         reader = yield from self.reader(thread_id)

@@ -15,8 +15,9 @@ from typing import TypeVar
 
 from threadmark.errors import ThreadmarkError
 from threadmark.program import Program, Step
+from threadmark.replica_store import StaleTermError
 from threadmark.store import Head
-from threadmark_redis.announcing import announce, announce_copied
+from threadmark_redis.announcing import announce
 from threadmark_redis.columns import is_live
 from threadmark_redis.locked import Locked
 from threadmark_redis.steps import commands, run, script
@@ -120,16 +121,13 @@ def in_transaction(
         yield from _expect_locked(work)
         raise
     work.expect_whole(strictly=work.is_strict and not work.is_late)
-    if clustered:
-        for each in [each for each in work.locked.values() if each.came]:
-            yield from announce_copied(each.replica_keys, each.thread_id)
-        if not (yield from _announced(work)):
-            raise ChangedError
+    if clustered and not (yield from _announced(work)):
+        raise ChangedError
     yield from _commit(work, grace, clustered=clustered)
     for program_after in work.after.values():
         yield from program_after()
     if clustered and not (yield from _announced(work)):
-        raise _stale_term_error()
+        raise StaleTermError
     return result
 
 
@@ -159,13 +157,6 @@ def _expect_locked(work: Work) -> Program[None]:
     for each, (epoch, revision) in zip(threads, states, strict=True):
         if state_of(epoch, revision) != each.state:
             raise ChangedError
-
-
-def _stale_term_error() -> Exception:
-    """The error about a change that was made when the term may have been raised already."""
-    from threadmark.replication.terms import StaleTermError  # only a saver of a pair has it
-
-    return StaleTermError()
 
 
 def _announced(work: Work) -> Program[bool]:
@@ -199,10 +190,7 @@ def _commit(work: Work, grace: int, *, clustered: bool) -> Program[None]:
 def _committed(
     name: bytes, threads: Sequence[Locked], grace: int, term: int | None, *, clustered: bool
 ) -> Program[None]:
-    keys: list[bytes] = []
-    for thread in threads:
-        keys += (*thread.keys, thread.replica_keys.outbox)
-        keys += [] if clustered else [thread.replica_keys.copied]
+    keys = [key for thread in threads for key in (*thread.keys, thread.replica_keys.outbox)]
     keys += [] if clustered else [threads[0].replica_keys.term, threads[0].replica_keys.pending]
     given = b"" if term is None else term
     done = yield from run(COMMIT, keys, [grace, name, given, *(thread.columns() for thread in threads)])

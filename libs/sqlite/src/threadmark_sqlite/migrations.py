@@ -233,11 +233,6 @@ MIGRATIONS = (
             "ALTER TABLE threadmark_thread ADD COLUMN position INTEGER NOT NULL DEFAULT 0",
             "ALTER TABLE threadmark_thread ADD COLUMN copied_position INTEGER",
             "ALTER TABLE threadmark_thread ADD COLUMN copied_epoch INTEGER",
-            """
-            CREATE INDEX threadmark_thread_copied
-            ON threadmark_thread (thread_id)
-            WHERE copied_position IS NOT NULL
-            """,
             # By id, so that a process of an earlier release, which forgets deleted threads, leaves no row of nobody.
             """
             CREATE TABLE threadmark_outbox (

@@ -57,19 +57,10 @@ FROM threadmark_thread
 WHERE thread_id IN ({placeholders}) AND position > 0
 """
 
-_COPIED = """
+COPIED = """
 SELECT thread_id, copied_position, copied_epoch
 FROM threadmark_thread
-"""
-COPIED = f"""
-{_COPIED}
-WHERE thread_id IN ({{placeholders}}) AND copied_position IS NOT NULL
-"""
-COPIED_PAGE = f"""
-{_COPIED} INDEXED BY threadmark_thread_copied
-WHERE copied_position IS NOT NULL AND thread_id > ?
-ORDER BY thread_id
-LIMIT ?
+WHERE thread_id IN ({placeholders}) AND copied_position IS NOT NULL
 """
 SET_COPIED = """
 INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, copied_position, copied_epoch)

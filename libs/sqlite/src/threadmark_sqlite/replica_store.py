@@ -55,13 +55,11 @@ class SqliteReplicaStore:
         return {from_text_column(thread_id): position for thread_id, position in rows}
 
     def copied(self, thread_ids: Sequence[str]) -> Program[dict[str, Copied]]:
-        return _copied((yield from _of_ids(sql.COPIED, thread_ids)))
+        rows = yield from _of_ids(sql.COPIED, thread_ids)
+        return {from_text_column(thread_id): Copied(*known) for thread_id, *known in rows}
 
     def set_copied(self, thread_id: str, copied: Copied) -> Program[None]:
         return _set_copied(thread_id, copied)
-
-    def copied_page(self, after: str, limit: int) -> Program[dict[str, Copied]]:
-        return _copied((yield from execute(sql.COPIED_PAGE, (to_column(after), limit))))
 
     def marks(self, thread_id: str) -> Program[RowMarks]:
         asked = to_column(thread_id)
@@ -98,9 +96,9 @@ def outdated(change: Change) -> Program[Added | None]:
 
 
 def noted(change: Change, added: Added) -> Program[Added]:
-    """Record the entry of a change that was made, or how far the thread has come with it.
+    """Record the entry of a change that was made, if it has one, or how far the thread has come with it.
 
-    Returns what became of the change, with its position.
+    Returns what became of the change, with the entry's position.
     """
     if change.copied is not None:
         yield from _set_copied(change.thread_id, Copied(change.copied.position, change.copied.epoch))
@@ -138,10 +136,6 @@ def _of_ids(statement: str, thread_ids: Sequence[str]) -> Program[list[tuple[Any
     for some in chunks([to_column(thread_id) for thread_id in thread_ids]):
         found += yield from execute(with_placeholders(statement, some), some)
     return found
-
-
-def _copied(rows: Sequence[tuple[Any, ...]]) -> dict[str, Copied]:
-    return {from_text_column(thread_id): Copied(position, epoch) for thread_id, position, epoch in rows}
 
 
 def _summary(

@@ -175,8 +175,6 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         if replaced:
             yield from execute(sql.NEXT_EPOCH, (thread.number,))
         made = added(thread, change, (yield from insert(thread, change)), replaced=replaced)
-        if change.entry is None and change.copied is None:
-            return made
         return (yield from noted(change, made))
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:

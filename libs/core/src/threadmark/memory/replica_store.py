@@ -81,14 +81,6 @@ class MemoryReplicaStore:
     def set_copied(self, thread_id: str, copied: Copied) -> Program[None]:
         return with_tables(lambda tables: tables.set(_thread(tables, thread_id).state, "copied", copied))
 
-    def copied_page(self, after: str, limit: int) -> Program[dict[str, Copied]]:
-        def call(tables: Tables) -> dict[str, Copied]:
-            known = {name: thread.copied for name, thread in tables.threads.items() if name > after}
-            return {name: copied for name, copied in sorted(known.items()) if copied is not None}
-
-        found = yield from with_tables(call)
-        return dict(list(found.items())[:limit])
-
     def marks(self, thread_id: str) -> Program[RowMarks]:
         def call(tables: Tables) -> RowMarks:
             thread = tables.threads.get(thread_id) or Thread(thread_id, 0, live=False)

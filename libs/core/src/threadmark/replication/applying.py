@@ -5,13 +5,12 @@ from typing import NamedTuple
 
 from threadmark.errors import TransientStoreError
 from threadmark.program import Program
-from threadmark.replica_store import Copied, ReplicaStore
+from threadmark.replica_store import Copied, ReplicaStore, StaleTermError
 from threadmark.replication.comparing import Difference, compare
 from threadmark.replication.entries import Touched
 from threadmark.replication.held import BEGUN, Bodies, Held, copied_of, held, last_position
 from threadmark.replication.named import Named
 from threadmark.replication.steps import Side
-from threadmark.replication.terms import StaleTermError
 from threadmark.store import ANYONE, NEVER, Change, CheckpointRow, Follows, Key, WriteRow, now, was_added
 from threadmark.thread_store import Beginning, ThreadOutline
 
@@ -204,9 +203,8 @@ def _only(brought: Bodies, rows: Collection[Key], writes: Collection[Key], diffe
 def _lock(route: Route) -> Program[None]:
     """Let nobody else change the thread, whether it is there or not, nor with an old term."""
     store = route.target.store
-    replica = yield from store.replica()
-    if replica.term > route.term:
-        raise StaleTermError(replica)
+    if (yield from store.replica()).term > route.term:
+        raise StaleTermError
     if (yield from store.lock(route.thread_id)) is None:
         yield from store.lock_lease(route.thread_id)
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from threadmark.errors import ClosedError, ThreadmarkError, TransientStoreError
 from threadmark.program import Transaction
-from threadmark.replica_store import Copied
+from threadmark.replica_store import Copied, StaleTermError
 from threadmark.replication.applying import Brought, Compared, CopiedRows, Route, add_named, add_some, finish
 from threadmark.replication.batches import Batch, batches, fetch
 from threadmark.replication.comparing import Difference, compare
@@ -13,7 +13,6 @@ from threadmark.replication.entries import Touched
 from threadmark.replication.held import Held, Place, held, places
 from threadmark.replication.named import named
 from threadmark.replication.steps import Exchange, Side, on, pause
-from threadmark.replication.terms import StaleTermError
 from threadmark.store import ANYONE, NEVER, Added, Change, Follows
 
 __all__ = ["CopiedRows", "copy_all", "copy_change", "copy_thread"]

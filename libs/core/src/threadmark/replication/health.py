@@ -9,10 +9,9 @@ from typing import TypeVar
 
 from threadmark.errors import ReplicationError, StoreError, TransientStoreError
 from threadmark.program import Program, Transaction
-from threadmark.replica_store import Replica, ReplicaStore
+from threadmark.replica_store import Replica, ReplicaStore, StaleTermError
 from threadmark.replication.pair import Pair, SideAwayError
 from threadmark.replication.steps import Exchange, On, Side, on
-from threadmark.replication.terms import StaleTermError
 
 T = TypeVar("T")
 

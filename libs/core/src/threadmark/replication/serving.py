@@ -13,12 +13,13 @@ from threadmark.deferred import resolved
 from threadmark.errors import ReplicationError, ThreadmarkError
 from threadmark.logs import log
 from threadmark.program import Program, Transaction
+from threadmark.replica_store import StaleTermError
 from threadmark.replication.copying import copy_change, copy_thread
 from threadmark.replication.pair import READ_FROM, Pair, SideAwayError, Standing
 from threadmark.replication.promoting import count_waiting, fail_over
 from threadmark.replication.side_store import Journal, active_store, standby_store
 from threadmark.replication.steps import Exchange, Side, on, pause
-from threadmark.replication.terms import StaleTermError, agree, follow
+from threadmark.replication.terms import agree, follow
 
 T = TypeVar("T")
 

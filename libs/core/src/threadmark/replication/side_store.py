@@ -10,10 +10,9 @@ from typing import Any, NoReturn, cast
 
 from threadmark.errors import ReplicationError
 from threadmark.program import Program
-from threadmark.replica_store import ReplicaStore
+from threadmark.replica_store import ReplicaStore, StaleTermError
 from threadmark.replication.entries import Touched
 from threadmark.replication.steps import Side
-from threadmark.replication.terms import StaleTermError
 from threadmark.store import Added, Change, CheckpointRow, Found, Key, Store, nothing_held
 from threadmark.thread_store import ThreadRow
 
@@ -136,9 +135,8 @@ class _ActiveStore(_ShownStore):
         if epoch is None:
             # There is nothing to record, but an earlier call may have deleted it, which the other side does not know.
             self._journal.threads[thread_id] = None
-            replica = yield from self._store.replica()
-            if replica.term > self._term:
-                raise StaleTermError(replica)
+            if (yield from self._store.replica()).term > self._term:
+                raise StaleTermError
         yield from self._store.drop(thread_id, now)
         if epoch is not None:
             self._whole.discard(thread_id)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple, get_args
 from uuid import uuid4
 
-from threadmark.errors import ConfigError, CorruptDataError, ReplicationError, StoreError
+from threadmark.errors import ConfigError, CorruptDataError, ReplicationError
 from threadmark.program import Transaction
 from threadmark.replica_store import Replica
 from threadmark.replication.model import SideName
@@ -19,14 +19,6 @@ from threadmark.replication.steps import Exchange, Side, on, pause
 _PAUSE = 0.05
 _ATTEMPTS = 20
 """How often others are given the time to finish what they have begun."""
-
-
-class StaleTermError(StoreError):
-    """The database has a greater term: somebody else promoted. Whoever meets it reads the terms again and follows."""
-
-    def __init__(self, replica: Replica | None = None) -> None:
-        super().__init__("the database has a greater term: another process has promoted the other side")
-        self.replica = replica
 
 
 class Agreement(NamedTuple):

@@ -1,7 +1,7 @@
 -- Add the rows of one change, or say why not. KEYS: the thread's, and where they are in the same database of one
 -- server, those of its shard of the index. For a change of a replicated database the thread's outbox is behind them,
--- and on one server the term, the index of pending threads, and that of copied ones. ARGV: the change (changes.py), how
--- stale the index may be in microseconds, and for how long an expired thread is kept, in milliseconds.
+-- and on one server the term and the index of pending threads. ARGV: the change (changes.py), how stale the index may
+-- be in microseconds, and for how long an expired thread is kept, in milliseconds.
 
 local NEVER = -1 -- where a thread is that never came from another database
 local change = cmsgpack.unpack(ARGV[1])
@@ -12,7 +12,7 @@ local segments, checkpoints, groups, needs, written = change[13], change[14], ch
 local term, entry, follows = change[18], change[19], change[20]
 local head, rows, ranks, writes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local on_one_server = #KEYS > 6
-local outbox, replica, pending, copied = KEYS[on_one_server and 11 or 6], KEYS[12], KEYS[13], KEYS[14]
+local outbox, replica, pending = KEYS[on_one_server and 11 or 6], KEYS[12], KEYS[13]
 
 if term and on_one_server and is_raised(replica, term) then
     return { 'term', 0 }
@@ -181,9 +181,6 @@ if entry then
 end
 if follows then
     redis.call('HSET', head, 'f', cmsgpack.pack({ follows[2], follows[3] }))
-    if on_one_server then
-        redis.call('ZADD', copied, 0, id)
-    end
 end
 settle(0, tonumber(ARGV[3]), outbox)
 

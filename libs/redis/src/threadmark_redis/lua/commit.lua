@@ -1,16 +1,15 @@
 -- Make the changes of a transaction to some threads, unless one of them was changed since it was read. KEYS: the keys
--- of each thread and its outbox; on one server also its shard of the index of copied threads, and at the end the term
--- and the index of pending threads. ARGV: for how long an expired thread is kept, a name that no other commit has, the
--- term that the transaction has read or '', then for each thread an array: the epoch and revision it had (alone if
--- nothing changes); whether everything is removed first; fields of the head to set and to remove; for checkpoints,
--- writes and segments the same, with the ranks that come and go between them; the position up to which entries are
--- removed from its outbox or nil, and those that are added (positions and bodies); its id; and whether it came from
--- another database.
+-- of each thread and its outbox; on one server at the end the term and the index of pending threads. ARGV: for how long
+-- an expired thread is kept, a name that no other commit has, the term that the transaction has read or '', then for
+-- each thread an array: the epoch and revision it had (alone if nothing changes); whether everything is removed first;
+-- fields of the head to set and to remove; for checkpoints, writes and segments the same, with the ranks that come and
+-- go between them; the position up to which entries are removed from its outbox or nil, and those that are added
+-- (positions and bodies); and its id.
 
 local COMMIT = 'c'
 local FIRST = 4
-local on_one_server = #KEYS > 6
-local STRIDE = on_one_server and 7 or 6
+local STRIDE = 6
+local on_one_server = #KEYS % STRIDE == 2
 local replica, pending = KEYS[#KEYS - 1], KEYS[#KEYS]
 local threads, is_changed = {}, false
 for number = FIRST, #ARGV do
@@ -61,9 +60,6 @@ local function make(base, thread)
     end
     if on_one_server and (removed or #entries > 0) then
         keep_pending(pending, outbox, id)
-    end
-    if on_one_server and thread[16] then
-        redis.call('ZADD', KEYS[base + 7], 0, id)
     end
     settle(base, tonumber(ARGV[1]), outbox)
 end
