@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from threadmark.program import Program, Step, Transaction
+from threadmark.program import Program, Step, Transaction, relay
 from threadmark.store import Store
 
 T = TypeVar("T")
@@ -56,19 +56,9 @@ def resolved(transaction: Transaction[T], store: Store) -> Transaction[T]:
 
 
 def _resolve(program: Callable[[], Program[T]], store: Store) -> Program[T]:
-    steps = program()
-    try:
-        step = next(steps)
-        while True:
-            if not isinstance(step, StoreCall):
-                raise TypeError(f"a deferred store has no {type(step).__name__}")
-            try:
-                answer = yield from step.on(store)
-            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
-                step = steps.throw(error)
-            else:
-                step = steps.send(answer)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
-    finally:
-        steps.close()
+    def answer(step: Step) -> Program[Any]:
+        if not isinstance(step, StoreCall):
+            raise TypeError(f"a deferred store has no {type(step).__name__}")
+        return step.on(store)
+
+    return relay(program(), answer)

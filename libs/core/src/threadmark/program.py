@@ -19,6 +19,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 T = TypeVar("T")
 P = ParamSpec("P")
 Asked = TypeVar("Asked")
+Other = TypeVar("Other")
 
 
 class Step:
@@ -129,6 +130,25 @@ async def aplay(generator: Generator[Asked, Any, T], answer: Callable[[Asked], A
         while True:
             try:
                 result = await answer(asked)
+            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
+                asked = generator.throw(error)
+            else:
+                asked = generator.send(result)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+    finally:
+        generator.close()
+
+
+def relay(
+    generator: Generator[Asked, Any, T], answer: Callable[[Asked], Generator[Other, Any, Any]]
+) -> Generator[Other, Any, T]:
+    """Like `play`, as a generator itself: whatever is needed to answer is asked of whoever drives it."""
+    try:
+        asked = next(generator)
+        while True:
+            try:
+                result = yield from answer(asked)
             except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
                 asked = generator.throw(error)
             else:

@@ -11,10 +11,10 @@ A program that locks nothing needs none of that: each of its steps is atomic.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from secrets import token_bytes
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from threadmark.errors import ThreadmarkError
-from threadmark.program import Program, Step
+from threadmark.program import Program, Step, relay
 from threadmark.replica_store import StaleTermError
 from threadmark.store import Head
 from threadmark_redis.announcing import announce
@@ -132,22 +132,10 @@ def in_transaction(
 
 
 def _played(steps: Program[T], work: Work) -> Program[T]:
-    try:
-        step = next(steps)
-        while True:
-            if isinstance(step, AskWork):
-                step = steps.send(work)
-                continue
-            try:
-                answer = yield step
-            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
-                step = steps.throw(error)
-            else:
-                step = steps.send(answer)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
-    finally:
-        steps.close()
+    def answer(step: Step) -> Program[Any]:
+        return work if isinstance(step, AskWork) else (yield step)
+
+    return relay(steps, answer)
 
 
 def _expect_locked(work: Work) -> Program[None]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from threadmark.deferred import StoreCall
-from threadmark.program import Program, Step
+from threadmark.program import Program, Step, relay
 from threadmark.store import Found, Store, all_held
 
 T = TypeVar("T")
@@ -132,22 +132,13 @@ def with_segments(program: Callable[[], Program[T]], store: Store, known: Segmen
 
 def noting(program: Callable[[], Program[T]], shortened: set[str]) -> Program[T]:
     """Run a program as it is, and note the threads from which it takes bytes away."""
-    steps = program()
-    try:
-        step = next(steps)
-        while True:
-            if isinstance(step, StoreCall) and step.method in _ENDING:
-                shortened.add(step.args[0])
-            try:
-                answer = yield step
-            except Exception as error:  # noqa: BLE001 - as above
-                step = steps.throw(error)
-            else:
-                step = steps.send(answer)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
-    finally:
-        steps.close()
+
+    def answer(step: Step) -> Program[Any]:
+        if isinstance(step, StoreCall) and step.method in _ENDING:
+            shortened.add(step.args[0])
+        return (yield step)
+
+    return relay(program(), answer)
 
 
 def _answered(call: StoreCall, store: Store, known: Segments, read: dict[str, dict[bytes, bytes]]) -> Program[Any]:

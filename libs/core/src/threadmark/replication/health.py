@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from threadmark.errors import ReplicationError, StoreError, TransientStoreError
-from threadmark.program import Program, Transaction
+from threadmark.program import Program, Transaction, relay
 from threadmark.replica_store import Replica, ReplicaStore, StaleTermError
 from threadmark.replication.pair import Pair, SideAwayError
 from threadmark.replication.steps import Exchange, On, Side, on
@@ -43,19 +43,7 @@ def watched(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
 
     What is thrown for a side that is away is a SideAwayError.
     """
-    try:
-        asked = next(exchange)
-        while True:
-            try:
-                answer = yield from _asked(pair, asked) if isinstance(asked, On) else _passed(asked)
-            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
-                asked = exchange.throw(error)
-            else:
-                asked = exchange.send(answer)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
-    finally:
-        exchange.close()
+    return relay(exchange, lambda asked: _asked(pair, asked) if isinstance(asked, On) else _passed(asked))
 
 
 def looked(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
