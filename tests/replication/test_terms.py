@@ -158,6 +158,27 @@ def test_a_database_with_threads_becomes_whole_by_reconciling(databases: tuple[D
     pair.saver.close()
 
 
+def test_after_a_promotion_the_old_side_lacks_what_only_the_new_one_ever_had(
+    databases: tuple[Database, Database],
+) -> None:
+    """As after a backup of the active side was restored: it must not take over as if it had everything."""
+    _use(*databases)
+    put(databases[1].saver(), 1, "only there")
+    pair = Opened(*databases)
+    status = pair.saver.promote()
+    assert (status.active, status.complete) == ("secondary", False)
+    assert status.last_reconcile is not None
+    assert status.last_reconcile.only_there == ["only there"]
+    pair.secondary.cut = True
+    with pytest.raises(ReplicationError, match="force=True"):
+        pair.saver.promote()
+    pair.secondary.cut = False
+    pair.saver.reconcile()
+    assert pair.saver.status().complete
+    assert number_in(databases[0].saver(), "only there") == 1
+    pair.saver.close()
+
+
 def test_half_a_promotion_is_finished_by_whoever_comes_next(databases: tuple[Database, Database]) -> None:
     """The one who promoted died after the old side had begun to refuse writes."""
     _use(*databases)
@@ -220,3 +241,23 @@ def test_the_options_of_the_savers_are_those_of_the_pair(databases: tuple[Databa
         assert number_in(Saver(each.store, each.driver, keyring=keyring)) == 1
         with pytest.raises(CorruptDataError, match="sealed"):
             number_in(each.saver())
+
+
+def test_arguments_of_what_is_done_to_a_pair_are_checked(databases: tuple[Database, Database]) -> None:
+    """Comparing nothing, because of an `after` that no thread follows, must not count as having compared everything."""
+    put(databases[0].saver(), 1)
+    pair = Opened(*databases)
+    saver: Any = pair.saver
+    number_in(saver)
+    for problem, call in {
+        "after must be": lambda: saver.reconcile(after=None),
+        "progress must be": lambda: saver.reconcile(progress=1),
+        "both_ways must be": lambda: saver.reconcile(both_ways="no"),
+        "dry_run must be": lambda: saver.reconcile(dry_run="no"),
+        "force must be": lambda: saver.promote(force="no"),
+        "within must be": lambda: saver.drain("long"),
+    }.items():
+        with pytest.raises(ConfigError, match=problem):
+            call()
+    assert not saver.status().complete
+    saver.close()
