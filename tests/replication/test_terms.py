@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,6 +116,26 @@ def test_a_new_database_takes_the_place_of_a_lost_standby(databases: tuple[Datab
     assert number_in(new.saver()) == 1
     assert pair.saver.status().complete
     pair.saver.close()
+
+
+def test_a_database_that_was_replaced_is_no_longer_one_of_the_pair(databases: tuple[Database, Database]) -> None:
+    """It lacks what was written since, and would show old threads after a failover."""
+    before = Opened(*databases, health_interval=3600.0)
+    put(before.saver, 1)
+    new = Database()
+    with Opened(databases[0], new).saver as saver:
+        put(saver, 2)
+        saver.reconcile()
+    with pytest.raises(ConfigError, match="different pairs"):
+        put(before.saver, 3)
+    before.saver.close()
+    again = Opened(*databases)
+    with pytest.raises(ConfigError, match="different pairs"):
+        number_in(again.saver)
+    again.saver.close()
+    with Opened(databases[0], new).saver as saver:
+        assert number_in(saver) == 2
+        assert saver.status().complete
 
 
 def test_a_new_database_in_the_place_of_a_lost_active_side_is_not_taken_for_it(
@@ -247,7 +268,7 @@ def test_arguments_of_what_is_done_to_a_pair_are_checked(databases: tuple[Databa
     """Comparing nothing, because of an `after` that no thread follows, must not count as having compared everything."""
     put(databases[0].saver(), 1)
     pair = Opened(*databases)
-    saver: Any = pair.saver
+    saver: Any = pair.saver  # the wrong arguments are the point
     number_in(saver)
     for problem, call in {
         "after must be": lambda: saver.reconcile(after=None),
