@@ -1,7 +1,7 @@
 """Two databases that belong together, and two that do not."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -270,14 +270,15 @@ def test_arguments_of_what_is_done_to_a_pair_are_checked(databases: tuple[Databa
     pair = Opened(*databases)
     saver: Any = pair.saver  # the wrong arguments are the point
     number_in(saver)
-    for problem, call in {
+    calls: dict[str, Callable[[], object]] = {
         "after must be": lambda: saver.reconcile(after=None),
         "progress must be": lambda: saver.reconcile(progress=1),
         "both_ways must be": lambda: saver.reconcile(both_ways="no"),
         "dry_run must be": lambda: saver.reconcile(dry_run="no"),
         "force must be": lambda: saver.promote(force="no"),
         "within must be": lambda: saver.drain("long"),
-    }.items():
+    }
+    for problem, call in calls.items():
         with pytest.raises(ConfigError, match=problem):
             call()
     assert not saver.status().complete
