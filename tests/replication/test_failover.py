@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from replication.lines import Database, Opened, checkpoint, config, number_in, put, wait_for
-from threadmark import LeaseLostError, ReplicationError
+from threadmark import CheckpointTuple, LeaseLostError, MemoryCache, ReplicationError, cached
 from threadmark.program import Transaction
 
 CONTINUE: dict[str, Any] = {"failover": "automatic", "on_secondary_failure": "continue", "deadline": 0.2}
@@ -46,6 +46,20 @@ def test_reads_come_from_the_standby_and_say_so(databases: tuple[Database, Datab
     assert found is not None
     assert "__read_from" not in found.config["configurable"]
     pair.saver.close()
+
+
+def test_through_a_cache_they_say_so_as_well(databases: tuple[Database, Database]) -> None:
+    pair = Opened(*databases)
+    saver = cached(pair.saver, MemoryCache())
+    put(saver, 1)
+    pair.primary.cut = True
+
+    async def read() -> list[CheckpointTuple | None]:
+        return [await saver.aget_tuple(config()), *[each async for each in saver.alist(config())]]
+
+    found = [saver.get_tuple(config()), *saver.list(config()), *asyncio.run(read())]
+    assert [each and each.config["configurable"]["__read_from"] for each in found] == ["secondary"] * 4
+    saver.close()
 
 
 def test_a_run_goes_on_from_what_was_read_from_the_standby(databases: tuple[Database, Database]) -> None:

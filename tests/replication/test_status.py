@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from replication.lines import Database, Opened, config, number_in, put, wait_for
+from replication.lines import PATIENCE, Database, Opened, config, number_in, put, wait_for
 from threadmark import ClosedError, ConfigError, ReplicatedSaver, Serde, replicated
 from threadmark_langgraph import wrap
 
@@ -49,6 +49,23 @@ def test_the_lag_is_what_waits_and_for_how_long(databases: tuple[Database, Datab
     assert pair.saver.drain(within=0.01) == 3
     pair.secondary.cut = False
     assert pair.saver.drain() == 0
+    pair.saver.close()
+
+
+def test_the_lag_of_a_side_that_is_away_is_counted_from_the_first_change_that_waits(
+    databases: tuple[Database, Database],
+) -> None:
+    pair = Opened(*databases, mode="async", health_interval=3600.0)
+    put(pair.saver, 1)
+    assert pair.saver.drain() == 0
+    pair.secondary.cut = True
+    put(pair.saver, 2)
+    pair.primary.cut = True
+    side = pair.saver.status().primary
+    assert side.waiting == 1
+    assert side.lag is not None
+    assert 0 < side.lag < PATIENCE
+    pair.primary.cut = pair.secondary.cut = False
     pair.saver.close()
 
 

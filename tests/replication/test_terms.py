@@ -1,8 +1,9 @@
 """Two databases that belong together, and two that do not."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,6 +118,26 @@ def test_a_new_database_takes_the_place_of_a_lost_standby(databases: tuple[Datab
     pair.saver.close()
 
 
+def test_a_database_that_was_replaced_is_no_longer_one_of_the_pair(databases: tuple[Database, Database]) -> None:
+    """It lacks what was written since, and would show old threads after a failover."""
+    before = Opened(*databases, health_interval=3600.0)
+    put(before.saver, 1)
+    new = Database()
+    with Opened(databases[0], new).saver as saver:
+        put(saver, 2)
+        saver.reconcile()
+    with pytest.raises(ConfigError, match="different pairs"):
+        put(before.saver, 3)
+    before.saver.close()
+    again = Opened(*databases)
+    with pytest.raises(ConfigError, match="different pairs"):
+        number_in(again.saver)
+    again.saver.close()
+    with Opened(databases[0], new).saver as saver:
+        assert number_in(saver) == 2
+        assert saver.status().complete
+
+
 def test_a_new_database_in_the_place_of_a_lost_active_side_is_not_taken_for_it(
     databases: tuple[Database, Database],
 ) -> None:
@@ -155,6 +176,27 @@ def test_a_database_with_threads_becomes_whole_by_reconciling(databases: tuple[D
     pair.saver.reconcile()
     assert pair.saver.status().complete
     assert number_in(databases[1].saver()) == 1
+    pair.saver.close()
+
+
+def test_after_a_promotion_the_old_side_lacks_what_only_the_new_one_ever_had(
+    databases: tuple[Database, Database],
+) -> None:
+    """As after a backup of the active side was restored: it must not take over as if it had everything."""
+    _use(*databases)
+    put(databases[1].saver(), 1, "only there")
+    pair = Opened(*databases)
+    status = pair.saver.promote()
+    assert (status.active, status.complete) == ("secondary", False)
+    assert status.last_reconcile is not None
+    assert status.last_reconcile.only_there == ["only there"]
+    pair.secondary.cut = True
+    with pytest.raises(ReplicationError, match="force=True"):
+        pair.saver.promote()
+    pair.secondary.cut = False
+    pair.saver.reconcile()
+    assert pair.saver.status().complete
+    assert number_in(databases[0].saver(), "only there") == 1
     pair.saver.close()
 
 
@@ -220,3 +262,24 @@ def test_the_options_of_the_savers_are_those_of_the_pair(databases: tuple[Databa
         assert number_in(Saver(each.store, each.driver, keyring=keyring)) == 1
         with pytest.raises(CorruptDataError, match="sealed"):
             number_in(each.saver())
+
+
+def test_arguments_of_what_is_done_to_a_pair_are_checked(databases: tuple[Database, Database]) -> None:
+    """Comparing nothing, because of an `after` that no thread follows, must not count as having compared everything."""
+    put(databases[0].saver(), 1)
+    pair = Opened(*databases)
+    saver: Any = pair.saver  # the wrong arguments are the point
+    number_in(saver)
+    calls: dict[str, Callable[[], object]] = {
+        "after must be": lambda: saver.reconcile(after=None),
+        "progress must be": lambda: saver.reconcile(progress=1),
+        "both_ways must be": lambda: saver.reconcile(both_ways="no"),
+        "dry_run must be": lambda: saver.reconcile(dry_run="no"),
+        "force must be": lambda: saver.promote(force="no"),
+        "within must be": lambda: saver.drain("long"),
+    }
+    for problem, call in calls.items():
+        with pytest.raises(ConfigError, match=problem):
+            call()
+    assert not saver.status().complete
+    saver.close()

@@ -65,6 +65,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("max_failover_attempts", {"max_failover_attempts": 1.5}),
     ("deadline", {"deadline": 0}),
     ("deadline", {"deadline": float("inf")}),
+    ("health_interval", {"health_interval": 1e300}),
     ("health_interval", {"health_interval": None}),
     ("drain_timeout", {"drain_timeout": "1"}),
     ("failback_delay", {"failback_delay": 5, "failover": "automatic"}),

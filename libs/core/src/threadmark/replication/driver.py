@@ -23,6 +23,7 @@ from threadmark.replication.promoting import compare, drain, promote
 from threadmark.replication.serving import serve
 from threadmark.replication.status import status
 from threadmark.replication.steps import Exchange, Side
+from threadmark.saver.arguments import check_flag, check_progress, check_seconds
 from threadmark.workers import Workers
 
 T = TypeVar("T")
@@ -70,17 +71,24 @@ class PairDriver:
         self, *, both_ways: bool, dry_run: bool, after: str, progress: OnProgress | None
     ) -> Exchange[Reconciled]:
         """Compare both, and copy what is missing."""
+        check_flag(both_ways, "both_ways")
+        check_flag(dry_run, "dry_run")
+        check_progress(progress)
+        if not isinstance(after, str):
+            raise ConfigError(f"after must be the id of a thread, or '' to begin with the first, not {shown(after)}")
         comparison = compare(self.pair, both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
         return looked(self.pair, comparison)
 
     def promote(self, name: SideName | None, *, force: bool) -> Exchange[ReplicationStatus]:
         """Move the writes."""
+        check_flag(force, "force")
         if name is not None and name not in get_args(SideName):
             raise ConfigError(f"a side is 'primary' or 'secondary', not {shown(name)}")
         return looked(self.pair, self._promote(name and self.pair.side(name), force=force))
 
     def drain(self, within: float) -> Exchange[int]:
         """Copy what waits."""
+        check_seconds(within, "within")
         return looked(self.pair, drain(self.pair, within))
 
     def close(self) -> None:

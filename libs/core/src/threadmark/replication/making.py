@@ -23,6 +23,8 @@ _CHOICES: Mapping[str, object] = {
 }
 _SECONDS = ("deadline", "health_interval", "drain_timeout")
 _COUNTS = ("max_lag", "max_failover_attempts")
+_MOST_SECONDS = 86_400
+"""A day. There is a limit to what a thread can be told to wait for."""
 
 _URL = "replicated:?primary=URL&secondary=URL&mode=async"
 
@@ -36,8 +38,10 @@ def checked_settings(**given: Any) -> Settings:
     for name in _SECONDS:
         seconds = given[name]
         may_be_none = name == "deadline" and seconds is None
-        if not may_be_none and not (_is_number(seconds) and 0 < seconds < float("inf")):
-            raise ConfigError(f"{name} must be a positive number of seconds, not {shown(seconds)}")
+        if not may_be_none and not (_is_number(seconds) and 0 < seconds <= _MOST_SECONDS):
+            raise ConfigError(
+                f"{name} must be a positive number of seconds, {_MOST_SECONDS:,} at most, not {shown(seconds)}"
+            )
     for name in _COUNTS:
         count = given[name]
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:

@@ -1,11 +1,14 @@
-"""The mark of a checkpoint that was read from the side that does not take the writes."""
+"""The mark of a checkpoint that was read from the side that does not take the writes, and savers that show it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 
-from threadmark.model import CheckpointTuple
+from threadmark.model import CheckpointTuple, Config
+from threadmark.program import arun, run
 from threadmark.replication.model import SideName
 from threadmark.replication.pair import READ_FROM
+from threadmark.saver import Saver
+from threadmark.saver.operations import listing, reading
 
 READ_FROM_KEY = "__read_from"
 """In a configuration. Names that begin like this are no part of metadata."""
@@ -28,3 +31,41 @@ def marked(found: CheckpointTuple, sides: Sequence[SideName]) -> CheckpointTuple
         return found
     configurable = {**found.config["configurable"], READ_FROM_KEY: sides[-1]}
     return found._replace(config={**found.config, "configurable": configurable})
+
+
+class MarkingSaver(Saver):
+    """A saver that reads from a pair, by itself or through a cache."""
+
+    def get_tuple(self, config: Config) -> CheckpointTuple | None:
+        """Like `get`, but return the checkpoint with its metadata, parent and pending writes.
+
+        Where it was read from the side that does not take the writes, because the other one is away, its config says
+        so: `configurable["__read_from"]` is "primary" or "secondary". So it is with `list`.
+        """
+        with noted_reads() as sides:
+            found = run(self._driver, reading.get_tuple(self._context, config))
+        return found and marked(found, sides)
+
+    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
+        """Like `get_tuple`, for asyncio."""
+        with noted_reads() as sides:
+            found = await arun(self._driver, reading.get_tuple(self._context, config))
+        return found and marked(found, sides)
+
+    def _pages(self, asked: listing.Listing) -> Iterator[CheckpointTuple]:
+        reader = listing.Reader(self._context, asked)
+        while reader.more:
+            with noted_reads() as sides:
+                batch = run(self._driver, reader.next_batch())
+            for item in reader.readable(batch):
+                yield marked(item, sides)
+        reader.finish()
+
+    async def _apages(self, asked: listing.Listing) -> AsyncIterator[CheckpointTuple]:
+        reader = listing.Reader(self._context, asked)
+        while reader.more:
+            with noted_reads() as sides:
+                batch = await arun(self._driver, reader.next_batch())
+            for item in reader.readable(batch):
+                yield marked(item, sides)
+        reader.finish()

@@ -14,6 +14,7 @@ from threadmark.forks import begin_anew_after_fork
 from threadmark.logs import log
 from threadmark.replication.model import Failover, OnSecondaryFailure, Reconciled, ReplicationMode, SideName
 from threadmark.replication.steps import Side
+from threadmark.store import now
 
 
 class Settings(NamedTuple):
@@ -163,6 +164,8 @@ class Pair:
         """Note that a side has made changes that the other one does not have yet."""
         health = self.health[side]
         with self._changing:
+            if not health.waiting:
+                health.oldest = now()
             health.waiting = (health.waiting or 0) + entries
             health.uncounted += entries
 

@@ -139,8 +139,10 @@ def _hand_over(pair: Pair, side: Side) -> Exchange[None]:
     """Move the writes while both sides are there: compare, let the old one refuse writes, copy the rest, go on."""
     known = pair.known
     old = known.active
-    yield from compare(pair, both_ways=False, dry_run=False, after="", progress=None)
-    standing = known._replace(term=next_term(known.term, side), active=side, complete=True)
+    report = yield from compare(pair, both_ways=False, dry_run=False, after="", progress=None)
+    # What only the new side has was left there: now the old one lacks it.
+    complete = not report.only_there
+    standing = known._replace(term=next_term(known.term, side), active=side, complete=complete)
     yield from _expect_raised(pair, old, standing)
     try:
         while copied := (yield from copy_all(old, side, standing.term)):

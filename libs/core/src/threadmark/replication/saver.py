@@ -1,13 +1,11 @@
 """`ReplicatedSaver`: a saver over two databases, and `replicated`, which makes one."""
 
-from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Unpack
 
 from threadmark.deferred import deferred_store
-from threadmark.model import CheckpointTuple, Config, OnProgress
-from threadmark.program import arun, run
-from threadmark.replication.marks import marked, noted_reads
+from threadmark.model import OnProgress
+from threadmark.replication.marks import MarkingSaver
 from threadmark.replication.model import (
     Failover,
     OnSecondaryFailure,
@@ -17,13 +15,12 @@ from threadmark.replication.model import (
     SideName,
 )
 from threadmark.saver import Saver, SaverOptions
-from threadmark.saver.operations import listing, reading
 
 if TYPE_CHECKING:
     from threadmark.replication.driver import PairDriver
 
 
-class ReplicatedSaver(Saver):
+class ReplicatedSaver(MarkingSaver):
     """A saver over two databases, each of which can take over from the other.
 
     Made by `threadmark.replicated`. Every method is that of any saver; the others are about the pair.
@@ -32,22 +29,6 @@ class ReplicatedSaver(Saver):
     def __init__(self, driver: "PairDriver", **options: Unpack[SaverOptions]) -> None:
         super().__init__(deferred_store(), driver, **options)
         self._pair = driver
-
-    def get_tuple(self, config: Config) -> CheckpointTuple | None:
-        """Like `get`, but return the checkpoint with its metadata, parent and pending writes.
-
-        Where it was read from the side that does not take the writes, because the other one is away, its config says
-        so: `configurable["__read_from"]` is "primary" or "secondary". So it is with `list`.
-        """
-        with noted_reads() as sides:
-            found = run(self._driver, reading.get_tuple(self._context, config))
-        return found and marked(found, sides)
-
-    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
-        """Like `get_tuple`, for asyncio."""
-        with noted_reads() as sides:
-            found = await arun(self._driver, reading.get_tuple(self._context, config))
-        return found and marked(found, sides)
 
     def status(self) -> ReplicationStatus:
         """Ask both databases how they are. One that is away is shown as it was last seen."""
@@ -108,24 +89,6 @@ class ReplicatedSaver(Saver):
         """What moves everybody's threads, which is nobody's business who sees one owner's only."""
         self._context.expect_no_view()
         return self._pair
-
-    def _pages(self, asked: listing.Listing) -> Iterator[CheckpointTuple]:
-        reader = listing.Reader(self._context, asked)
-        while reader.more:
-            with noted_reads() as sides:
-                batch = run(self._driver, reader.next_batch())
-            for item in reader.readable(batch):
-                yield marked(item, sides)
-        reader.finish()
-
-    async def _apages(self, asked: listing.Listing) -> AsyncIterator[CheckpointTuple]:
-        reader = listing.Reader(self._context, asked)
-        while reader.more:
-            with noted_reads() as sides:
-                batch = await arun(self._driver, reader.next_batch())
-            for item in reader.readable(batch):
-                yield marked(item, sides)
-        reader.finish()
 
 
 def replicated(

@@ -7,7 +7,7 @@ this side and one that side, never do so under the same term.
 import json
 from functools import partial
 from typing import NamedTuple, get_args
-from uuid import uuid4
+from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from threadmark.errors import ConfigError, CorruptDataError, ReplicationError
 from threadmark.program import Transaction
@@ -189,11 +189,20 @@ def _begin(pair: Pair, found: dict[Side, Replica]) -> Exchange[None]:
 
 
 def _join(side: Side, standing: Standing) -> Exchange[None]:
-    """Let a new database take the place of one that was lost, or finish the making of a pair."""
+    """Let a new database take the place of one that was lost, or finish the making of a pair.
+
+    The one that was lost lacks what is written from now on. So the pair gets another id and another term: should that
+    one turn up again, or another process still use it, it is noticed.
+    """
     other = standing.active
     empty = yield from _is_empty(other)
-    for each in (side, other):
-        yield from write_replica(each, standing._replace(complete=empty))
+    standing = standing._replace(complete=empty)
+    if not empty or standing.term > 1:
+        # The same for all who do this at once.
+        name = uuid5(NAMESPACE_OID, f"{standing.pair} {standing.term}").hex
+        standing = standing._replace(term=next_term(standing.term, other), pair=name)
+    for each in (other, side):
+        yield from write_replica(each, standing)
 
 
 def _is_empty(side: Side) -> Exchange[bool]:
