@@ -173,9 +173,7 @@ def _copy_named(route: Route, copied: Copied | None, goal: int) -> Exchange[_Don
     store, target = route.source.store, route.target
     come = copied.position if copied else NEVER
     found = yield from on(route.source, Transaction(partial(named, store, route.thread_id, come), writes=False))
-    if found == "settled" and (yield from _place(route)).copied == copied:
-        return None
-    if found == "more":
+    if found == "more" or (found == "settled" and (yield from _place(route)).copied == copied):
         return None
     if not isinstance(found, Named):
         return _Done(copied, CopiedRows(), is_complete=False)

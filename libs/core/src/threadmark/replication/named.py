@@ -66,10 +66,8 @@ def named(store: ReplicaStore, thread_id: str, come: int) -> Program[Named | Unn
         return "more"
     if come != NEVER:
         part = _first([entry for entry in entries if entry.position > come])
-    elif copied is None:
-        part = yield from _all(store, thread_id, known_to)
     else:  # what came from there in the first place is not new to it
-        return "more"
+        part = (yield from _all(store, thread_id, known_to)) if copied is None else "more"
     if not isinstance(part, _Part):
         return part
     touched = part.touched
@@ -85,9 +83,8 @@ def named(store: ReplicaStore, thread_id: str, come: int) -> Program[Named | Unn
         entries = yield from store.outbox(thread_id, MOST_ENTRIES)
         later = joined(Touched.from_bytes(entry.body) for entry in entries if entry.position > known_to)
         if come == NEVER:  # those that came before the rows were read have an entry of their own
-            found = found._replace(
-                rows={key: row for key, row in found.rows.items() if key not in later.checkpoints},
-            )
+            rows_then = {key: row for key, row in found.rows.items() if key not in later.checkpoints}
+            found = found._replace(rows=rows_then)
             touched = touched._replace(checkpoints=touched.checkpoints - later.checkpoints)
         if len(entries) == MOST_ENTRIES or _meets(later, touched, found):
             return "moved"
