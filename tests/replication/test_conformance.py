@@ -1,8 +1,7 @@
 """The suite on pairs of databases.
 
 What a pair adds is the same whatever its databases are, so all of it runs in memory, with one API each in turn. Pairs
-of SQLite files, and of Postgres and Redis, run what removes, and a share of the rest. A thread with hundreds of
-checkpoints that are put at once is left out of the latter, where it takes a minute.
+of SQLite files, and of Postgres and Redis, run what removes and copies, and a share of the rest.
 THREADMARK_TESTS=all runs everything everywhere.
 
 Left out are the cases about what a backend keeps for replication: those of a pair are its databases' own.
@@ -34,7 +33,7 @@ SHARES: dict[Way, Share] = {
     ("replicated memory async", "blocking"): share(2, "removing"),
     ("replicated sqlite", "blocking"): share(3, "concurrency", "copying", "deleting", "removing"),
     ("replicated sqlite async", "asyncio"): share(0),
-    ("replicated postgres redis", "asyncio"): share(1, "deleting", "removing"),
+    ("replicated postgres redis", "asyncio"): share(1, "copying", "deleting", "removing"),
 }
 MEETING: list[Way] = [("replicated memory", "blocking")]
 if ALL:

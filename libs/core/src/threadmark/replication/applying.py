@@ -1,7 +1,7 @@
 """Writing to the target what the source has of a thread: programs, each of which is one transaction."""
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from threadmark.errors import TransientStoreError
 from threadmark.program import Program
@@ -86,13 +86,17 @@ class Compared(NamedTuple):
     difference: Difference
 
 
-def add_named(route: Route, found: Named, come: int) -> Program[bool]:
-    """Add the rows that entries named. Returns False, having added nothing, where that is not all there is to do."""
+def add_named(route: Route, found: Named, come: int) -> Program[Literal["added", "more", "moved"]]:
+    """Add the rows that entries named.
+
+    Having added nothing, returns "moved" where the target is elsewhere by now, and "more" where that is not all there
+    is to do.
+    """
     store, outline, rows = route.target.store, found.outline, _in_order(found.bodies)
     if outline is None:
-        return True
+        return "added"
     if (yield from last_position(store, route.thread_id)) > found.seen:
-        return False
+        return "more"
     if found.sets_row:
         yield from store.lock(route.thread_id)
     is_later = outline.updated_at > _updated_by(rows)
@@ -105,12 +109,12 @@ def add_named(route: Route, found: Named, come: int) -> Program[bool]:
     if added.refused == "term":
         raise StaleTermError
     if not was_added(change, added):
-        return False
+        return "moved" if added.refused == "behind" else "more"
     if come == NEVER and outline.updated_at > max(_updated_by(rows), outline.row.created_at):
         yield from _touch(store, outline)
     if found.sets_row:
         yield from store.set_thread(outline.row)
-    return True
+    return "added"
 
 
 def add_some(route: Route, compared: Compared, expected: Copied | None, brought: Brought) -> Program[Copied | None]:

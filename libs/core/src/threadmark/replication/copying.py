@@ -11,16 +11,23 @@ from threadmark.replication.batches import Batch, batches, fetch
 from threadmark.replication.comparing import Difference, compare
 from threadmark.replication.entries import Touched
 from threadmark.replication.held import Held, Place, held, places
-from threadmark.replication.named import named
+from threadmark.replication.named import Named, named
 from threadmark.replication.steps import Exchange, Side, on, pause
 from threadmark.store import ANYONE, NEVER, Added, Change, Follows
 
-__all__ = ["CopiedRows", "copy_all", "copy_change", "copy_thread"]
+__all__ = ["Come", "CopiedRows", "copy_all", "copy_change", "copy_thread", "copy_up_to"]
 
 ATTEMPTS = 16
 """How often a thread is begun again that others change while it is copied."""
 
 _PAUSE = 0.01
+
+
+class Come(NamedTuple):
+    """How far a thread has come, and what was copied for that."""
+
+    position: int
+    rows: CopiedRows
 
 
 def copy_change(source: Side, target: Side, change: Change, added: Added, term: int) -> Exchange[bool]:
@@ -78,6 +85,19 @@ def copy_thread(
     return done.rows
 
 
+def copy_up_to(source: Side, target: Side, thread_id: str, term: int, position: int) -> Exchange[Come]:
+    """Like `copy_thread`, but it is enough that the target has come up to this position of the thread, 0 for the last.
+
+    Where somebody else has brought it so far, that is seen with one question. Returns how far it has come.
+    """
+    route = Route(source, target, thread_id, term)
+    place = yield from _place(route)
+    done = yield from _copy(route, place, everything=False, dry_run=False, goal=position)
+    if done.copied != place.copied:
+        yield from _settle(source, thread_id, done.copied)
+    return Come(done.copied.position if done.copied else 0, done.rows)
+
+
 def copy_all(source: Side, target: Side, term: int, *, limit: int = 256) -> Exchange[dict[str, CopiedRows]]:
     """Copy the threads of the first `limit` entries of the source's outbox. Returns what was copied of each.
 
@@ -115,42 +135,59 @@ class _Done(NamedTuple):
     """How far the thread has come to the target."""
     rows: CopiedRows
     is_complete: bool = True
+    is_part: bool = False
+    """Whether it has come further, and there is more."""
 
 
-def _copy(route: Route, place: Place, *, everything: bool, dry_run: bool) -> Exchange[_Done]:
+def _copy(route: Route, place: Place, *, everything: bool, dry_run: bool, goal: int = 0) -> Exchange[_Done]:
     """Copy a thread that has come to the target so far. Begins again where others change it meanwhile."""
-    total = CopiedRows()
-    for attempt in range(ATTEMPTS):
-        if attempt:
-            yield from pause(_PAUSE * (attempt - 1))
+    total, failed = CopiedRows(), 0
+    while failed < ATTEMPTS:
+        if failed:
+            yield from pause(_PAUSE * (failed - 1))
             place = yield from _place(route)
+        come = place.copied.position if place.copied else NEVER
+        if goal and come >= goal:
+            return _Done(place.copied, total)
         done: _Done | None = None
-        if not everything and not dry_run and (place.copied is not None or not place.is_live):
-            done = yield from _copy_named(route, place.copied)
+        if not everything and not dry_run and (come >= 0 or (come == NEVER and not place.is_live)):
+            done = yield from _copy_named(route, place.copied, goal)
         if done is None:
             done = yield from _copy_whole(route, place.copied, dry_run=dry_run)
         total = total.plus(done.rows)
         if done.is_complete:
             return _Done(done.copied, total)
+        if done.is_part:
+            place = Place(done.copied)
+        else:
+            failed += 1
     raise TransientStoreError(
         f"thread {route.thread_id!r} was changed {ATTEMPTS} times while it was copied to the other database; "
         "it waits there, and is tried again"
     )
 
 
-def _copy_named(route: Route, copied: Copied | None) -> Exchange[_Done | None]:
+def _copy_named(route: Route, copied: Copied | None, goal: int) -> Exchange[_Done | None]:
     """Copy the few rows that entries name. Returns None where more than adding them is to be done."""
     store, target = route.source.store, route.target
     come = copied.position if copied else NEVER
     found = yield from on(route.source, Transaction(partial(named, store, route.thread_id, come), writes=False))
-    if found is None:
+    if found == "more" or (found == "settled" and (yield from _place(route)).copied == copied):
         return None
+    if not isinstance(found, Named):
+        return _Done(copied, CopiedRows(), is_complete=False)
     if found.outline is None:
         return _Done(copied, CopiedRows())
-    if not (yield from on(target, Transaction(partial(add_named, route, found, come), writes=True))):
-        return None
     brought = Brought((), found.bodies)
-    return _Done(Copied(found.position, found.epoch), brought.counts._replace(rows_read=brought.rows_read))
+    read = CopiedRows(rows_read=brought.rows_read)
+    outcome = yield from on(target, Transaction(partial(add_named, route, found, come), writes=True))
+    if outcome == "more":
+        return None
+    if outcome == "moved":
+        return _Done(copied, read, is_complete=False)
+    is_complete = found.position >= (goal or found.known_to)
+    come_to = Copied(found.position, found.epoch)
+    return _Done(come_to, brought.counts.plus(read), is_complete, is_part=not is_complete)
 
 
 def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> Exchange[_Done]:

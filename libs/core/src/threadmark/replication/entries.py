@@ -87,10 +87,12 @@ _FLAGS = ("everything", "thread", "dropped", "merged")
 
 def joined(parts: Iterable[Touched]) -> Touched:
     """Return what several changes to one thread touched together, oldest first."""
-    touched = Touched()
-    for part in parts:
-        touched = touched.plus(part)
-    return touched
+    columns = list(zip(*parts, strict=True))
+    if not columns:
+        return Touched()
+    checkpoints, writes, segments, *flags = columns
+    none: frozenset[Key] = frozenset()
+    return Touched(none.union(*checkpoints), none.union(*writes), frozenset[bytes]().union(*segments), *map(any, flags))
 
 
 def _keys(pairs: Iterable[Sequence[str]]) -> frozenset[Key]:

@@ -1,22 +1,34 @@
-"""The few rows that the entries of a thread name, read at the source: what most changes are copied by."""
+"""The few rows that the entries of a thread name, read at the source: what most changes are copied by.
 
-from typing import NamedTuple
+Rows that are only added commute. So it does not matter that a source goes on meanwhile: the entries up to some position
+are brought with the rows that they name, and later ones are left for the next time. A row that is read may be newer
+than that position only where it can be written again later, and nothing older is left to be written over it.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from threadmark.program import Program
-from threadmark.replica_store import ReplicaStore
+from threadmark.replica_store import Entry, ReplicaStore
 from threadmark.replication.entries import Touched, joined
-from threadmark.replication.held import Bodies, bodies, copied_of, last_position
+from threadmark.replication.held import MOST_ENTRIES, Bodies, bodies, copied_of, last_position
 from threadmark.store import NEVER
 from threadmark.thread_store import ThreadOutline
 
-_MOST_ENTRIES, _MOST_ROWS, _MOST_BYTES = 256, 256, 4 * 1024 * 1024
-"""What names or holds more than that is compared whole, and copied in parts."""
+_MOST_ROWS, _MOST_BYTES = 256, 4 * 1024 * 1024
+"""What one change names or a new thread holds beyond that is compared whole, and copied in parts."""
+
+Unnamed = Literal["more", "moved", "settled"]
+"""Why rows cannot be added: more than adding them is to be done; the thread changed meanwhile; the entries are gone,
+which somebody else has copied, unless the target has lost something."""
 
 
 class Named(NamedTuple):
     """Rows that are to be added to the target."""
 
     position: int
+    known_to: int
+    """The position up to which the source had entries: greater where these are only the first ones."""
     epoch: int
     outline: ThreadOutline | None
     """None where the target has come as far as the source is, so that there is nothing to do."""
@@ -27,50 +39,97 @@ class Named(NamedTuple):
     bodies: Bodies
 
 
-def named(store: ReplicaStore, thread_id: str, come: int) -> Program[Named | None]:
+class _Part(NamedTuple):
+    """What the first entries of a thread touched."""
+
+    touched: Touched
+    position: int
+    """That of the last of them."""
+    rest: Touched
+    """What those touched that come after it."""
+
+
+def named(store: ReplicaStore, thread_id: str, come: int) -> Program[Named | Unnamed]:
     """Return the rows that changed after the position up to which the target has come, all of a thread for `NEVER`.
 
-    Returns None where they are not all there, or are too many, or adding them is not enough.
+    Where many changed these are those of the first entries.
     """
     position = yield from last_position(store, thread_id)
     if position <= come:
-        return Named(come, 0, None, 0, sets_row=False, bodies=Bodies({}, {}, {}))
+        return Named(come, come, 0, None, 0, sets_row=False, bodies=Bodies({}, {}, {}))
     copied = yield from copied_of(store, thread_id)
     outline = yield from store.thread(thread_id)
     epoch = yield from store.epoch(thread_id)
-    if outline is None or epoch is None:
-        return None
-    if come == NEVER:
-        # What came from there in the first place is not new to it.
-        touched = (yield from _all(store, thread_id)) if copied is None else None
-    else:
-        touched = yield from _touched(store, thread_id, come)
-    if touched is None or touched.whole:
-        return None
+    entries = yield from store.outbox(thread_id, MOST_ENTRIES)
+    known_to = max(position, entries[-1].position if entries else 0)
+    if outline is None or epoch is None or len(entries) == MOST_ENTRIES:
+        return "more"
+    if come != NEVER:
+        part = _first([entry for entry in entries if entry.position > come])
+    else:  # what came from there in the first place is not new to it
+        part = (yield from _all(store, thread_id, known_to)) if copied is None else "more"
+    if not isinstance(part, _Part):
+        return part
+    touched = part.touched
     rows, writes = sorted(touched.checkpoints), sorted(touched.writes)
     found = yield from bodies(store, thread_id, rows, writes, touched.segments)
     written = {key[:2] for key in found.writes}
     is_whole = (
         len(found.rows) == len(rows) and written >= touched.writes and len(found.segments) == len(touched.segments)
     )
-    if not is_whole or (yield from last_position(store, thread_id)) != position:
-        return None
+    if not is_whole or _meets(part.rest, touched, found):
+        return "more"
+    if (yield from last_position(store, thread_id)) != known_to:
+        entries = yield from store.outbox(thread_id, MOST_ENTRIES)
+        later = joined(Touched.from_bytes(entry.body) for entry in entries if entry.position > known_to)
+        if come == NEVER:  # those that came before the rows were read have an entry of their own
+            rows_then = {key: row for key, row in found.rows.items() if key not in later.checkpoints}
+            found = found._replace(rows=rows_then)
+            touched = touched._replace(checkpoints=touched.checkpoints - later.checkpoints)
+        if len(entries) == MOST_ENTRIES or _meets(later, touched, found):
+            return "moved"
     sets_row = touched.thread or (come == NEVER and (outline.row.title, outline.row.metadata) != (None, None))
-    return Named(position, epoch, outline, copied.position if copied else 0, sets_row, found)
+    return Named(part.position, known_to, epoch, outline, copied.position if copied else 0, sets_row, found)
 
 
-def _touched(store: ReplicaStore, thread_id: str, come: int) -> Program[Touched | None]:
-    """What the entries name, None where there are none or too many."""
-    entries = yield from store.outbox(thread_id, _MOST_ENTRIES)
-    touched = joined(Touched.from_bytes(entry.body) for entry in entries if entry.position > come)
-    many = len(touched.checkpoints) + len(touched.writes) > _MOST_ROWS or len(entries) == _MOST_ENTRIES
-    return None if many or touched == Touched() else touched
+def _first(entries: Sequence[Entry]) -> _Part | Unnamed:
+    """What the first entries touched, as many as may be brought at once."""
+    if not entries:
+        return "settled"
+    changes = [Touched.from_bytes(entry.body) for entry in entries]
+    if any(each.whole or each == Touched() for each in changes):
+        return "more"
+    rows: set[tuple[str, str, str]] = set()
+    count = 0
+    for each in changes:
+        rows |= {("row", *key) for key in each.checkpoints} | {("writes", *key) for key in each.writes}
+        if len(rows) > _MOST_ROWS:
+            break
+        count += 1
+    if not count:
+        return "more"
+    return _Part(joined(changes[:count]), entries[count - 1].position, joined(changes[count:]))
 
 
-def _all(store: ReplicaStore, thread_id: str) -> Program[Touched | None]:
-    """All rows of a thread, None where they are too many."""
+def _all(store: ReplicaStore, thread_id: str, position: int) -> Program[_Part | Unnamed]:
+    """All rows of a thread, unless they are too many."""
     marks = yield from store.marks(thread_id)
     size = sum(size for size, _ in marks.segments.values())
     if len(marks.checkpoints) + len(marks.writes) > _MOST_ROWS or size > _MOST_BYTES:
-        return None
-    return Touched(frozenset(marks.checkpoints), frozenset(key[:2] for key in marks.writes), frozenset(marks.segments))
+        return "more"
+    rows = Touched(frozenset(marks.checkpoints), frozenset(key[:2] for key in marks.writes), frozenset(marks.segments))
+    return _Part(rows, position, Touched())
+
+
+def _meets(later: Touched, touched: Touched, found: Bodies) -> bool:
+    """Whether rows that were read may be newer than the position says, and are not only added.
+
+    A write of a special channel, whose index is negative, takes the place of an earlier one.
+    """
+    special = {key[:2] for key in found.writes if key[3] < 0}
+    return (
+        later.whole
+        or (later.thread and touched.thread)
+        or not later.checkpoints.isdisjoint(touched.checkpoints)
+        or not later.writes.isdisjoint(special)
+    )

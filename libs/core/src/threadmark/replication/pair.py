@@ -14,6 +14,7 @@ from threadmark.forks import begin_anew_after_fork
 from threadmark.logs import log
 from threadmark.replication.model import Failover, OnSecondaryFailure, Reconciled, ReplicationMode, SideName
 from threadmark.replication.steps import Side
+from threadmark.replication.turns import Turns
 from threadmark.store import now
 
 
@@ -83,8 +84,8 @@ class Pair:
         self.standing: Standing | None = None
         """None until the pair is used."""
         self.branched: dict[str, None] = {}
-        self.copying: set[str] = set()
-        """The threads that somebody in this process is copying in mode "sync"."""
+        self.turns = Turns()
+        """Whose turn it is to copy a thread in mode "sync"."""
         self.last_reconcile: Reconciled | None = None
         self.last_error: str | None = None
         self.failovers: set[int] = set()
@@ -99,9 +100,9 @@ class Pair:
         return f"{self.sides[0]} and {self.sides[1]}"
 
     def begin_anew(self) -> None:
-        """In the child of a fork: another thread may have held the lock, and is not there."""
+        """In the child of a fork: another thread may have held a lock or have the turn, and is not there."""
         self._changing = threading.Lock()
-        self.copying = set()
+        self.turns = Turns()
 
     @property
     def known(self) -> Standing:

@@ -26,11 +26,6 @@ def play_exchange(exchange: Exchange[T]) -> T:
     return play(exchange, _answer)
 
 
-async def aplay_exchange(exchange: Exchange[T]) -> T:
-    """Like `play_exchange`, for asyncio."""
-    return await aplay(exchange, _aanswer)
-
-
 class Player:
     """Runs exchanges of a pair whose transactions may take `deadline` seconds each; for None, as long as they like."""
 

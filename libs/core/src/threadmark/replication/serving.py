@@ -14,12 +14,14 @@ from threadmark.errors import ReplicationError, ThreadmarkError
 from threadmark.logs import log
 from threadmark.program import Program, Transaction
 from threadmark.replica_store import StaleTermError
-from threadmark.replication.copying import copy_change, copy_thread
+from threadmark.replication.copying import copy_change, copy_thread, copy_up_to
 from threadmark.replication.pair import READ_FROM, Pair, SideAwayError, Standing
 from threadmark.replication.promoting import count_waiting, fail_over
 from threadmark.replication.side_store import Journal, active_store, standby_store
-from threadmark.replication.steps import Exchange, Side, on, pause
+from threadmark.replication.steps import Exchange, on, pause
 from threadmark.replication.terms import agree, follow
+from threadmark.replication.turns import Line
+from threadmark.store import Added, Change
 
 T = TypeVar("T")
 
@@ -27,6 +29,9 @@ _MOVES = 8
 """How often one transaction follows the writes to the other side before it gives up."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1
+
+_FEW = 4
+"""Where no more write to a thread at once, each copies its own change; of more, one copies what waits for all."""
 
 _COUNTED = 16
 """What waits is asked for after this part of `max_lag` at the latest: other processes may write as much."""
@@ -121,29 +126,51 @@ def _copied(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
 
 
 def _copy(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
-    source, target = known.active, pair.other(known.active)
-    if (only := journal.only_change) is not None:
-        change, added = only
-        if (yield from copy_change(source, target, change, added, known.term)):
-            return
+    only = journal.only_change
     for thread_id in journal.thread_ids:
-        yield from _copy_thread(pair, source, target, thread_id, known.term)
+        with pair.turns.line(thread_id, known.term) as line:
+            yield from _copy_in_turn(pair, known, thread_id, line, only)
 
 
-def _copy_thread(pair: Pair, source: Side, target: Side, thread_id: str, term: int) -> Exchange[None]:
-    """Copy what waits of a thread. Of many who have written to it at once, one copies for those that come after."""
-    while thread_id in pair.copying:
-        yield from pause(_FIRST_PAUSE)
-    pair.copying.add(thread_id)
+def _copy_in_turn(
+    pair: Pair, known: Standing, thread_id: str, line: Line, only: tuple[Change, Added] | None
+) -> Exchange[None]:
+    """Copy what waits of a thread, unless one of those who have written to it at once did so for all of them."""
+    position = only[1].position if only else 0
+    seconds = _FIRST_PAUSE
+    while not (taken := line.take()) and not _has_come(line, position):
+        yield from pause(seconds)
+        # All of them together wake up no more often than a few would.
+        seconds = min(2 * seconds, _FIRST_PAUSE * max(_FEW, line.length))
     try:
-        rows = yield from copy_thread(source, target, thread_id, term)
-        if (yield from on(target, Transaction(partial(target.store.outbox, thread_id, 1), writes=False))):
-            # It was changed there before the writes moved. What is written next must not meet that: a deletion wins.
-            yield from copy_thread(target, source, thread_id, term)
+        if not _has_come(line, position):
+            line.come = yield from _come(pair, known, thread_id, line, only)
     finally:
-        pair.copying.discard(thread_id)
+        if taken:
+            line.give_up()
+
+
+def _come(pair: Pair, known: Standing, thread_id: str, line: Line, only: tuple[Change, Added] | None) -> Exchange[int]:
+    """Copy the one change, or where others wait as well, all that waits. Returns how far the thread has come."""
+    source, target = known.active, pair.other(known.active)
+    position = 0
+    if only is not None:
+        change, added = only
+        position = added.position
+        may_follow = line.come in (0, added.previous) and line.length <= _FEW
+        if may_follow and (yield from copy_change(source, target, change, added, known.term)):
+            return position
+    come, rows = yield from copy_up_to(source, target, thread_id, known.term, position)
+    if (yield from on(target, Transaction(partial(target.store.outbox, thread_id, 1), writes=False))):
+        # It was changed there before the writes moved. What is written next must not meet that: a deletion wins.
+        yield from copy_thread(target, source, thread_id, known.term)
     if rows.branched:
         pair.branched[thread_id] = None
+    return come
+
+
+def _has_come(line: Line, position: int) -> bool:
+    return 0 < position <= line.come
 
 
 def _wait_for_room(pair: Pair) -> Exchange[None]:
