@@ -11,7 +11,7 @@ import pytest
 from replication.simulated import first_objections
 from replication.simulation import Plan
 from threadmark import ThreadmarkError
-from threadmark.memory import store as memory_store
+from threadmark.memory import adding as memory_adding
 from threadmark.program import Program, Transaction
 from threadmark.replica_store import Copied
 from threadmark.replication import ReplicatedSaver, copying, named, serving, side_store
@@ -115,7 +115,7 @@ def _settle_before_applying(patch: pytest.MonkeyPatch) -> None:
 
 def _write_old_over_new(patch: pytest.MonkeyPatch) -> None:
     """Nobody looks how far the target has come when rows arrive that were read earlier."""
-    patch.setattr(memory_store, "_is_behind", lambda *_: False)
+    patch.setattr(memory_adding, "_is_behind", lambda *_: False)
 
 
 def _apply_out_of_order(patch: pytest.MonkeyPatch) -> None:
