@@ -60,7 +60,7 @@ class CountingStore:
         answer = yield from getattr(self._store, name)(*args)
         self._counts.calls[name] += 1
         if isinstance(answer, RowMarks):
-            self._counts.rows[name] += sum(map(len, answer))
+            self._counts.rows[name] += len(answer.checkpoints) + len(answer.writes) + len(answer.segments)
         elif isinstance(answer, list | dict):
             self._counts.rows[name] += len(cast("Sized", answer))
         return answer
