@@ -284,7 +284,6 @@ def test_what_was_half_copied_is_compared_whole_whatever_its_entries_name(monkey
     dying = _steps(copy_thread(first, second, "thread", TERM, everything=True))
     while not rows(second):
         next(dying)
-    dying.close()
     put(one, "thread", 10, "0009")
     play_exchange(copy_thread(first, second, "thread", TERM))
     assert_equal(one, other)
