@@ -271,3 +271,18 @@ def _steps(exchange: Any) -> Iterator[On]:
             step = exchange.send(answer)
     except StopIteration:
         return
+
+
+def test_what_was_half_copied_is_compared_whole_whatever_its_entries_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "MOST_ROWS", 2)
+    one, other = pair_in_memory()
+    first, second = side(one), side(other, "secondary")
+    history(one, "thread", steps=9)
+    last = in_store(first, first.store.positions, ["thread"])["thread"]
+    in_store(first, first.store.settle, "thread", last)  # as if it had been there before the pair
+    dying = _steps(copy_thread(first, second, "thread", TERM, everything=True))
+    while not rows(second):
+        next(dying)
+    put(one, "thread", 10, "0009")
+    play_exchange(copy_thread(first, second, "thread", TERM))
+    assert_equal(one, other)
