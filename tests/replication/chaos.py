@@ -278,7 +278,7 @@ class _Round:
             for (ns, checkpoint), parent in found:
                 if not expectations.may_lack_parent((thread_id, ns, checkpoint, ""), parent):
                     self.objections.append(f"{look.name}: {thread_id}: {checkpoint} is there without its parent")
-        self.objections += look.problems(threads, after_failover=bool(self.failovers))
+        self.objections += look.problems(threads)
         return Found(look.name, seen)
 
     def _note_failover(self) -> None:

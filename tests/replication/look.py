@@ -64,8 +64,8 @@ class Look:
         there = {outline.key for outline in outlines}
         return [(each.key, each.parent or "") for each in outlines if (each.parent_key or each.key) not in there]
 
-    def problems(self, thread_ids: Iterable[str] | None = None, *, after_failover: bool = False) -> list[str]:
-        """Return what `verify` finds in these threads, or in all.
+    def problems(self, thread_ids: Iterable[str] | None = None) -> list[str]:
+        """Return what `verify` finds in these threads, or in all. Segments that nothing refers to are no objection.
 
         A put that was begun on one side and done again on the other one may have been cut into other segments there:
         when both are merged, one checkpoint stays, and both its segments and the other one's.
@@ -73,7 +73,7 @@ class Look:
         chosen: list[str | None] = [None] if thread_ids is None else list(thread_ids)
         verified = [self.saver.verify(each, decode=True) for each in chosen]
         found = [each for one in verified for each in (*one.problems, *one.unreadable)]
-        return [f"{self.name}: {each}" for each in found if not (after_failover and each.kind == "orphan")]
+        return [f"{self.name}: {each}" for each in found if each.kind != "orphan"]
 
     def summaries(self) -> dict[str, Summary]:
         """Return the summary of each live thread, without what may differ between two databases."""

@@ -160,7 +160,7 @@ class World:
                     self.objections.append(
                         f"{self.looks[side].name}: {thread_id}: {checkpoint} is there without its parent"
                     )
-        self.objections += self.looks[side].problems(after_failover=bool(self.failovers))
+        self.objections += self.looks[side].problems()
         return Found(self.looks[side].name, threads)
 
     def judge_now(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from replication.lines import Database, Opened, checkpoint, config, number_in, put, wait_for
-from threadmark import CheckpointTuple, LeaseLostError, MemoryCache, ReplicationError, cached
+from threadmark import CheckpointTuple, LeaseLostError, MemoryCache, ReplicationError, ThreadBusyError, cached
 from threadmark.program import Transaction
 
 CONTINUE: dict[str, Any] = {"failover": "automatic", "on_secondary_failure": "continue", "deadline": 0.2}
@@ -255,6 +255,26 @@ def test_a_lease_ends_with_a_failover(databases: tuple[Database, Database]) -> N
         with pytest.raises(LeaseLostError):
             pair.saver.put(leased, checkpoint(2), {}, {"n": 2})
     put(pair.saver, 2)
+    pair.saver.close()
+
+
+def test_a_lease_is_over_where_the_writes_come_back(databases: tuple[Database, Database]) -> None:
+    pair = Opened(*databases)
+    put(pair.saver, 1)
+    with pair.saver.lease("thread", ttl=timedelta(hours=1)) as held:
+        pair.saver.promote("secondary")
+        pair.saver.promote("primary")
+        leased = {"configurable": {**config()["configurable"], "lease_token": held.token}}
+        with pytest.raises(LeaseLostError):
+            pair.saver.put(leased, checkpoint(2), {}, {"n": 2})
+        with pytest.raises(LeaseLostError):
+            held.renew()
+        with pytest.raises(ThreadBusyError):
+            put(pair.saver, 2)
+        with pair.saver.lease("thread", ttl=timedelta(hours=1), on_busy="interrupt") as other:
+            assert other.token > held.token
+            leased["configurable"]["lease_token"] = other.token
+            pair.saver.put(leased, checkpoint(2), {}, {"n": 2})
     pair.saver.close()
 
 

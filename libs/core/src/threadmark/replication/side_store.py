@@ -2,7 +2,7 @@
 
 Both show epochs as `2 * epoch + number`, where the primary is number 0 and the secondary 1. So what a saver remembers
 of one database is never taken for true on the other: a change that counts on an epoch of the other one is answered
-with the epoch of this one, and is prepared again.
+with the epoch of this one, and is prepared again. Tokens of leases are shown with the term for the same reason.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,10 +13,15 @@ from threadmark.program import Program
 from threadmark.replica_store import ReplicaStore, StaleTermError
 from threadmark.replication.entries import Touched
 from threadmark.replication.steps import Side
-from threadmark.store import Added, Change, CheckpointRow, Found, Key, Store, nothing_held
-from threadmark.thread_store import ThreadRow
+from threadmark.store import ANYONE, Added, Change, CheckpointRow, Found, Key, Store, nothing_held
+from threadmark.thread_store import LeaseRow, ThreadRow
 
 _EVERYTHING = Touched(everything=True)
+
+_TERMS = 256
+"""Tokens of leases are shown as `token * _TERMS + term % _TERMS`."""
+_LOST = 1
+"""A token that no lease has: those of databases come from a clock in microseconds."""
 
 
 class Journal:
@@ -150,6 +155,27 @@ class _ActiveStore(_ShownStore):
         yield from self._store.copy_segments(source, target)
         yield from self._record(target)
 
+    def lease(self, thread_id: str) -> Program[LeaseRow | None]:
+        found = yield from self._store.lease(thread_id)
+        return found and self._shown_lease(found)
+
+    def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
+        return self._shown_lease((yield from self._store.lock_lease(thread_id)))
+
+    def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:
+        return self._shown_lease((yield from self._store.set_lease(thread_id, lease)))
+
+    def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
+        return (yield from self._store.renew_lease(thread_id, self._stored_token(token), left))
+
+    def _shown_lease(self, lease: LeaseRow) -> LeaseRow:
+        """A lease whose token tells the term under which it was taken: it is over when the writes move."""
+        return lease._replace(token=lease.token * _TERMS + self._term % _TERMS) if lease.token else lease
+
+    def _stored_token(self, token: int) -> int:
+        stored, term = divmod(token, _TERMS)
+        return stored if term == self._term % _TERMS else _LOST
+
     def _changed(
         self, make: Callable[[Change], Program[Added]], change: Change, touched: Touched
     ) -> Program[tuple[Change, Added]]:
@@ -160,6 +186,8 @@ class _ActiveStore(_ShownStore):
                 there = yield from self._store.epoch(change.thread_id)
                 return change, Added(there or 0)
             change = change._replace(epoch=epoch)
+        if change.token is not None and change.token != ANYONE:
+            change = change._replace(token=self._stored_token(change.token))
         change = change._replace(term=self._term, entry=touched.to_bytes())
         added = yield from make(change)
         if added.refused == "term":
