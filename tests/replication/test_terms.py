@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from replication.lines import Database, Opened, number_in, put, wait_for
-from threadmark import ConfigError, CorruptDataError, Keyring, MemorySaver, ReplicationError, Saver, replicated
+from threadmark import (
+    ConfigError,
+    CorruptDataError,
+    Keyring,
+    MemorySaver,
+    Progress,
+    ReplicationError,
+    Saver,
+    replicated,
+)
 from threadmark.memory.driver import MemoryDriver
 from threadmark.program import Transaction
 from threadmark.replica_store import Replica
@@ -231,6 +240,24 @@ def test_a_promotion_that_cannot_be_finished_is_taken_back(databases: tuple[Data
     put(pair.saver, 2)
     assert [number_in(each.saver()) for each in databases] == [2, 2]
     pair.saver.close()
+
+
+def test_a_comparison_ends_where_somebody_else_moves_the_writes(databases: tuple[Database, Database]) -> None:
+    for name in ("one", "two"):
+        put(databases[0].saver(), 1, name)
+    pair, other = Opened(*databases, health_interval=3600.0), Opened(*databases, health_interval=3600.0)
+
+    def move(_: Progress) -> None:
+        other.saver.promote("secondary")
+        put(databases[0].saver(), 2, "two")
+
+    with pytest.raises(ReplicationError, match="another process has moved the writes to the secondary"):
+        pair.saver.reconcile(progress=move)
+    report = pair.saver.reconcile()
+    assert (report.threads, report.different) == (2, 1)
+    assert pair.saver.status().active == "secondary"
+    pair.saver.close()
+    other.saver.close()
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"pair": "x"}', '{"pair": "x", "name": "third", "active": "primary"}'])

@@ -19,7 +19,7 @@ from threadmark.replication.health import looked, watched
 from threadmark.replication.model import Reconciled, ReplicationStatus, SideName
 from threadmark.replication.pair import Pair
 from threadmark.replication.playing import Player
-from threadmark.replication.promoting import compare, drain, promote
+from threadmark.replication.promoting import compare, drain, promote, unless_moved
 from threadmark.replication.serving import serve
 from threadmark.replication.status import status
 from threadmark.replication.steps import Exchange, Side
@@ -77,19 +77,20 @@ class PairDriver:
         if not isinstance(after, str):
             raise ConfigError(f"after must be the id of a thread, or '' to begin with the first, not {shown(after)}")
         comparison = compare(self.pair, both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
-        return looked(self.pair, comparison)
+        return looked(self.pair, unless_moved(self.pair, comparison))
 
     def promote(self, name: SideName | None, *, force: bool) -> Exchange[ReplicationStatus]:
         """Move the writes."""
         check_flag(force, "force")
         if name is not None and name not in get_args(SideName):
             raise ConfigError(f"a side is 'primary' or 'secondary', not {shown(name)}")
-        return looked(self.pair, self._promote(name and self.pair.side(name), force=force))
+        promotion = self._promote(name and self.pair.side(name), force=force)
+        return looked(self.pair, unless_moved(self.pair, promotion))
 
     def drain(self, within: float) -> Exchange[int]:
         """Copy what waits."""
         check_seconds(within, "within")
-        return looked(self.pair, drain(self.pair, within))
+        return looked(self.pair, unless_moved(self.pair, drain(self.pair, within)))
 
     def close(self) -> None:
         """Copy what waits, for a while, and close both sides. It raises nothing."""

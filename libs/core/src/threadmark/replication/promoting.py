@@ -2,10 +2,12 @@
 
 from contextlib import suppress
 from time import monotonic
+from typing import TypeVar
 
 from threadmark.errors import ReplicationError
 from threadmark.model import OnProgress
 from threadmark.program import Transaction
+from threadmark.replica_store import StaleTermError
 from threadmark.replication.applying import CopiedRows
 from threadmark.replication.copying import copy_all
 from threadmark.replication.model import Reconciled
@@ -21,6 +23,8 @@ from threadmark.replication.terms import (
     standing_in,
     write_replica,
 )
+
+T = TypeVar("T")
 
 
 def promote(pair: Pair, side: Side | None, *, force: bool) -> Exchange[None]:
@@ -69,6 +73,18 @@ def compare(
     if not dry_run and not after:
         yield from note_complete(pair)
     return report
+
+
+def unless_moved(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
+    """Play what goes on for long. Raises ReplicationError where somebody else moves the writes meanwhile."""
+    try:
+        return (yield from exchange)
+    except StaleTermError as error:
+        yield from follow(pair)
+        raise ReplicationError(
+            f"another process has moved the writes to {pair.known.active} meanwhile: what was copied by then is there. "
+            "Call it again"
+        ) from error
 
 
 def fail_over(pair: Pair, away: SideAwayError) -> Exchange[None]:
