@@ -1,13 +1,14 @@
 """What a put costs through a pair, beside the same put through its primary alone: ratios, measured in turns.
 
-    python benchmarks/replicated_puts.py [--puts 300] [--rounds 5] [--postgres URL --redis URL]
+    python benchmarks/replicated_puts.py [--puts 300] [--rounds 5] [--servers]
 
-Without the two URLs, a pair of SQLite files is measured alone. Run it on an idle machine. What is in the databases
-stays there: give it databases of its own.
+A pair of SQLite files, and with --servers one of a Postgres and a Redis as well, which the script starts. Both write
+everything to the disk before they answer. Run it on an idle machine.
 """
 
 import argparse
 import statistics
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -64,17 +65,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--puts", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--postgres", help="the URL of a Postgres database for this alone")
-    parser.add_argument("--redis", help="the URL of a Redis database for this alone")
+    parser.add_argument("--servers", action="store_true", help="measure a Postgres with a Redis as well")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         files = [f"sqlite:///{Path(folder) / name}.db" for name in ("alone", "s1", "s2", "a1", "a2")]
         ways = ways_of(files[0], (files[1], files[2]), (files[3], files[4]))
         measure("SQLite + SQLite", ways, given.puts, given.rounds)
-    if given.postgres and given.redis:
+    if given.servers:
+        measure_servers(given.puts, given.rounds)
+
+
+def measure_servers(puts: int, rounds: int) -> None:
+    """Measure a Postgres with a Redis."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from postgres.cluster import Cluster
+    from redis_backend.processes import DURABLE, RedisProcess
+
+    with Cluster(durable=True) as postgres, RedisProcess(DURABLE).start() as redis:
         # One pair, opened in both modes: two databases can belong to one pair only.
-        pair = (given.postgres, given.redis)
-        measure("Postgres + Redis", ways_of(given.postgres, pair, pair), given.puts, given.rounds)
+        pair = (postgres.url, redis.url)
+        measure("Postgres + Redis", ways_of(postgres.url, pair, pair), puts, rounds)
 
 
 if __name__ == "__main__":
