@@ -15,6 +15,8 @@ T = TypeVar("T")
 class MemoryDriver:
     """Runs a program at a time, on the caller's thread, and undoes it when it fails."""
 
+    may_hang = False
+
     def __init__(self) -> None:
         self._tables: Tables | None = Tables()
         self._lock = threading.Lock()

@@ -7,7 +7,7 @@ import logging
 import queue
 import threading
 from contextlib import suppress
-from time import monotonic
+from time import monotonic, sleep
 from typing import Protocol
 
 from threadmark.errors import ClosedError, ReplicationError
@@ -22,6 +22,9 @@ from threadmark.store import now
 
 _SOON = 5
 """For how many looks at both sides a change of mode "sync" is left to whoever has made it."""
+
+_GATHERING = 0.01
+"""Seconds for which changes gather before they are copied: to copy each by itself would hold up whoever writes."""
 
 
 class Plays(Protocol):
@@ -98,6 +101,8 @@ class Background:
                 self._note(error)
             with suppress(queue.Empty):
                 self._calls.get(timeout=max(0.0, looked + self._pair.settings.health_interval - monotonic()))
+                if not self._stopped:
+                    sleep(min(_GATHERING, self._pair.settings.health_interval))
         if self._drains is not None:
             self._drain(self._drains)
 

@@ -27,6 +27,11 @@ class Side:
         """0 for the primary, 1 for the secondary."""
         return int(self.name == "secondary")
 
+    @property
+    def may_hang(self) -> bool:
+        """Whether a transaction may never end: a server may stop answering. A driver of files says that it may not."""
+        return getattr(self.driver, "may_hang", True)
+
     def __str__(self) -> str:
         return f"the {self.name} ({self.driver})"
 

@@ -31,6 +31,8 @@ _inherited: list[Handles] = []
 class FileDriver:
     """Runs programs on a database file."""
 
+    may_hang = False
+
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._opening = threading.Lock()

@@ -25,6 +25,8 @@ from threadmark_sqlite.driver.log import log
 class SharedDriver:
     """Runs one program at a time on a single connection, on the caller's thread."""
 
+    may_hang = False
+
     def __init__(self, connection: sqlite3.Connection, settings: Settings, *, owned: bool) -> None:
         self._connection: sqlite3.Connection | None = connection
         self._settings = settings
