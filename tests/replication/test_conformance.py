@@ -1,8 +1,8 @@
 """The suite on pairs of databases.
 
-What a pair adds is the same whatever its databases are, so all of it runs in memory, with one API each in turn. Pairs
-of SQLite files, and of Postgres and Redis, run what removes and copies, and a share of the rest.
-THREADMARK_TESTS=all runs everything everywhere.
+What a pair adds is the same whatever its databases are, so all of it runs in memory, with one API. Pairs of SQLite
+files, and of Postgres and Redis, run what removes, and a share of the rest. THREADMARK_TESTS=all runs everything
+everywhere.
 
 Left out are the cases about what a backend keeps for replication: those of a pair are its databases' own.
 """
