@@ -258,7 +258,7 @@ def test_ddl_prints_what_setup_runs(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert saver.has_tables()
         fill(saver)
     later = ends(capsys, DONE, "ddl", "postgresql://", "--since", "3")
-    assert "CREATE TABLE" not in later
+    assert "CREATE TABLE threadmark_checkpoint" not in later
     assert "ALTER TABLE" in later
     assert "PARTITION BY" in ends(capsys, DONE, "ddl", "postgresql://", "--partitions", "2")
     assert "since must be" in ends(capsys, USAGE, "ddl", "sqlite://", "--since", "99")

@@ -23,6 +23,7 @@ ERRORS: list[type[Exception]] = sorted(
 def test_a_retry_policy_can_name_what_passes() -> None:
     assert issubclass(TransientStoreError, StoreError)
     assert {error.__name__ for error in ERRORS if issubclass(error, StoreError)} == {
+        "ReplicationError",
         "StoreError",
         "TransientStoreError",
     }

@@ -78,7 +78,7 @@ def test_a_migration_is_told_with_its_formats(
     with PostgresSaver(url) as saver:
         play(saver, "one", 1)
     (line,) = lines(logging.INFO)
-    assert line.startswith(f"{place(url)}: migrated from format 3 to 4 in 0.")
+    assert line.startswith(f"{place(url)}: migrated from format 3 to 5 in 0.")
 
 
 @pytest.mark.parametrize("combine", [True, False])

@@ -150,7 +150,7 @@ def test_a_crowd_asks_for_no_more_than_each_of_it_needs(
         asyncio.run(_crowd(pairs, what.split(maxsplit=1)[0]))
         source, target = counts
         assert source.transactions <= 3 * CROWD
-        assert target.transactions <= 2 * CROWD
+        assert target.transactions <= 3 * CROWD
         # What waits is read by each process once or twice, never the whole thread again for each change.
         assert sum(source.rows.values()) + sum(target.rows.values()) <= (8 + 4 * processes) * CROWD
         assert source.calls["marks"] <= (processes if what == "puts into a new thread" else 0)

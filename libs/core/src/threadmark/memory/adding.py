@@ -42,7 +42,7 @@ def _refused(thread: Thread, change: Change, *, replace: bool) -> Added | None:
     """Return why a change is not made, None where it is."""
     if change.copied is not None and _is_behind(thread, change.copied):
         return Added(thread.epoch, "behind")
-    if change.epoch not in (None, thread.epoch):
+    if change.epoch is not None and change.epoch != (thread.epoch or None):  # a new thread has none yet
         return Added(thread.epoch)
     if (refusal := _refusal(thread, change)) is not None:
         return Added(thread.epoch, refusal)

@@ -174,7 +174,7 @@ class _ActiveStore(_ShownStore):
 
     def _stored_token(self, token: int) -> int:
         stored, term = divmod(token, _TERMS)
-        return stored if term == self._term % _TERMS else _LOST
+        return stored if stored and term == self._term % _TERMS else _LOST
 
     def _changed(
         self, make: Callable[[Change], Program[Added]], change: Change, touched: Touched
