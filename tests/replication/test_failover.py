@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -80,6 +81,40 @@ def test_a_run_goes_on_from_what_was_read_from_the_standby(databases: tuple[Data
         assert "__read_from" not in stored.metadata
         assert stored.checkpoint["channel_values"]["text"] == "some text " * 50
     pair.saver.close()
+
+
+def test_a_side_that_is_back_is_written_to_when_it_is_known_that_it_still_takes_the_writes(
+    databases: tuple[Database, Database],
+) -> None:
+    """The other one was promoted meanwhile, of which the side that is back knows nothing."""
+    options: dict[str, Any] = {"mode": "async", "health_interval": 3600.0}
+    pair, operator = Opened(*databases, **options), Opened(*databases, **options)
+    put(pair.saver, 1)
+    assert operator.saver.status().active == "primary"
+    assert operator.saver.drain() == 0
+    pair.primary.cut = operator.primary.cut = True
+    with pytest.raises(ReplicationError):
+        put(pair.saver, 2)
+    assert operator.saver.promote("secondary", force=True).active == "secondary"
+    pair.primary.cut = False
+    went_astray: list[int | None] = []
+
+    def write(_: Transaction[Any]) -> None:
+        """What another thread may do at any moment from now on."""
+        pair.secondary.before = None
+        with suppress(ReplicationError):
+            put(pair.saver, 2)
+        went_astray.append(number_in(databases[0].saver()))
+        pair.secondary.before = write if len(went_astray) < 2 else None
+
+    pair.secondary.before = write
+    pair.saver.drain()
+    assert went_astray == [1, 1]
+    put(pair.saver, 3)
+    assert number_in(databases[1].saver()) == 3
+    operator.primary.cut = False
+    for each in (pair, operator):
+        each.saver.close()
 
 
 def test_by_default_writes_fail_until_somebody_promotes(databases: tuple[Database, Database]) -> None:

@@ -10,8 +10,9 @@ from typing import TypeVar
 from threadmark.errors import ReplicationError, StoreError, TransientStoreError
 from threadmark.program import Program, Transaction, relay
 from threadmark.replica_store import Replica, ReplicaStore, StaleTermError
-from threadmark.replication.pair import Pair, SideAwayError
+from threadmark.replication.pair import Pair, SideAwayError, Standing
 from threadmark.replication.steps import Exchange, On, Side, on
+from threadmark.replication.terms import read_replica, standing_in
 
 T = TypeVar("T")
 
@@ -67,8 +68,27 @@ def look(pair: Pair, side: Side) -> Exchange[Replica | None]:
         pair.failed(side, "it has lost what it held: it knows of no pair any more")
         return None
     pair.health[side].term = replica.term
+    if standing is not None and side is standing.active and not pair.is_well(side):
+        yield from _hear_of_promotion(pair, standing)
     pair.answered(side)
     return replica
+
+
+def _hear_of_promotion(pair: Pair, standing: Standing) -> Exchange[None]:
+    """Before the active side, which is back, is written to again: ask the other one whether it took the writes.
+
+    The one that is back may not know of that yet. In mode "async" it would acknowledge what is written to it, and a
+    deletion there would take with it what the caller writes next on the other side.
+    """
+    other = pair.other(standing.active)
+    try:
+        replica = yield from read_replica(other)
+    except StoreError:
+        return  # nobody here can know
+    if replica.body and replica.term > standing.term:
+        found = standing_in(pair, replica)
+        if (found.pair, found.active) == (standing.pair, other):
+            pair.stands(found)
 
 
 def _asked(pair: Pair, asked: On) -> Exchange[object]:
@@ -82,7 +102,8 @@ def _asked(pair: Pair, asked: On) -> Exchange[object]:
             raise
         yield from _judge(pair, side, error)
         raise
-    pair.answered(side)
+    if pair.standing is None or pair.is_well(side):  # one that is away by now is back when `look` says so
+        pair.answered(side)
     return answer
 
 
