@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from replication.lines import Database, Opened, checkpoint, config, number_in, put, wait_for
-from threadmark import CheckpointTuple, LeaseLostError, MemoryCache, ReplicationError, ThreadBusyError, cached
+from threadmark import (
+    CheckpointTuple,
+    LeaseLostError,
+    MemoryCache,
+    ReplicationError,
+    ThreadBusyError,
+    TransientStoreError,
+    cached,
+)
 from threadmark.program import Transaction
 
 CONTINUE: dict[str, Any] = {"failover": "automatic", "on_secondary_failure": "continue", "deadline": 0.2}
@@ -113,6 +121,29 @@ def test_a_side_that_is_back_is_written_to_when_it_is_known_that_it_still_takes_
     put(pair.saver, 3)
     assert number_in(databases[1].saver()) == 3
     operator.primary.cut = False
+    for each in (pair, operator):
+        each.saver.close()
+
+
+def test_whose_transaction_failed_hears_of_a_promotion_at_once(databases: tuple[Database, Database]) -> None:
+    """The side that failed answers again before anybody could say that it was away."""
+    options: dict[str, Any] = {"mode": "async", "health_interval": 3600.0}
+    pair, operator = Opened(*databases, **options), Opened(*databases, **options)
+    put(pair.saver, 1)
+    assert operator.saver.status().active == "primary"
+    assert operator.saver.drain() == 0
+    operator.primary.cut = True
+
+    def fail(_: Transaction[Any]) -> None:
+        pair.primary.before = None
+        operator.saver.promote("secondary", force=True)
+        raise TransientStoreError("the connection was lost")
+
+    pair.primary.before = fail
+    with pytest.raises(TransientStoreError):
+        put(pair.saver, 2)
+    put(pair.saver, 3)
+    assert [number_in(each.saver()) for each in databases] == [1, 3]
     for each in (pair, operator):
         each.saver.close()
 

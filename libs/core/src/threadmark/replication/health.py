@@ -75,9 +75,9 @@ def look(pair: Pair, side: Side) -> Exchange[Replica | None]:
 
 
 def _hear_of_promotion(pair: Pair, standing: Standing) -> Exchange[None]:
-    """Before the active side, which is back, is written to again: ask the other one whether it took the writes.
+    """Before the active side, which was away, is written to again: ask the other one whether it took the writes.
 
-    The one that is back may not know of that yet. In mode "async" it would acknowledge what is written to it, and a
+    The one that was away may not know of that yet. In mode "async" it would acknowledge what is written to it, and a
     deletion there would take with it what the caller writes next on the other side.
     """
     other = pair.other(standing.active)
@@ -109,6 +109,7 @@ def _asked(pair: Pair, asked: On) -> Exchange[object]:
 
 def _judge(pair: Pair, side: Side, error: Exception) -> Exchange[None]:
     """Find out whether a side is away, or just this transaction failed. Raises SideAwayError if it is."""
+    standing = pair.standing
     if pair.is_well(side):
         try:
             yield from probe(side)
@@ -117,6 +118,8 @@ def _judge(pair: Pair, side: Side, error: Exception) -> Exchange[None]:
                 return
             pair.failed(side, error)
         else:
+            if standing is not None and side is standing.active:  # it may have been away for as long as this took
+                yield from _hear_of_promotion(pair, standing)
             return
     raise SideAwayError(side, error) from error
 
