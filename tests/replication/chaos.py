@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from replication.checker import Expectations, Failover, Found, Mode, altered, blamed, missing, returned
+from replication.checker import Expectations, Failovers, Found, Mode, altered, blamed, missing, returned
 from replication.gates import Ways
 from replication.journal import Call, calls_of, ended_by_themselves
 from replication.look import Look, unequal
@@ -71,7 +71,7 @@ class Chaos:
             told.count("acknowledged"),
             told.count("raised"),
             told.count("unknown"),
-            len(played.failovers),
+            len(played.failovers.noted),
             played.missing,
             played.lag,
             played.objections,
@@ -88,16 +88,14 @@ class _Round:
         self._running: dict[str, int] = {}
         self._killed: set[str] = set()
         self._journals: list[Path] = []
-        self.failovers: list[Failover] = []
         self.objections: list[str] = []
         self.missing = 0
         self.lag = 0.0
         self._operator = open_pair(*self._reached_by(len(WORKERS)), self._options())
-        self._operator.setup()
+        self._wait_for(self._is_set_up, "the pair to be set up")
         self._down: set[int] = set()
         """The sides that would not answer."""
-        self._seen = (self._term(), time.monotonic())
-        """The greatest term that was seen last, and when."""
+        self.failovers = Failovers(chaos.mode, self._term())
 
     def play(self) -> None:
         term = self._term()
@@ -283,14 +281,12 @@ class _Round:
 
     def _note_failover(self) -> None:
         """Note whether the term was raised since this was last asked: by a worker, perhaps."""
-        terms = [look.replica().term for side, look in enumerate(self._chaos.looks) if side not in self._down]
-        before, self._seen = self._seen, (max([*terms, self._seen[0]]), time.monotonic())
-        if self._seen[0] > before[0]:
-            self.failovers.append(Failover(before[1], self._seen[1]))
+        looks = enumerate(self._chaos.looks)
+        self.failovers.note([None if side in self._down else look.replica().term for side, look in looks])
 
     def _expectations(self) -> Expectations:
         self._note_failover()
-        return Expectations(self.calls(), self._chaos.mode, self.failovers)
+        return Expectations(self.calls(), self._chaos.mode, self.failovers.noted)
 
     def _active(self, sides: Sequence[int] = (0, 1)) -> int:
         """Which side takes the writes, as the side with the greatest term says."""
@@ -299,6 +295,14 @@ class _Round:
 
     def _term(self) -> int:
         return max(look.replica().term for look in self._chaos.looks)
+
+    def _is_set_up(self) -> bool:
+        """Make the tables, which on a busy machine may miss a deadline."""
+        try:
+            self._operator.setup()
+        except StoreError:
+            return False
+        return True
 
     def _is_copied(self) -> bool:
         with suppress(ThreadmarkError):

@@ -5,6 +5,8 @@ be there, or may be either: because the call that put it or removed it did not e
 not see each other were told different things. Every rule returns its objections, in words.
 """
 
+import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -30,6 +32,29 @@ class Failover(NamedTuple):
 
     began: float
     ended: float
+
+
+class Failovers:
+    """Notes the failovers of a round."""
+
+    def __init__(self, mode: Mode, term: int) -> None:
+        self.noted: list[Failover] = []
+        self._mode = mode
+        self._seen = (term, time.monotonic())
+        """The greatest term that was seen last, and when."""
+
+    def note(self, terms: Sequence[int | None]) -> None:
+        """Note whether the term was raised since the last time. The terms are those of both sides, None where unknown.
+
+        In mode "async" a failover ends when both sides know of it: until then somebody may be told that something was
+        done on the side that has lost the writes.
+        """
+        before, self._seen = self._seen, (max(self._seen[0], *(term or 0 for term in terms)), time.monotonic())
+        term, moment = self._seen
+        if term > before[0]:
+            self.noted.append(Failover(before[1], moment if self._mode == "sync" else math.inf))
+        if set(terms) == {term}:
+            self.noted = [each._replace(ended=min(each.ended, moment)) for each in self.noted]
 
 
 class Expected(NamedTuple):
@@ -100,9 +125,18 @@ class Expectations:
         done = call.acknowledged and call.answer == "True"
         for thing, each in self._of(call.thread):
             late = not each.call.acknowledged and not each.call.parent  # may have been on its way still
-            fate: Fate = "gone" if done and not late else "either"
+            fate: Fate = "gone" if done and not late and not self._was_begun_apart(each.call, call) else "either"
             if each.fate != "gone":
                 self.things[thing] = Expected(each.call, fate, f"the thread's deletion was {call.told} ({call.answer})")
+
+    def _was_begun_apart(self, put: Call, deletion: Call) -> bool:
+        """Whether the side that deleted a thread may not have seen this, which follows a deletion on the other side.
+
+        Where both deleted a thread, what was put after that on either stays.
+        """
+        before = [each for each in self._removals[put.thread] if each.did == "delete" and each.began <= put.began]
+        moved = self._failover_between(put.began, deletion.ended)
+        return bool(before) and moved and (self.mode == "async" or not put.acknowledged)
 
     def _was_pruned(self, call: Call) -> None:
         self._removals.setdefault(call.thread, []).append(call)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from replication.actor import Actor, atake_step, take_step
-from replication.checker import Expectations, Failover, Found, Mode, altered, blamed, missing, returned
+from replication.checker import Expectations, Failovers, Found, Mode, altered, blamed, missing, returned
 from replication.journal import Journal, calls_of
 from replication.links import Death, Killed, linked
 from replication.look import Look, unequal
@@ -89,10 +89,7 @@ class World:
     def __init__(self, plan: Plan, seed: int, folder: Path) -> None:
         self.plan = plan
         self.lines: list[str] = []
-        self.failovers: list[Failover] = []
         self.objections: list[str] = []
-        self._seen = (0, 0.0)
-        """The greatest term that was seen last, and when."""
         self._chance = random.Random(f"{seed} {plan}")
         self._open = ExitStack()
         savers = [MemorySaver() if plan.kind == "memory" else SqliteSaver(folder / f"{side}.db") for side in "ab"]
@@ -102,8 +99,7 @@ class World:
         self.operator = Client(self, "operator", str(seed))
         self.operator.pair.setup()
         self.clients = [Client(self, f"client{number}", str(seed)) for number in range(CLIENTS)]
-        self.note_failover()
-        self.failovers.clear()  # the first term is none
+        self.failovers = Failovers(plan.mode, self.looks[0].replica().term)
 
     def pair(self, primary: Saver, secondary: Saver) -> ReplicatedSaver:
         """Open the pair once more."""
@@ -139,14 +135,12 @@ class World:
 
     def note_failover(self) -> None:
         """Note whether the term was raised since this was last asked."""
-        before, self._seen = self._seen, (max(look.replica().term for look in self.looks), time.monotonic())
-        if self._seen[0] > before[0]:
-            self.failovers.append(Failover(before[1], self._seen[1]))
+        self.failovers.note([look.replica().term for look in self.looks])
 
     def expectations(self) -> Expectations:
         """What must be found by what was told so far."""
         self.note_failover()
-        return Expectations(calls_of(self.lines), self.plan.mode, self.failovers)
+        return Expectations(calls_of(self.lines), self.plan.mode, self.failovers.noted)
 
     def found(self, side: int) -> Found:
         """Read what one side has, noting what is wrong with it by itself."""
@@ -178,8 +172,9 @@ class World:
         if len(lacking) > LAG + CLIENTS:
             self.objections.append(f"{len(lacking)} acknowledged changes are missing, with a max_lag of {LAG}")
         self.note_failover()
-        if not self.failovers or self.both_know_the_term():
-            since = self.failovers[-1].ended if self.failovers else 0.0
+        failovers = self.failovers.noted
+        if not failovers or self.both_know_the_term():
+            since = failovers[-1].ended if failovers else 0.0
             self.objections += missing(found[active], expectations, since=since)
         return len(lacking)
 

@@ -1,11 +1,12 @@
 """The checker of chaos rounds finds nothing where nothing is wrong, and objects to each thing that may be."""
 
+import math
 import random
 
 import pytest
 
 from replication.actor import Actor, Newest, config_of, put_arguments, take_step
-from replication.checker import Expectations, Failover, Found, altered, blamed, missing, returned
+from replication.checker import Expectations, Failover, Failovers, Found, Mode, altered, blamed, missing, returned
 from replication.journal import Call, Journal, calls_of
 from replication.look import Look, unequal
 from threadmark import MemorySaver, TransientStoreError
@@ -146,3 +147,31 @@ def test_what_follows_a_deletion_that_the_other_side_had_not_seen_may_be_lost_wi
     assert Expectations(calls, "async", []).things[thing].fate == "required"
     assert Expectations(calls, "async", [moved]).things[thing].fate == "either"
     assert Expectations(calls, "async", [moved]).things["t", "", "1", ""].fate == "gone"
+
+
+def test_what_was_put_before_both_sides_knew_of_the_other_deletion_may_stay() -> None:
+    put = Played(0).expectations.calls[0]._replace(did="put", thread="t", ns="", checkpoint="1", told="acknowledged")
+    here = put._replace(did="delete", checkpoint="", answer="True", began=put.ended + 1, ended=put.ended + 2)
+    anew = put._replace(checkpoint="2", began=put.ended + 3, ended=put.ended + 4)
+    there = here._replace(began=put.ended + 7, ended=put.ended + 8)
+    moved = Failover(put.ended + 5, put.ended + 6)
+    calls = [put, here, anew, there]
+    thing = ("t", "", "2", "")
+    assert Expectations(calls, "sync", [moved]).things[thing].fate == "gone"
+    assert Expectations(calls, "async", []).things[thing].fate == "gone"
+    assert Expectations(calls, "async", [moved]).things[thing].fate == "either"
+    assert Expectations([put, anew, there], "async", [moved]).things[thing].fate == "gone"
+    assert Expectations(calls, "async", [moved]).things["t", "", "1", ""].fate == "gone"
+
+
+def test_a_failover_is_over_when_nobody_is_told_anything_by_the_old_side() -> None:
+    modes: list[tuple[Mode, int]] = [("sync", 1), ("async", 0)]
+    for mode, while_apart in modes:
+        failovers = Failovers(mode, 1)
+        for terms, noted, ended in (((1, 1), 0, 0), ((1, 2), 1, while_apart), ((None, 2), 1, while_apart)):
+            failovers.note(terms)
+            assert (len(failovers.noted), sum(each.ended < math.inf for each in failovers.noted)) == (noted, ended)
+        failovers.note((3, 2))
+        failovers.note((3, 3))
+        assert [each.ended < math.inf for each in failovers.noted] == [True, True]
+        assert all(each.began <= each.ended for each in failovers.noted)
