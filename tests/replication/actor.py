@@ -47,7 +47,7 @@ class OwnThread:
 class Actor:
     """One worker. Its threads are its own, but for those that are shared, to which it only adds."""
 
-    def __init__(self, seed: str, journal: Journal, shared: tuple[str, ...] = ()) -> None:
+    def __init__(self, seed: str, journal: Journal, shared: tuple[str, ...] = (), *, deletions: int = 1) -> None:
         self._chance = random.Random(f"{seed} {journal.worker}")
         self._journal = journal
         self._shared = shared
@@ -58,7 +58,7 @@ class Actor:
             self._put_writes: 4,
             self._put_shared: 3 if shared else 0,
             self._get: 2,
-            self._delete: 1,
+            self._delete: deletions,
             self._prune: 1,
             self._mistake: 1,
         }

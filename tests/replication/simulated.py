@@ -11,9 +11,9 @@ from replication.simulation import STEPS, Client, Fault, Plan, World
 from threadmark import ThreadmarkError
 
 
-def play(plan: Plan, seed: int, folder: Path) -> list[str]:
+def play(plan: Plan, seed: int, folder: Path, make_world: type[World] = World) -> list[str]:
     """Play one round. Returns what the checker objects to."""
-    world = World(plan, seed, folder)
+    world = make_world(plan, seed, folder)
     try:
         term = world.looks[0].replica().term
         world.work()
@@ -28,13 +28,13 @@ def play(plan: Plan, seed: int, folder: Path) -> list[str]:
     return world.objections
 
 
-def first_objections(plans: list[Plan], folder: Path, *, rounds: int) -> list[str]:
+def first_objections(plans: list[Plan], folder: Path, *, rounds: int, make_world: type[World] = World) -> list[str]:
     """Play rounds of these plans in turn until the checker objects."""
     for number in range(rounds):
         for index, plan in enumerate(plans):
             place = folder / f"{number} {index}"
             place.mkdir()
-            objections = play(plan, number, place)
+            objections = play(plan, number, place, make_world)
             if objections:
                 return [f"round {number} of {plan}: {each}" for each in objections]
     return []

@@ -47,6 +47,8 @@ class Plan(NamedTuple):
     kind: Kind = "memory"
     interval: float = 0.02
     """Seconds between two looks of a client at both sides."""
+    deletions: int = 1
+    """How often a client deletes a thread, where it puts a checkpoint ten times."""
 
 
 class Client:
@@ -60,7 +62,7 @@ class Client:
         self.pair = world.pair(links[0][0], links[1][0])
         self.is_async = hash_of(name) % 2 == 1
         self._loop = asyncio.Runner()
-        self._actor = Actor(seed, Journal(name, world.lines.append), ("shared.0",))
+        self.actor = Actor(seed, Journal(name, world.lines.append), ("shared.0",), deletions=world.plan.deletions)
 
     def step(self) -> None:
         """Do one thing."""
@@ -68,9 +70,9 @@ class Client:
             return
         try:
             if self.is_async:
-                self._loop.run(atake_step(self._actor, self.pair))
+                self._loop.run(atake_step(self.actor, self.pair))
             else:
-                take_step(self._actor, self.pair)
+                take_step(self.actor, self.pair)
         except Killed:
             pass
 

@@ -23,7 +23,8 @@ BRIEF: dict[tuple[str, str, Mode], list[Plan]] = {
     ],
     ("redis", "postgres", "sync"): [Plan("silent", "standby", "manual"), Plan("none", "active", "automatic")],
     ("redis", "postgres", "async"): [Plan("kill", "active", "automatic"), Plan("restart", "standby", "manual")],
-    ("sqlite", "sqlite", "sync"): [Plan("workers", "active", "manual"), Plan("move", "active", "manual")],
+    ("postgres", "sqlite", "async"): [Plan("closed", "active", "manual"), Plan("move", "active", "manual")],
+    ("sqlite", "sqlite", "sync"): [Plan("workers", "active", "manual")],
 }
 """What is played in the usual run; the long one plays every kind of round on each pair."""
 
