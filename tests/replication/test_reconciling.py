@@ -1,5 +1,6 @@
 """Two databases are compared thread by thread: only threads that differ are read, and then both have the same."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,12 +16,15 @@ from replication.sides import (
     side,
     summaries,
 )
+from threadmark.errors import CorruptDataError
 from threadmark.memory import MemorySaver
 from threadmark.model import Progress
-from threadmark.replication import reconciling
+from threadmark.replication import ReplicatedSaver, reconciling, replicated
+from threadmark.replication.copying import copy_thread
 from threadmark.replication.model import Reconciled
 from threadmark.replication.playing import play_exchange
 from threadmark.replication.reconciling import reconcile
+from threadmark.replication.steps import Side
 from threadmark.saver import Saver
 from threadmark_conformance.engine import at
 
@@ -95,6 +99,74 @@ def test_it_goes_on_where_it_was_stopped(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [each.thread_id for each in reached] == sorted({each.thread_id for each in reached})
     assert len(reached) >= 8
     assert_equal(one, other)
+
+
+@pytest.fixture
+def grown(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReplicatedSaver]:
+    """A pair of a database that was in use before and a new one."""
+    monkeypatch.setattr(reconciling, "_PAGE", 4)
+    one, other = MemorySaver(), MemorySaver()
+    for number in range(10):
+        history(one, f"t{number:02d}", steps=1)
+    with replicated(one, other, health_interval=3600.0) as pair:
+        yield pair
+
+
+def _stopped(pair: ReplicatedSaver, at_thread: str, after: str = "") -> str:
+    """Compare up to a thread. Returns the last progress."""
+
+    def stop(progress: Progress) -> None:
+        if progress.thread_id == at_thread:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pair.reconcile(after=after, progress=stop)
+    return at_thread
+
+
+def test_who_continues_one_that_was_stopped_is_told_when_all_was_compared(grown: ReplicatedSaver) -> None:
+    reached = _stopped(grown, "t08", after=_stopped(grown, "t05"))
+    assert not grown.status().complete
+    report = grown.reconcile(after=reached)
+    assert (report.after, report.complete) == ("t07", True), "it begins where the earlier one had noted that it was"
+    assert (report.threads, report.different) == (2, 1)
+    assert grown.status().complete
+    report = grown.reconcile(after="t05")
+    assert (report.after, report.complete, report.threads) == ("t05", False, 4)
+    assert grown.status().complete
+
+
+def test_what_nobody_has_compared_is_not_called_complete(grown: ReplicatedSaver) -> None:
+    report = grown.reconcile(after="t05")
+    assert (report.after, report.complete, report.threads) == ("t05", False, 4)
+    assert not grown.reconcile(after="t07", dry_run=True).complete
+    assert grown.reconcile(dry_run=True).complete
+    assert not grown.status().complete
+    report = grown.reconcile(after="t08")
+    assert (report.after, report.complete) == ("t08", False)
+    assert not grown.status().complete
+
+
+def test_what_could_not_be_copied_is_not_passed_over(grown: ReplicatedSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(source: Side, target: Side, thread_id: str, *args: Any, **options: Any) -> Any:
+        if thread_id == "t05":
+            raise CorruptDataError("a row is damaged")
+        return copy_thread(source, target, thread_id, *args, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reconciling, "copy_thread", fail)
+        reached = _stopped(grown, "t08")
+    report = grown.reconcile(after=reached)
+    assert (report.after, report.complete, report.threads) == ("t03", True, 6)
+    assert grown.status().complete
+
+
+def test_a_promotion_begins_anew(grown: ReplicatedSaver) -> None:
+    """What was compared under another term says nothing of what was written since."""
+    reached = _stopped(grown, "t08")
+    grown.promote("secondary")
+    report = grown.reconcile(after=reached)
+    assert (report.after, report.complete, report.threads) == ("t08", False, 1)
 
 
 def test_a_database_that_lost_everything_takes_nothing_from_the_other_one() -> None:

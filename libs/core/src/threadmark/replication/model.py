@@ -59,6 +59,10 @@ class Reconciled(NamedTuple):
     rows_read: int
     seconds: float
     dry_run: bool
+    after: str
+    """It compared the threads behind this one: all of them for ""."""
+    complete: bool
+    """Whether all threads were compared: by this one, and by those that it continued where it was given `after`."""
 
 
 class ReplicationStatus(NamedTuple):

@@ -1,6 +1,7 @@
 """Moving the writes to the other side: promotion, by a person or by the saver itself, and what is copied for it."""
 
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import TypeVar
 
@@ -18,7 +19,9 @@ from threadmark.replication.terms import (
     agree,
     follow,
     next_term,
+    note_compared,
     note_complete,
+    read_compared,
     read_replica,
     standing_in,
     write_replica,
@@ -59,6 +62,9 @@ def compare(
         yield from agree(pair)
     yield from follow(pair)
     known = pair.known
+    before = (yield from read_compared(known.active)) if after and not dry_run else ""
+    after = min(after, before) if before else after
+    continues = bool(before) or not after
     report = yield from reconcile(
         known.active,
         pair.standby,
@@ -67,11 +73,14 @@ def compare(
         dry_run=dry_run,
         after=after,
         progress=progress,
+        note=partial(note_compared, pair) if continues and not dry_run else None,
     )
+    report = report._replace(complete=continues)
     pair.branched.update(dict.fromkeys(report.branched))
     pair.last_reconcile = report
-    if not dry_run and not after:
+    if not dry_run and continues:
         yield from note_complete(pair)
+        yield from note_compared(pair, "")
     return report
 
 

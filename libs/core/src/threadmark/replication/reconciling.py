@@ -2,6 +2,7 @@
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -27,13 +28,15 @@ def reconcile(
     dry_run: bool = False,
     after: str = "",
     progress: OnProgress | None = None,
+    note: Callable[[str], Exchange[None]] | None = None,
 ) -> Exchange[Reconciled]:
     """Make the target have what the source has, and with `both_ways` the other way round as well.
 
     First both outboxes are copied. Then pages of summaries are compared, and only threads that differ are read. A
     thread that the source once gave to the target (`ReplicaStore.copied`) and has no more was deleted there, and goes
     here; rows that it has no more although its epoch has grown since were removed. What the target has by itself stays,
-    and is reported or with `both_ways` copied. `after` is where an earlier one ended (`Progress.thread_id`).
+    and is reported or with `both_ways` copied. `after` is where an earlier one ended (`Progress.thread_id`). `note` is
+    called now and then with the thread up to which all of them were compared.
 
     A thread that cannot be copied, because its rows are damaged, say, does not stop the others: its error is raised
     when they are done.
@@ -55,9 +58,11 @@ def reconcile(
             run.report(thread_id)
         elif not here.ahead and not there.ahead:
             run.report(thread_id)
+        if note is not None and run.problem is None and run.threads % _PAGE == 0:
+            yield from note(thread_id)
     if run.problem is not None:
         raise run.problem
-    return run.result(here.read + there.read, time.monotonic() - begun)
+    return run.result(after, here.read + there.read, time.monotonic() - begun)
 
 
 @dataclass
@@ -113,7 +118,7 @@ class _Run:
         if self.progress is not None:
             self.progress(Progress(self.threads, None, thread_id))
 
-    def result(self, summaries: int, seconds: float) -> Reconciled:
+    def result(self, after: str, summaries: int, seconds: float) -> Reconciled:
         """Return what it has come to."""
         total = self.total
         return Reconciled(
@@ -130,6 +135,8 @@ class _Run:
             total.rows_read + summaries,
             seconds,
             self.dry_run,
+            after,
+            complete=not after,
         )
 
     def _copy(self, source: Side, target: Side, thread_id: str) -> Exchange[CopiedRows]:

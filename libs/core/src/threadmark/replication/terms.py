@@ -10,8 +10,8 @@ from typing import NamedTuple, get_args
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from threadmark.errors import ConfigError, CorruptDataError, ReplicationError
-from threadmark.program import Transaction
-from threadmark.replica_store import Replica
+from threadmark.program import Program, Transaction
+from threadmark.replica_store import Replica, ReplicaStore
 from threadmark.replication.model import SideName
 from threadmark.replication.pair import Pair, SideAwayError, Standing
 from threadmark.replication.steps import Exchange, Side, on, pause
@@ -32,6 +32,8 @@ class Agreement(NamedTuple):
     """Who takes the writes under this term."""
     complete: bool = True
     """Whether the side that is not active has ever had everything of the other."""
+    compared: str = ""
+    """Up to this thread a `reconcile` that was stopped had compared all, under this term. The active side holds it."""
 
     def to_json(self) -> str:
         """The body."""
@@ -124,6 +126,27 @@ def note_complete(pair: Pair) -> Exchange[None]:
         for side in pair.sides:
             yield from write_replica(side, standing)
         pair.stands(standing)
+
+
+def read_compared(side: Side) -> Exchange[str]:
+    """Return up to which thread the active side was compared by a `reconcile` that was stopped, "" for none."""
+    replica = yield from read_replica(side)
+    return Agreement.from_json(replica.body).compared if replica.body else ""
+
+
+def note_compared(pair: Pair, thread_id: str) -> Exchange[None]:
+    """Write down up to which thread both were compared, so that whoever goes on there knows that they were."""
+    active, term = pair.known.active, pair.known.term
+    program = partial(_set_compared, active.store, term, thread_id)
+    yield from on(active, Transaction(program, writes=True))
+
+
+def _set_compared(store: ReplicaStore, term: int, thread_id: str) -> Program[None]:
+    replica = yield from store.replica()
+    agreement = Agreement.from_json(replica.body)
+    if replica.term == term and agreement.compared != thread_id:
+        body = agreement._replace(compared=thread_id).to_json()
+        yield from store.set_replica(replica._replace(body=body))
 
 
 def spread_term(pair: Pair, side: Side, replica: Replica) -> Exchange[None]:
