@@ -247,9 +247,10 @@ class _Round:
             self.missing = len(missing(found[active], before, after))
             if self.missing > LAG + len(WORKERS):
                 self.objections.append(f"{self.missing} acknowledged changes are missing, with a max_lag of {LAG}")
+        changes = max(self._chaos.looks[side].changes_waiting() for side in sides)
+        if self._chaos.mode == "async" and changes > LAG + len(WORKERS):
+            self.objections.append(f"{changes} changes wait, with a max_lag of {LAG}")
         waiting = [self._chaos.looks[side].waiting() for side in sides]
-        if self._chaos.mode == "async" and max(each.entries for each in waiting) > LAG + len(WORKERS):
-            self.objections.append(f"{max(each.entries for each in waiting)} changes wait, with a max_lag of {LAG}")
         self.lag = max([time.time() - each.oldest / 1e6 for each in waiting if each.entries], default=0.0)
 
     def _judge_at_the_end(self) -> None:

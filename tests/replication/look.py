@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from replication.actor import text_of, values_of
 from threadmark import CheckpointTuple, CorruptDataError, Saver
 from threadmark.program import Program, Transaction
-from threadmark.replica_store import Replica, Summary, Waiting
+from threadmark.replica_store import Entry, Replica, Summary, Waiting
+from threadmark.replication.entries import Touched
 from threadmark.store import Key, Outline, Scope
 
 _ALL = 1_000_000
@@ -89,6 +90,11 @@ class Look:
         """Return how much is in its outbox."""
         waiting: Waiting = self._run(self._store.waiting, writes=False)
         return waiting
+
+    def changes_waiting(self) -> int:
+        """Return how many changes of callers are in its outbox. That what both sides have was merged is none."""
+        entries: list[Entry] = self._run(lambda: self._store.outbox(None, _ALL), writes=False)
+        return sum(not Touched.from_bytes(entry.body).merged for entry in entries)
 
     @property
     def _store(self) -> Any:

@@ -167,7 +167,7 @@ class World:
             self.objections += altered(found[side], expectations)
             if self.plan.mode == "sync":
                 self.objections += missing(found[side], expectations) + returned(found[side], expectations)
-        waiting = max(look.waiting().entries for look in self.looks)
+        waiting = max(look.changes_waiting() for look in self.looks)
         if self.plan.mode == "async" and waiting > LAG + CLIENTS:
             self.objections.append(f"{waiting} changes wait, with a max_lag of {LAG}")
         lacking = missing(found[active], expectations)
