@@ -50,15 +50,17 @@ def is_deferred(store: Store) -> bool:
     return isinstance(store, _DeferredStore)
 
 
+def expect_store_call(step: Step) -> StoreCall:
+    """Return the step. Raises TypeError for one that is not a deferred store's, but a backend's own."""
+    if not isinstance(step, StoreCall):
+        raise TypeError(f"a deferred store has no {type(step).__name__}")
+    return step
+
+
 def resolved(transaction: Transaction[T], store: Store) -> Transaction[T]:
     """Return a transaction that asks a real store what the program asks of a deferred one."""
     return transaction._replace(program=partial(_resolve, transaction.program, store))
 
 
 def _resolve(program: Callable[[], Program[T]], store: Store) -> Program[T]:
-    def answer(step: Step) -> Program[Any]:
-        if not isinstance(step, StoreCall):
-            raise TypeError(f"a deferred store has no {type(step).__name__}")
-        return step.on(store)
-
-    return relay(program(), answer)
+    return relay(program(), lambda step: expect_store_call(step).on(store))

@@ -18,6 +18,7 @@ from threadmark.caching.programs import (
     Segments,
     answer_to,
     fetched,
+    lacking,
     noting,
     until_segments,
     wanted_by,
@@ -142,9 +143,9 @@ class _Finding:
 
     def ask_cache(self, wanted: Mapping[str, Collection[bytes]]) -> Exchange[None]:
         """Find segments in the cache."""
-        lacking = self._lacking(wanted)
-        places = {self._places.place(thread_id): thread_id for thread_id in lacking}
-        asked = {place: Wanted(self._epochs.get(name, 0), lacking[name]) for place, name in places.items()}
+        keys = lacking(wanted, self.found)
+        places = {self._places.place(thread_id): thread_id for thread_id in keys}
+        asked = {place: Wanted(self._epochs.get(name, 0), keys[name]) for place, name in places.items()}
         found = (yield from self._access.get(asked)) if asked else {}
         for place, got in found.items():
             thread_id = places[place]
@@ -153,10 +154,10 @@ class _Finding:
 
     def ask_database(self, wanted: Mapping[str, Collection[bytes]]) -> Exchange[bool]:
         """Read the segments that are not found yet. Returns whether all are there."""
-        lacking = self._lacking(wanted)
-        if lacking:
-            self.add((yield from stored(Transaction(partial(fetched, self._store, lacking), writes=False))))
-        return not self._lacking(wanted)
+        keys = lacking(wanted, self.found)
+        if keys:
+            self.add((yield from stored(Transaction(partial(fetched, self._store, keys), writes=False))))
+        return not lacking(wanted, self.found)
 
     def add(self, read: Segments) -> None:
         """Take what has been read in the database."""
@@ -173,10 +174,3 @@ class _Finding:
             if token and entries:
                 fillings[self._places.place(thread_id)] = Filling(token, entries)
         yield from self._access.set(fillings)
-
-    def _lacking(self, wanted: Mapping[str, Collection[bytes]]) -> dict[str, list[bytes]]:
-        lacking = {
-            thread_id: sorted(key for key in keys if key not in self.found.get(thread_id, ()))
-            for thread_id, keys in wanted.items()
-        }
-        return {thread_id: keys for thread_id, keys in lacking.items() if keys}

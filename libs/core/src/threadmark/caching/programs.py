@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from threadmark.deferred import StoreCall
+from threadmark.deferred import StoreCall, expect_store_call
 from threadmark.program import Program, Step, relay
 from threadmark.store import Found, Store, all_held
 
@@ -57,7 +57,7 @@ class Begun(Generic[T]):
 
     def next_call(self, answer: Any) -> StoreCall:
         """Answer what the program waits for. Returns what it asks next; raises StopIteration at its end."""
-        return _call(self.steps.send(answer))
+        return expect_store_call(self.steps.send(answer))
 
     def answered(self, call: StoreCall) -> tuple[Any] | None:
         """Return what the transaction has answered to the same question, None if it was not asked."""
@@ -77,6 +77,15 @@ def wanted_by(call: StoreCall) -> dict[str, Collection[bytes]]:
     return dict(call.args[0])
 
 
+def lacking(wanted: Mapping[str, Collection[bytes]], known: Segments) -> dict[str, list[bytes]]:
+    """Return which of the wanted segments are not known, in order. A thread that lacks none is left out."""
+    keys_of = {
+        thread_id: sorted(key for key in keys if key not in known.get(thread_id, ()))
+        for thread_id, keys in wanted.items()
+    }
+    return {thread_id: keys for thread_id, keys in keys_of.items() if keys}
+
+
 def answer_to(call: StoreCall, segments: Segments) -> Any:
     """Return the answer to a program that asks for segments."""
     found = {
@@ -91,15 +100,15 @@ def until_segments(program: Callable[[], Program[T]], store: Store) -> Program[B
     steps = program()
     begun = Begun(steps)
     try:
-        call = _call(next(steps))
+        call = expect_store_call(next(steps))
         while not wants_segments(call):
             try:
                 answer = yield from _bare(call).on(store)
             except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
-                call = _call(steps.throw(error))
+                call = expect_store_call(steps.throw(error))
             else:
                 begun.see(call, answer)
-                call = _call(steps.send(answer))
+                call = expect_store_call(steps.send(answer))
         for thread_id in wanted_by(call).keys() - begun.epochs.keys():
             begun.epochs[thread_id] = (yield from store.epoch(thread_id)) or 0
         begun.call = call
@@ -113,21 +122,12 @@ def until_segments(program: Callable[[], Program[T]], store: Store) -> Program[B
 
 def with_segments(program: Callable[[], Program[T]], store: Store, known: Segments) -> Program[Done[T]]:
     """Run a whole program. What is known of the segments that it asks for is not read."""
-    steps = program()
     read: dict[str, dict[bytes, bytes]] = {}
-    try:
-        call = _call(next(steps))
-        while True:
-            try:
-                answer = yield from _answered(call, store, known, read)
-            except Exception as error:  # noqa: BLE001 - as above
-                call = _call(steps.throw(error))
-            else:
-                call = _call(steps.send(answer))
-    except StopIteration as stop:
-        return Done(stop.value, read)
-    finally:
-        steps.close()
+
+    def answer(step: Step) -> Program[Any]:
+        return _answered(expect_store_call(step), store, known, read)
+
+    return Done((yield from relay(program(), answer)), read)
 
 
 def noting(program: Callable[[], Program[T]], shortened: set[str]) -> Program[T]:
@@ -149,11 +149,7 @@ def _answered(call: StoreCall, store: Store, known: Segments, read: dict[str, di
             read.setdefault(call.args[0], {}).update(answer.segments)
         return answer
     wanted = wanted_by(call)
-    lacking = {
-        thread_id: sorted(key for key in keys if key not in known.get(thread_id, ()))
-        for thread_id, keys in wanted.items()
-    }
-    found = yield from fetched(store, {thread_id: keys for thread_id, keys in lacking.items() if keys})
+    found = yield from fetched(store, lacking(wanted, known))
     for thread_id, segments in found.items():
         read.setdefault(thread_id, {}).update(segments)
     both = {thread_id: {**known.get(thread_id, {}), **found.get(thread_id, {})} for thread_id in wanted}
@@ -173,9 +169,3 @@ def fetched(store: Store, wanted: Mapping[str, Collection[bytes]]) -> Program[di
 def _bare(call: StoreCall) -> StoreCall:
     """Return the call, without segments that would come along."""
     return StoreCall("find", (*call.args[:3], all_held), {}) if call.method == "find" else call
-
-
-def _call(step: Step) -> StoreCall:
-    if not isinstance(step, StoreCall):
-        raise TypeError(f"a deferred store has no {type(step).__name__}")
-    return step
