@@ -234,11 +234,11 @@ def test_a_failure_while_the_cache_is_away_claims_nothing_for_others() -> None:
     tried._failed(OSError("away"))
     assert not tried.is_open
     tried._until = 0.0
-    assert tried._claim()
-    assert not tried._claim()
+    assert tried._claim_attempt()
+    assert not tried._claim_attempt()
     tried._succeeded()
-    assert tried._claim()
-    assert tried._claim()
+    assert tried._claim_attempt()
+    assert tried._claim_attempt()
 
 
 def test_a_state_that_needs_no_segments_asks_no_cache() -> None:

@@ -17,7 +17,7 @@ from threadmark.logs import log
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds for which a cache is left out after a failure. Each further one doubles it."""
 
-MOST_OWED = 100_000
+MOST_PENDING = 100_000
 """So many places are remembered that a cache which is away must forget; of more, the first ones are not."""
 
 
@@ -31,7 +31,7 @@ class Access:
         self._lock = threading.Lock()
         self._pause = 0.0
         self._until = 0.0
-        self._owed: dict[bytes, float] = {}
+        self._pending: dict[bytes, float] = {}
         """Places to be forgotten, and when nothing of them can be left anyway."""
         begin_anew_after_fork(self)
 
@@ -42,38 +42,38 @@ class Access:
 
     def get(self, wanted: Mapping[bytes, Wanted]) -> Exchange[dict[bytes, Got]]:
         """Return what is there of these places, nothing where the cache cannot be asked."""
-        if not (yield from self._reach()):
+        if not (yield from self._forget_pending()):
             return {}
         found: dict[bytes, Got] | None = yield from self._asked(CacheCall("get", (wanted, self._ttl, self._within)))
         return found or {}
 
     def set(self, fillings: Mapping[bytes, Filling]) -> Exchange[None]:
         """Add entries, where the cache can be asked."""
-        if fillings and (yield from self._reach()):
+        if fillings and (yield from self._forget_pending()):
             yield from self._asked(CacheCall("set", (fillings, self._within)))
 
     def forget(self, places: Collection[bytes]) -> Exchange[None]:
         """Have the cache forget places: now, or as soon as it can be asked."""
-        self.owe(places)
-        yield from self._reach()
+        self.forget_later(places)
+        yield from self._forget_pending()
 
-    def owe(self, places: Collection[bytes]) -> None:
+    def forget_later(self, places: Collection[bytes]) -> None:
         """Remember that places are to be forgotten before the cache is asked for anything."""
         until = time.monotonic() + self._ttl + self._within
         with self._lock:
-            self._owed.update(dict.fromkeys(places, until))
-            while len(self._owed) > MOST_OWED:
-                del self._owed[next(iter(self._owed))]
+            self._pending.update(dict.fromkeys(places, until))
+            while len(self._pending) > MOST_PENDING:
+                del self._pending[next(iter(self._pending))]
 
     def begin_anew(self) -> None:
-        """In the child of a fork, where another thread may have held the lock. What is owed, the parent pays, too."""
+        """In the child of a fork, where another thread may have held the lock. What is pending, the parent has the cache forget, too."""
         self._lock = threading.Lock()
 
-    def _reach(self) -> Exchange[bool]:
-        """Pay what is owed. Returns whether the cache may be asked for more."""
-        if not self._claim():
+    def _forget_pending(self) -> Exchange[bool]:
+        """Pay what is pending. Returns whether the cache may be asked for more."""
+        if not self._claim_attempt():
             return False
-        places = self._take_owed()
+        places = self._take_pending()
         if not places:
             return True
         paid = False
@@ -86,7 +86,7 @@ class Access:
         finally:  # a caller may be cancelled
             if not paid:
                 with self._lock:
-                    self._owed = {**places, **self._owed}
+                    self._pending = {**places, **self._pending}
         return paid
 
     def _asked(self, call: CacheCall) -> Exchange[dict[bytes, Got] | None]:
@@ -98,7 +98,7 @@ class Access:
         self._succeeded()
         return answer
 
-    def _claim(self) -> bool:
+    def _claim_attempt(self) -> bool:
         """Whether the cache may be asked. During an outage one caller may try, and the others wait for its luck."""
         now = time.monotonic()
         with self._lock:
@@ -108,13 +108,13 @@ class Access:
                 self._until = now + self._pause
             return True
 
-    def _take_owed(self) -> dict[bytes, float]:
-        if not self._owed:
+    def _take_pending(self) -> dict[bytes, float]:
+        if not self._pending:
             return {}
         now = time.monotonic()
         with self._lock:
-            owed, self._owed = self._owed, {}
-        return {place: until for place, until in owed.items() if until > now}
+            pending, self._pending = self._pending, {}
+        return {place: until for place, until in pending.items() if until > now}
 
     def _succeeded(self) -> None:
         if not self._pause:

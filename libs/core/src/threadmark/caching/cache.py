@@ -1,7 +1,7 @@
 """What a cache must answer: bytes by place and key. One is here, in memory; `threadmark_redis` has another.
 
 A *place* is sixteen bytes that stand for a thread of a database (`places.py`). A cache need not know what an entry is:
-whoever reads one proves it (`believing.py`), and goes to the database where there is none. It has to keep one promise:
+whoever reads one proves it (`proving.py`), and goes to the database where there is none. It has to keep one promise:
 what was read before a place was forgotten never comes back. So each place has a *token*, which a reader gets before it
 asks the database, and gives back with what it has read there; forgetting a place ends its token.
 """

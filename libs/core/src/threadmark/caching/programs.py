@@ -17,10 +17,10 @@ T = TypeVar("T")
 Segments = Mapping[str, Mapping[bytes, bytes]]
 """Segments by thread and key."""
 
-_ENDING = ("drop", "remove")
+_REMOVALS = ("drop", "remove")
 """What takes bytes away from a thread, which is their first argument."""
 
-_AGAIN = ("thread", "thread_outlines", "epoch")
+_REPEATABLE = ("thread", "thread_outlines", "epoch")
 """What may be asked twice, as the view of an owner does: within a transaction the answer is the same."""
 
 
@@ -52,7 +52,7 @@ class Begun(Generic[T]):
             self.epochs[call.args[0]] = answer.epoch
         elif call.method == "newest":
             self.epochs.update((thread_id, found.epoch) for thread_id, found in answer.items())
-        elif call.method in _AGAIN:
+        elif call.method in _REPEATABLE:
             self._answers.append((call, answer))
 
     def next_call(self, answer: Any) -> StoreCall:
@@ -103,7 +103,7 @@ def until_segments(program: Callable[[], Program[T]], store: Store) -> Program[B
         call = expect_store_call(next(steps))
         while not wants_segments(call):
             try:
-                answer = yield from _bare(call).on(store)
+                answer = yield from _without_segments(call).on(store)
             except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
                 call = expect_store_call(steps.throw(error))
             else:
@@ -130,11 +130,11 @@ def with_segments(program: Callable[[], Program[T]], store: Store, known: Segmen
     return Done((yield from relay(program(), answer)), read)
 
 
-def noting(program: Callable[[], Program[T]], shortened: set[str]) -> Program[T]:
+def noting_removals(program: Callable[[], Program[T]], shortened: set[str]) -> Program[T]:
     """Run a program as it is, and note the threads from which it takes bytes away."""
 
     def answer(step: Step) -> Program[Any]:
-        if isinstance(step, StoreCall) and step.method in _ENDING:
+        if isinstance(step, StoreCall) and step.method in _REMOVALS:
             shortened.add(step.args[0])
         return (yield step)
 
@@ -144,7 +144,7 @@ def noting(program: Callable[[], Program[T]], shortened: set[str]) -> Program[T]
 def _answered(call: StoreCall, store: Store, known: Segments, read: dict[str, dict[bytes, bytes]]) -> Program[Any]:
     if not wants_segments(call):
         has_some = call.method == "find" and bool(known.get(call.args[0]))
-        answer = yield from (_bare(call) if has_some else call).on(store)
+        answer = yield from (_without_segments(call) if has_some else call).on(store)
         if isinstance(answer, Found):
             read.setdefault(call.args[0], {}).update(answer.segments)
         return answer
@@ -166,6 +166,6 @@ def fetched(store: Store, wanted: Mapping[str, Collection[bytes]]) -> Program[di
     return found
 
 
-def _bare(call: StoreCall) -> StoreCall:
+def _without_segments(call: StoreCall) -> StoreCall:
     """Return the call, without segments that would come along."""
     return StoreCall("find", (*call.args[:3], all_held), {}) if call.method == "find" else call

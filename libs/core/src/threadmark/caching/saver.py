@@ -4,12 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 from threadmark.caching.access import Access
-from threadmark.caching.believing import belief
 from threadmark.caching.cache import Cache
 from threadmark.caching.driver import CachedDriver
 from threadmark.caching.exchanges import Exchanges
 from threadmark.caching.opening import arguments_in, open_cache
 from threadmark.caching.places import Places
+from threadmark.caching.proving import segment_proof
 from threadmark.deferred import deferred_store
 from threadmark.errors import ConfigError, shown
 from threadmark.replication.marks import MarkingSaver
@@ -31,7 +31,7 @@ class CachedSaver(MarkingSaver):
         keyring = options.get("keyring")
         access = Access(cache, ttl.total_seconds(), wait)
         store = saver._store  # noqa: SLF001 - as above
-        exchanges = Exchanges(store, access, Places(name, keyring), belief(keyring))
+        exchanges = Exchanges(store, access, Places(name, keyring), segment_proof(keyring))
         super().__init__(deferred_store(), CachedDriver(saver, cache, exchanges, owns_cache=owns_cache), **options)
         self._uncached = saver
 

@@ -12,11 +12,11 @@ from threadmark.stored import announced_size, expand
 LARGEST = 16 * 1024 * 1024
 """Segments of more bytes are not cached. A forged entry could otherwise ask for 128 times its length in memory."""
 
-Believed = Callable[[str, bytes, bytes], bool]
+SegmentProof = Callable[[str, bytes, bytes], bool]
 """Whether bytes (the third) are the segment of a thread (the first) with a key (the second)."""
 
 
-def belief(keyring: Keyring | None) -> Believed:
+def segment_proof(keyring: Keyring | None) -> SegmentProof:
     """Return how the entries of a saver with this keyring are proven.
 
     A segment that is not sealed is named by a digest of its bytes. One that is sealed opens only in its thread and
@@ -25,9 +25,9 @@ def belief(keyring: Keyring | None) -> Believed:
     return _is_named_by_digest if keyring is None else partial(opens_segment, keyring)
 
 
-def proven(believed: Believed, thread_id: str, entries: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """Return those entries that are believed."""
-    return {key: data for key, data in entries.items() if believed(thread_id, key, data)}
+def proven(proof: SegmentProof, thread_id: str, entries: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return those entries that are proven."""
+    return {key: data for key, data in entries.items() if proof(thread_id, key, data)}
 
 
 def _is_named_by_digest(_: str, key: bytes, data: bytes) -> bool:
