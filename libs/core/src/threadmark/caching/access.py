@@ -1,7 +1,7 @@
-"""Whether a cache is asked: not while it is away, which costs nothing but speed.
+"""The way to a cache, none of whose errors reach a caller: without the cache everything works, only slower.
 
-What a cache raises reaches no caller. After a failure it is left out for a while, then one caller tries again. What was
-to be forgotten meanwhile is remembered here, and is the first thing that the cache hears when it is back.
+After a failure the cache is not asked for a while, then one caller tries again. Places that it has to forget are
+remembered here meanwhile, and are the first thing that it is told when it is back.
 """
 
 import logging
@@ -15,10 +15,10 @@ from threadmark.forks import begin_anew_after_fork
 from threadmark.logs import log
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
-"""Seconds for which a cache is left out after a failure. Each further one doubles it."""
+"""Seconds for which a cache is not asked after the first failure, and at most. Each further failure doubles them."""
 
 MOST_PENDING = 100_000
-"""So many places are remembered that a cache which is away must forget; of more, the first ones are not."""
+"""How many places are remembered for a cache that is away. Of more, the oldest are given up, and only expire."""
 
 
 class Access:
@@ -32,16 +32,16 @@ class Access:
         self._pause = 0.0
         self._until = 0.0
         self._pending: dict[bytes, float] = {}
-        """Places to be forgotten, and when nothing of them can be left anyway."""
+        """Places to be forgotten, each with the time at which its entries have expired anyway."""
         begin_anew_after_fork(self)
 
     @property
     def is_open(self) -> bool:
-        """Whether the cache may be asked. Nothing is claimed by looking."""
+        """Whether the cache may be asked. To read this begins no attempt."""
         return time.monotonic() >= self._until
 
     def get(self, wanted: Mapping[bytes, Wanted]) -> Exchange[dict[bytes, Got]]:
-        """Return what is there of these places, nothing where the cache cannot be asked."""
+        """Return what the cache has of these places, nothing where it cannot be asked."""
         if not (yield from self._forget_pending()):
             return {}
         found: dict[bytes, Got] | None = yield from self._asked(CacheCall("get", (wanted, self._ttl, self._within)))
@@ -66,28 +66,28 @@ class Access:
                 del self._pending[next(iter(self._pending))]
 
     def begin_anew(self) -> None:
-        """In the child of a fork, where another thread may have held the lock. What is pending, the parent has the cache forget, too."""
+        """In the child of a fork, where another thread may have held the lock. What is pending stays so in both."""
         self._lock = threading.Lock()
 
     def _forget_pending(self) -> Exchange[bool]:
-        """Pay what is pending. Returns whether the cache may be asked for more."""
+        """Tell the cache what it still has to forget. Returns whether it may be asked for more."""
         if not self._claim_attempt():
             return False
         places = self._take_pending()
         if not places:
             return True
-        paid = False
+        told = False
         try:
             yield CacheCall("forget", (list(places), self._within))
-            paid = True
+            told = True
             self._succeeded()
-        except Exception as error:  # noqa: BLE001 - of a cache, which no caller must fail for
+        except Exception as error:  # noqa: BLE001 - an error of the cache must not reach a caller
             self._failed(error)
         finally:  # a caller may be cancelled
-            if not paid:
+            if not told:
                 with self._lock:
                     self._pending = {**places, **self._pending}
-        return paid
+        return told
 
     def _asked(self, call: CacheCall) -> Exchange[dict[bytes, Got] | None]:
         try:
@@ -99,7 +99,10 @@ class Access:
         return answer
 
     def _claim_attempt(self) -> bool:
-        """Whether the cache may be asked. During an outage one caller may try, and the others wait for its luck."""
+        """Return whether the cache may be asked.
+
+        While it is away only one caller tries at the end of each pause, and the others go on without it.
+        """
         now = time.monotonic()
         with self._lock:
             if now < self._until:

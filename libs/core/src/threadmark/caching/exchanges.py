@@ -55,7 +55,7 @@ class Exchanges:
         return self._access.forget(())
 
     def _write(self, transaction: Transaction[T]) -> Exchange[T]:
-        """Run a transaction that writes. What it removes the cache forgets, whether or not it is known to be made."""
+        """Run a transaction that writes. The cache forgets what it removed, or may have removed where it failed."""
         shortened: set[str] = set()
         noted = transaction._replace(program=partial(noting_removals, transaction.program, shortened))
         try:
@@ -93,10 +93,10 @@ class Exchanges:
         return done.value
 
     def _continued(self, begun: Begun[T], loader: "_SegmentLoader") -> Exchange[Done[T] | None]:
-        """Go on with a program outside of its transaction. Returns None where it is to be run again, in one of its own.
+        """Continue a program after its transaction. Returns None where all of it must run again, in a new one.
 
-        That is where it asks for more than segments, and where the cache has nothing at all of a checkpoint that is
-        read: then the database gives all of it at once.
+        That is so where it asks for more than segments, and where the cache has no segment of the checkpoint that is
+        read, which the database then returns whole.
         """
         call = begun.call
         try:
@@ -160,7 +160,7 @@ class _SegmentLoader:
         return not lacking(wanted, self.found)
 
     def add(self, read: Segments) -> None:
-        """Take what has been read in the database."""
+        """Add what was read from the database."""
         for thread_id, segments in read.items():
             self.found.setdefault(thread_id, {}).update(segments)
             self._new.setdefault(thread_id, {}).update(segments)

@@ -1,7 +1,7 @@
 """The programs of a cached saver's transactions: those of any saver, played in pieces.
 
-A program that reads begins in a transaction, which ends where the program wants segments; the rest of it asks for
-nothing else, mostly, and so needs no transaction. All of it is the state of the first one.
+A program that reads begins in a transaction, which ends where the program asks for segments. Mostly it asks for nothing
+else after that, so the rest needs no transaction: what it returns is what the database had in the first one.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -18,10 +18,10 @@ Segments = Mapping[str, Mapping[bytes, bytes]]
 """Segments by thread and key."""
 
 _REMOVALS = ("drop", "remove")
-"""What takes bytes away from a thread, which is their first argument."""
+"""The operations that remove bytes from a thread, which is their first argument."""
 
 _REPEATABLE = ("thread", "thread_outlines", "epoch")
-"""What may be asked twice, as the view of an owner does: within a transaction the answer is the same."""
+"""What may be asked twice, as an owner's view does. Within one transaction the answer is the same."""
 
 
 class Done(NamedTuple, Generic[T]):
@@ -34,7 +34,7 @@ class Done(NamedTuple, Generic[T]):
 
 @dataclass
 class Begun(Generic[T]):
-    """A program that waits for segments, outside of any transaction."""
+    """A program that waits for segments. Its transaction is over."""
 
     steps: Program[T]
     call: StoreCall | None = None
@@ -42,7 +42,7 @@ class Begun(Generic[T]):
     epochs: dict[str, int] = field(default_factory=dict)
     """Those of the threads that it has read."""
     finds: bool = False
-    """Whether it has asked for one checkpoint, whose segments a backend may give in the same go."""
+    """Whether it has asked for one checkpoint, whose segments a backend may return with it."""
     _answers: list[tuple[StoreCall, Any]] = field(default_factory=list)
 
     def see(self, call: StoreCall, answer: Any) -> None:
@@ -167,5 +167,5 @@ def fetched(store: Store, wanted: Mapping[str, Collection[bytes]]) -> Program[di
 
 
 def _without_segments(call: StoreCall) -> StoreCall:
-    """Return the call, without segments that would come along."""
+    """Return the call so that no segments come with the answer."""
     return StoreCall("find", (*call.args[:3], all_held), {}) if call.method == "find" else call

@@ -1,4 +1,4 @@
-"""What a cached saver asks for: a transaction on its database, or something of its cache. It does no I/O itself.
+"""What a cached saver asks for: a transaction on its database, or a call of its cache. It does no I/O itself.
 
 An *exchange* is a generator of both. `driver` plays it for both APIs, so nothing of the logic knows which.
 """
