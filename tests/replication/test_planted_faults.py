@@ -16,7 +16,7 @@ from threadmark.program import Program, Transaction
 from threadmark.replica_store import Copied
 from threadmark.replication import ReplicatedSaver, copying, named, serving, side_store
 from threadmark.replication.entries import joined
-from threadmark.replication.pair import Pair, Standing
+from threadmark.replication.pair import Pair, Roles
 from threadmark.replication.steps import Exchange, Side, on
 from threadmark.store import Added, Change
 
@@ -66,7 +66,7 @@ def _blame_a_side_for_mistakes(patch: pytest.MonkeyPatch) -> None:
 
 def _blame(saver: ReplicatedSaver, error: Exception) -> None:
     pair = saver._pair.pair
-    pair.failed(pair.known.active, error)
+    pair.note_failure(pair.known.active, error)
 
 
 def _do_not_copy_deletions(patch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def _record_in_another_transaction(patch: pytest.MonkeyPatch) -> None:
 
         return (yield from changed(self, without_entry, change, touched))
 
-    def recorded(pair: Pair, known: Standing, journal: side_store.Journal) -> Exchange[None]:
+    def recorded(pair: Pair, known: Roles, journal: side_store.Journal) -> Exchange[None]:
         while late:
             change = late.pop()
             program = partial(known.active.store.record, change.thread_id, change.entry or b"", known.term)

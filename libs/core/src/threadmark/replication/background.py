@@ -12,7 +12,7 @@ from typing import Protocol
 
 from threadmark.errors import ClosedError, ReplicationError
 from threadmark.logs import log
-from threadmark.replication.health import look, watched
+from threadmark.replication.health import check_side, watched
 from threadmark.replication.pair import Pair, SideAwayError
 from threadmark.replication.playing import play_exchange
 from threadmark.replication.promoting import copy_waiting, count_waiting, drain, fail_over, promote
@@ -110,16 +110,16 @@ class Background:
         """Copy what waits. The interpreter may be about to end, so this needs no other thread."""
         pair = self._pair
         try:
-            self._left = play_exchange(watched(pair, drain(pair, within))) if pair.standing is not None else 0
+            self._left = play_exchange(watched(pair, drain(pair, within))) if pair.roles is not None else 0
         except Exception as error:  # noqa: BLE001 - raised where it is waited for
             self._left = error
 
     def _round(self, *, looks: bool) -> Exchange[None]:
         pair = self._pair
-        if pair.standing is None:  # whoever uses the pair first finds out who takes the writes
+        if pair.roles is None:  # whoever uses the pair first finds out who takes the writes
             return
         if looks:
-            yield from look_at_both(pair)
+            yield from check_both(pair)
         if pair.both_well:
             yield from watched(pair, self._copy_all())
             if looks:
@@ -147,11 +147,11 @@ class Background:
         self._pair.last_error = text
 
 
-def look_at_both(pair: Pair) -> Exchange[None]:
+def check_both(pair: Pair) -> Exchange[None]:
     """Ask both sides how they are, and who takes the writes. Moves the writes if that is the saver's to do."""
     found = {}
     for side in pair.sides:
-        found[side] = yield from look(pair, side)
+        found[side] = yield from check_side(pair, side)
     if any(each is not None and each.term > pair.known.term for each in found.values()):
         yield from watched(pair, follow(pair))
     for side, replica in found.items():

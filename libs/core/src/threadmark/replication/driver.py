@@ -15,11 +15,11 @@ from threadmark.logs import log
 from threadmark.model import OnProgress
 from threadmark.program import Transaction
 from threadmark.replication.background import Background
-from threadmark.replication.health import looked, watched
+from threadmark.replication.health import checked_first, watched
 from threadmark.replication.model import Reconciled, ReplicationStatus, SideName
 from threadmark.replication.pair import Pair
 from threadmark.replication.playing import Player
-from threadmark.replication.promoting import compare, drain, promote, unless_moved
+from threadmark.replication.promoting import drain, promote, reconcile_pair, unless_moved
 from threadmark.replication.serving import serve
 from threadmark.replication.status import status
 from threadmark.replication.steps import Exchange, Side
@@ -76,8 +76,8 @@ class PairDriver:
         check_progress(progress)
         if not isinstance(after, str):
             raise ConfigError(f"after must be the id of a thread, or '' to begin with the first, not {shown(after)}")
-        comparison = compare(self.pair, both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
-        return looked(self.pair, unless_moved(self.pair, comparison))
+        comparison = reconcile_pair(self.pair, both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
+        return checked_first(self.pair, unless_moved(self.pair, comparison))
 
     def promote(self, name: SideName | None, *, force: bool) -> Exchange[ReplicationStatus]:
         """Move the writes."""
@@ -85,12 +85,12 @@ class PairDriver:
         if name is not None and name not in get_args(SideName):
             raise ConfigError(f"a side is 'primary' or 'secondary', not {shown(name)}")
         promotion = self._promote(name and self.pair.side(name), force=force)
-        return looked(self.pair, unless_moved(self.pair, promotion))
+        return checked_first(self.pair, unless_moved(self.pair, promotion))
 
     def drain(self, within: float) -> Exchange[int]:
         """Copy what waits."""
         check_seconds(within, "within")
-        return looked(self.pair, unless_moved(self.pair, drain(self.pair, within)))
+        return checked_first(self.pair, unless_moved(self.pair, drain(self.pair, within)))
 
     def close(self) -> None:
         """Copy what waits, for a while, and close both sides. It raises nothing."""

@@ -23,7 +23,7 @@ class MissedDeadlineError(TransientStoreError):
         super().__init__(f"no answer came from the {side.name} within {deadline:g} s (deadline)")
 
 
-def counts(error: Exception) -> bool:
+def may_be_away(error: Exception) -> bool:
     """Whether an error may mean that the database is away."""
     return isinstance(error, StoreError) and not isinstance(error, (StaleTermError, ReplicationError))
 
@@ -43,62 +43,62 @@ def watched(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
 
     What is thrown for a side that is away is a SideAwayError.
     """
-    return relay(exchange, lambda asked: _asked(pair, asked) if isinstance(asked, On) else _passed(asked))
+    return relay(exchange, lambda asked: _ask_side(pair, asked) if isinstance(asked, On) else _pass_on(asked))
 
 
-def looked(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
+def checked_first(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
     """Like `watched`, but first ask both sides how they are: one that was away may be back."""
     for side in pair.sides:
-        yield from look(pair, side)
+        yield from check_side(pair, side)
     return (yield from watched(pair, exchange))
 
 
-def look(pair: Pair, side: Side) -> Exchange[Replica | None]:
+def check_side(pair: Pair, side: Side) -> Exchange[Replica | None]:
     """Ask a side, whether it is known to be away or not. Returns what it knows of its pair, None if it is away."""
-    standing = pair.standing
+    roles = pair.roles
     try:
         replica = yield from probe(side)
     except StoreError as error:
-        if not counts(error):
+        if not may_be_away(error):
             raise
-        pair.failed(side, error)
+        pair.note_failure(side, error)
         return None
-    if standing is not None and side is standing.active and not replica.body:
-        pair.failed(side, "it has lost what it held: it knows of no pair any more")
+    if roles is not None and side is roles.active and not replica.body:
+        pair.note_failure(side, "it has lost what it held: it knows of no pair any more")
         return None
     pair.health[side].term = replica.term
-    pair.answered(side)
+    pair.note_answer(side)
     return replica
 
 
-def _asked(pair: Pair, asked: On) -> Exchange[object]:
+def _ask_side(pair: Pair, asked: On) -> Exchange[object]:
     side = asked.side
-    if pair.standing is not None and not pair.is_well(side):  # until the pair is in use nobody else looks at it
+    if pair.roles is not None and not pair.is_well(side):  # until the pair is in use nobody else looks at it
         raise SideAwayError(side, pair.health[side].last_error)
     try:
         answer: object = yield asked
     except StoreError as error:
-        if not counts(error):
+        if not may_be_away(error):
             raise
-        yield from _judge(pair, side, error)
+        yield from _expect_well(pair, side, error)
         raise
-    pair.answered(side)
+    pair.note_answer(side)
     return answer
 
 
-def _judge(pair: Pair, side: Side, error: Exception) -> Exchange[None]:
+def _expect_well(pair: Pair, side: Side, error: Exception) -> Exchange[None]:
     """Find out whether a side is away, or just this transaction failed. Raises SideAwayError if it is."""
     if pair.is_well(side):
         try:
             yield from probe(side)
         except StoreError as second:
-            if not counts(second):
+            if not may_be_away(second):
                 return
-            pair.failed(side, error)
+            pair.note_failure(side, error)
         else:
             return
     raise SideAwayError(side, error) from error
 
 
-def _passed(asked: object) -> Exchange[object]:
+def _pass_on(asked: object) -> Exchange[object]:
     return (yield asked)  # type: ignore[misc]  # a pause

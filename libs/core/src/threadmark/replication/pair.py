@@ -32,7 +32,7 @@ class Settings(NamedTuple):
     drain_timeout: float = 10.0
 
 
-class Standing(NamedTuple):
+class Roles(NamedTuple):
     """Who takes the writes, as far as this process knows."""
 
     term: int
@@ -81,7 +81,7 @@ class Pair:
         self.sides = (primary, secondary)
         self.settings = settings
         self.health = {side: Health() for side in self.sides}
-        self.standing: Standing | None = None
+        self.roles: Roles | None = None
         """None until the pair is used."""
         self.branched: dict[str, None] = {}
         self.turns = Turns()
@@ -105,11 +105,11 @@ class Pair:
         self.turns = Turns()
 
     @property
-    def known(self) -> Standing:
+    def known(self) -> Roles:
         """Who takes the writes. It is asked for once the pair is in use."""
-        if self.standing is None:
+        if self.roles is None:
             raise ReplicationError("it is not known yet who takes the writes: the databases could not be asked")
-        return self.standing
+        return self.roles
 
     def side(self, name: SideName) -> Side:
         """The side with this name."""
@@ -133,17 +133,17 @@ class Pair:
         """Whether both sides answered when they were last asked."""
         return all(health.well for health in self.health.values())
 
-    def stands(self, standing: Standing) -> None:
+    def set_roles(self, roles: Roles) -> None:
         """Take note of who takes the writes, unless a greater term is known already."""
         with self._changing:
-            before = self.standing
-            if before is not None and before.term > standing.term:
+            before = self.roles
+            if before is not None and before.term > roles.term:
                 return
-            self.standing = standing
-        if before is not None and before.term != standing.term:
-            log.write(logging.WARNING, "%s takes the writes now, under term %d", str(standing.active), standing.term)
+            self.roles = roles
+        if before is not None and before.term != roles.term:
+            log.write(logging.WARNING, "%s takes the writes now, under term %d", str(roles.active), roles.term)
 
-    def answered(self, side: Side) -> None:
+    def note_answer(self, side: Side) -> None:
         """Note that a side answered."""
         health = self.health[side]
         health.last_seen = datetime.now(UTC)
@@ -151,7 +151,7 @@ class Pair:
             health.well_since, health.well = monotonic(), True
             log.write(logging.WARNING, "%s is back", str(side))
 
-    def failed(self, side: Side, problem: object) -> None:
+    def note_failure(self, side: Side, problem: object) -> None:
         """Note that a side is away."""
         health = self.health[side]
         health.last_error = str(problem)
@@ -161,7 +161,7 @@ class Pair:
             log.write(logging.WARNING, "%s is away: %s", str(side), str(problem))
             self.wake()
 
-    def lags(self, side: Side, entries: int) -> None:
+    def note_waiting(self, side: Side, entries: int) -> None:
         """Note that a side has made changes that the other one does not have yet."""
         health = self.health[side]
         with self._changing:

@@ -11,7 +11,7 @@ from threadmark.replica_store import StaleTermError
 from threadmark.replication.applying import CopiedRows
 from threadmark.replication.copying import copy_all
 from threadmark.replication.model import Reconciled
-from threadmark.replication.pair import Pair, SideAwayError, Standing
+from threadmark.replication.pair import Pair, Roles, SideAwayError
 from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import Exchange, Side, on
 from threadmark.replication.terms import (
@@ -20,7 +20,7 @@ from threadmark.replication.terms import (
     next_term,
     note_complete,
     read_replica,
-    standing_in,
+    roles_in,
     write_replica,
 )
 
@@ -31,7 +31,7 @@ def promote(pair: Pair, side: Side | None, *, force: bool) -> Exchange[None]:
     """Have a side take the writes, by default the one that does not."""
     if force and side is not None:
         yield from _replace_lost(pair, side)
-    if pair.standing is None:
+    if pair.roles is None:
         yield from agree(pair)
     yield from follow(pair)
     pair.failovers.clear()
@@ -51,11 +51,11 @@ def promote(pair: Pair, side: Side | None, *, force: bool) -> Exchange[None]:
         yield from _take_over(pair, side)
 
 
-def compare(
+def reconcile_pair(
     pair: Pair, *, both_ways: bool, dry_run: bool, after: str, progress: OnProgress | None
 ) -> Exchange[Reconciled]:
     """Compare both sides thread by thread, and copy what is missing."""
-    if pair.standing is None:
+    if pair.roles is None:
         yield from agree(pair)
     yield from follow(pair)
     known = pair.known
@@ -155,39 +155,39 @@ def _hand_over(pair: Pair, side: Side) -> Exchange[None]:
     """Move the writes while both sides are there: compare, let the old one refuse writes, copy the rest, go on."""
     known = pair.known
     old = known.active
-    report = yield from compare(pair, both_ways=False, dry_run=False, after="", progress=None)
+    report = yield from reconcile_pair(pair, both_ways=False, dry_run=False, after="", progress=None)
     # What only the new side has was left there: now the old one lacks it.
     complete = not report.only_there
-    standing = known._replace(term=next_term(known.term, side), active=side, complete=complete)
-    yield from _expect_raised(pair, old, standing)
+    roles = known._replace(term=next_term(known.term, side), active=side, complete=complete)
+    yield from _expect_raised(pair, old, roles)
     try:
-        while copied := (yield from copy_all(old, side, standing.term)):
+        while copied := (yield from copy_all(old, side, roles.term)):
             note_copied(pair, copied)
-        yield from _expect_raised(pair, side, standing)
+        yield from _expect_raised(pair, side, roles)
     except Exception:
         # Those who write would wait for the new side until it is there.
         with suppress(ReplicationError):
-            yield from write_replica(old, standing._replace(term=next_term(standing.term, old), active=old))
+            yield from write_replica(old, roles._replace(term=next_term(roles.term, old), active=old))
             yield from follow(pair)
         raise
-    pair.stands(standing)
+    pair.set_roles(roles)
 
 
 def _take_over(pair: Pair, side: Side) -> Exchange[None]:
     """Move the writes to a side while the other one is away: it learns of the term when it is back."""
     known = pair.known
-    standing = known._replace(term=next_term(known.term, side), active=side)
-    replica = yield from write_replica(side, standing)
-    if replica.term == standing.term:
-        pair.stands(standing)
+    roles = known._replace(term=next_term(known.term, side), active=side)
+    replica = yield from write_replica(side, roles)
+    if replica.term == roles.term:
+        pair.set_roles(roles)
         pair.wake()
     else:  # somebody else was quicker
         yield from follow(pair)
 
 
-def _expect_raised(pair: Pair, side: Side, standing: Standing) -> Exchange[None]:
-    replica = yield from write_replica(side, standing)
-    if replica.term != standing.term:
+def _expect_raised(pair: Pair, side: Side, roles: Roles) -> Exchange[None]:
+    replica = yield from write_replica(side, roles)
+    if replica.term != roles.term:
         yield from follow(pair)
         raise ReplicationError(f"somebody else has moved the writes meanwhile, to {pair.known.active}")
 
@@ -211,6 +211,6 @@ def _replace_lost(pair: Pair, side: Side) -> Exchange[None]:
         return
     if not replica.body or other.body:
         return
-    standing = standing_in(pair, replica)
-    if standing.active is not side:
-        yield from write_replica(side, standing._replace(term=next_term(standing.term, side), active=side))
+    roles = roles_in(pair, replica)
+    if roles.active is not side:
+        yield from write_replica(side, roles._replace(term=next_term(roles.term, side), active=side))

@@ -15,7 +15,7 @@ from threadmark.logs import log
 from threadmark.program import Program, Transaction
 from threadmark.replica_store import StaleTermError
 from threadmark.replication.copying import copy_change, copy_thread, copy_up_to
-from threadmark.replication.pair import READ_FROM, Pair, SideAwayError, Standing
+from threadmark.replication.pair import READ_FROM, Pair, Roles, SideAwayError
 from threadmark.replication.promoting import count_waiting, fail_over
 from threadmark.replication.side_store import Journal, active_store, standby_store
 from threadmark.replication.steps import Exchange, on, pause
@@ -41,7 +41,7 @@ _SHOWN = 3
 
 def serve(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
     """Run a transaction of a saver. Returns its result."""
-    if pair.standing is None:
+    if pair.roles is None:
         yield from agree(pair)
     return (yield from (_write if transaction.writes else _read)(pair, transaction))
 
@@ -82,7 +82,7 @@ def _write(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
     )
 
 
-def _on_active(transaction: Transaction[T], known: Standing, journal: Journal) -> Transaction[T]:
+def _on_active(transaction: Transaction[T], known: Roles, journal: Journal) -> Transaction[T]:
     return _resolved(transaction, partial(active_store, known.active, known.term, journal))
 
 
@@ -95,13 +95,13 @@ def _resolved(transaction: Transaction[T], make_store: Callable[[], object]) -> 
     return transaction._replace(program=program)
 
 
-def _copied(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
+def _copied(pair: Pair, known: Roles, journal: Journal) -> Exchange[None]:
     """In mode "sync", bring to the standby what was just written; in mode "async", see to it that it will be."""
     changed = journal.thread_ids
     if not changed:
         return
     if pair.settings.mode == "async":
-        pair.lags(known.active, len(changed))
+        pair.note_waiting(known.active, len(changed))
         pair.wake()
         return
     standby = pair.other(known.active)
@@ -112,7 +112,7 @@ def _copied(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
     except StaleTermError:
         raise
     except ThreadmarkError as error:
-        pair.lags(known.active, len(changed))
+        pair.note_waiting(known.active, len(changed))
         pair.wake()
         pair.last_error = str(error)
         names = ", ".join(map(repr, changed[:_SHOWN])) + (" and others" if len(changed) > _SHOWN else "")
@@ -125,7 +125,7 @@ def _copied(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
         log.write(logging.WARNING, "%s", what)
 
 
-def _copy(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
+def _copy(pair: Pair, known: Roles, journal: Journal) -> Exchange[None]:
     only = journal.only_change
     for thread_id in journal.thread_ids:
         with pair.turns.line(thread_id, known.term) as line:
@@ -133,7 +133,7 @@ def _copy(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
 
 
 def _copy_in_turn(
-    pair: Pair, known: Standing, thread_id: str, line: Line, only: tuple[Change, Added] | None
+    pair: Pair, known: Roles, thread_id: str, line: Line, only: tuple[Change, Added] | None
 ) -> Exchange[None]:
     """Copy what waits of a thread, unless one of those who have written to it at once did so for all of them."""
     position = only[1].position if only else 0
@@ -150,7 +150,7 @@ def _copy_in_turn(
             line.give_up()
 
 
-def _come(pair: Pair, known: Standing, thread_id: str, line: Line, only: tuple[Change, Added] | None) -> Exchange[int]:
+def _come(pair: Pair, known: Roles, thread_id: str, line: Line, only: tuple[Change, Added] | None) -> Exchange[int]:
     """Copy the one change, or where others wait as well, all that waits. Returns how far the thread has come."""
     source, target = known.active, pair.other(known.active)
     position = 0

@@ -13,7 +13,7 @@ from threadmark.errors import ConfigError, CorruptDataError, ReplicationError
 from threadmark.program import Transaction
 from threadmark.replica_store import Replica
 from threadmark.replication.model import SideName
-from threadmark.replication.pair import Pair, SideAwayError, Standing
+from threadmark.replication.pair import Pair, Roles, SideAwayError
 from threadmark.replication.steps import Exchange, Side, on, pause
 
 _PAUSE = 0.05
@@ -60,10 +60,10 @@ def read_replica(side: Side) -> Exchange[Replica]:
     return on(side, Transaction(side.store.replica, writes=False))
 
 
-def write_replica(side: Side, standing: Standing) -> Exchange[Replica]:
+def write_replica(side: Side, roles: Roles) -> Exchange[Replica]:
     """Write down who takes the writes, unless the side knows of a greater term. Returns what is there afterwards."""
-    agreement = Agreement(standing.pair, side.name, standing.active.name, standing.complete)
-    replica = Replica(standing.term, agreement.to_json())
+    agreement = Agreement(roles.pair, side.name, roles.active.name, roles.complete)
+    replica = Replica(roles.term, agreement.to_json())
     return on(side, Transaction(partial(side.store.set_replica, replica), writes=True))
 
 
@@ -93,7 +93,7 @@ def agree(pair: Pair) -> Exchange[None]:
         yield from _begin(pair, found)
     else:
         for side in found.keys() - agreements.keys():
-            yield from _join(side, standing_in(pair, found[pair.other(side)]))
+            yield from _join(side, roles_in(pair, found[pair.other(side)]))
     yield from follow(pair)
 
 
@@ -107,23 +107,23 @@ def follow(pair: Pair) -> Exchange[None]:
         found, agreements = yield from _notes(pair)
         if not agreements:
             raise ReplicationError(f"{pair}: what they noted of their pair is gone")
-        standing = standing_in(pair, max((found[side] for side in agreements), key=lambda replica: replica.term))
-        active = standing.active
-        if active not in found or found[active].term == standing.term:
-            pair.stands(standing)
+        roles = roles_in(pair, max((found[side] for side in agreements), key=lambda replica: replica.term))
+        active = roles.active
+        if active not in found or found[active].term == roles.term:
+            pair.set_roles(roles)
             return
         yield from pause(_PAUSE)
-    yield from write_replica(active, standing)
-    pair.stands(standing)
+    yield from write_replica(active, roles)
+    pair.set_roles(roles)
 
 
 def note_complete(pair: Pair) -> Exchange[None]:
     """Write down that both sides have had everything."""
     if not pair.known.complete:
-        standing = pair.known._replace(complete=True)
+        roles = pair.known._replace(complete=True)
         for side in pair.sides:
-            yield from write_replica(side, standing)
-        pair.stands(standing)
+            yield from write_replica(side, roles)
+        pair.set_roles(roles)
 
 
 def spread_term(pair: Pair, side: Side, replica: Replica) -> Exchange[None]:
@@ -157,10 +157,10 @@ def _notes(pair: Pair) -> Exchange[tuple[dict[Side, Replica], dict[Side, Agreeme
     return found, agreements
 
 
-def standing_in(pair: Pair, replica: Replica) -> Standing:
+def roles_in(pair: Pair, replica: Replica) -> Roles:
     """Return what a database says of who takes the writes."""
     agreement = Agreement.from_json(replica.body)
-    return Standing(replica.term, pair.side(agreement.active), agreement.pair, agreement.complete)
+    return Roles(replica.term, pair.side(agreement.active), agreement.pair, agreement.complete)
 
 
 def _begin(pair: Pair, found: dict[Side, Replica]) -> Exchange[None]:
@@ -173,36 +173,36 @@ def _begin(pair: Pair, found: dict[Side, Replica]) -> Exchange[None]:
         )
     primary, secondary = pair.sides
     empty = yield from _is_empty(primary)
-    standing = Standing(1, primary, uuid4().hex, empty)
-    yield from write_replica(primary, standing)
+    roles = Roles(1, primary, uuid4().hex, empty)
+    yield from write_replica(primary, roles)
     replica = yield from read_replica(secondary)
-    if replica.body and Agreement.from_json(replica.body)[:2] == (standing.pair, primary.name):
+    if replica.body and Agreement.from_json(replica.body)[:2] == (roles.pair, primary.name):
         yield from on(primary, Transaction(partial(primary.store.set_replica, Replica(1, "")), writes=True))
         raise ConfigError(f"primary and secondary are the same database ({primary.driver}): give two")
     for _ in range(_ATTEMPTS):
-        yield from write_replica(secondary, standing)
+        yield from write_replica(secondary, roles)
         replica = yield from read_replica(primary)
         held = Agreement.from_json(replica.body)
-        if held.pair == standing.pair:
+        if held.pair == roles.pair:
             return
-        standing = standing._replace(pair=held.pair, complete=held.complete)
+        roles = roles._replace(pair=held.pair, complete=held.complete)
 
 
-def _join(side: Side, standing: Standing) -> Exchange[None]:
+def _join(side: Side, roles: Roles) -> Exchange[None]:
     """Let a new database take the place of one that was lost, or finish the making of a pair.
 
     The one that was lost lacks what is written from now on. So the pair gets another id and another term: should that
     one turn up again, or another process still use it, it is noticed.
     """
-    other = standing.active
+    other = roles.active
     empty = yield from _is_empty(other)
-    standing = standing._replace(complete=empty)
-    if not empty or standing.term > 1:
+    roles = roles._replace(complete=empty)
+    if not empty or roles.term > 1:
         # The same for all who do this at once.
-        name = uuid5(NAMESPACE_OID, f"{standing.pair} {standing.term}").hex
-        standing = standing._replace(term=next_term(standing.term, other), pair=name)
+        name = uuid5(NAMESPACE_OID, f"{roles.pair} {roles.term}").hex
+        roles = roles._replace(term=next_term(roles.term, other), pair=name)
     for each in (other, side):
-        yield from write_replica(each, standing)
+        yield from write_replica(each, roles)
 
 
 def _is_empty(side: Side) -> Exchange[bool]:
