@@ -14,7 +14,7 @@ from threadmark import ThreadmarkError
 from threadmark.memory import adding as memory_adding
 from threadmark.program import Program, Transaction
 from threadmark.replica_store import Copied
-from threadmark.replication import ReplicatedSaver, copying, named, serving, side_store
+from threadmark.replication import ReplicatedSaver, copying, named, side_store, transactions
 from threadmark.replication.entries import joined
 from threadmark.replication.pair import Pair, Roles
 from threadmark.replication.steps import Exchange, Side, on
@@ -32,13 +32,13 @@ def _acknowledge_before_copying(patch: pytest.MonkeyPatch) -> None:
         pair.wake()
         yield from ()
 
-    patch.setattr(serving, "_copied", not_copied)
+    patch.setattr(transactions, "_replicate", not_copied)
 
 
 def _ignore_the_term(patch: pytest.MonkeyPatch) -> None:
     """Whoever has not heard of a promotion writes on where it always did."""
     active_store = side_store.active_store
-    patch.setattr(serving, "active_store", lambda side, _, journal: active_store(side, 2**50, journal))
+    patch.setattr(transactions, "active_store", lambda side, _, journal: active_store(side, 2**50, journal))
 
 
 def _blame_a_side_for_mistakes(patch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ def _do_not_copy_deletions(patch: pytest.MonkeyPatch) -> None:
 def _record_in_another_transaction(patch: pytest.MonkeyPatch) -> None:
     """What is to be copied is noted after the commit of what was written."""
     late: list[Change] = []
-    changed, copied = side_store._ActiveStore._changed, serving._copied
+    changed, copied = side_store._ActiveStore._changed, transactions._replicate
 
     def unrecorded(self: Any, make: Any, change: Change, touched: Any) -> Program[tuple[Change, Added]]:
         def without_entry(change: Change) -> Program[Added]:
@@ -99,7 +99,7 @@ def _record_in_another_transaction(patch: pytest.MonkeyPatch) -> None:
         yield from copied(pair, known, journal)
 
     patch.setattr(side_store._ActiveStore, "_changed", unrecorded)
-    patch.setattr(serving, "_copied", recorded)
+    patch.setattr(transactions, "_replicate", recorded)
 
 
 def _settle_before_applying(patch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def _settle_before_applying(patch: pytest.MonkeyPatch) -> None:
         yield from settle(source, change.thread_id, Copied(added.position, added.epoch))
         return (yield from copy_change(source, target, change, added, term))
 
-    patch.setattr(serving, "copy_change", settled_first)
+    patch.setattr(transactions, "copy_change", settled_first)
 
 
 def _write_old_over_new(patch: pytest.MonkeyPatch) -> None:

@@ -20,9 +20,9 @@ from threadmark.replication.model import Reconciled, ReplicationStatus, SideName
 from threadmark.replication.pair import Pair
 from threadmark.replication.playing import Player
 from threadmark.replication.promoting import drain, promote, reconcile_pair, unless_moved
-from threadmark.replication.serving import serve
 from threadmark.replication.status import status
 from threadmark.replication.steps import Exchange, Side
+from threadmark.replication.transactions import run_transaction
 from threadmark.saver.arguments import check_flag, check_progress, check_seconds
 from threadmark.workers import Workers
 
@@ -47,11 +47,11 @@ class PairDriver:
 
     def run(self, transaction: Transaction[T]) -> T:
         """Run the program in one transaction and return its result."""
-        return self.play(watched(self.pair, serve(self.pair, transaction)))
+        return self.play(watched(self.pair, run_transaction(self.pair, transaction)))
 
     async def arun(self, transaction: Transaction[T]) -> T:
         """Like `run`, for asyncio."""
-        return await self.aplay(watched(self.pair, serve(self.pair, transaction)))
+        return await self.aplay(watched(self.pair, run_transaction(self.pair, transaction)))
 
     def play(self, exchange: Exchange[T]) -> T:
         """Play an exchange on the two sides."""
