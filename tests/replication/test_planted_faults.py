@@ -14,7 +14,7 @@ from threadmark import ThreadmarkError
 from threadmark.memory import adding as memory_adding
 from threadmark.program import Program, Transaction
 from threadmark.replica_store import Copied
-from threadmark.replication import ReplicatedSaver, copying, named, side_store, transactions
+from threadmark.replication import ReplicatedSaver, copying, entry_rows, side_store, transactions
 from threadmark.replication.entries import joined
 from threadmark.replication.pair import Pair, Roles
 from threadmark.replication.steps import Exchange, Side, on
@@ -120,7 +120,7 @@ def _write_old_over_new(patch: pytest.MonkeyPatch) -> None:
 
 def _apply_out_of_order(patch: pytest.MonkeyPatch) -> None:
     """The newest of a thread's entries is applied first, and counts for those before it."""
-    patch.setattr(named, "joined", lambda bodies: joined(list(bodies)[-1:]))
+    patch.setattr(entry_rows, "joined", lambda bodies: joined(list(bodies)[-1:]))
 
 
 LACKS, STILL_HAS, DIFFERS, DAMAGED = " lacks ", " still has ", "after the copying: ", "kind='damaged'"

@@ -8,8 +8,8 @@ from threadmark.program import Program
 from threadmark.replica_store import Copied, ReplicaStore, StaleTermError
 from threadmark.replication.comparing import Difference, compare
 from threadmark.replication.entries import Touched
-from threadmark.replication.held import BEGUN, Bodies, Held, copied_of, held, last_position
-from threadmark.replication.named import Named
+from threadmark.replication.entry_rows import EntryRows
+from threadmark.replication.snapshots import BEGUN, Bodies, Snapshot, copied_of, last_position, take_snapshot
 from threadmark.replication.steps import Side
 from threadmark.store import ANYONE, NEVER, Change, CheckpointRow, Follows, Key, WriteRow, now, was_added
 from threadmark.thread_store import Beginning, ThreadOutline
@@ -59,7 +59,7 @@ class Route(NamedTuple):
     term: int
 
 
-class Brought(NamedTuple):
+class Fetched(NamedTuple):
     """What was read at the source."""
 
     keys: Sequence[Key]
@@ -81,12 +81,12 @@ class Brought(NamedTuple):
 class Compared(NamedTuple):
     """A thread in both databases, as it was when they were compared."""
 
-    theirs: Held
-    ours: Held
+    theirs: Snapshot
+    ours: Snapshot
     difference: Difference
 
 
-def add_named(route: Route, found: Named, come: int) -> Program[Literal["added", "more", "moved"]]:
+def add_entry_rows(route: Route, found: EntryRows, come: int) -> Program[Literal["added", "more", "moved"]]:
     """Add the rows that entries named.
 
     Having added nothing, returns "moved" where the target is elsewhere by now, and "more" where that is not all there
@@ -117,7 +117,7 @@ def add_named(route: Route, found: Named, come: int) -> Program[Literal["added",
     return "added"
 
 
-def add_some(route: Route, compared: Compared, expected: Copied | None, brought: Brought) -> Program[Copied | None]:
+def add_some(route: Route, compared: Compared, expected: Copied | None, fetched: Fetched) -> Program[Copied | None]:
     """Add rows that a large thread lacks, before `finish`. Returns how far it has come then.
 
     Returns None, having added nothing, where somebody else changed it.
@@ -129,7 +129,7 @@ def add_some(route: Route, compared: Compared, expected: Copied | None, brought:
     position = yield from last_position(store, thread_id)
     if copied != expected or position != ours.position or theirs.outline is None:
         return None
-    bodies = _only(brought.bodies, set(brought.keys) - ours.marks.checkpoints.keys(), set(brought.keys), difference)
+    bodies = _only(fetched.bodies, set(fetched.keys) - ours.marks.checkpoints.keys(), set(fetched.keys), difference)
     change = _change(route, theirs.outline, bodies, _in_order(bodies))
     if not was_added(change, (yield from store.add(change))):
         return None
@@ -139,14 +139,14 @@ def add_some(route: Route, compared: Compared, expected: Copied | None, brought:
     return copied
 
 
-def finish(route: Route, theirs: Held, expected: Copied | None, brought: Brought) -> Program[CopiedRows | None]:
+def finish(route: Route, theirs: Snapshot, expected: Copied | None, fetched: Fetched) -> Program[CopiedRows | None]:
     """Make the target's thread what the comparison says, with the rows that were brought for it.
 
     Returns None, having done nothing, where somebody else changed it, so that other rows are needed.
     """
     store, thread_id = route.target.store, route.thread_id
     yield from _lock(route)
-    ours = yield from held(store, thread_id, theirs.copied.position if theirs.copied else NEVER)
+    ours = yield from take_snapshot(store, thread_id, theirs.copied.position if theirs.copied else NEVER)
     if ours is None or ours.copied != expected:
         return None
     difference = compare(theirs, ours)
@@ -155,10 +155,10 @@ def finish(route: Route, theirs: Held, expected: Copied | None, brought: Brought
         yield from store.set_copied(thread_id, Copied(theirs.dropped_at or theirs.known_to, 0))
         return CopiedRows(dropped=True)
     if not (
-        set(difference.checkpoints) <= {*brought.keys} and difference.segments.keys() <= brought.bodies.segments.keys()
+        set(difference.checkpoints) <= {*fetched.keys} and difference.segments.keys() <= fetched.bodies.segments.keys()
     ):
         return None
-    done = yield from _make_equal(route, theirs, ours, difference, brought.bodies)
+    done = yield from _make_equal(route, theirs, ours, difference, fetched.bodies)
     if difference.merges:
         position = yield from store.record(thread_id, Touched(merged=True).to_bytes(), route.term)
         if position is None:
@@ -167,7 +167,9 @@ def finish(route: Route, theirs: Held, expected: Copied | None, brought: Brought
     return done._replace(branched=difference.branches, kept=difference.merges)
 
 
-def _make_equal(route: Route, theirs: Held, ours: Held, difference: Difference, brought: Bodies) -> Program[CopiedRows]:
+def _make_equal(
+    route: Route, theirs: Snapshot, ours: Snapshot, difference: Difference, fetched: Bodies
+) -> Program[CopiedRows]:
     store, thread_id, outline = route.target.store, route.thread_id, theirs.outline
     if outline is None or (ours.outline is None and not difference.begins):  # it stays deleted
         return CopiedRows()
@@ -178,7 +180,7 @@ def _make_equal(route: Route, theirs: Held, ours: Held, difference: Difference, 
         yield from store.remove(thread_id, doomed, doomed_segments)
     come = set(difference.checkpoints)
     fresh = {key for key in come if key in difference.rebuilt or key not in ours.marks.checkpoints}
-    bodies = _only(brought, fresh, come, difference)
+    bodies = _only(fetched, fresh, come, difference)
     rows = _in_order(bodies)
     change = _change(route, outline, bodies, rows)
     change = change._replace(writes=[*change.writes, *kept])
@@ -195,12 +197,12 @@ def _make_equal(route: Route, theirs: Held, ours: Held, difference: Difference, 
     return counted(bodies)._replace(removed=len(difference.removed))
 
 
-def _only(brought: Bodies, rows: Collection[Key], writes: Collection[Key], difference: Difference) -> Bodies:
+def _only(fetched: Bodies, rows: Collection[Key], writes: Collection[Key], difference: Difference) -> Bodies:
     """Return these checkpoints, the writes of those, and the segments, as far as the difference names them."""
     return Bodies(
-        {key: row for key, row in brought.rows.items() if key in rows},
-        {key: row for key, row in brought.writes.items() if key[:2] in writes and key not in difference.kept},
-        {key: data for key, data in brought.segments.items() if key in difference.segments},
+        {key: row for key, row in fetched.rows.items() if key in rows},
+        {key: row for key, row in fetched.writes.items() if key[:2] in writes and key not in difference.kept},
+        {key: data for key, data in fetched.segments.items() if key in difference.segments},
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from threadmark.replica_store import WriteKey
-from threadmark.replication.held import Held
+from threadmark.replication.snapshots import Snapshot
 from threadmark.store import Key
 from threadmark.thread_store import ThreadRow
 
@@ -52,7 +52,7 @@ class Difference(NamedTuple):
         )
 
 
-def compare(source: Held, target: Held) -> Difference:
+def compare(source: Snapshot, target: Snapshot) -> Difference:
     """Return what the target lacks.
 
     Where both databases changed the thread, what either has stays. Of a checkpoint that both have, the one stays that
@@ -70,7 +70,7 @@ def compare(source: Held, target: Held) -> Difference:
     return _Comparison(source, target, both=both).difference()
 
 
-def _both_changed(source: Held, target: Held) -> bool:
+def _both_changed(source: Snapshot, target: Snapshot) -> bool:
     """Whether the target may have what the source never had.
 
     It has entries that the source did not get; or it came further than the source is, which has lost something; or it
@@ -96,7 +96,7 @@ Marks = Mapping[WriteKey, bytes]
 class _Comparison:
     """A thread in two databases, neither of which deleted it."""
 
-    def __init__(self, source: Held, target: Held, *, both: bool) -> None:
+    def __init__(self, source: Snapshot, target: Snapshot, *, both: bool) -> None:
         self._source, self._target, self._both = source, target, both
         self._written = _by_checkpoint(source.marks.writes)
         self._written_there = _by_checkpoint(target.marks.writes)

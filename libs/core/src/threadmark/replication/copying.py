@@ -6,16 +6,16 @@ from typing import NamedTuple
 from threadmark.errors import ClosedError, ThreadmarkError, TransientStoreError
 from threadmark.program import Transaction
 from threadmark.replica_store import Copied, StaleTermError
-from threadmark.replication.applying import Brought, Compared, CopiedRows, Route, add_named, add_some, finish
+from threadmark.replication.applying import Compared, CopiedRows, Fetched, Route, add_entry_rows, add_some, finish
 from threadmark.replication.batches import Batch, batches, fetch
 from threadmark.replication.comparing import Difference, compare
 from threadmark.replication.entries import Touched
-from threadmark.replication.held import Held, Place, held, places
-from threadmark.replication.named import Named, named
+from threadmark.replication.entry_rows import EntryRows, read_entry_rows
+from threadmark.replication.snapshots import CopyState, Snapshot, read_copy_states, take_snapshot
 from threadmark.replication.steps import Exchange, Side, on, pause
 from threadmark.store import ANYONE, NEVER, Added, Change, Follows
 
-__all__ = ["Come", "CopiedRows", "copy_all", "copy_change", "copy_thread", "copy_up_to"]
+__all__ = ["CopiedRows", "CopiedUpTo", "copy_all", "copy_change", "copy_thread", "copy_up_to"]
 
 ATTEMPTS = 16
 """How often a thread is begun again that others change while it is copied."""
@@ -23,7 +23,7 @@ ATTEMPTS = 16
 _PAUSE = 0.01
 
 
-class Come(NamedTuple):
+class CopiedUpTo(NamedTuple):
     """How far a thread has come, and what was copied for that."""
 
     position: int
@@ -78,24 +78,24 @@ def copy_thread(
     copied back. Raises StaleTermError where the target's term is greater than `term`.
     """
     route = Route(source, target, thread_id, term)
-    place = yield from _place(route)
-    done = yield from _copy(route, place, everything=everything, dry_run=dry_run)
+    state = yield from _read_copy_state(route)
+    done = yield from _copy(route, state, everything=everything, dry_run=dry_run)
     if not dry_run:
         yield from _settle(source, thread_id, done.copied)
     return done.rows
 
 
-def copy_up_to(source: Side, target: Side, thread_id: str, term: int, position: int) -> Exchange[Come]:
+def copy_up_to(source: Side, target: Side, thread_id: str, term: int, position: int) -> Exchange[CopiedUpTo]:
     """Like `copy_thread`, but it is enough that the target has come up to this position of the thread, 0 for the last.
 
     Where somebody else has brought it so far, that is seen with one question. Returns how far it has come.
     """
     route = Route(source, target, thread_id, term)
-    place = yield from _place(route)
-    done = yield from _copy(route, place, everything=False, dry_run=False, goal=position)
-    if done.copied != place.copied:
+    state = yield from _read_copy_state(route)
+    done = yield from _copy(route, state, everything=False, dry_run=False, goal=position)
+    if done.copied != state.copied:
         yield from _settle(source, thread_id, done.copied)
-    return Come(done.copied.position if done.copied else 0, done.rows)
+    return CopiedUpTo(done.copied.position if done.copied else 0, done.rows)
 
 
 def copy_all(source: Side, target: Side, term: int, *, limit: int = 256) -> Exchange[dict[str, CopiedRows]]:
@@ -109,7 +109,7 @@ def copy_all(source: Side, target: Side, term: int, *, limit: int = 256) -> Exch
     names = list(dict.fromkeys(entry.thread_id for entry in entries))
     if not names:
         return {}
-    found_there = yield from on(target, Transaction(partial(places, target.store, names), writes=False))
+    found_there = yield from on(target, Transaction(partial(read_copy_states, target.store, names), writes=False))
     found: dict[str, CopiedRows] = {}
     problem: ThreadmarkError | None = None
     for thread_id in names:
@@ -128,7 +128,7 @@ def copy_all(source: Side, target: Side, term: int, *, limit: int = 256) -> Exch
     return found
 
 
-class _Done(NamedTuple):
+class _Outcome(NamedTuple):
     """What an attempt has come to."""
 
     copied: Copied | None
@@ -139,26 +139,26 @@ class _Done(NamedTuple):
     """Whether it has come further, and there is more."""
 
 
-def _copy(route: Route, place: Place, *, everything: bool, dry_run: bool, goal: int = 0) -> Exchange[_Done]:
+def _copy(route: Route, state: CopyState, *, everything: bool, dry_run: bool, goal: int = 0) -> Exchange[_Outcome]:
     """Copy a thread that has come to the target so far. Begins again where others change it meanwhile."""
     total, failed = CopiedRows(), 0
     while failed < ATTEMPTS:
         if failed:
             yield from pause(_PAUSE * (failed - 1))
-            place = yield from _place(route)
-        come = place.copied.position if place.copied else NEVER
+            state = yield from _read_copy_state(route)
+        come = state.copied.position if state.copied else NEVER
         if goal and come >= goal:
-            return _Done(place.copied, total)
-        done: _Done | None = None
-        if not everything and not dry_run and (come >= 0 or (come == NEVER and not place.is_live)):
-            done = yield from _copy_named(route, place.copied, goal)
+            return _Outcome(state.copied, total)
+        done: _Outcome | None = None
+        if not everything and not dry_run and (come >= 0 or (come == NEVER and not state.is_live)):
+            done = yield from _copy_entry_rows(route, state.copied, goal)
         if done is None:
-            done = yield from _copy_whole(route, place.copied, dry_run=dry_run)
+            done = yield from _copy_whole(route, state.copied, dry_run=dry_run)
         total = total.plus(done.rows)
         if done.is_complete:
-            return _Done(done.copied, total)
+            return _Outcome(done.copied, total)
         if done.is_part:
-            place = Place(done.copied)
+            state = CopyState(done.copied)
         else:
             failed += 1
     raise TransientStoreError(
@@ -167,103 +167,105 @@ def _copy(route: Route, place: Place, *, everything: bool, dry_run: bool, goal: 
     )
 
 
-def _copy_named(route: Route, copied: Copied | None, goal: int) -> Exchange[_Done | None]:
+def _copy_entry_rows(route: Route, copied: Copied | None, goal: int) -> Exchange[_Outcome | None]:
     """Copy the few rows that entries name. Returns None where more than adding them is to be done."""
     store, target = route.source.store, route.target
     come = copied.position if copied else NEVER
-    found = yield from on(route.source, Transaction(partial(named, store, route.thread_id, come), writes=False))
-    if found == "more" or (found == "settled" and (yield from _place(route)).copied == copied):
+    found = yield from on(
+        route.source, Transaction(partial(read_entry_rows, store, route.thread_id, come), writes=False)
+    )
+    if found == "more" or (found == "settled" and (yield from _read_copy_state(route)).copied == copied):
         return None
-    if not isinstance(found, Named):
-        return _Done(copied, CopiedRows(), is_complete=False)
+    if not isinstance(found, EntryRows):
+        return _Outcome(copied, CopiedRows(), is_complete=False)
     if found.outline is None:
-        return _Done(copied, CopiedRows())
-    brought = Brought((), found.bodies)
-    read = CopiedRows(rows_read=brought.rows_read)
-    outcome = yield from on(target, Transaction(partial(add_named, route, found, come), writes=True))
+        return _Outcome(copied, CopiedRows())
+    fetched = Fetched((), found.bodies)
+    read = CopiedRows(rows_read=fetched.rows_read)
+    outcome = yield from on(target, Transaction(partial(add_entry_rows, route, found, come), writes=True))
     if outcome == "more":
         return None
     if outcome == "moved":
-        return _Done(copied, read, is_complete=False)
+        return _Outcome(copied, read, is_complete=False)
     is_complete = found.position >= (goal or found.known_to)
     come_to = Copied(found.position, found.epoch)
-    return _Done(come_to, brought.counts.plus(read), is_complete, is_part=not is_complete)
+    return _Outcome(come_to, fetched.counts.plus(read), is_complete, is_part=not is_complete)
 
 
-def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> Exchange[_Done]:
+def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> Exchange[_Outcome]:
     """Compare a thread in both databases, and copy what differs."""
     compared = yield from _compare(route, copied)
-    if isinstance(compared, _Done):
+    if isinstance(compared, _Outcome):
         return compared
     theirs, ours, difference = compared
     read = CopiedRows(rows_read=theirs.rows + ours.rows)
     goal = Copied(theirs.known_to, theirs.epoch)
     if difference.is_empty and not difference.merges and (dry_run or copied == goal):
-        return _Done(copied, read)
+        return _Outcome(copied, read)
     if dry_run:
-        return _Done(copied, read.plus((yield from _would_copy(route, theirs, difference))))
-    done = yield from _bring(route, compared)
+        return _Outcome(copied, read.plus((yield from _would_copy(route, theirs, difference))))
+    done = yield from _copy_in_parts(route, compared)
     return done._replace(rows=read.plus(done.rows))
 
 
-def _compare(route: Route, copied: Copied | None) -> Exchange[Compared | _Done]:
+def _compare(route: Route, copied: Copied | None) -> Exchange[Compared | _Outcome]:
     """Compare a thread that has come so far, unless it changes meanwhile."""
     source, target, thread_id = route.source, route.target, route.thread_id
     come = copied.position if copied else NEVER
-    theirs = yield from on(source, Transaction(partial(held, source.store, thread_id, come), writes=False))
+    theirs = yield from on(source, Transaction(partial(take_snapshot, source.store, thread_id, come), writes=False))
     if theirs is None:
-        return _Done(copied, CopiedRows(), is_complete=False)
+        return _Outcome(copied, CopiedRows(), is_complete=False)
     seen = theirs.copied.position if theirs.copied else NEVER
-    ours = yield from on(target, Transaction(partial(held, target.store, thread_id, seen), writes=False))
+    ours = yield from on(target, Transaction(partial(take_snapshot, target.store, thread_id, seen), writes=False))
     if ours is None or ours.copied != copied:
-        return _Done(copied, CopiedRows(rows_read=theirs.rows), is_complete=False)
+        return _Outcome(copied, CopiedRows(rows_read=theirs.rows), is_complete=False)
     return Compared(theirs, ours, compare(theirs, ours))
 
 
-def _bring(route: Route, compared: Compared) -> Exchange[_Done]:
+def _copy_in_parts(route: Route, compared: Compared) -> Exchange[_Outcome]:
     """Copy what differs, in parts: only the last one says that the thread has come."""
     theirs, ours, difference = compared
     come, total = ours.copied, CopiedRows()
     *before, last = batches(difference)
     for batch in before:
-        brought = yield from _fetch(route, theirs, batch)
-        if brought is None:
-            return _Done(come, total, is_complete=False)
-        program = partial(add_some, route, compared, come, brought)
+        fetched = yield from _fetch(route, theirs, batch)
+        if fetched is None:
+            return _Outcome(come, total, is_complete=False)
+        program = partial(add_some, route, compared, come, fetched)
         come = yield from on(route.target, Transaction(program, writes=True))
-        total = total.plus(CopiedRows(rows_read=brought.rows_read))
+        total = total.plus(CopiedRows(rows_read=fetched.rows_read))
         if come is None:
-            return _Done(come, total, is_complete=False)
-        total = total.plus(brought.counts)
-    brought = yield from _fetch(route, theirs, last)
-    if brought is None:
-        return _Done(come, total, is_complete=False)
-    done = yield from on(route.target, Transaction(partial(finish, route, theirs, come, brought), writes=True))
-    total = total.plus(done or CopiedRows()).plus(CopiedRows(rows_read=brought.rows_read))
+            return _Outcome(come, total, is_complete=False)
+        total = total.plus(fetched.counts)
+    fetched = yield from _fetch(route, theirs, last)
+    if fetched is None:
+        return _Outcome(come, total, is_complete=False)
+    done = yield from on(route.target, Transaction(partial(finish, route, theirs, come, fetched), writes=True))
+    total = total.plus(done or CopiedRows()).plus(CopiedRows(rows_read=fetched.rows_read))
     is_complete = done is not None and (not done.dropped or theirs.outline is None)
-    return _Done(Copied(theirs.known_to, theirs.epoch), total, is_complete)
+    return _Outcome(Copied(theirs.known_to, theirs.epoch), total, is_complete)
 
 
-def _would_copy(route: Route, theirs: Held, difference: Difference) -> Exchange[CopiedRows]:
+def _would_copy(route: Route, theirs: Snapshot, difference: Difference) -> Exchange[CopiedRows]:
     """Return what would be copied, having read it."""
     total = CopiedRows(removed=len(difference.removed), dropped=difference.drops)
     total = total._replace(branched=difference.branches, kept=difference.merges)
     for batch in batches(difference):
-        brought = yield from _fetch(route, theirs, batch)
-        if brought is not None:
-            total = total.plus(brought.counts._replace(rows_read=brought.rows_read))
+        fetched = yield from _fetch(route, theirs, batch)
+        if fetched is not None:
+            total = total.plus(fetched.counts._replace(rows_read=fetched.rows_read))
     return total
 
 
-def _fetch(route: Route, theirs: Held, batch: Batch) -> Exchange[Brought | None]:
+def _fetch(route: Route, theirs: Snapshot, batch: Batch) -> Exchange[Fetched | None]:
     """Read a part of a thread, None where it is not what it was when the thread was compared."""
     program = partial(fetch, route.source.store, route.thread_id, theirs, batch)
     return (yield from on(route.source, Transaction(program, writes=False)))
 
 
-def _place(route: Route) -> Exchange[Place]:
+def _read_copy_state(route: Route) -> Exchange[CopyState]:
     """Return how far the thread has come to the target."""
-    program = partial(places, route.target.store, [route.thread_id])
+    program = partial(read_copy_states, route.target.store, [route.thread_id])
     found = yield from on(route.target, Transaction(program, writes=False))
     return found[route.thread_id]
 

@@ -11,19 +11,19 @@ from typing import Literal, NamedTuple
 from threadmark.program import Program
 from threadmark.replica_store import Entry, ReplicaStore
 from threadmark.replication.entries import Touched, joined
-from threadmark.replication.held import MOST_ENTRIES, Bodies, bodies, copied_of, last_position
+from threadmark.replication.snapshots import MOST_ENTRIES, Bodies, copied_of, last_position, read_bodies
 from threadmark.store import NEVER
 from threadmark.thread_store import ThreadOutline
 
 _MOST_ROWS, _MOST_BYTES = 256, 4 * 1024 * 1024
 """What one change names or a new thread holds beyond that is compared whole, and copied in parts."""
 
-Unnamed = Literal["more", "moved", "settled"]
+NotAddable = Literal["more", "moved", "settled"]
 """Why rows cannot be added: more than adding them is to be done; the thread changed meanwhile; the entries are gone,
 which somebody else has copied, unless the target has lost something."""
 
 
-class Named(NamedTuple):
+class EntryRows(NamedTuple):
     """Rows that are to be added to the target."""
 
     position: int
@@ -49,14 +49,14 @@ class _Part(NamedTuple):
     """What those touched that come after it."""
 
 
-def named(store: ReplicaStore, thread_id: str, come: int) -> Program[Named | Unnamed]:
+def read_entry_rows(store: ReplicaStore, thread_id: str, come: int) -> Program[EntryRows | NotAddable]:
     """Return the rows that changed after the position up to which the target has come, all of a thread for `NEVER`.
 
     Where many changed these are those of the first entries.
     """
     position = yield from last_position(store, thread_id)
     if position <= come:
-        return Named(come, come, 0, None, 0, sets_row=False, bodies=Bodies({}, {}, {}))
+        return EntryRows(come, come, 0, None, 0, sets_row=False, bodies=Bodies({}, {}, {}))
     copied = yield from copied_of(store, thread_id)
     outline = yield from store.thread(thread_id)
     epoch = yield from store.epoch(thread_id)
@@ -72,7 +72,7 @@ def named(store: ReplicaStore, thread_id: str, come: int) -> Program[Named | Unn
         return part
     touched = part.touched
     rows, writes = sorted(touched.checkpoints), sorted(touched.writes)
-    found = yield from bodies(store, thread_id, rows, writes, touched.segments)
+    found = yield from read_bodies(store, thread_id, rows, writes, touched.segments)
     written = {key[:2] for key in found.writes}
     is_whole = (
         len(found.rows) == len(rows) and written >= touched.writes and len(found.segments) == len(touched.segments)
@@ -89,10 +89,10 @@ def named(store: ReplicaStore, thread_id: str, come: int) -> Program[Named | Unn
         if len(entries) == MOST_ENTRIES or _meets(later, touched, found):
             return "moved"
     sets_row = touched.thread or (come == NEVER and (outline.row.title, outline.row.metadata) != (None, None))
-    return Named(part.position, known_to, epoch, outline, copied.position if copied else 0, sets_row, found)
+    return EntryRows(part.position, known_to, epoch, outline, copied.position if copied else 0, sets_row, found)
 
 
-def _first(entries: Sequence[Entry]) -> _Part | Unnamed:
+def _first(entries: Sequence[Entry]) -> _Part | NotAddable:
     """What the first entries touched, as many as may be brought at once."""
     if not entries:
         return "settled"
@@ -111,7 +111,7 @@ def _first(entries: Sequence[Entry]) -> _Part | Unnamed:
     return _Part(joined(changes[:count]), entries[count - 1].position, joined(changes[count:]))
 
 
-def _all(store: ReplicaStore, thread_id: str, position: int) -> Program[_Part | Unnamed]:
+def _all(store: ReplicaStore, thread_id: str, position: int) -> Program[_Part | NotAddable]:
     """All rows of a thread, unless they are too many."""
     marks = yield from store.marks(thread_id)
     size = sum(size for size, _ in marks.segments.values())

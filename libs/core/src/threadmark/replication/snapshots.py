@@ -18,7 +18,7 @@ BEGUN = -2
 """The position (`Copied`) of a thread of which some rows have come, and which was never complete."""
 
 
-class Held(NamedTuple):
+class Snapshot(NamedTuple):
     """A thread in one database, without the bodies of its rows."""
 
     position: int
@@ -56,7 +56,7 @@ class Bodies(NamedTuple):
         return of_rows + of_writes + sum(map(len, self.segments.values()))
 
 
-def held(store: ReplicaStore, thread_id: str, after: int) -> Program[Held | None]:
+def take_snapshot(store: ReplicaStore, thread_id: str, after: int) -> Program[Snapshot | None]:
     """Return what there is of a thread. `after` is up to which position the other database has what changed here.
 
     Returns None where it changed meanwhile: not every backend reads all of it at one moment.
@@ -72,10 +72,10 @@ def held(store: ReplicaStore, thread_id: str, after: int) -> Program[Held | None
     touched = {entry.position: Touched.from_bytes(entry.body) for entry in entries if entry.position > after}
     known_to = entries[-1].position if len(entries) == MOST_ENTRIES else position
     dropped_at = max((at for at, each in touched.items() if each.dropped), default=0)
-    return Held(position, copied, epoch or 0, outline, marks, joined(touched.values()), known_to, dropped_at)
+    return Snapshot(position, copied, epoch or 0, outline, marks, joined(touched.values()), known_to, dropped_at)
 
 
-def bodies(
+def read_bodies(
     store: ReplicaStore, thread_id: str, rows: Sequence[Key], writes: Sequence[Key], segments: Collection[bytes]
 ) -> Program[Bodies]:
     """Return these rows, the writes of these checkpoints, and these segments, as far as they are there."""
@@ -101,19 +101,19 @@ def copied_of(store: ReplicaStore, thread_id: str) -> Program[Copied | None]:
     return copied.get(thread_id)
 
 
-class Place(NamedTuple):
+class CopyState(NamedTuple):
     """How far a thread has come to the target."""
 
     copied: Copied | None = None
     is_live: bool = False
 
 
-def places(store: ReplicaStore, thread_ids: Sequence[str]) -> Program[dict[str, Place]]:
+def read_copy_states(store: ReplicaStore, thread_ids: Sequence[str]) -> Program[dict[str, CopyState]]:
     """Return how far each of these threads has come from the other database, and whether it is a live one."""
     copied = yield from store.copied(thread_ids)
     new = [thread_id for thread_id in thread_ids if thread_id not in copied]
     live = {each.row.thread_id for each in ((yield from store.thread_outlines(new)) if new else [])}
-    return {thread_id: Place(copied.get(thread_id), thread_id in live) for thread_id in thread_ids}
+    return {thread_id: CopyState(copied.get(thread_id), thread_id in live) for thread_id in thread_ids}
 
 
 def _state(store: ReplicaStore, thread_id: str) -> Program[tuple[int, Copied | None]]:
