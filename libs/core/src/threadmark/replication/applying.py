@@ -86,7 +86,7 @@ class Compared(NamedTuple):
     difference: Difference
 
 
-def add_entry_rows(route: Route, found: EntryRows, come: int) -> Program[Literal["added", "more", "moved"]]:
+def add_entry_rows(route: Route, found: EntryRows, copied_to: int) -> Program[Literal["added", "more", "moved"]]:
     """Add the rows that entries named.
 
     Having added nothing, returns "moved" where the target is elsewhere by now, and "more" where that is not all there
@@ -101,16 +101,16 @@ def add_entry_rows(route: Route, found: EntryRows, come: int) -> Program[Literal
         yield from store.lock(route.thread_id)
     is_later = outline.updated_at > _updated_by(rows)
     change = _change(route, outline, found.bodies, rows)._replace(
-        copied=Follows(come, found.position, found.epoch), term=route.term
+        copied=Follows(copied_to, found.position, found.epoch), term=route.term
     )
-    if come != NEVER and rows and is_later:
+    if copied_to != NEVER and rows and is_later:
         change = change._replace(now=outline.updated_at, touches=True)
     added = yield from store.add(change)
     if added.refused == "term":
         raise StaleTermError
     if not was_added(change, added):
         return "moved" if added.refused == "behind" else "more"
-    if come == NEVER and outline.updated_at > max(_updated_by(rows), outline.row.created_at):
+    if copied_to == NEVER and outline.updated_at > max(_updated_by(rows), outline.row.created_at):
         yield from _touch(store, outline)
     if found.sets_row:
         yield from store.set_thread(outline.row)
@@ -178,9 +178,9 @@ def _make_equal(
     doomed_segments = [*sorted(difference.replaced_segments), *difference.removed_segments]
     if doomed or doomed_segments:
         yield from store.remove(thread_id, doomed, doomed_segments)
-    come = set(difference.checkpoints)
-    fresh = {key for key in come if key in difference.rebuilt or key not in ours.marks.checkpoints}
-    bodies = _only(fetched, fresh, come, difference)
+    lacking = set(difference.checkpoints)
+    fresh = {key for key in lacking if key in difference.rebuilt or key not in ours.marks.checkpoints}
+    bodies = _only(fetched, fresh, lacking, difference)
     rows = _in_order(bodies)
     change = _change(route, outline, bodies, rows)
     change = change._replace(writes=[*change.writes, *kept])

@@ -106,7 +106,9 @@ class _Comparison:
         source, target = self._source.marks, self._target.marks
         kept = frozenset(key for each in self._written_there for key in self._kept_writes(each))
         rebuilt = frozenset(filter(self._is_rebuilt, self._written_there.keys() | target.checkpoints.keys()))
-        come = [key for key in self._written.keys() | source.checkpoints.keys() if key in rebuilt or self._comes(key)]
+        lacking = [
+            key for key in self._written.keys() | source.checkpoints.keys() if key in rebuilt or self._lacks(key)
+        ]
         gone = (
             (self._written_there.keys() | target.checkpoints.keys()) - self._written.keys() - source.checkpoints.keys()
         )
@@ -116,7 +118,7 @@ class _Comparison:
         row = self._row()
         return Difference(
             begins=self._target.outline is None,
-            checkpoints=sorted(come, key=lambda key: (source.checkpoints.get(key, ("", b""))[0], key)),
+            checkpoints=sorted(lacking, key=lambda key: (source.checkpoints.get(key, ("", b""))[0], key)),
             rebuilt=rebuilt - gone,
             kept=kept,
             segments={key: source.segments[key][0] for key in sorted(fresh)},
@@ -139,7 +141,7 @@ class _Comparison:
         lost = [each for each in there if each not in written]
         return conflicts or bool(lost) or (row is None and row_there is not None)
 
-    def _comes(self, key: Key) -> bool:
+    def _lacks(self, key: Key) -> bool:
         """Whether the target lacks the checkpoint, or a write of it."""
         row, row_there = self._rows(key)
         there, kept = self._written_there.get(key, {}), self._kept_writes(key)

@@ -146,11 +146,11 @@ def _copy(route: Route, state: CopyState, *, everything: bool, dry_run: bool, go
         if failed:
             yield from pause(_PAUSE * (failed - 1))
             state = yield from _read_copy_state(route)
-        come = state.copied.position if state.copied else NEVER
-        if goal and come >= goal:
+        copied_to = state.copied.position if state.copied else NEVER
+        if goal and copied_to >= goal:
             return _Outcome(state.copied, total)
         done: _Outcome | None = None
-        if not everything and not dry_run and (come >= 0 or (come == NEVER and not state.is_live)):
+        if not everything and not dry_run and (copied_to >= 0 or (copied_to == NEVER and not state.is_live)):
             done = yield from _copy_entry_rows(route, state.copied, goal)
         if done is None:
             done = yield from _copy_whole(route, state.copied, dry_run=dry_run)
@@ -170,9 +170,9 @@ def _copy(route: Route, state: CopyState, *, everything: bool, dry_run: bool, go
 def _copy_entry_rows(route: Route, copied: Copied | None, goal: int) -> Exchange[_Outcome | None]:
     """Copy the few rows that entries name. Returns None where more than adding them is to be done."""
     store, target = route.source.store, route.target
-    come = copied.position if copied else NEVER
+    copied_to = copied.position if copied else NEVER
     found = yield from on(
-        route.source, Transaction(partial(read_entry_rows, store, route.thread_id, come), writes=False)
+        route.source, Transaction(partial(read_entry_rows, store, route.thread_id, copied_to), writes=False)
     )
     if found == "more" or (found == "settled" and (yield from _read_copy_state(route)).copied == copied):
         return None
@@ -182,14 +182,14 @@ def _copy_entry_rows(route: Route, copied: Copied | None, goal: int) -> Exchange
         return _Outcome(copied, CopiedRows())
     fetched = Fetched((), found.bodies)
     read = CopiedRows(rows_read=fetched.rows_read)
-    outcome = yield from on(target, Transaction(partial(add_entry_rows, route, found, come), writes=True))
+    outcome = yield from on(target, Transaction(partial(add_entry_rows, route, found, copied_to), writes=True))
     if outcome == "more":
         return None
     if outcome == "moved":
         return _Outcome(copied, read, is_complete=False)
     is_complete = found.position >= (goal or found.known_to)
-    come_to = Copied(found.position, found.epoch)
-    return _Outcome(come_to, fetched.counts.plus(read), is_complete, is_part=not is_complete)
+    reached = Copied(found.position, found.epoch)
+    return _Outcome(reached, fetched.counts.plus(read), is_complete, is_part=not is_complete)
 
 
 def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> Exchange[_Outcome]:
@@ -211,8 +211,10 @@ def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> Exchan
 def _compare(route: Route, copied: Copied | None) -> Exchange[Compared | _Outcome]:
     """Compare a thread that has come so far, unless it changes meanwhile."""
     source, target, thread_id = route.source, route.target, route.thread_id
-    come = copied.position if copied else NEVER
-    theirs = yield from on(source, Transaction(partial(take_snapshot, source.store, thread_id, come), writes=False))
+    copied_to = copied.position if copied else NEVER
+    theirs = yield from on(
+        source, Transaction(partial(take_snapshot, source.store, thread_id, copied_to), writes=False)
+    )
     if theirs is None:
         return _Outcome(copied, CopiedRows(), is_complete=False)
     seen = theirs.copied.position if theirs.copied else NEVER
@@ -225,22 +227,22 @@ def _compare(route: Route, copied: Copied | None) -> Exchange[Compared | _Outcom
 def _copy_in_parts(route: Route, compared: Compared) -> Exchange[_Outcome]:
     """Copy what differs, in parts: only the last one says that the thread has come."""
     theirs, ours, difference = compared
-    come, total = ours.copied, CopiedRows()
+    copied, total = ours.copied, CopiedRows()
     *before, last = batches(difference)
     for batch in before:
         fetched = yield from _fetch(route, theirs, batch)
         if fetched is None:
-            return _Outcome(come, total, is_complete=False)
-        program = partial(add_some, route, compared, come, fetched)
-        come = yield from on(route.target, Transaction(program, writes=True))
+            return _Outcome(copied, total, is_complete=False)
+        program = partial(add_some, route, compared, copied, fetched)
+        copied = yield from on(route.target, Transaction(program, writes=True))
         total = total.plus(CopiedRows(rows_read=fetched.rows_read))
-        if come is None:
-            return _Outcome(come, total, is_complete=False)
+        if copied is None:
+            return _Outcome(copied, total, is_complete=False)
         total = total.plus(fetched.counts)
     fetched = yield from _fetch(route, theirs, last)
     if fetched is None:
-        return _Outcome(come, total, is_complete=False)
-    done = yield from on(route.target, Transaction(partial(finish, route, theirs, come, fetched), writes=True))
+        return _Outcome(copied, total, is_complete=False)
+    done = yield from on(route.target, Transaction(partial(finish, route, theirs, copied, fetched), writes=True))
     total = total.plus(done or CopiedRows()).plus(CopiedRows(rows_read=fetched.rows_read))
     is_complete = done is not None and (not done.dropped or theirs.outline is None)
     return _Outcome(Copied(theirs.known_to, theirs.epoch), total, is_complete)

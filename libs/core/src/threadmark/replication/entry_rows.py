@@ -49,14 +49,14 @@ class _Part(NamedTuple):
     """What those touched that come after it."""
 
 
-def read_entry_rows(store: ReplicaStore, thread_id: str, come: int) -> Program[EntryRows | NotAddable]:
+def read_entry_rows(store: ReplicaStore, thread_id: str, copied_to: int) -> Program[EntryRows | NotAddable]:
     """Return the rows that changed after the position up to which the target has come, all of a thread for `NEVER`.
 
     Where many changed these are those of the first entries.
     """
     position = yield from last_position(store, thread_id)
-    if position <= come:
-        return EntryRows(come, come, 0, None, 0, sets_row=False, bodies=Bodies({}, {}, {}))
+    if position <= copied_to:
+        return EntryRows(copied_to, copied_to, 0, None, 0, sets_row=False, bodies=Bodies({}, {}, {}))
     copied = yield from copied_of(store, thread_id)
     outline = yield from store.thread(thread_id)
     epoch = yield from store.epoch(thread_id)
@@ -64,8 +64,8 @@ def read_entry_rows(store: ReplicaStore, thread_id: str, come: int) -> Program[E
     known_to = max(position, entries[-1].position if entries else 0)
     if outline is None or epoch is None or len(entries) == MOST_ENTRIES:
         return "more"
-    if come != NEVER:
-        part = _first([entry for entry in entries if entry.position > come])
+    if copied_to != NEVER:
+        part = _first([entry for entry in entries if entry.position > copied_to])
     else:  # what came from there in the first place is not new to it
         part = (yield from _all(store, thread_id, known_to)) if copied is None else "more"
     if not isinstance(part, _Part):
@@ -82,13 +82,13 @@ def read_entry_rows(store: ReplicaStore, thread_id: str, come: int) -> Program[E
     if (yield from last_position(store, thread_id)) != known_to:
         entries = yield from store.outbox(thread_id, MOST_ENTRIES)
         later = joined(Touched.from_bytes(entry.body) for entry in entries if entry.position > known_to)
-        if come == NEVER:  # those that came before the rows were read have an entry of their own
+        if copied_to == NEVER:  # those that came before the rows were read have an entry of their own
             rows_then = {key: row for key, row in found.rows.items() if key not in later.checkpoints}
             found = found._replace(rows=rows_then)
             touched = touched._replace(checkpoints=touched.checkpoints - later.checkpoints)
         if len(entries) == MOST_ENTRIES or _meets(later, touched, found):
             return "moved"
-    sets_row = touched.thread or (come == NEVER and (outline.row.title, outline.row.metadata) != (None, None))
+    sets_row = touched.thread or (copied_to == NEVER and (outline.row.title, outline.row.metadata) != (None, None))
     return EntryRows(part.position, known_to, epoch, outline, copied.position if copied else 0, sets_row, found)
 
 

@@ -50,8 +50,8 @@ def reconcile(
         run.threads += 1
         if one is None or other is None or _content(one) != _content(other):
             run.different += 1
-            came = one is None and (yield from there.came(thread_id))
-            yield from run.copy(thread_id, is_here=one is not None, came=came)
+            was_copied = one is None and (yield from there.was_copied(thread_id))
+            yield from run.copy(thread_id, is_here=one is not None, was_copied=was_copied)
             run.report(thread_id)
         elif not here.ahead and not there.ahead:
             run.report(thread_id)
@@ -92,11 +92,14 @@ class _Run:
             if not found:
                 return
 
-    def copy(self, thread_id: str, *, is_here: bool, came: bool) -> Exchange[None]:
-        """Copy a thread that differs. `is_here` is whether the source has it, `came` whether it once gave it away."""
+    def copy(self, thread_id: str, *, is_here: bool, was_copied: bool) -> Exchange[None]:
+        """Copy a thread that differs.
+
+        `is_here` is whether the source has it, `was_copied` whether it was once copied from there to the target.
+        """
         try:
             dropped = False
-            if is_here or came:
+            if is_here or was_copied:
                 copied = yield from self._copy(self.source, self.target, thread_id)
                 dropped = copied.dropped
                 if copied.kept:
@@ -162,7 +165,7 @@ class _Summaries:
     def __init__(self, side: Side, after: str) -> None:
         self._side = side
         self._after: str | None = after
-        self._came: dict[str, Copied] | None = None
+        self._copied: dict[str, Copied] | None = None
         self._names: list[str] = []
         self.ahead: deque[Summary] = deque()
         self.read = 0
@@ -175,7 +178,7 @@ class _Summaries:
             page = yield from on(self._side, Transaction(partial(store.summaries, self._after, _PAGE), writes=False))
             self.ahead.extend(page)
             self.read += len(page)
-            self._names, self._came = [each.thread_id for each in page], None
+            self._names, self._copied = [each.thread_id for each in page], None
             self._after = self._names[-1] if len(page) == _PAGE else None
         return bool(self.ahead)
 
@@ -183,13 +186,13 @@ class _Summaries:
         """Return the summary of a thread if it comes next."""
         return self.ahead.popleft() if self.ahead and self.ahead[0].thread_id == thread_id else None
 
-    def came(self, thread_id: str) -> Exchange[bool]:
+    def was_copied(self, thread_id: str) -> Exchange[bool]:
         """Whether a thread of the page that was read last once came from the other database."""
-        if self._came is None:
+        if self._copied is None:
             store = self._side.store
-            self._came = yield from on(self._side, Transaction(partial(store.copied, self._names), writes=False))
-            self.read += len(self._came)
-        return thread_id in self._came
+            self._copied = yield from on(self._side, Transaction(partial(store.copied, self._names), writes=False))
+            self.read += len(self._copied)
+        return thread_id in self._copied
 
 
 def _content(summary: Summary) -> Summary:

@@ -162,14 +162,14 @@ def _copy_what_waits(
         may_follow = waiters.copied_to in (0, added.previous) and waiters.count <= _FEW_WRITERS
         if may_follow and (yield from copy_change(source, target, change, added, known.term)):
             return position
-    come, rows = yield from copy_up_to(source, target, thread_id, known.term, position)
+    copied_to, rows = yield from copy_up_to(source, target, thread_id, known.term, position)
     if (yield from on(target, Transaction(partial(target.store.outbox, thread_id, 1), writes=False))):
         # The standby has changes from when it took the writes. They are merged now, before anything else is written: a
         # deletion among them would delete that as well.
         yield from copy_thread(target, source, thread_id, known.term)
     if rows.branched:
         pair.branched[thread_id] = None
-    return come
+    return copied_to
 
 
 def _is_copied(waiters: Waiters, position: int) -> bool:
