@@ -46,7 +46,7 @@ def deferred_store() -> Store:
 
 
 def is_deferred(store: Store) -> bool:
-    """Whether a store is one of these. It has every method, so it looks like whatever it is compared with."""
+    """Whether a store is a deferred one. It has every method, so `isinstance` takes it for a store of any protocol."""
     return isinstance(store, _DeferredStore)
 
 

@@ -12,7 +12,7 @@ from threadmark.caching.places import Places
 from threadmark.caching.proving import segment_proof
 from threadmark.deferred import deferred_store
 from threadmark.errors import ConfigError, shown
-from threadmark.replication.marks import MarkingSaver
+from threadmark.replication.standby_reads import ReadFromSaver
 from threadmark.saver import Saver, SaverOptions
 from threadmark.saver.arguments import check_seconds
 from threadmark.urls import open as open_saver
@@ -20,7 +20,7 @@ from threadmark.urls import open as open_saver
 HOUR = timedelta(hours=1)
 
 
-class CachedSaver(MarkingSaver):
+class CachedSaver(ReadFromSaver):
     """A saver in front of another one, which finds in a cache the bytes that never change.
 
     Made by `threadmark.cached`. Every method is that of any saver.

@@ -140,7 +140,7 @@ class PairDriver:
 
     @property
     def _patience(self) -> float:
-        """For how long closing one side is waited for."""
+        """How many seconds to wait for one side to close."""
         return self.pair.settings.deadline or self.pair.settings.drain_timeout
 
     def _begin(self) -> None:
@@ -155,7 +155,7 @@ def _quietly(close: Callable[[], Any]) -> None:
 
 
 class _AtExit:
-    """What is closed when the interpreter ends: both sides see to themselves then."""
+    """Copies what waits when the interpreter ends. The two sides' own savers close themselves then."""
 
     def __init__(self, driver: PairDriver) -> None:
         self._driver = ref(driver)

@@ -1,8 +1,8 @@
-"""The few rows that the entries of a thread name, read at the source: what most changes are copied by.
+"""The few rows that the entries of a thread name, read at the source. Most changes are copied in this way.
 
 Rows that are only added commute. So it does not matter that a source goes on meanwhile: the entries up to some position
-are brought with the rows that they name, and later ones are left for the next time. A row that is read may be newer
-than that position only where it can be written again later, and nothing older is left to be written over it.
+are copied with the rows that they name, and later ones are left for the next time. A row may be newer than that
+position only if it does no harm to write it again later, and if nothing older is left that would be written over it.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from threadmark.store import NEVER
 from threadmark.thread_store import ThreadOutline
 
 _MOST_ROWS, _MOST_BYTES = 256, 4 * 1024 * 1024
-"""What one change names or a new thread holds beyond that is compared whole, and copied in parts."""
+"""A change, or a new thread, with more rows or bytes is compared whole, and copied in parts."""
 
 NotAddable = Literal["more", "moved", "settled"]
-"""Why rows cannot be added: more than adding them is to be done; the thread changed meanwhile; the entries are gone,
-which somebody else has copied, unless the target has lost something."""
+"""Why rows cannot simply be added: more than that is to be done; the thread changed meanwhile; the entries are gone,
+because another process has copied them, or because the target has lost something."""
 
 
 class EntryRows(NamedTuple):
@@ -31,7 +31,7 @@ class EntryRows(NamedTuple):
     """The position up to which the source had entries: greater where these are only the first ones."""
     epoch: int
     outline: ThreadOutline | None
-    """None where the target has come as far as the source is, so that there is nothing to do."""
+    """None where the target has everything already."""
     seen: int
     """The position up to which the source has what was changed at the target."""
     sets_row: bool
@@ -50,9 +50,9 @@ class _Part(NamedTuple):
 
 
 def read_entry_rows(store: ReplicaStore, thread_id: str, copied_to: int) -> Program[EntryRows | NotAddable]:
-    """Return the rows that changed after the position up to which the target has come, all of a thread for `NEVER`.
+    """Return the rows that changed after the position `copied_to`, or for `NEVER` all rows of the thread.
 
-    Where many changed these are those of the first entries.
+    Where many rows changed, only those of the first entries are returned.
     """
     position = yield from last_position(store, thread_id)
     if position <= copied_to:
@@ -66,7 +66,7 @@ def read_entry_rows(store: ReplicaStore, thread_id: str, copied_to: int) -> Prog
         return "more"
     if copied_to != NEVER:
         part = _first([entry for entry in entries if entry.position > copied_to])
-    else:  # what came from there in the first place is not new to it
+    else:  # a thread that was copied from the target is not new there
         part = (yield from _all(store, thread_id, known_to)) if copied is None else "more"
     if not isinstance(part, _Part):
         return part
@@ -82,7 +82,7 @@ def read_entry_rows(store: ReplicaStore, thread_id: str, copied_to: int) -> Prog
     if (yield from last_position(store, thread_id)) != known_to:
         entries = yield from store.outbox(thread_id, MOST_ENTRIES)
         later = joined(Touched.from_bytes(entry.body) for entry in entries if entry.position > known_to)
-        if copied_to == NEVER:  # those that came before the rows were read have an entry of their own
+        if copied_to == NEVER:  # checkpoints that were added meanwhile have an entry of their own
             rows_then = {key: row for key, row in found.rows.items() if key not in later.checkpoints}
             found = found._replace(rows=rows_then)
             touched = touched._replace(checkpoints=touched.checkpoints - later.checkpoints)
@@ -93,7 +93,7 @@ def read_entry_rows(store: ReplicaStore, thread_id: str, copied_to: int) -> Prog
 
 
 def _first(entries: Sequence[Entry]) -> _Part | NotAddable:
-    """What the first entries touched, as many as may be brought at once."""
+    """What the first entries touched, as many as may be copied at once."""
     if not entries:
         return "settled"
     changes = [Touched.from_bytes(entry.body) for entry in entries]
@@ -122,7 +122,7 @@ def _all(store: ReplicaStore, thread_id: str, position: int) -> Program[_Part | 
 
 
 def _meets(later: Touched, touched: Touched, found: Bodies) -> bool:
-    """Whether rows that were read may be newer than the position says, and are not only added.
+    """Whether rows that were read may be newer than their position, and not only added.
 
     A write of a special channel, whose index is negative, takes the place of an earlier one.
     """

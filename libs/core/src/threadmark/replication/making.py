@@ -25,7 +25,7 @@ _CHOICES: Mapping[str, object] = {
 _SECONDS = ("deadline", "health_interval", "drain_timeout")
 _COUNTS = ("max_lag", "max_failover_attempts")
 _MOST_SECONDS = 86_400
-"""A day. There is a limit to what a thread can be told to wait for."""
+"""A day. Much longer times overflow where a thread waits."""
 
 _URL = "replicated:?primary=URL&secondary=URL&mode=async"
 
@@ -48,7 +48,7 @@ def checked_settings(**given: Any) -> Settings:
         if not isinstance(delay, timedelta) or delay <= timedelta(0):
             raise ConfigError(f"failback_delay must be a positive datetime.timedelta or None, not {shown(delay)}")
         if given["failover"] != "automatic":
-            raise ConfigError("failback_delay is of use with failover='automatic' only: otherwise promote() moves back")
+            raise ConfigError("failback_delay needs failover='automatic': otherwise promote() moves the writes back")
         given["failback_delay"] = delay.total_seconds()
     return Settings(**given)
 
@@ -119,7 +119,7 @@ def _saver(name: str, given: object) -> Saver:
             "cache in front of the replicated one"
         )
     if not isinstance(store, ReplicaStore):
-        raise ConfigError(f"{name}: the backend of {type(opened).__name__} keeps nothing that replication needs")
+        raise ConfigError(f"{name}: the backend of {type(opened).__name__} has no operations for replication")
     if opened._context.threads.owner is not None:  # noqa: SLF001 - see above
         raise ConfigError(f"{name} has the threads of one owner only: give the saver that it is a view of")
     return opened

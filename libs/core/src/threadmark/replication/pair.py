@@ -40,7 +40,7 @@ class Roles(NamedTuple):
     pair: str
     """The id of the pair, which both databases hold."""
     complete: bool
-    """Whether the other side has ever had everything: it was empty together with the active one, or reconciled."""
+    """Whether the other side has ever had everything: both were empty at first, or `reconcile` has gone through."""
 
 
 @dataclass(eq=False)
@@ -71,7 +71,7 @@ class SideAwayError(ReplicationError):
 
 
 READ_FROM: ContextVar[list[SideName] | None] = ContextVar("READ_FROM", default=None)
-"""A list, for whoever wants to know, to which the standby's name is added when something is read from there."""
+"""A list to which the standby's name is added when something is read from there. None where nobody wants to know."""
 
 
 class Pair:
@@ -89,9 +89,9 @@ class Pair:
         self.last_reconcile: Reconciled | None = None
         self.last_error: str | None = None
         self.failovers: set[int] = set()
-        """The terms to which this process moved by itself, or tried to, since somebody promoted a side."""
+        """The terms under which this process moved the writes by itself, or tried to, since the last `promote`."""
         self.wake: Callable[[], None] = _nobody
-        """Has the background thread look at both sides, or copy, at once."""
+        """Has the background thread check both sides, or copy, at once."""
         self.closed = False
         self._changing = threading.Lock()
         begin_anew_after_fork(self)
@@ -100,13 +100,13 @@ class Pair:
         return f"{self.sides[0]} and {self.sides[1]}"
 
     def begin_anew(self) -> None:
-        """In the child of a fork: another thread may have held a lock or have the turn, and is not there."""
+        """In the child of a fork, where a thread that held a lock or had a turn does not exist."""
         self._changing = threading.Lock()
         self.turns = Turns()
 
     @property
     def known(self) -> Roles:
-        """Who takes the writes. It is asked for once the pair is in use."""
+        """Who takes the writes. Raises ReplicationError as long as that is not known."""
         if self.roles is None:
             raise ReplicationError("it is not known yet who takes the writes: the databases could not be asked")
         return self.roles
@@ -178,4 +178,4 @@ class Pair:
 
 
 def _nobody() -> None:
-    """Nobody is woken."""
+    """Do nothing: no background thread has begun."""

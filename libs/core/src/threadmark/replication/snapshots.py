@@ -12,10 +12,10 @@ from threadmark.store import CheckpointRow, Key, WriteRow
 from threadmark.thread_store import ThreadOutline
 
 MOST_ENTRIES = 4096
-"""Of a thread with more entries the first ones are applied by themselves."""
+"""Of a thread with more entries, the first ones are applied on their own."""
 
 BEGUN = -2
-"""The position (`Copied`) of a thread of which some rows have come, and which was never complete."""
+"""The position (`Copied`) of a thread of which only a part was ever copied."""
 
 
 class Snapshot(NamedTuple):
@@ -31,7 +31,7 @@ class Snapshot(NamedTuple):
     touched: Touched
     """By changes that were made here and that the other database does not have."""
     known_to: int
-    """The position up to which that says what was touched."""
+    """The position up to which `touched` is complete."""
     dropped_at: int
     """The position of the last of them that deleted the thread, 0 for none."""
 
@@ -96,20 +96,20 @@ def last_position(store: ReplicaStore, thread_id: str) -> Program[int]:
 
 
 def copied_of(store: ReplicaStore, thread_id: str) -> Program[Copied | None]:
-    """Return how far a thread has come from the other database."""
+    """Return up to where a thread was copied from the other database."""
     copied = yield from store.copied([thread_id])
     return copied.get(thread_id)
 
 
 class CopyState(NamedTuple):
-    """How far a thread has come to the target."""
+    """Up to where a thread was copied to the target, and whether it is a live one there."""
 
     copied: Copied | None = None
     is_live: bool = False
 
 
 def read_copy_states(store: ReplicaStore, thread_ids: Sequence[str]) -> Program[dict[str, CopyState]]:
-    """Return how far each of these threads has come from the other database, and whether it is a live one."""
+    """Return up to where each of these threads was copied from the other database, and whether it is a live one."""
     copied = yield from store.copied(thread_ids)
     new = [thread_id for thread_id in thread_ids if thread_id not in copied]
     live = {each.row.thread_id for each in ((yield from store.thread_outlines(new)) if new else [])}
@@ -117,7 +117,7 @@ def read_copy_states(store: ReplicaStore, thread_ids: Sequence[str]) -> Program[
 
 
 def _state(store: ReplicaStore, thread_id: str) -> Program[tuple[int, Copied | None]]:
-    """What differs whenever the rows of a thread do, as far as they are changed by those who replicate it."""
+    """The position and `Copied`, one of which differs after every change by a replicated saver and after every copy."""
     position = yield from last_position(store, thread_id)
     return position, (yield from copied_of(store, thread_id))
 
@@ -128,5 +128,5 @@ def _with_run(row: CheckpointRow) -> CheckpointRow:
         return row
     try:
         return row._replace(run_id=run_id_in(row.outline.metadata))
-    except CorruptDataError:  # it is copied as it is, and whoever reads it is told
+    except CorruptDataError:  # it is copied as it is, and reading it raises the error
         return row

@@ -1,4 +1,4 @@
-"""Who writes where: the term that both databases hold, what is agreed under it, and how one learns of a greater one.
+"""Who writes where: the term that both databases hold, what is noted with it, and how a process learns of a new one.
 
 The terms of the primary are odd, those of the secondary are even. So two processes that promote at the same time, one
 this side and one that side, never do so under the same term.
@@ -18,7 +18,7 @@ from threadmark.replication.steps import Exchange, Side, on, pause
 
 _PAUSE = 0.05
 _ATTEMPTS = 20
-"""How often others are given the time to finish what they have begun."""
+"""How often to pause for other processes to finish what they have begun."""
 
 
 class Agreement(NamedTuple):
@@ -88,7 +88,7 @@ def agree(pair: Pair) -> Exchange[None]:
 
     Raises ConfigError for two that do not belong together.
     """
-    found, agreements = yield from _notes(pair)
+    found, agreements = yield from _read_agreements(pair)
     if not agreements:
         yield from _begin(pair, found)
     else:
@@ -100,13 +100,13 @@ def agree(pair: Pair) -> Exchange[None]:
 def follow(pair: Pair) -> Exchange[None]:
     """Read both terms, and take note of the greater one.
 
-    Whoever promotes a side, while both can be reached, lets the other one refuse writes first, then copies the rest.
-    So the side is written to once it holds the term itself. Where that takes too long, the promotion is finished here.
+    A promotion first has the old side refuse writes, then copies the rest, then writes the term to the new side. So
+    nobody writes to the new side before it holds the term. Where that takes too long, the promotion is completed here.
     """
     for _ in range(_ATTEMPTS):
-        found, agreements = yield from _notes(pair)
+        found, agreements = yield from _read_agreements(pair)
         if not agreements:
-            raise ReplicationError(f"{pair}: what they noted of their pair is gone")
+            raise ReplicationError(f"{pair} do not know of their pair any more")
         roles = roles_in(pair, max((found[side] for side in agreements), key=lambda replica: replica.term))
         active = roles.active
         if active not in found or found[active].term == roles.term:
@@ -127,7 +127,7 @@ def note_complete(pair: Pair) -> Exchange[None]:
 
 
 def spread_term(pair: Pair, side: Side, replica: Replica) -> Exchange[None]:
-    """Let a side that was away hold the term, so that it refuses the writes of whoever has not heard of it."""
+    """Write the term to a side that was away, so that it refuses writes of processes that do not know it yet."""
     if not replica.body:
         yield from _join(side, pair.known)
         yield from follow(pair)
@@ -139,10 +139,10 @@ def spread_term(pair: Pair, side: Side, replica: Replica) -> Exchange[None]:
         yield from write_replica(side, pair.known)
 
 
-def _notes(pair: Pair) -> Exchange[tuple[dict[Side, Replica], dict[Side, Agreement]]]:
-    """What the databases that can be reached note of their pair. Raises ConfigError for two that are none.
+def _read_agreements(pair: Pair) -> Exchange[tuple[dict[Side, Replica], dict[Side, Agreement]]]:
+    """Read what both databases have noted of their pair. Raises ConfigError for two that are none.
 
-    Where they hold the first term, somebody else may just be about to use them for the first time.
+    Under the first term another process may be making the pair right now, and gets the time for it.
     """
     for _ in range(_ATTEMPTS):
         found = yield from reachable(pair)
@@ -164,7 +164,7 @@ def roles_in(pair: Pair, replica: Replica) -> Roles:
 
 
 def _begin(pair: Pair, found: dict[Side, Replica]) -> Exchange[None]:
-    """Make a pair of two new databases. Others may do so at the same time: what the primary holds last is right."""
+    """Make a pair of two new databases. Others may do so at the same time: what the primary holds in the end counts."""
     if len(found) < len(pair.sides):
         away = next(side for side in pair.sides if side not in found)
         raise ReplicationError(
@@ -198,7 +198,7 @@ def _join(side: Side, roles: Roles) -> Exchange[None]:
     empty = yield from _is_empty(other)
     roles = roles._replace(complete=empty)
     if not empty or roles.term > 1:
-        # The same for all who do this at once.
+        # The same in every process that does this at once.
         name = uuid5(NAMESPACE_OID, f"{roles.pair} {roles.term}").hex
         roles = roles._replace(term=next_term(roles.term, other), pair=name)
     for each in (other, side):
@@ -211,7 +211,7 @@ def _is_empty(side: Side) -> Exchange[bool]:
 
 
 def _problem(agreements: dict[Side, Agreement]) -> str | None:
-    """Why these databases are no pair, with the way out."""
+    """Return why these databases are no pair, and what to do."""
     names = [(side.name, agreement.name) for side, agreement in agreements.items()]
     if len({agreement.pair for agreement in agreements.values()}) > 1:
         databases = " and ".join(map(str, agreements))
@@ -227,7 +227,7 @@ def _problem(agreements: dict[Side, Agreement]) -> str | None:
 
 
 def _missing(pair: Pair, found: dict[Side, Replica], agreements: dict[Side, Agreement]) -> str | None:
-    """Why the writes cannot go where they should, if that database is new, with the way out."""
+    """Return what to do where the side that should take the writes is a new database."""
     for side in found.keys() - agreements.keys():
         if any(agreement.active == side.name for agreement in agreements.values()):
             return (
