@@ -63,7 +63,7 @@ class Fetched(NamedTuple):
     """What was read at the source."""
 
     keys: Sequence[Key]
-    """The checkpoints that are complete with it."""
+    """The checkpoints of which all that is to be copied is in it."""
     bodies: Bodies
 
     @property
@@ -89,8 +89,8 @@ class Compared(NamedTuple):
 def add_entry_rows(route: Route, found: EntryRows, copied_to: int) -> Program[Literal["added", "more", "moved"]]:
     """Add the rows that entries named.
 
-    Having added nothing, returns "moved" where the target is elsewhere by now, and "more" where that is not all there
-    is to do.
+    Where it adds nothing, it returns "moved" if the target is at another position by now, and "more" if more than
+    adding rows is to be done.
     """
     store, outline, rows = route.target.store, found.outline, _in_order(found.bodies)
     if outline is None:
@@ -118,7 +118,7 @@ def add_entry_rows(route: Route, found: EntryRows, copied_to: int) -> Program[Li
 
 
 def add_some(route: Route, compared: Compared, expected: Copied | None, fetched: Fetched) -> Program[Copied | None]:
-    """Add rows that a large thread lacks, before `finish`. Returns how far it has come then.
+    """Add rows that a large thread lacks, before `finish`. Returns up to where it is copied then.
 
     Returns None, having added nothing, where somebody else changed it.
     """
@@ -140,7 +140,7 @@ def add_some(route: Route, compared: Compared, expected: Copied | None, fetched:
 
 
 def finish(route: Route, theirs: Snapshot, expected: Copied | None, fetched: Fetched) -> Program[CopiedRows | None]:
-    """Make the target's thread what the comparison says, with the rows that were brought for it.
+    """Make the target's thread what the comparison says, with the rows that were fetched for it.
 
     Returns None, having done nothing, where somebody else changed it, so that other rows are needed.
     """
@@ -207,7 +207,7 @@ def _only(fetched: Bodies, rows: Collection[Key], writes: Collection[Key], diffe
 
 
 def _lock(route: Route) -> Program[None]:
-    """Let nobody else change the thread, whether it is there or not, nor with an old term."""
+    """Lock a thread, whether it is there or not. Raises StaleTermError for an old term."""
     store = route.target.store
     if (yield from store.replica()).term > route.term:
         raise StaleTermError
@@ -224,7 +224,7 @@ def _kept_of_rebuilt(route: Route, difference: Difference) -> Program[list[Write
 
 
 def _change(route: Route, outline: ThreadOutline, bodies: Bodies, rows: Sequence[CheckpointRow]) -> Change:
-    """Return rows as a change that nobody's lease and no deletion refuses. Where it begins the thread, it is as old."""
+    """Return rows as a change that no lease or deletion refuses. A thread that it begins is as old as the source's."""
     row = outline.row
     beginning = Beginning(row.owner, row.expires_at, row.check)
     writes = [bodies.writes[key] for key in sorted(bodies.writes)]
@@ -242,7 +242,7 @@ def _change(route: Route, outline: ThreadOutline, bodies: Bodies, rows: Sequence
 
 
 def _touch(store: ReplicaStore, outline: ThreadOutline) -> Program[None]:
-    """Let the thread count as updated when it was at the source."""
+    """Give the thread the time of its last update at the source."""
     moment = outline.updated_at
     yield from store.add(Change(outline.row.thread_id, None, moment, {}, (), (), None, token=ANYONE, touches=True))
 

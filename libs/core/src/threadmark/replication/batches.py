@@ -21,10 +21,10 @@ class Batch(NamedTuple):
 
 
 def batches(difference: Difference) -> list[Batch]:
-    """Return what is to be brought in parts, which are written in this order.
+    """Return what is to be copied in parts, which are written in this order.
 
-    All segments come before the first checkpoint, and checkpoints after their parents. What takes the place of
-    something else comes last, in one part, together with what is removed.
+    All segments come before the first checkpoint, and checkpoints after their parents. What replaces something
+    comes last, in one part, together with what is removed.
     """
     replaced = difference.replaced_segments
     segments = list(_segments({key: size for key, size in difference.segments.items() if key not in replaced}))
@@ -40,7 +40,7 @@ def batches(difference: Difference) -> list[Batch]:
 def fetch(store: ReplicaStore, thread_id: str, theirs: Snapshot, batch: Batch) -> Program[Fetched | None]:
     """Read a part. Returns None where any of it is not what it was when the thread was compared.
 
-    Writes that were added since are left out: they come with their own entry.
+    Writes that were added since are left out: they have an entry of their own.
     """
     keys = batch.checkpoints
     found = yield from read_bodies(store, thread_id, keys, keys, batch.segments)

@@ -1,4 +1,4 @@
-"""Bringing a thread of one database up to what the other one has."""
+"""Copying what changed in a thread of one database to the other one."""
 
 from functools import partial
 from typing import NamedTuple
@@ -18,13 +18,13 @@ from threadmark.store import ANYONE, NEVER, Added, Change, Follows
 __all__ = ["CopiedRows", "CopiedUpTo", "copy_all", "copy_change", "copy_thread", "copy_up_to"]
 
 ATTEMPTS = 16
-"""How often a thread is begun again that others change while it is copied."""
+"""How often the copying of a thread begins again because others change it meanwhile."""
 
 _PAUSE = 0.01
 
 
 class CopiedUpTo(NamedTuple):
-    """How far a thread has come, and what was copied for that."""
+    """Up to where a thread is copied now, and what was copied for that."""
 
     position: int
     rows: CopiedRows
@@ -64,18 +64,18 @@ def copy_change(source: Side, target: Side, change: Change, added: Added, term: 
 def copy_thread(
     source: Side, target: Side, thread_id: str, term: int, *, everything: bool = False, dry_run: bool = False
 ) -> Exchange[CopiedRows]:
-    """Bring a thread of the target up to what the source has now, as far as its outbox says that it changed, or whole.
+    """Make a thread of the target what it is at the source: what its outbox says was changed, or `everything`.
 
     Reads the thread's entries, its position and the rows that they name in one transaction of the source; writes them
-    in one transaction of the target that locks the thread and looks how far it has come, so that nothing older is ever
-    written over anything newer, whoever else copies it at the same time. Then settles the entries.
+    in one transaction of the target that locks the thread and looks up to where it was copied, so that nothing older
+    is ever written over anything newer, whoever else copies it at the same time. Then settles the entries.
 
     A large thread is written in several transactions: segments first, then checkpoints, parents before children. Until
     the last of them the target shows the thread as it was earlier, or the beginning of a new one.
 
     Where the target has entries of its own for the thread, both have written to it: then nothing is removed from it,
-    unless the source deleted the whole thread, all that it lacks is copied, and the target records that this is to be
-    copied back. Raises StaleTermError where the target's term is greater than `term`.
+    unless the source deleted the whole thread, all that it lacks is copied, and the target records that the
+    merged thread is to be copied back. Raises StaleTermError where the target's term is greater than `term`.
     """
     route = Route(source, target, thread_id, term)
     state = yield from _read_copy_state(route)
@@ -86,9 +86,9 @@ def copy_thread(
 
 
 def copy_up_to(source: Side, target: Side, thread_id: str, term: int, position: int) -> Exchange[CopiedUpTo]:
-    """Like `copy_thread`, but it is enough that the target has come up to this position of the thread, 0 for the last.
+    """Like `copy_thread`, but only up to this position of the thread, 0 for the last one.
 
-    Where somebody else has brought it so far, that is seen with one question. Returns how far it has come.
+    If somebody else has copied so much, that takes one question. Returns up to where it is copied.
     """
     route = Route(source, target, thread_id, term)
     state = yield from _read_copy_state(route)
@@ -129,18 +129,18 @@ def copy_all(source: Side, target: Side, term: int, *, limit: int = 256) -> Exch
 
 
 class _Outcome(NamedTuple):
-    """What an attempt has come to."""
+    """The outcome of an attempt to copy a thread."""
 
     copied: Copied | None
-    """How far the thread has come to the target."""
+    """Up to where the thread is copied to the target."""
     rows: CopiedRows
     is_complete: bool = True
     is_part: bool = False
-    """Whether it has come further, and there is more."""
+    """Whether some of it is copied, and there is more."""
 
 
 def _copy(route: Route, state: CopyState, *, everything: bool, dry_run: bool, goal: int = 0) -> Exchange[_Outcome]:
-    """Copy a thread that has come to the target so far. Begins again where others change it meanwhile."""
+    """Copy a thread that is in this state at the target. Begins again where others change it meanwhile."""
     total, failed = CopiedRows(), 0
     while failed < ATTEMPTS:
         if failed:
@@ -162,8 +162,8 @@ def _copy(route: Route, state: CopyState, *, everything: bool, dry_run: bool, go
         else:
             failed += 1
     raise TransientStoreError(
-        f"thread {route.thread_id!r} was changed {ATTEMPTS} times while it was copied to the other database; "
-        "it waits there, and is tried again"
+        f"thread {route.thread_id!r} was changed {ATTEMPTS} times while it was copied to the other database: it "
+        "is still in the outbox, and is tried again"
     )
 
 
@@ -209,7 +209,7 @@ def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> Exchan
 
 
 def _compare(route: Route, copied: Copied | None) -> Exchange[Compared | _Outcome]:
-    """Compare a thread that has come so far, unless it changes meanwhile."""
+    """Compare a thread that is copied up to there, unless it changes meanwhile."""
     source, target, thread_id = route.source, route.target, route.thread_id
     copied_to = copied.position if copied else NEVER
     theirs = yield from on(
@@ -225,7 +225,7 @@ def _compare(route: Route, copied: Copied | None) -> Exchange[Compared | _Outcom
 
 
 def _copy_in_parts(route: Route, compared: Compared) -> Exchange[_Outcome]:
-    """Copy what differs, in parts: only the last one says that the thread has come."""
+    """Copy what differs in parts. Only the last one notes that the thread is copied."""
     theirs, ours, difference = compared
     copied, total = ours.copied, CopiedRows()
     *before, last = batches(difference)
@@ -249,7 +249,7 @@ def _copy_in_parts(route: Route, compared: Compared) -> Exchange[_Outcome]:
 
 
 def _would_copy(route: Route, theirs: Snapshot, difference: Difference) -> Exchange[CopiedRows]:
-    """Return what would be copied, having read it."""
+    """Read what would be copied, and return how much it is."""
     total = CopiedRows(removed=len(difference.removed), dropped=difference.drops)
     total = total._replace(branched=difference.branches, kept=difference.merges)
     for batch in batches(difference):
@@ -266,13 +266,13 @@ def _fetch(route: Route, theirs: Snapshot, batch: Batch) -> Exchange[Fetched | N
 
 
 def _read_copy_state(route: Route) -> Exchange[CopyState]:
-    """Return how far the thread has come to the target."""
+    """Return up to where the thread is copied to the target."""
     program = partial(read_copy_states, route.target.store, [route.thread_id])
     found = yield from on(route.target, Transaction(program, writes=False))
     return found[route.thread_id]
 
 
 def _settle(source: Side, thread_id: str, copied: Copied | None) -> Exchange[None]:
-    """Remove the entries of a thread up to where it has come to the target."""
+    """Remove the entries of a thread up to where it is copied to the target."""
     if copied is not None and copied.position > 0:
         yield from on(source, Transaction(partial(source.store.settle, thread_id, copied.position), writes=True))

@@ -1,7 +1,7 @@
 """Whether a database is well: what counts against it, and a real read and write that proves it.
 
-A caller's own mistake never counts: only errors of the database do, and a missed deadline. And where a transaction
-failed, the database is asked for something that must succeed before it counts as away.
+Only errors of the database count, and missed deadlines, never a caller's own mistake. And a database whose transaction
+failed counts as away only if that real read and write fails as well.
 """
 
 from functools import partial
@@ -41,7 +41,7 @@ def _written_again(store: ReplicaStore) -> Program[Replica]:
 def watched(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
     """Play an exchange, and note how both sides do. One that is known to be away is not asked.
 
-    What is thrown for a side that is away is a SideAwayError.
+    For a side that is away, a SideAwayError is thrown into it.
     """
     return relay(exchange, lambda asked: _ask_side(pair, asked) if isinstance(asked, On) else _pass_on(asked))
 
@@ -54,7 +54,7 @@ def checked_first(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
 
 
 def check_side(pair: Pair, side: Side) -> Exchange[Replica | None]:
-    """Ask a side, whether it is known to be away or not. Returns what it knows of its pair, None if it is away."""
+    """Ask a side, also one that is known to be away. Returns what it knows of its pair, None if it is away."""
     roles = pair.roles
     try:
         replica = yield from probe(side)
@@ -73,7 +73,7 @@ def check_side(pair: Pair, side: Side) -> Exchange[Replica | None]:
 
 def _ask_side(pair: Pair, asked: On) -> Exchange[object]:
     side = asked.side
-    if pair.roles is not None and not pair.is_well(side):  # until the pair is in use nobody else looks at it
+    if pair.roles is not None and not pair.is_well(side):  # before the pair is in use nothing else checks it
         raise SideAwayError(side, pair.health[side].last_error)
     try:
         answer: object = yield asked

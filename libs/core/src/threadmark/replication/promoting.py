@@ -76,14 +76,14 @@ def reconcile_pair(
 
 
 def unless_moved(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
-    """Play what goes on for long. Raises ReplicationError where somebody else moves the writes meanwhile."""
+    """Run an exchange that takes long. Raises ReplicationError where somebody else moves the writes meanwhile."""
     try:
         return (yield from exchange)
     except StaleTermError as error:
         yield from follow(pair)
         raise ReplicationError(
-            f"another process has moved the writes to {pair.known.active} meanwhile: what was copied by then is there. "
-            "Call it again"
+            f"another process has moved the writes to {pair.known.active} meanwhile. What was copied by then is "
+            "there: call this method again"
         ) from error
 
 
@@ -107,8 +107,8 @@ def fail_over(pair: Pair, away: SideAwayError) -> Exchange[None]:
     term = next_term(known.term, standby)
     if term not in pair.failovers and len(pair.failovers) >= pair.settings.max_failover_attempts:
         raise ReplicationError(
-            f"{what}. The writes were moved {len(pair.failovers)} times without anybody's doing (max_failover_attempts)"
-            ": saver.promote() moves them again"
+            f"{what}. The saver has moved the writes {len(pair.failovers)} times by itself (max_failover_attempts): "
+            "saver.promote() moves them again"
         ) from away
     pair.failovers.add(term)
     try:
@@ -156,7 +156,7 @@ def _hand_over(pair: Pair, side: Side) -> Exchange[None]:
     known = pair.known
     old = known.active
     report = yield from reconcile_pair(pair, both_ways=False, dry_run=False, after="", progress=None)
-    # What only the new side has was left there: now the old one lacks it.
+    # What only the new side had was not copied, so now the old side lacks it.
     complete = not report.only_there
     roles = known._replace(term=next_term(known.term, side), active=side, complete=complete)
     yield from _expect_raised(pair, old, roles)
@@ -165,7 +165,7 @@ def _hand_over(pair: Pair, side: Side) -> Exchange[None]:
             note_copied(pair, copied)
         yield from _expect_raised(pair, side, roles)
     except Exception:
-        # Those who write would wait for the new side until it is there.
+        # Otherwise writers would wait until the new side holds the term.
         with suppress(ReplicationError):
             yield from write_replica(old, roles._replace(term=next_term(roles.term, old), active=old))
             yield from follow(pair)
@@ -193,7 +193,7 @@ def _expect_raised(pair: Pair, side: Side, roles: Roles) -> Exchange[None]:
 
 
 def _expect_all_there(pair: Pair, side: Side, away: SideAwayError, *, force: bool) -> None:
-    """Raise ReplicationError where the side may lack something, and nobody has said that this does not matter."""
+    """Raise ReplicationError where the side may lack something, unless `force` says that this does not matter."""
     lacks = pair.settings.mode == "async" or pair.health[away.side].waiting or not pair.known.complete
     if lacks and not force:
         raise ReplicationError(
@@ -203,7 +203,7 @@ def _expect_all_there(pair: Pair, side: Side, away: SideAwayError, *, force: boo
 
 
 def _replace_lost(pair: Pair, side: Side) -> Exchange[None]:
-    """Where the other side, which should take the writes, is a new database, have this side take them."""
+    """Have this side take the writes where the other side should, but is a new database."""
     try:
         replica = yield from read_replica(side)
         other = yield from read_replica(pair.other(side))

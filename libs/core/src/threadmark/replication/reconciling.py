@@ -31,9 +31,10 @@ def reconcile(
     """Make the target have what the source has, and with `both_ways` the other way round as well.
 
     First both outboxes are copied. Then pages of summaries are compared, and only threads that differ are read. A
-    thread that the source once gave to the target (`ReplicaStore.copied`) and has no more was deleted there, and goes
-    here; rows that it has no more although its epoch has grown since were removed. What the target has by itself stays,
-    and is reported or with `both_ways` copied. `after` is where an earlier one ended (`Progress.thread_id`).
+    thread that was once copied to the target (`ReplicaStore.copied`), and that the source does not have any more, was
+    deleted there, so the target deletes it; rows that the source does not have any more, in a thread whose epoch has
+    grown since, were removed, so the target removes them. What else only the target has stays, and is reported or with
+    `both_ways` copied. `after` is where an earlier comparison ended (`Progress.thread_id`).
 
     A thread that cannot be copied, because its rows are damaged, say, does not stop the others: its error is raised
     when they are done.
@@ -62,7 +63,7 @@ def reconcile(
 
 @dataclass
 class _Run:
-    """One comparison, and what it has come to so far."""
+    """One comparison, and what it has found and copied so far."""
 
     source: Side
     target: Side
@@ -79,7 +80,7 @@ class _Run:
     problem: ThreadmarkError | None = None
 
     def copy_outbox(self, source: Side, target: Side) -> Exchange[None]:
-        """Copy what waits in an outbox by now; not what comes meanwhile, which may never end."""
+        """Copy what waits in an outbox now. What is added meanwhile is left, because there may be no end to it."""
         waiting = yield from on(source, Transaction(source.store.waiting, writes=False))
         for _ in range(-(-waiting.entries // _ENTRIES)):
             try:
@@ -112,12 +113,12 @@ class _Run:
             self._note(error)
 
     def report(self, thread_id: str) -> None:
-        """Say how far it has come."""
+        """Report the progress."""
         if self.progress is not None:
             self.progress(Progress(self.threads, None, thread_id))
 
     def result(self, summaries: int, seconds: float) -> Reconciled:
-        """Return what it has come to."""
+        """Return what was found and copied."""
         total = self.total
         return Reconciled(
             self.threads,
@@ -153,7 +154,7 @@ class _Run:
         return epoch is None
 
     def _note(self, error: ThreadmarkError) -> None:
-        """Raise the error if the others would meet it, too; if not, do so in the end."""
+        """Raise the error now if other threads would meet it, too. If not, keep it for the end."""
         if isinstance(error, (TransientStoreError, StaleTermError, ClosedError)):
             raise error
         self.problem = self.problem or error
@@ -183,11 +184,11 @@ class _Summaries:
         return bool(self.ahead)
 
     def take(self, thread_id: str) -> Summary | None:
-        """Return the summary of a thread if it comes next."""
+        """Return the summary of a thread if it is the next one."""
         return self.ahead.popleft() if self.ahead and self.ahead[0].thread_id == thread_id else None
 
     def was_copied(self, thread_id: str) -> Exchange[bool]:
-        """Whether a thread of the page that was read last once came from the other database."""
+        """Whether a thread of the page that was read last was once copied from the other database."""
         if self._copied is None:
             store = self._side.store
             self._copied = yield from on(self._side, Transaction(partial(store.copied, self._names), writes=False))
