@@ -188,7 +188,7 @@ def _make_equal(
         added = yield from store.add(change)
         if not was_added(change, added):
             raise TransientStoreError(f"thread {thread_id!r} was changed while it was locked")
-    # A checkpoint that is added where there is no other one alone says when the thread was updated.
+    # Where the thread has no other checkpoint, those that are added say when it was updated.
     known = ours.outline.updated_at if ours.outline and not doomed else outline.row.created_at
     if outline.updated_at > max(known, _updated_by(rows)):
         yield from _touch(store, outline)

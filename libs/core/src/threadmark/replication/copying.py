@@ -33,10 +33,10 @@ class CopiedUpTo(NamedTuple):
 def copy_change(source: Side, target: Side, change: Change, added: Added, term: int) -> Exchange[bool]:
     """Copy one change that the source has just made, with the rows at hand, and settle its entry.
 
-    Both are as the source's store had them, which has added the change and recorded its entry. Returns False, having
-    done nothing, where the target lacks something of the thread that came before (it is not at `added.previous`), or
-    has entries of its own: `copy_thread` is to be called then. Raises StaleTermError where the target's term is
-    greater.
+    `change` is what the source's store was given and `added` what it returned, with the entry recorded. Returns False,
+    having done nothing, where the target lacks something of the thread that came before (it is not at
+    `added.previous`), or has entries of its own: `copy_thread` is to be called then. Raises StaleTermError where the
+    target's term is greater.
     """
     if change.entry is None or Touched.from_bytes(change.entry).whole:
         return False

@@ -29,7 +29,7 @@ class Touched(NamedTuple):
     dropped: bool = False
     """Whether the thread was deleted, and perhaps begun anew after that."""
     merged: bool = False
-    """Whether what both databases wrote was put together here: all of it is compared, as with `everything`, but none
+    """Whether what both databases wrote was merged here: all of it is compared, as with `everything`, but none
     of these rows was changed by anybody."""
 
     @property

@@ -22,14 +22,14 @@ class Snapshot(NamedTuple):
     """A thread in one database, without the bodies of its rows."""
 
     position: int
-    """The last one here."""
+    """The last one of the thread in this database."""
     copied: Copied | None
     epoch: int
     """0 where the thread is no live one."""
     outline: ThreadOutline | None
     marks: RowMarks
     touched: Touched
-    """By changes that were made here and that the other database does not have."""
+    """What those changes touched that were made here and that the other database does not have."""
     known_to: int
     """The position up to which `touched` is complete."""
     dropped_at: int

@@ -1,4 +1,4 @@
-"""Savers whose checkpoints say so where they were read from the side that does not take the writes."""
+"""Savers whose checkpoints say if they were read from the side that does not take the writes."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,7 @@
 """Who writes where: the term that both databases hold, what is noted with it, and how a process learns of a new one.
 
-The terms of the primary are odd, those of the secondary are even. So two processes that promote at the same time, one
-this side and one that side, never do so under the same term.
+The terms of the primary are odd, those of the secondary are even. So two processes that promote different sides at
+the same time never do so under the same term.
 """
 
 import json
@@ -68,7 +68,7 @@ def write_replica(side: Side, roles: Roles) -> Exchange[Replica]:
 
 
 def reachable(pair: Pair) -> Exchange[dict[Side, Replica]]:
-    """Ask both sides what they know. One that is away is left out. Raises SideAwayError if both are."""
+    """Ask both sides what they know. One that is away is left out. Raises ReplicationError if both are."""
     found: dict[Side, Replica] = {}
     away: SideAwayError | None = None
     for side in pair.sides:
