@@ -1,4 +1,4 @@
-"""Only what a thread stored is believed, whoever has written to the cache; who has which entries, and for how long."""
+"""Only what a thread stored is used, whoever has written to the cache; who has which entries, and for how long."""
 
 import random
 from collections.abc import Callable
