@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from caching.held import PATIENCE, OnRedis, chat, expected, put, state
+from ends import listen
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess, shared
 from redis_backend.proxy import Proxy
 from redis_backend.waiting import wait_until
@@ -119,26 +120,17 @@ def test_closing_a_saver_tells_the_cache_what_it_owes() -> None:
 @contextmanager
 def _dripping() -> Iterator[int]:
     """A server that answers whatever it is asked with one byte after the other, for ever. Gives its port."""
-    listener = socket.create_server((HOST, 0))
     ended = threading.Event()
 
     def drip(client: socket.socket) -> None:
         with client:
             try:
                 while not ended.wait(0.01):
-                    client.sendall(b"+" if ended.is_set() else b"$")
+                    client.sendall(b"$")
             except OSError:
                 return
 
-    def accept() -> None:
-        while True:
-            try:
-                client, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=drip, args=(client,), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
+    listener = listen(lambda client: threading.Thread(target=drip, args=(client,), daemon=True).start())
     try:
         yield listener.getsockname()[1]
     finally:
