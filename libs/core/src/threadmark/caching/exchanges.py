@@ -25,7 +25,7 @@ from threadmark.caching.programs import (
     with_segments,
 )
 from threadmark.caching.proving import SegmentProof, proven
-from threadmark.caching.steps import Exchange, stored
+from threadmark.caching.steps import Exchange, on_database
 from threadmark.deferred import resolved
 from threadmark.program import Program, Transaction
 from threadmark.store import Store
@@ -47,7 +47,7 @@ class Exchanges:
         if transaction.writes:
             return self._write(transaction)
         if transaction.proves or not self._access.is_open:
-            return stored(resolved(transaction, self._store))
+            return on_database(resolved(transaction, self._store))
         return self._read(transaction)
 
     def forget_pending(self) -> Exchange[None]:
@@ -59,7 +59,7 @@ class Exchanges:
         shortened: set[str] = set()
         noted = transaction._replace(program=partial(noting_removals, transaction.program, shortened))
         try:
-            result = yield from stored(resolved(noted, self._store))
+            result = yield from on_database(resolved(noted, self._store))
         except Exception:
             yield from self._access.forget(self._places_of(shortened))
             raise
@@ -156,7 +156,7 @@ class _SegmentLoader:
         """Read the segments that are not found yet. Returns whether all are there."""
         keys = lacking(wanted, self.found)
         if keys:
-            self.add((yield from stored(Transaction(partial(fetched, self._store, keys), writes=False))))
+            self.add((yield from on_database(Transaction(partial(fetched, self._store, keys), writes=False))))
         return not lacking(wanted, self.found)
 
     def add(self, read: Segments) -> None:

@@ -30,7 +30,7 @@ class CacheCall(NamedTuple):
 Exchange = Generator[Transaction[Any] | CacheCall, Any, T]
 
 
-def stored(transaction: Transaction[T]) -> Exchange[T]:
+def on_database(transaction: Transaction[T]) -> Exchange[T]:
     """Have a transaction run on the database. Returns its result."""
     result: T = yield transaction
     return result
