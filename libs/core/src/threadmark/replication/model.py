@@ -60,7 +60,7 @@ class Reconciled(NamedTuple):
     seconds: float
     dry_run: bool
     after: str
-    """It compared the threads behind this one: all of them for ""."""
+    """It compared the threads after this one; "" stands for all of them."""
     complete: bool
     """Whether all threads were compared: by this one, and by those that it continued where it was given `after`."""
 
