@@ -102,7 +102,7 @@ def _ask_side(pair: Pair, asked: On) -> Exchange[object]:
             raise
         yield from _expect_well(pair, side, error)
         raise
-    if pair.roles is None or pair.is_well(side):  # one that is away by now is back when `look` says so
+    if pair.roles is None or pair.is_well(side):  # one that is away by now is back when `check_side` says so
         pair.note_answer(side)
     return answer
 
