@@ -180,7 +180,10 @@ def _copy_named(route: Route, copied: Copied | None, goal: int) -> Exchange[_Don
         return _Done(copied, CopiedRows())
     brought = Brought((), found.bodies)
     read = CopiedRows(rows_read=brought.rows_read)
-    outcome = yield from on(target, Transaction(partial(add_named, route, found, come), writes=True))
+    # A removal ends the epoch, and has an entry; but for one by somebody who records nothing.
+    is_told = copied is None or copied.epoch in (0, found.epoch)
+    program = partial(add_named, route, found, come)
+    outcome = (yield from on(target, Transaction(program, writes=True))) if is_told else "more"
     if outcome == "more":
         return None
     if outcome == "moved":
