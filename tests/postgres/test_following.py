@@ -45,18 +45,19 @@ def begin(store: PostgresStore) -> Program[Added]:
 
 
 AT_ONCE = {
-    "a checkpoint": told(Follows(10, 20, 8), [SECOND]),
-    "writes": told(Follows(10, 20, 8), writes=TASKS),
-    "under a term": told(Follows(10, 20, 8), [SECOND], term=1),
+    "a checkpoint": told(Follows(10, 20, 7), [SECOND]),
+    "writes": told(Follows(10, 20, 7), writes=TASKS),
+    "under a term": told(Follows(10, 20, 7), [SECOND], term=1),
 }
 OTHERS = {
-    "one that is there": told(Follows(10, 20, 8), [FIRST]),
-    "one that is there under another rank": told(Follows(10, 20, 8), [RANKED]),
-    "under a smaller term": told(Follows(10, 20, 8), [SECOND], term=0),
+    "one that is there": told(Follows(10, 20, 7), [FIRST]),
+    "one that is there under another rank": told(Follows(10, 20, 7), [RANKED]),
+    "under a smaller term": told(Follows(10, 20, 7), [SECOND], term=0),
     "what came already": told(Follows(9, 10, 7), [SECOND]),
-    "of what is missing": told(Follows(19, 20, 8), [SECOND]),
-    "of two tasks": told(Follows(10, 20, 8), writes=[*TASKS, TASKS[0]._replace(task_id="another")]),
-    "both": told(Follows(10, 20, 8), [SECOND], TASKS),
+    "after a removal there": told(Follows(10, 20, 8), [SECOND]),
+    "of what is missing": told(Follows(19, 20, 7), [SECOND]),
+    "of two tasks": told(Follows(10, 20, 7), writes=[*TASKS, TASKS[0]._replace(task_id="another")]),
+    "both": told(Follows(10, 20, 7), [SECOND], TASKS),
 }
 """Changes of a thread that came up to 10, which one statement adds, and others."""
 
@@ -98,13 +99,13 @@ def copied(tables: psycopg.Connection[Any]) -> tuple[int, int]:
 
 
 def test_of_two_who_tell_the_same_change_one_adds(came: Scene, tables: psycopg.Connection[Any]) -> None:
-    change = told(Follows(10, 20, 8), [SECOND])
+    change = told(Follows(10, 20, 7), [SECOND])
     with came.session() as first, came.session() as second:
         assert run(first, STORE.add(change)).refused is None
         waiting = came.waits(partial(commit, second, STORE.add(change)))
         first.commit()
         assert waiting.result() == Added(0, "behind")
-    assert copied(tables) == (20, 8)
+    assert copied(tables) == (20, 7)
 
 
 @pytest.mark.parametrize("store", [STORE, BySteps(None)], ids=["one statement", "several"])
@@ -118,7 +119,7 @@ def test_what_is_older_adds_nothing_behind_what_was_copied_meanwhile(
 
     with came.session() as whole, came.session() as late:
         run(whole, copy_all())
-        waiting = came.waits(partial(commit, late, store.add(told(Follows(10, 20, 8), [checkpoint(5, 5, 9)]))))
+        waiting = came.waits(partial(commit, late, store.add(told(Follows(10, 20, 7), [checkpoint(5, 5, 9)]))))
         whole.commit()
         assert waiting.result() == Added(0, "behind")
     assert copied(tables) == (30, 9)
@@ -127,8 +128,8 @@ def test_what_is_older_adds_nothing_behind_what_was_copied_meanwhile(
 
 def test_the_term_is_kept_until_it_is_added(came: Scene) -> None:
     with came.session() as adder, came.session() as promoter:
-        assert run(adder, STORE.add(told(Follows(10, 20, 8), [SECOND], term=1))).refused is None
+        assert run(adder, STORE.add(told(Follows(10, 20, 7), [SECOND], term=1))).refused is None
         promoting = came.waits(partial(commit, promoter, STORE.set_replica(Replica(2, ""))))
         adder.commit()
         assert promoting.result() == Replica(2, "")
-        assert commit(adder, STORE.add(told(Follows(20, 30, 8), writes=TASKS, term=1))) == Added(0, "term")
+        assert commit(adder, STORE.add(told(Follows(20, 30, 7), writes=TASKS, term=1))) == Added(0, "term")

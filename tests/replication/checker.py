@@ -100,7 +100,7 @@ class Expectations:
         this = self.things.get(thing)
         if above is None or this is None:
             return False
-        removed = any(call.ended >= this.call.began for call in self._removals.get(thing[0], ()))
+        removed = any(call.over >= this.call.began for call in self._removals.get(thing[0], ()))
         since = 0.0 if self.mode == "async" else above.call.began
         return removed or above.fate == "gone" or self._failover_between(since, this.call.ended)
 
@@ -112,7 +112,7 @@ class Expectations:
         if above is not None and above.fate != "required":
             fate, why = ("gone" if above.fate == "gone" else "either"), f"its checkpoint: {above.why}"
         for removal in self._removals.get(call.thread, ()):
-            if removal.ended >= call.began:
+            if removal.over >= call.began:
                 fate, why = "either", "the thread was removed at the same time"
             if self._failover_between(removal.began, call.ended) and (
                 self.mode == "async" or removal.told != "acknowledged"

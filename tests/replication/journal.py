@@ -40,6 +40,11 @@ class Call(NamedTuple):
         """Whether the worker was told that it is done."""
         return self.told == "acknowledged"
 
+    @property
+    def over(self) -> float:
+        """When nothing of it can happen any more. What missed its deadline may be carried out later."""
+        return self.ended if self.acknowledged else float("inf")
+
 
 class Journal:
     """Where one worker notes what it does."""

@@ -120,6 +120,17 @@ def test_a_checkpoint_without_its_parent_is_noticed_unless_a_failover_was_betwee
     assert [parent for _, parent in played.look.orphans("another")] == ["never put"]
 
 
+def test_a_pruning_that_missed_its_deadline_may_be_carried_out_later() -> None:
+    put = Played(0).expectations.calls[0]._replace(did="put", thread="t", ns="", checkpoint="1", told="acknowledged")
+    pruned = put._replace(did="prune", checkpoint="", began=put.ended + 1, ended=put.ended + 2)
+    child = put._replace(checkpoint="2", parent="1", began=put.ended + 3, ended=put.ended + 4)
+    thing = ("t", "", "2", "")
+    for told, fate in (("acknowledged", "required"), ("raised", "either")):
+        expectations = Expectations([put, pruned._replace(told=told), child], "sync")  # type: ignore[arg-type]  # as in Call
+        assert expectations.things[thing].fate == fate
+        assert expectations.may_lack_parent(thing, "1") == (told == "raised")
+
+
 def test_sides_that_differ_are_named() -> None:
     played, other = Played(0), Played(1)
     thread, _, _ = played.some()

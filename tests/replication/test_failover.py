@@ -98,7 +98,6 @@ def test_a_side_that_is_back_is_written_to_when_it_is_known_that_it_still_takes_
     options: dict[str, Any] = {"mode": "async", "health_interval": 3600.0}
     pair, operator = Opened(*databases, **options), Opened(*databases, **options)
     put(pair.saver, 1)
-    assert operator.saver.status().active == "primary"
     assert operator.saver.drain() == 0
     pair.primary.cut = operator.primary.cut = True
     with pytest.raises(ReplicationError):
@@ -130,7 +129,6 @@ def test_whose_transaction_failed_hears_of_a_promotion_at_once(databases: tuple[
     options: dict[str, Any] = {"mode": "async", "health_interval": 3600.0}
     pair, operator = Opened(*databases, **options), Opened(*databases, **options)
     put(pair.saver, 1)
-    assert operator.saver.status().active == "primary"
     assert operator.saver.drain() == 0
     operator.primary.cut = True
 

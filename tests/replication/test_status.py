@@ -52,6 +52,15 @@ def test_the_lag_is_what_waits_and_for_how_long(databases: tuple[Database, Datab
     pair.saver.close()
 
 
+def test_whoever_opens_a_pair_may_begin_by_copying_what_waits(databases: tuple[Database, Database]) -> None:
+    pair = Opened(*databases, mode="async", health_interval=3600.0)
+    put(pair.saver, 1)
+    with Opened(*databases, health_interval=3600.0).saver as saver:
+        assert saver.drain() == 0
+        assert saver.status().primary.waiting == 0
+    pair.saver.close()
+
+
 def test_the_lag_of_a_side_that_is_away_is_counted_from_the_first_change_that_waits(
     databases: tuple[Database, Database],
 ) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from threadmark.errors import StoreError
 from threadmark.program import Program
-from threadmark.store import Key, Store
+from threadmark.store import NEVER, Follows, Key, Store
 
 
 class Replica(NamedTuple):
@@ -56,6 +56,17 @@ class Copied(NamedTuple):
     """The thread's last position there when it was read. Nothing older is to be written over it."""
     epoch: int
     """The thread's epoch there, 0 where it was deleted."""
+
+
+def is_followed(copied: Copied | None, follows: Follows) -> bool:
+    """Whether a change that another database made follows what a thread has from there.
+
+    It must have come just as far, and nothing may have been removed there since: that ends the epoch, and has an entry
+    of its own, unless somebody did it who records nothing.
+    """
+    if copied is None:
+        return follows.previous == NEVER
+    return copied.position == follows.previous and copied.epoch in (0, follows.epoch)
 
 
 class Summary(NamedTuple):

@@ -157,6 +157,8 @@ class Follows(NamedTuple):
     position: int
     """Up to which it has come with the change (`replica_store.Copied`)."""
     epoch: int
+    """The thread's epoch there. It must be the one with which the thread has come, or something was removed there of
+    which this database was not told."""
 
 
 NEVER = -1

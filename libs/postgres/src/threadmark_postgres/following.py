@@ -43,7 +43,7 @@ class FollowingStore(AddingStore):
             return Added(0, "term")
         yield from self.lock_lease(change.thread_id)
         thread = to_column(change.thread_id)
-        ((is_behind,),) = yield from self._execute(replica_sql.IS_BEHIND, thread, follows.previous)
+        ((is_behind,),) = yield from self._execute(replica_sql.IS_BEHIND, thread, follows.previous, follows.epoch)
         if is_behind:
             return Added(0, "behind")
         added = yield from super().add(change._replace(copied=None))

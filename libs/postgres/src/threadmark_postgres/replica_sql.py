@@ -8,6 +8,7 @@ import re
 from functools import cache
 
 from threadmark.replica_store import LONG_MARK, MARK_BYTES
+from threadmark.store import NEVER
 from threadmark_postgres.sql import CLOCK
 
 # Whether a change under this term, NULL for any, may be made. Its statement adds to the outbox, too, so it has that
@@ -89,6 +90,7 @@ _FOLLOWED = f"""        AND {_ALLOWED.format(given="$term::bigint")}
     SET position = $position::bigint, epoch = $epoch::bigint
     FROM reached
     WHERE f.thread_id = $1::text AND f.position = $previous::bigint
+        AND f.epoch IN (0, $epoch::bigint)
         AND NOT EXISTS (SELECT FROM tm.outbox AS o WHERE o.thread_id = $1::text OFFSET 0){{fresh}}
     RETURNING reached.epoch, reached.owner, reached.expires_at, reached.renewal
 """
@@ -291,10 +293,17 @@ ON CONFLICT (thread_id) DO UPDATE
 SET position = excluded.position, epoch = excluded.epoch
 """
 
-# Whether a thread, which is locked, has not come as far as a change of the other database needs it (-1 where it must
-# not have come at all), or has changes of its own for that one.
-IS_BEHIND = """
-SELECT coalesce((SELECT position FROM tm.copied WHERE thread_id = $1::text), -1) <> $2::bigint
+# Whether a change of the other database does not follow what a thread, which is locked, has from there
+# (`threadmark.replica_store.is_followed`), or the thread has changes of its own for that one.
+IS_BEHIND = f"""
+SELECT NOT coalesce(
+        (
+            SELECT position = $2::bigint AND epoch IN (0, $3::bigint)
+            FROM tm.copied
+            WHERE thread_id = $1::text
+        ),
+        $2::bigint = {NEVER}
+    )
     OR EXISTS (SELECT FROM tm.outbox WHERE thread_id = $1::text)
 """
 

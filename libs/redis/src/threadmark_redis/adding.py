@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from threadmark.errors import StoreError
 from threadmark.program import Program
-from threadmark.replica_store import Copied
-from threadmark.store import ANYONE, NEVER, Added, Change, CheckpointRow, Follows, Key, Refusal, WriteRow
+from threadmark.replica_store import Copied, is_followed
+from threadmark.store import ANYONE, Added, Change, CheckpointRow, Follows, Key, Refusal, WriteRow
 from threadmark_redis.changes import needs_column
 from threadmark_redis.columns import (
     alias_of,
@@ -111,8 +111,7 @@ def _outdated(reader: Reader, locked: Locked, change: Change) -> Program[Added |
 
 def _follows(reader: Reader, locked: Locked, follows: Follows) -> Program[bool]:
     """Whether a thread is as far as a change that comes from another database takes it to be."""
-    known = copied_of(locked.head)
-    if (NEVER if known is None else known.position) != follows.previous:
+    if not is_followed(copied_of(locked.head), follows):
         return False
     return not (yield from entries_of_thread(reader, 1))
 

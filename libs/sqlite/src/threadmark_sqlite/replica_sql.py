@@ -76,6 +76,7 @@ PROGRESS = """
 SELECT
     coalesce(max(t.epoch), 0),
     max(t.copied_position),
+    max(t.copied_epoch),
     EXISTS (SELECT 1 FROM threadmark_outbox AS o WHERE o.thread_id = ?)
 FROM threadmark_thread AS t
 WHERE t.thread_id = ?

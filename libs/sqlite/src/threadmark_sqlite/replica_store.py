@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from threadmark.program import Program
-from threadmark.replica_store import Copied, Entry, Replica, RowMarks, Summary, Waiting, sum_of_marks
-from threadmark.store import NEVER, Added, Change, now
+from threadmark.replica_store import Copied, Entry, Replica, RowMarks, Summary, Waiting, is_followed, sum_of_marks
+from threadmark.store import Added, Change, now
 from threadmark.text import to_column
 from threadmark_sqlite import replica_sql as sql
 from threadmark_sqlite.columns import from_blob_column, from_id_column, from_text_column, name
@@ -90,8 +90,8 @@ def outdated(change: Change) -> Program[Added | None]:
     if change.copied is None:
         return None
     asked = to_column(change.thread_id)
-    ((epoch, position, has_entries),) = yield from execute(sql.PROGRESS, (asked, asked))
-    is_next = change.copied.previous == (NEVER if position is None else position)
+    ((epoch, *copied, has_entries),) = yield from execute(sql.PROGRESS, (asked, asked))
+    is_next = is_followed(None if copied[0] is None else Copied(*copied), change.copied)
     return None if is_next and not has_entries else Added(epoch, "behind")
 
 

@@ -65,8 +65,8 @@ async def a_change_of_another_database_follows_what_came(world: World) -> None:
     assert await ask(world, ReplicaStore.marks, "thread") == RowMarks({}, {}, {})
     await ask(world, ReplicaStore.set_replica, Replica(2, "{}"))
 
-    async def outcome(change: Change, previous: int, position: int, **fields: Any) -> Any:
-        change = change._replace(copied=Follows(previous, position, 7), **fields)
+    async def outcome(change: Change, previous: int, position: int, epoch_there: int = 7, **fields: Any) -> Any:
+        change = change._replace(copied=Follows(previous, position, epoch_there), **fields)
         added = await ask(world, ReplicaStore.add, change)
         assert added.position == 0
         return "exists" if added.exists else added.refused
@@ -81,12 +81,14 @@ async def a_change_of_another_database_follows_what_came(world: World) -> None:
     assert await outcome(second, 11, 20, epoch=1) == "behind"
     assert await outcome(first, 10, 20) == "exists"
     assert await ask(world, ReplicaStore.copied, ["thread"]) == {"thread": Copied(10, 7)}
+    assert await outcome(second, 10, 20, 8) == "behind"  # something was removed there since
     assert await outcome(second, 10, 20) is None
     position = await ask(world, ReplicaStore.record, "thread", b"written here", 2)
     assert await outcome(third, 20, 30) == "behind"
     await ask(world, ReplicaStore.settle, "thread", position)
-    assert await outcome(third, 20, 30) is None
-    assert await ask(world, ReplicaStore.copied, ["thread"]) == {"thread": Copied(30, 7)}
+    await ask(world, ReplicaStore.set_copied, "thread", Copied(20, 0))
+    assert await outcome(third, 20, 30, 8) is None  # the thread was deleted there, and begun anew
+    assert await ask(world, ReplicaStore.copied, ["thread"]) == {"thread": Copied(30, 8)}
     assert await outbox(world) == []
     assert await ask(world, ReplicaStore.marks, "thread") == marks
     assert (await summaries(world))[0][3:] == sums[3:]

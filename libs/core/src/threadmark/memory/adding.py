@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from threadmark.memory.replica_store import add_entry
 from threadmark.memory.tables import Tables, Thread, clock
 from threadmark.memory.thread_store import newest
-from threadmark.replica_store import Copied
-from threadmark.store import ANYONE, NEVER, Added, Change, CheckpointRow, Follows, Refusal, WriteRow
+from threadmark.replica_store import Copied, is_followed
+from threadmark.store import ANYONE, Added, Change, CheckpointRow, Follows, Refusal, WriteRow
 from threadmark.thread_store import ThreadRow
 
 
@@ -68,8 +68,7 @@ def _begin(tables: Tables, thread: Thread, change: Change) -> None:
 
 def _is_behind(thread: Thread, follows: Follows) -> bool:
     """Whether a thread is not as far as a change of another database needs it, or was changed here as well."""
-    come = NEVER if thread.copied is None else thread.copied.position
-    return follows.previous != come or bool(thread.outbox)
+    return not is_followed(thread.copied, follows) or bool(thread.outbox)
 
 
 def _refusal(thread: Thread, change: Change) -> Refusal | None:

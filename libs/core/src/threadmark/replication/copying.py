@@ -180,6 +180,8 @@ def _copy_entry_rows(route: Route, copied: Copied | None, goal: int) -> Exchange
         return _Outcome(copied, CopiedRows(), is_complete=False)
     if found.outline is None:
         return _Outcome(copied, CopiedRows())
+    if copied is not None and copied.epoch not in (0, found.epoch):
+        return None  # something was removed by a saver that records nothing, so no entry tells what
     fetched = Fetched((), found.bodies)
     read = CopiedRows(rows_read=fetched.rows_read)
     outcome = yield from on(target, Transaction(partial(add_entry_rows, route, found, copied_to), writes=True))

@@ -128,6 +128,8 @@ def fail_over(pair: Pair, away: SideAwayError) -> Exchange[None]:
 
 def drain(pair: Pair, within: float) -> Exchange[int]:
     """Copy what waits on the active side, for so many seconds. Returns how many changes are still waiting."""
+    if pair.roles is None:
+        yield from agree(pair)
     until = monotonic() + within
     active, standby = pair.known.active, pair.standby
     try:

@@ -21,7 +21,9 @@ local stored = redis.call('HMGET', head, 'e', 'v', 'o', 'x', 't', 'z', 'l', 'd',
 local epoch, live = tonumber(stored[1]), stored[2] == '1'
 if follows then
     local known = redis.call('HGET', head, 'f')
-    if (known and cmsgpack.unpack(known)[1] or NEVER) ~= follows[1] or redis.call('EXISTS', outbox) == 1 then
+    local position, copied = unpack(known and cmsgpack.unpack(known) or { NEVER, 0 })
+    local is_next = position == follows[1] and (copied == 0 or copied == follows[3])
+    if not is_next or redis.call('EXISTS', outbox) == 1 then
         return { 'behind', epoch or 0 }
     end
 end
