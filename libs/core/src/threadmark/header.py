@@ -131,6 +131,11 @@ def _refuse_object() -> NoReturn:
 
 
 def _unpacked(packed: bytes) -> Any:
+    if compiled.in_use:
+        try:
+            return compiled.plain.unpack(packed)
+        except compiled.plain.NeedsReferenceError:
+            pass
     try:
         return unpack_fast(packed)
     except NeedsSlowWayError:

@@ -9,12 +9,16 @@ as long as the copy.
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from threadmark.compiled import IN_USE
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.store import CheckpointRow, Outline, WriteRow
 from threadmark.text import ESCAPES, from_column, to_column
 from threadmark.thread_store import LeaseRow, ThreadCounts, ThreadOutline, ThreadRow
+
+if TYPE_CHECKING or IN_USE:
+    from threadmark_speed import columns as compiled
 
 _LOW, _HIGH = ESCAPES
 """A text with neither is its own column; asked here, since to call a function takes longer than to look."""
@@ -66,6 +70,11 @@ def from_blob_column(column: Any) -> bytes:
 
 def outline(thread_id: str, columns: Any) -> Outline:
     """A checkpoint's outline from the columns of `sql._OUTLINE`."""
+    return compiled.outline(thread_id, columns, any_outline) if IN_USE else any_outline(thread_id, columns)
+
+
+def any_outline(thread_id: str, columns: Any) -> Outline:
+    """Do the same in Python, whatever the columns hold."""
     ns, checkpoint_id, ranked, parent, created_at, metadata = columns
     rank = from_text_column(ranked)
     return _row(
@@ -84,11 +93,13 @@ def outline(thread_id: str, columns: Any) -> Outline:
 
 def checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
     """A checkpoint from the columns of `sql._ROW`."""
+    if IN_USE:
+        return compiled.checkpoint_row(thread_id, columns, any_outline)
     *of_outline, header, check = columns
     return _row(
         CheckpointRow,
         (
-            outline(thread_id, of_outline),
+            any_outline(thread_id, of_outline),
             header if type(header) is bytes else b"",
             check if type(check) is bytes else b"",
             None,
@@ -118,8 +129,15 @@ def rewriting_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
     return parent, metadata, header, check, thread, ns, rank
 
 
-def write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
-    """A pending write of a checkpoint from the columns of `sql.WRITES_OF_CHECKPOINT`."""
+def writes_of(ns: str, checkpoint_id: str, rows: list[tuple[Any, ...]]) -> list[WriteRow]:
+    """Pending writes of a checkpoint from the columns of `sql.WRITES_OF_CHECKPOINT`."""
+    if IN_USE:
+        return compiled.writes_of(ns, checkpoint_id, rows, any_write_of)
+    return [any_write_of(ns, checkpoint_id, columns) for columns in rows]
+
+
+def any_write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
+    """Do the same in Python for one of them, whatever its columns hold."""
     task_id, idx, task_path, channel, value, check = columns
     return _row(
         WriteRow,
@@ -136,10 +154,15 @@ def write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
     )
 
 
-def write_row(columns: Any) -> WriteRow:
-    """A pending write from the columns of `sql._WRITE`."""
+def write_rows(rows: list[tuple[Any, ...]]) -> list[WriteRow]:
+    """Pending writes from the columns of `sql._WRITE`."""
+    return compiled.write_rows(rows, any_write) if IN_USE else [any_write(columns) for columns in rows]
+
+
+def any_write(columns: Any) -> WriteRow:
+    """Do the same in Python for one of them, whatever its columns hold."""
     ns, checkpoint_id, *rest = columns
-    return write_of(name(ns), from_id_column(checkpoint_id), rest)
+    return any_write_of(name(ns), from_id_column(checkpoint_id), rest)
 
 
 def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[tuple[Any, ...]]:

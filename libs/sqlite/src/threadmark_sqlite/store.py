@@ -40,8 +40,8 @@ from threadmark_sqlite.columns import (
     id_column,
     outline,
     rewriting_columns,
-    write_of,
-    write_row,
+    write_rows,
+    writes_of,
 )
 from threadmark_sqlite.placeholders import chunks, with_pairs, with_placeholders
 from threadmark_sqlite.replica_store import SqliteReplicaStore, noted
@@ -74,7 +74,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         found_id = found.row.outline.id
         asked = (thread, namespace, id_column(found_id))
         writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (*asked, *asked))
-        return found._replace(writes=[write_of(ns, found_id, write) for write in writes]) if writes else found
+        return found._replace(writes=writes_of(ns, found_id, writes)) if writes else found
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         found: dict[bytes, bytes] = {}
@@ -124,13 +124,13 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         thread = to_column(thread_id)
         if keys is None:
             rows = yield from execute(sql.WRITES_OF_THREAD, (thread, thread))
-            return [write_row(columns) for columns in rows]
+            return write_rows(rows)
         found: list[WriteRow] = []
         for ns, ids in _by_namespace(keys):
             for some in chunks([id_column(one) for one in ids]):
                 asked = (thread, to_column(ns), *some)
                 rows = yield from execute(with_placeholders(sql.WRITES_OF_CHECKPOINTS, some), (*asked, *asked))
-                found += [write_row(columns) for columns in rows]
+                found += write_rows(rows)
         return found
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:

@@ -11,10 +11,11 @@ from threadmark.metadata import from_json
 from threadmark.model import Checkpoint, CheckpointTuple, Metadata, PendingWrite
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.gc_pause import with_gc_paused
-from threadmark.saver.loading.loader import LoadedCheckpoint, Write
+from threadmark.saver.loading.loader import LoadedCheckpoint
 from threadmark.saver.paths import Path
 from threadmark.saver.proving.checks import channel_location, checkpoint_location, header_location, write_location
-from threadmark.serde import Serializer
+from threadmark.saver.proving.writes import Write
+from threadmark.serde import Serializer, compiled
 from threadmark.serde.parts import DecodedItems, Items
 from threadmark.serde.serializer import PLAIN, finds_parts
 from threadmark.serde.steps import items_of, taken
@@ -50,6 +51,12 @@ def decoded(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTuple:
 
 def _pending_writes(context: SaverContext, loaded: LoadedCheckpoint) -> list[PendingWrite]:
     writes = loaded.writes
+    if not writes:
+        return []
+    if compiled.in_use and finds_parts(context.serde):
+        return compiled.plain.pending_writes(
+            writes, lambda write: decode_write(context, loaded.outline.thread_id, write, loaded.data)
+        )
     together = _decoded_together(context.serde, [write.value for write in writes])
     if together is not None:
         return [(row.task_id, row.channel, value) for (row, _), value in zip(writes, together, strict=True)]
@@ -58,15 +65,16 @@ def _pending_writes(context: SaverContext, loaded: LoadedCheckpoint) -> list[Pen
 
 def _values(context: SaverContext, loaded: LoadedCheckpoint) -> dict[str, Any]:
     stored = loaded.header.values
+    if compiled.in_use and finds_parts(context.serde):
+        return compiled.plain.values(
+            stored, lambda channel, value: decode_channel(context, loaded.outline, channel, value, loaded.data)
+        )
     together = _decoded_together(context.serde, stored.values())
     if together is not None:
         return dict(zip(stored, together, strict=True))
     values: dict[str, Any] = {}
     for channel, value in stored.items():
-        try:
-            values[channel] = _decoded(context, context.serde.loads_typed, value, loaded.data)
-        except LocatedError as error:
-            raise error.at(channel_location(loaded.outline, channel)) from error.origin
+        values[channel] = decode_channel(context, loaded.outline, channel, value, loaded.data)
     return values
 
 

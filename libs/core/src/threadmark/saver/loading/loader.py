@@ -12,8 +12,8 @@ from threadmark.header import Header
 from threadmark.rope import Source
 from threadmark.saver.caches.encoding_cache import EncodingCache, Known
 from threadmark.saver.caches.segment_cache import SegmentCache
-from threadmark.saver.proving.batches import proven_batches
 from threadmark.saver.proving.checks import channel_location, header_location, prove_checkpoint, write_location
+from threadmark.saver.proving.writes import Write, proven_writes
 from threadmark.store import CheckpointRow, Outline, WriteRow
 from threadmark.stored import Encoded, Stored
 
@@ -21,17 +21,9 @@ Wanted = Callable[[str], bool]
 """Whether the value of this channel is to be read."""
 
 _DIGEST = attrgetter("digest")
-_ORDER = attrgetter("task_path", "task_id", "idx")
 
 NO_EPOCH = 0
 """A sentinel that is never a real epoch."""
-
-
-class Write(NamedTuple):
-    """A pending write whose row has been proven."""
-
-    row: WriteRow
-    value: Stored
 
 
 class LoadedCheckpoint(NamedTuple):
@@ -167,21 +159,6 @@ _NO_SOURCE = Source(b"")
 def missing_headers(loaders: Iterable[CheckpointLoader]) -> set[bytes]:
     """The segments of those headers that are not remembered."""
     return {key for loader in loaders for key in loader.missing_header_keys()}
-
-
-def proven_writes(thread_id: str, rows: Sequence[WriteRow]) -> list[Write]:
-    """Verify all write rows of some checkpoints. Returns the writes in the order in which a step applies them."""
-    # Proven before they are sorted: what is damaged may not even compare.
-    proven = sorted(proven_batches(thread_id, rows), key=_ORDER)
-    return [opened_write(thread_id, row) for row in proven]
-
-
-def opened_write(thread_id: str, row: WriteRow) -> Write:
-    """A write whose row has been proven."""
-    try:
-        return tuple.__new__(Write, (row, Stored.from_bytes(row.value)))  # as in `checks.write_rows`
-    except CorruptDataError as error:
-        raise error.at(write_location(thread_id, row)) from error
 
 
 def remember(encoding_cache: EncodingCache, loaded: LoadedCheckpoint) -> None:

@@ -10,7 +10,7 @@ from threadmark.rope import layout
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
-from threadmark.saver.loading.loader import CheckpointLoader, missing_headers, opened_write
+from threadmark.saver.loading.loader import CheckpointLoader, missing_headers
 from threadmark.saver.operations.inspecting import (
     Contents,
     batches,
@@ -22,6 +22,7 @@ from threadmark.saver.operations.inspecting import (
 from threadmark.saver.operations.listing import good, loaders, open_headers
 from threadmark.saver.proving.batches import is_record, without_records
 from threadmark.saver.proving.checks import prove_write
+from threadmark.saver.proving.writes import opened_write
 from threadmark.store import CheckpointRow, WriteRow
 from threadmark.stored import Stored
 

@@ -10,9 +10,10 @@ from threadmark.saver.arguments import given_channels
 from threadmark.saver.caches.segment_cache import SegmentCache, fill
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decode_channel, decode_metadata, decode_write
-from threadmark.saver.loading.loader import CheckpointLoader, Write, missing_headers, proven_writes
+from threadmark.saver.loading.loader import CheckpointLoader, missing_headers
 from threadmark.saver.proving.checks import channel_location, write_location
 from threadmark.saver.proving.completeness import prove_absent
+from threadmark.saver.proving.writes import Write, proven_writes
 from threadmark.serde import Serde, Serializer
 from threadmark.serde.serializer import NONE, PLAIN, TYPED
 from threadmark.store import Key, Outline, WriteRow

@@ -12,7 +12,7 @@ from threadmark.saver.arguments import check_flag, check_progress
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decode_metadata, decode_write, decoded
-from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, Write, proven_writes
+from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint
 from threadmark.saver.operations.listing import load_many, thread_ids, whole
 from threadmark.saver.operations.reporting import Reporter, reporter_of
 from threadmark.saver.paging import Pages
@@ -20,6 +20,7 @@ from threadmark.saver.proving.batches import without_records
 from threadmark.saver.proving.checks import header_location, task_location
 from threadmark.saver.proving.completeness import missing
 from threadmark.saver.proving.thread_rows import sound_row
+from threadmark.saver.proving.writes import Write, proven_writes
 from threadmark.store import Key, Outline, Scope, WriteRow
 from threadmark.stored import Allowance, Stored
 from threadmark.thread_store import ThreadScope

@@ -16,12 +16,12 @@ from threadmark.program import Operation, Program, Transaction, ask, read
 from threadmark.saver.arguments import given_names, given_run
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decode_metadata
-from threadmark.saver.loading.loader import proven_writes
 from threadmark.saver.operations.listing import all_outlines
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving.batches import without_records
 from threadmark.saver.proving.checks import checkpoint_row, prove_checkpoint
 from threadmark.saver.proving.completeness import prove_complete
+from threadmark.saver.proving.writes import proven_writes
 from threadmark.saver.pruning.late_writes import late_writes
 from threadmark.saver.pruning.survivors import Choice, Namespace, sparing_messages, survival
 from threadmark.store import Key, Outline, Scope, WriteRow, now

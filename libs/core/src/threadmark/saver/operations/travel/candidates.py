@@ -8,11 +8,12 @@ from threadmark.names import MESSAGES_NS
 from threadmark.program import Program
 from threadmark.saver.caches.segment_cache import SegmentCache, fill
 from threadmark.saver.context import SaverContext
-from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, Write, missing_headers, proven_writes
+from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, missing_headers
 from threadmark.saver.operations.listing import good, loaders, open_headers
 from threadmark.saver.operations.travel.diffing import same_value
 from threadmark.saver.operations.travel.needle import Fresh, Needle, fresh
 from threadmark.saver.proving.checks import checkpoint_location, header_location, write_location
+from threadmark.saver.proving.writes import Write, proven_writes
 from threadmark.store import Key, Outline, Scope, WriteRow
 
 _AT_ONCE = 128

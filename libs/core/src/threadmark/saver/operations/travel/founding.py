@@ -19,7 +19,7 @@ from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import first_expiry
 from threadmark.saver.loading.decoding import decode_metadata
-from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, missing_headers, proven_writes
+from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, missing_headers
 from threadmark.saver.operations.listing import all_outlines
 from threadmark.saver.operations.refusals import refusal_error
 from threadmark.saver.operations.travel.branching import Branch
@@ -27,6 +27,7 @@ from threadmark.saver.operations.travel.entries import steps_of
 from threadmark.saver.proving.checks import checkpoint_location, checkpoint_row, rebound_write
 from threadmark.saver.proving.completeness import prove_complete
 from threadmark.saver.proving.thread_rows import sound_row
+from threadmark.saver.proving.writes import proven_writes
 from threadmark.store import Change, CheckpointRow, Key, Outline, WriteRow, now
 from threadmark.thread_store import thread_row
 

@@ -1,0 +1,13 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from threadmark.store import CheckpointRow, Outline, WriteRow
+
+def write_rows(columns: list[tuple[Any, ...]], reference: Callable[[Any], WriteRow]) -> list[WriteRow]: ...
+def writes_of(
+    ns: str, checkpoint_id: str, columns: list[tuple[Any, ...]], reference: Callable[[str, str, Any], WriteRow]
+) -> list[WriteRow]: ...
+def outline(thread_id: str, columns: Sequence[Any], reference: Callable[[str, Any], Outline]) -> Outline: ...
+def checkpoint_row(
+    thread_id: str, columns: Sequence[Any], reference: Callable[[str, Any], Outline]
+) -> CheckpointRow: ...

@@ -1,0 +1,154 @@
+# cython: language_level=3
+"""Rows from columns, compiled: what `threadmark_sqlite.columns` makes of the columns of a query, for the usual ones.
+
+Usual are text without escapes, ids that are UUIDs, and numbers and bytes where they belong. For a row with anything
+else, a function of the reference is called, which makes some value of whatever a damaged file holds.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.string cimport memcmp
+
+from threadmark.ids import UUID_BYTES
+from threadmark.store import CheckpointRow, Outline, WriteRow
+from threadmark.text import ESCAPES
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        pass
+
+    object PyType_GenericAlloc(PyTypeObject *cls, Py_ssize_t count)
+    Py_ssize_t PyTuple_GET_SIZE(object items)
+    PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
+    void PyTuple_SET_ITEM(object items, Py_ssize_t index, object item)  # takes a reference that it must be given
+    object PyUnicode_New(Py_ssize_t size, Py_UCS4 greatest)
+    void *PyUnicode_DATA(object text)
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    Py_ssize_t PyUnicode_FindChar(object text, Py_UCS4 found, Py_ssize_t start, Py_ssize_t end, int step) except -2
+
+cdef enum:
+    UUID = 16  # bytes
+    UUID_TEXT = 36  # characters
+
+cdef Py_UCS4 LOW, HIGH
+LOW, HIGH = ESCAPES
+assert UUID_BYTES == UUID
+
+cdef const char *DIGITS = b"0123456789abcdef"
+
+
+cdef inline bint is_text(column) except -1:
+    """Whether a column is text that stands for itself."""
+    cdef Py_ssize_t size
+    if type(column) is not str:
+        return False
+    size = PyUnicode_GET_LENGTH(column)
+    if not size:
+        return True
+    if PyUnicode_FindChar(column, LOW, 0, size, 1) >= 0:
+        return False
+    return PyUnicode_IS_COMPACT_ASCII(column) or PyUnicode_FindChar(column, HIGH, 0, size, 1) < 0
+
+
+cdef object identifier(column, known_column, known):
+    """Return the text of an id, or None for an unusual column. `known` is that of another column, perhaps the same."""
+    cdef int index, at = 0
+    cdef unsigned char *content
+    cdef char *text
+    if type(column) is not bytes or PyBytes_GET_SIZE(column) != UUID:
+        return column if is_text(column) else None
+    content = <unsigned char *>PyBytes_AS_STRING(column)
+    if type(known_column) is bytes and PyBytes_GET_SIZE(known_column) == UUID:
+        if memcmp(content, PyBytes_AS_STRING(known_column), UUID) == 0:
+            return known
+    found = PyUnicode_New(UUID_TEXT, 127)
+    text = <char *>PyUnicode_DATA(found)
+    for index in range(UUID):
+        if index == 4 or index == 6 or index == 8 or index == 10:
+            text[at] = c"-"
+            at += 1
+        text[at] = DIGITS[content[index] >> 4]
+        text[at + 1] = DIGITS[content[index] & 15]
+        at += 2
+    return found
+
+
+cdef object row_of(cls, tuple fields):
+    """Make a named tuple at once: its class would call a function in Python."""
+    cdef Py_ssize_t index, count = PyTuple_GET_SIZE(fields)
+    found = PyType_GenericAlloc(<PyTypeObject *>cls, count)
+    for index in range(count):
+        field = <object>PyTuple_GET_ITEM(fields, index)
+        Py_INCREF(field)
+        PyTuple_SET_ITEM(found, index, field)
+    return found
+
+
+cdef bint is_write(task_id, path, channel, value, check) except -1:
+    return (
+        task_id is not None and is_text(path) and is_text(channel) and type(value) is bytes and type(check) is bytes
+    )
+
+
+def write_rows(list columns not None, reference):
+    """Return rows of writes from columns that begin with namespace and checkpoint."""
+    cdef list rows = []
+    known_checkpoint = checkpoint_id = known_task = task_id = None
+    for each in columns:
+        ns, checkpoint, task, idx, path, channel, value, check = each
+        checkpoint_id = identifier(checkpoint, known_checkpoint, checkpoint_id)
+        task_id = identifier(task, known_task, task_id)
+        known_checkpoint, known_task = checkpoint, task
+        if checkpoint_id is not None and is_text(ns) and is_write(task_id, path, channel, value, check):
+            rows.append(row_of(WriteRow, (ns, checkpoint_id, task_id, idx, path, channel, value, check)))
+        else:
+            rows.append(reference(each))
+    return rows
+
+
+def writes_of(ns, checkpoint_id, list columns not None, reference):
+    """Return rows of a checkpoint's writes from columns without those two."""
+    cdef list rows = []
+    known_task = task_id = None
+    for each in columns:
+        task, idx, path, channel, value, check = each
+        task_id = identifier(task, known_task, task_id)
+        known_task = task
+        if is_write(task_id, path, channel, value, check):
+            rows.append(row_of(WriteRow, (ns, checkpoint_id, task_id, idx, path, channel, value, check)))
+        else:
+            rows.append(reference(ns, checkpoint_id, each))
+    return rows
+
+
+cdef object outlined(thread_id, ns, checkpoint_id, rank, parent, created_at, metadata, reference):
+    if (
+        is_text(ns) and is_text(rank) and is_text(metadata) and (parent is None or is_text(parent))
+        and (checkpoint_id is None or is_text(checkpoint_id))
+    ):
+        if checkpoint_id is None:
+            checkpoint_id = rank
+        return row_of(Outline, (thread_id, ns, checkpoint_id, rank, parent, created_at, metadata))
+    return reference(thread_id, (ns, checkpoint_id, rank, parent, created_at, metadata))
+
+
+def outline(thread_id, columns, reference):
+    """Return a checkpoint's outline."""
+    ns, checkpoint_id, rank, parent, created_at, metadata = columns
+    return outlined(thread_id, ns, checkpoint_id, rank, parent, created_at, metadata, reference)
+
+
+def checkpoint_row(thread_id, columns, reference):
+    """Return a checkpoint's row. `reference` makes the outline of unusual columns."""
+    ns, checkpoint_id, rank, parent, created_at, metadata, header, check = columns
+    return row_of(
+        CheckpointRow,
+        (
+            outlined(thread_id, ns, checkpoint_id, rank, parent, created_at, metadata, reference),
+            header if type(header) is bytes else b"",
+            check if type(check) is bytes else b"",
+            None,
+        ),
+    )

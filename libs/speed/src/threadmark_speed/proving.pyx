@@ -1,0 +1,198 @@
+# cython: language_level=3
+"""Proving rows, compiled: what `threadmark.saver.proving` does with the rows of a checkpoint where all is as it should.
+
+The write rows of a checkpoint are proven, compared with the records of their batches, opened and sorted in one call.
+Whatever is unusual (damage, a row of the first format, text with surrogates) is left to the reference, which alone
+raises errors: nothing here says more than that rows are sound.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t
+
+from threadmark_speed.checks cimport Packer
+from threadmark_speed.plain cimport Bytes, read_value
+
+from operator import attrgetter
+
+from threadmark.errors import CorruptDataError
+from threadmark.store import FIRST_RECORD, WriteRow
+from threadmark.stored import Stored
+from threadmark_speed.plain import NeedsReferenceError
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        pass
+
+    PyTypeObject PyUnicode_Type, PyLong_Type, PyBytes_Type
+    PyTypeObject *Py_TYPE(PyObject *found)
+    object PyType_GenericAlloc(PyTypeObject *cls, Py_ssize_t count)
+    Py_ssize_t PyTuple_GET_SIZE(object items)
+    PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
+    void PyTuple_SET_ITEM(object items, Py_ssize_t index, object item)  # takes a reference that it must be given
+    long long PyLong_AsLongLongAndOverflow(PyObject *number, int *overflow) except? -1
+    int PyUnicode_Compare(PyObject *one, PyObject *other) except? -1
+    object PyUnicode_DecodeUTF8(const char *content, Py_ssize_t size, const char *errors)
+
+cdef enum:  # the fields of a `threadmark.store.WriteRow`
+    NS = 0
+    CHECKPOINT
+    TASK
+    INDEX
+    PATH
+    CHANNEL
+    VALUE
+    ROW_CHECK
+    FIELDS
+
+cdef object from_bytes = Stored.from_bytes
+cdef object order = attrgetter("row.task_path", "row.task_id", "row.idx")
+cdef int64_t first_record = FIRST_RECORD
+
+
+def proven_writes(thread_id, list rows not None, type write_class not None):
+    """Return the proven writes among all write rows of some checkpoints, sorted, or None where the reference has to look.
+
+    `write_class` is that of a pair of a row and its value.
+    """
+    try:
+        return proven(thread_id, rows, write_class)
+    except (NeedsReferenceError, UnicodeError, CorruptDataError):
+        return None
+
+
+cdef list proven(thread_id, list rows, type write_class):
+    cdef Packer packer = Packer()
+    cdef Py_ssize_t index
+    cdef int overflow = 0
+    cdef list writes = [], records = []
+    cdef bint is_sorted = True
+    for each in rows:
+        if type(each) is not WriteRow or PyTuple_GET_SIZE(each) != FIELDS:
+            raise NeedsReferenceError
+        packer.begin(FIELDS + 1)
+        packer.integer(2)  # `threadmark.saver.proving.checks._RECORDED`
+        packer.field(<PyObject *>thread_id)
+        for index in range(ROW_CHECK):
+            packer.field(PyTuple_GET_ITEM(each, index))
+        if not packer.agrees(PyTuple_GET_ITEM(each, ROW_CHECK)):
+            raise NeedsReferenceError
+        expect_types(each)
+        if PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(each, INDEX), &overflow) >= first_record:
+            records.append(each)
+            continue
+        if writes and is_sorted:
+            is_sorted = not follows(<object>PyTuple_GET_ITEM(writes[-1], 0), each)
+        writes.append(pair(write_class, each, stored(<object>PyTuple_GET_ITEM(each, VALUE))))
+    expect_recorded(writes, records)
+    if not is_sorted:
+        writes.sort(key=order)
+    return writes
+
+
+cdef int expect_types(row) except -1:
+    """Raise for a row that has other types than a write's: only the reference knows what becomes of it."""
+    cdef int index
+    for index in (NS, CHECKPOINT, TASK, PATH, CHANNEL):
+        if Py_TYPE(PyTuple_GET_ITEM(row, index)) is not &PyUnicode_Type:
+            raise NeedsReferenceError
+    if Py_TYPE(PyTuple_GET_ITEM(row, INDEX)) is not &PyLong_Type:
+        raise NeedsReferenceError
+    if Py_TYPE(PyTuple_GET_ITEM(row, VALUE)) is not &PyBytes_Type:
+        raise NeedsReferenceError
+    return 0
+
+
+cdef bint follows(one, other) except -1:
+    """Whether the first of two rows belongs behind the second."""
+    cdef int found = compared(one, other, PATH)
+    cdef int overflow = 0
+    if found == 0:
+        found = compared(one, other, TASK)
+    if found:
+        return found > 0
+    return (
+        PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(one, INDEX), &overflow)
+        > PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(other, INDEX), &overflow)
+    )
+
+
+cdef inline int compared(one, other, int field) except -2:
+    cdef PyObject *this = PyTuple_GET_ITEM(one, field)
+    cdef PyObject *that = PyTuple_GET_ITEM(other, field)
+    return 0 if this is that else PyUnicode_Compare(this, that)
+
+
+cdef object pair(type cls, row, value):
+    """Make a named tuple of two at once: its class would call a function in Python."""
+    found = PyType_GenericAlloc(<PyTypeObject *>cls, 2)
+    Py_INCREF(row)
+    PyTuple_SET_ITEM(found, 0, row)
+    Py_INCREF(value)
+    PyTuple_SET_ITEM(found, 1, value)
+    return found
+
+
+cdef object stored(bytes body):
+    """Return the stored form that a row holds. A literal's is made here."""
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(body), start
+    cdef unsigned char *content = <unsigned char *>PyBytes_AS_STRING(body)
+    if size < 2 or content[0] != 0 or size < 2 + content[1]:
+        return from_bytes(body)
+    start = 2 + content[1]
+    found = PyType_GenericAlloc(<PyTypeObject *>Stored, 4)
+    fields = (
+        PyUnicode_DecodeUTF8(<char *>content + 2, start - 2, "surrogatepass"),
+        PyBytes_FromStringAndSize(<char *>content + start, size - start),
+        b"",
+        body,
+    )
+    for index in range(4):
+        field = <object>PyTuple_GET_ITEM(fields, index)
+        Py_INCREF(field)
+        PyTuple_SET_ITEM(found, index, field)
+    return found
+
+
+cdef int expect_recorded(list writes, list records) except -1:
+    """Raise unless the records of batches list these writes, and no other."""
+    cdef Py_ssize_t position = 0
+    cdef bint in_step = True
+    listed = []
+    for record in records:
+        for index in indexes(<bytes>PyTuple_GET_ITEM(record, VALUE)):
+            listed.append((record, index))
+    if len(listed) == len(writes):
+        for position in range(len(writes)):
+            record, index = listed[position]
+            each = <object>PyTuple_GET_ITEM(writes[position], 0)
+            in_step = (
+                <object>PyTuple_GET_ITEM(each, INDEX) == index and compared(each, record, TASK) == 0
+                and compared(each, record, CHECKPOINT) == 0 and compared(each, record, NS) == 0
+            )
+            if not in_step:
+                break
+        if in_step:
+            return 0
+    there = {write[0][:INDEX + 1] for write in writes}
+    if there != {(*record[:INDEX], index) for record, index in listed}:
+        raise NeedsReferenceError
+    return 0
+
+
+cdef list indexes(bytes body):
+    """Return the indexes that a record's body lists: a literal without a tag, an array of integers."""
+    cdef Bytes left
+    left.next = <const unsigned char *>PyBytes_AS_STRING(body)
+    left.end = left.next + PyBytes_GET_SIZE(body)
+    if left.end - left.next < 2 or left.next[0] or left.next[1]:
+        raise NeedsReferenceError
+    left.next += 2
+    found = read_value(&left, 0)
+    if type(found) is not list or left.next != left.end:
+        raise NeedsReferenceError
+    for index in <list>found:
+        if type(index) is not int:
+            raise NeedsReferenceError
+    return found
