@@ -180,12 +180,13 @@ def _copy_entry_rows(route: Route, copied: Copied | None, goal: int) -> Exchange
         return _Outcome(copied, CopiedRows(), is_complete=False)
     if found.outline is None:
         return _Outcome(copied, CopiedRows())
-    if copied is not None and copied.epoch not in (0, found.epoch):
-        return None  # something was removed by a saver that records nothing, so no entry tells what
+    # Where a saver that records nothing has removed something, no entry tells what.
+    removed = copied is not None and copied.epoch not in (0, found.epoch)
     fetched = Fetched((), found.bodies)
     read = CopiedRows(rows_read=fetched.rows_read)
-    outcome = yield from on(target, Transaction(partial(add_entry_rows, route, found, copied_to), writes=True))
-    if outcome == "more":
+    program = partial(add_entry_rows, route, found, copied_to)
+    outcome = None if removed else (yield from on(target, Transaction(program, writes=True)))
+    if removed or outcome == "more":
         return None
     if outcome == "moved":
         return _Outcome(copied, read, is_complete=False)
