@@ -125,12 +125,17 @@ class Deduplicator:
         return self._keep(Stored(tag, packed, digest), Source(data, packed, manifest, proof=proven))
 
     def _deduplicated(self, data: bytes, near: Sequence[Source], beside: Collection[bytes]) -> Deduplicated:
-        deduplicated = deduplicate(data, near, self._segment_key, beside=beside)
-        if sum(map(len, deduplicated.fresh.values())) >= _MUCH:
-            far = self.siblings() + self._encoding_cache.recent(self._thread_id, self._epoch)
-            if far:
-                return deduplicate(data, [*near, *far][:_SOURCES], self._segment_key, beside=beside)
-        return deduplicated
+        if near:
+            deduplicated = deduplicate(data, near, self._segment_key, beside=beside)
+            new = sum(map(len, deduplicated.fresh.values()))
+            if new < _MUCH:
+                return deduplicated
+            if new == len(data):
+                near = ()
+        far = self.siblings() + self._encoding_cache.recent(self._thread_id, self._epoch)
+        # What finds most comes first. Of a source that is much longer, hardly anything can be used without waste.
+        far.sort(key=lambda source: abs(len(source.data) - len(data)))
+        return deduplicate(data, [*near, *far][:_SOURCES], self._segment_key, beside=beside)
 
     def _source(self, digest: bytes) -> Source | None:
         return self._lent.get(digest) or self._encoding_cache.source(self._thread_id, digest, self._epoch)

@@ -119,17 +119,17 @@ class EncodingCache:
     def see_values(self, thread_id: str, epoch: int, values: Iterable[tuple[Stored, Source]]) -> None:
         """Remember values that were read or stored, the last of them longest. Literals are not worth it."""
         new: list[_Entry] = []
-        digests = []
+        recent = {}
         for stored, source in values:
             if stored.digest:
                 # A part of a manifest takes about 100 bytes of memory, and in the packed form ten or so: a slice five,
                 # a whole segment 14, a literal a little more than its length.
                 cost = len(source.data) + 10 * len(stored.packed)
                 new.append((("value", thread_id, stored.digest), (epoch, source), cost))
-                digests.append(stored.digest)
+                recent[len(source.data)] = stored.digest  # those of one length are mostly alike, as packets are
         if new:
             self._set(*new)
-            self._add_to_list(("recent", thread_id), digests, _RECENT_KEPT)
+            self._add_to_list(("recent", thread_id), list(recent.values()), _RECENT_KEPT)
 
     def see_writes(self, thread_id: str, ns: str, checkpoint_id: str, written: Iterable[tuple[str, bytes]]) -> None:
         """Remember what tasks of the step after this checkpoint wrote to which channel, which will hold it next."""

@@ -223,18 +223,21 @@ def _prepared(
     """The checkpoint that a change starts from, and a deduplicator for the epoch it was known in.
 
     A checkpoint is read where it is not remembered, or the values of the channels in `reads` are not; None reads
-    nothing.
+    nothing. One that is asked for `early` may still be on its way, so it is read only where nothing of its thread is
+    remembered.
     """
+    cache, (thread_id, ns, checkpoint_id, _) = context.encoding_cache, where
     known, lent = None, {}
-    if where.checkpoint_id is not None:
-        known = context.encoding_cache.checkpoint(where.thread_id, where.ns, where.checkpoint_id)
+    if checkpoint_id is not None:
+        known = cache.checkpoint(thread_id, ns, checkpoint_id)
+        unread = known is None and not (early and cache.epoch(thread_id) is not None)
         if reads is not None and (
-            known is None or (known.has_manifests and _lacks(context, where.thread_id, known, reads))
+            unread or (known and known.has_manifests and _lacks(context, thread_id, known, reads))
         ):
             found = yield from read(load, context, where, frozenset(reads).__contains__, early=early)
             known, lent = (found.known(), found.sources()) if found else (None, {})
-    epoch = known.epoch if known else context.encoding_cache.epoch(where.thread_id)
-    return known, Deduplicator(context, where.thread_id, epoch, lent)
+    epoch = known.epoch if known else cache.epoch(thread_id)
+    return known, Deduplicator(context, thread_id, epoch, lent)
 
 
 def _lacks(context: SaverContext, thread_id: str, known: Known, channels: Collection[str]) -> bool:
