@@ -33,6 +33,12 @@ from threadmark.caching import Cache
 from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisCache
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from ends import listen, received
+from postgres.cluster import Cluster
+from redis_backend.processes import RedisProcess
+
 _PATIENCE = 10.0
 """Seconds to wait for the cache: what is measured is the cache, not its absence."""
 
@@ -43,39 +49,33 @@ class Distance:
     def __init__(self, port: int, seconds: float) -> None:
         self._server = ("127.0.0.1", port)
         self._delay = seconds / 2
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
         self.round_trips = 0
         self.bytes_answered = 0
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._listener = listen(self._accepted)
+        self.port: int = self._listener.getsockname()[1]
 
     def close(self) -> None:
         """Take no more connections."""
         self._listener.close()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection(self._server)
-            for end in (client, server):
-                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            spoken = threading.Event()
+    def _accepted(self, client: socket.socket) -> None:
+        server = socket.create_connection(self._server)
+        for end in (client, server):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        spoken = threading.Event()
+        spoken.set()
+
+        def request(data: bytes) -> None:
+            if data and spoken.is_set():
+                spoken.clear()
+                self.round_trips += 1
+
+        def answer(data: bytes) -> None:
             spoken.set()
+            self.bytes_answered += len(data)
 
-            def request(data: bytes, spoken: threading.Event = spoken) -> None:
-                if data and spoken.is_set():
-                    spoken.clear()
-                    self.round_trips += 1
-
-            def answer(data: bytes, spoken: threading.Event = spoken) -> None:
-                spoken.set()
-                self.bytes_answered += len(data)
-
-            self._forward(client, server, request)
-            self._forward(server, client, answer)
+        self._forward(client, server, request)
+        self._forward(server, client, answer)
 
     def _forward(self, source: socket.socket, target: socket.socket, note: Callable[[bytes], None]) -> None:
         """Receive on one thread and send on another, so that what is on its way holds nothing up behind it."""
@@ -84,10 +84,7 @@ class Distance:
         def receive() -> None:
             data = b"begin"
             while data:
-                try:
-                    data = source.recv(1 << 20)
-                except OSError:
-                    data = b""
+                data = received(source)
                 note(data)
                 on_its_way.put((time.perf_counter() + self._delay, data))
 
@@ -173,10 +170,6 @@ def _cases(
 
 def report(rounds: int, steps: int, latency: float) -> Iterator[str]:
     """The lines of the table, in Markdown."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from postgres.cluster import Cluster
-    from redis_backend.processes import RedisProcess
-
     yield f"| get of the newest, {latency:g} ms away | median | least | round trips | bytes received |"
     yield "|---|---:|---:|---:|---:|"
     with ExitStack() as stack:

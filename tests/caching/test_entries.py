@@ -1,4 +1,4 @@
-"""Only what a thread stored is believed, whoever has written to the cache; who has which entries, and for how long."""
+"""Only what a thread stored is used, whoever has written to the cache; who has which entries, and for how long."""
 
 import random
 from collections.abc import Callable
@@ -241,6 +241,6 @@ def test_a_store_that_cannot_leave_segments_out_is_cached_as_well() -> None:
 def test_places_are_remembered_up_to_a_limit() -> None:
     access = Access(MemoryCache(), 100.0, 1.0)
     for start in range(0, 150_000, 1000):
-        access.owe([number.to_bytes(16, "big") for number in range(start, start + 1000)])
-    assert len(access._owed) == 100_000
-    assert (149_999).to_bytes(16, "big") in access._owed
+        access.forget_later([number.to_bytes(16, "big") for number in range(start, start + 1000)])
+    assert len(access._pending) == 100_000
+    assert (149_999).to_bytes(16, "big") in access._pending

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from caching.held import PATIENCE, OnRedis, chat, expected, put, state
+from ends import listen
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess, shared
 from redis_backend.proxy import Proxy
 from redis_backend.waiting import wait_until
@@ -119,26 +120,17 @@ def test_closing_a_saver_tells_the_cache_what_it_owes() -> None:
 @contextmanager
 def _dripping() -> Iterator[int]:
     """A server that answers whatever it is asked with one byte after the other, for ever. Gives its port."""
-    listener = socket.create_server((HOST, 0))
     ended = threading.Event()
 
     def drip(client: socket.socket) -> None:
         with client:
             try:
                 while not ended.wait(0.01):
-                    client.sendall(b"+" if ended.is_set() else b"$")
+                    client.sendall(b"$")
             except OSError:
                 return
 
-    def accept() -> None:
-        while True:
-            try:
-                client, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=drip, args=(client,), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
+    listener = listen(lambda client: threading.Thread(target=drip, args=(client,), daemon=True).start())
     try:
         yield listener.getsockname()[1]
     finally:
@@ -234,11 +226,11 @@ def test_a_failure_while_the_cache_is_away_claims_nothing_for_others() -> None:
     tried._failed(OSError("away"))
     assert not tried.is_open
     tried._until = 0.0
-    assert tried._claim()
-    assert not tried._claim()
+    assert tried._claim_attempt()
+    assert not tried._claim_attempt()
     tried._succeeded()
-    assert tried._claim()
-    assert tried._claim()
+    assert tried._claim_attempt()
+    assert tried._claim_attempt()
 
 
 def test_a_state_that_needs_no_segments_asks_no_cache() -> None:

@@ -4,7 +4,7 @@ import socket
 import threading
 from typing import Self
 
-from ends import received, send, shut
+from ends import listen, received, send, shut
 
 
 class Proxy:
@@ -12,15 +12,14 @@ class Proxy:
 
     def __init__(self, port: int) -> None:
         self._server = ("127.0.0.1", port)
-        self._listener = socket.create_server(("127.0.0.1", 0))
         self._ends: list[socket.socket] = []
         self._silent = False
         self._unanswered: list[socket.socket] = []
         self.round_trips = 0
         self.bytes_answered = 0
         self.connections = 0
+        self._listener = listen(self._accepted)
         self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
         """Close every connection as a firewall does, saying nothing to the clients before."""
@@ -42,22 +41,17 @@ class Proxy:
         for end in self._unanswered:
             end.close()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            if self._silent:
-                self._unanswered.append(client)
-                continue
-            server = socket.create_connection(self._server)
-            self._ends += [client, server]
-            spoken = threading.Event()
-            spoken.set()
-            threading.Thread(target=self._requests, args=(client, server, spoken), daemon=True).start()
-            threading.Thread(target=self._answers, args=(server, client, spoken), daemon=True).start()
+    def _accepted(self, client: socket.socket) -> None:
+        self.connections += 1
+        if self._silent:
+            self._unanswered.append(client)
+            return
+        server = socket.create_connection(self._server)
+        self._ends += [client, server]
+        spoken = threading.Event()
+        spoken.set()
+        threading.Thread(target=self._requests, args=(client, server, spoken), daemon=True).start()
+        threading.Thread(target=self._answers, args=(server, client, spoken), daemon=True).start()
 
     def _requests(self, client: socket.socket, server: socket.socket, spoken: threading.Event) -> None:
         with client, server:

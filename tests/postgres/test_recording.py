@@ -108,12 +108,12 @@ def test_positions_of_a_thread_grow_whoever_records(
     for saver in savers:
         saver.close()
     found = entries(tables)
-    changes = sorted((call.answer.position, call.answer.previous) for each in recordings for call in each.changes)
-    assert sorted(position for _, position, _ in found) == [position for position, _ in changes]
+    made = [(call.args[0].thread_id, call.answer) for each in recordings for call in each.changes]
+    assert sorted(position for _, position, _ in found) == sorted(added.position for _, added in made)
     assert len(found) == 32 * 6 + 2 * len(names)
     for name in names:
         own = [position for each, position, _ in found if each == name]
-        previous = dict(changes)
+        previous = {added.position: added.previous for thread_id, added in made if thread_id == name}
         assert [previous[position] for position in own] == [0, *own[:-1]]
     assert deadlocks(tables) == 0
 

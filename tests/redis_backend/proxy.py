@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from ends import received, send, shut
+from ends import listen, received, send, shut
 from redis_backend.processes import HOST
 
 _SETTING_UP = {"HELLO", "AUTH", "CLIENT", "SELECT", "INFO", "CONFIG", "COMMAND", "CLUSTER", "READONLY", "PING"}
@@ -21,7 +21,6 @@ class Proxy:
 
     def __init__(self, port: int) -> None:
         self._server = (HOST, port)
-        self._listener = socket.create_server((HOST, 0))
         self._ends: list[socket.socket] = []
         self._flowing = threading.Event()
         self._flowing.set()
@@ -33,8 +32,8 @@ class Proxy:
         """The name of each command that clients sent, in their order."""
         self.requested = threading.Semaphore(0)
         """Released once for each command, so that a test can wait for one."""
+        self._listener = listen(self._accepted)
         self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
 
     @property
     def url(self) -> str:
@@ -71,24 +70,19 @@ class Proxy:
         self._flowing.set()
         self.cut()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            try:
-                server = socket.create_connection(self._server)
-            except OSError:
-                client.close()
-                continue
-            for end in (client, server):
-                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._ends += [client, server]
-            connection = _Connection(client, server)
-            threading.Thread(target=self._requests, args=(connection,), daemon=True).start()
-            threading.Thread(target=self._replies, args=(connection,), daemon=True).start()
+    def _accepted(self, client: socket.socket) -> None:
+        self.connections += 1
+        try:
+            server = socket.create_connection(self._server)
+        except OSError:
+            client.close()
+            return
+        for end in (client, server):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._ends += [client, server]
+        connection = _Connection(client, server)
+        threading.Thread(target=self._requests, args=(connection,), daemon=True).start()
+        threading.Thread(target=self._replies, args=(connection,), daemon=True).start()
 
     def _requests(self, connection: "_Connection") -> None:
         requests = _Requests()

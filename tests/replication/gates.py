@@ -6,10 +6,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from ends import received, send, shut
+from ends import listen, received, send, shut
 from replication.links import Way
-
-_HOST = "127.0.0.1"
 
 
 class Gate:
@@ -20,13 +18,12 @@ class Gate:
     """
 
     def __init__(self, port: int) -> None:
-        self._server = (_HOST, port)
-        self._listener = socket.create_server((_HOST, 0))
+        self._server = ("127.0.0.1", port)
         self._connections: list[_Connection] = []
         self._way: Way = "open"
         self._lock = threading.Lock()
+        self._listener = listen(self._accepted)
         self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
 
     def set(self, way: Way) -> None:
         """Change what goes through. Connections of which something was lost are closed when it opens."""
@@ -48,13 +45,8 @@ class Gate:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._connect, args=(client,), daemon=True).start()
+    def _accepted(self, client: socket.socket) -> None:
+        threading.Thread(target=self._connect, args=(client,), daemon=True).start()
 
     def _connect(self, client: socket.socket) -> None:
         if self._is("closed"):

@@ -22,7 +22,7 @@ from replication.sides import (
     stored,
     with_stored,
 )
-from threadmark.replication import batches, named
+from threadmark.replication import batches, entry_rows
 from threadmark.replication.copying import copy_thread
 from threadmark.saver import Saver
 from threadmark_conformance.engine import at
@@ -186,4 +186,4 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every thread be so large that it is copied in parts."""
     monkeypatch.setattr(batches, "MOST_ROWS", 2)
     monkeypatch.setattr(batches, "MOST_BYTES", 300)
-    monkeypatch.setattr(named, "_MOST_ROWS", 0)
+    monkeypatch.setattr(entry_rows, "_MOST_ROWS", 0)

@@ -14,9 +14,9 @@ from threadmark import ThreadmarkError
 from threadmark.memory import adding as memory_adding
 from threadmark.program import Program, Transaction
 from threadmark.replica_store import Copied
-from threadmark.replication import ReplicatedSaver, copying, named, serving, side_store
+from threadmark.replication import ReplicatedSaver, copying, entry_rows, side_store, transactions
 from threadmark.replication.entries import joined
-from threadmark.replication.pair import Pair, Standing
+from threadmark.replication.pair import Pair, Roles
 from threadmark.replication.steps import Exchange, Side, on
 from threadmark.store import Added, Change
 
@@ -32,13 +32,13 @@ def _acknowledge_before_copying(patch: pytest.MonkeyPatch) -> None:
         pair.wake()
         yield from ()
 
-    patch.setattr(serving, "_copied", not_copied)
+    patch.setattr(transactions, "_replicate", not_copied)
 
 
 def _ignore_the_term(patch: pytest.MonkeyPatch) -> None:
     """Whoever has not heard of a promotion writes on where it always did."""
     active_store = side_store.active_store
-    patch.setattr(serving, "active_store", lambda side, _, journal: active_store(side, 2**50, journal))
+    patch.setattr(transactions, "active_store", lambda side, _, journal: active_store(side, 2**50, journal))
 
 
 def _blame_a_side_for_mistakes(patch: pytest.MonkeyPatch) -> None:
@@ -66,8 +66,8 @@ def _blame_a_side_for_mistakes(patch: pytest.MonkeyPatch) -> None:
 
 def _blame(saver: ReplicatedSaver, error: Exception) -> None:
     pair = saver._pair.pair
-    if pair.standing is not None:  # until it is in use, no side takes the writes
-        pair.failed(pair.known.active, error)
+    if pair.roles is not None:  # until it is in use, no side takes the writes
+        pair.note_failure(pair.known.active, error)
 
 
 def _do_not_copy_deletions(patch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,7 @@ def _do_not_copy_deletions(patch: pytest.MonkeyPatch) -> None:
 def _record_in_another_transaction(patch: pytest.MonkeyPatch) -> None:
     """What is to be copied is noted after the commit of what was written."""
     late: list[Change] = []
-    changed, copied = side_store._ActiveStore._changed, serving._copied
+    changed, copied = side_store._ActiveStore._changed, transactions._replicate
 
     def unrecorded(self: Any, make: Any, change: Change, touched: Any) -> Program[tuple[Change, Added]]:
         def without_entry(change: Change) -> Program[Added]:
@@ -91,7 +91,7 @@ def _record_in_another_transaction(patch: pytest.MonkeyPatch) -> None:
 
         return (yield from changed(self, without_entry, change, touched))
 
-    def recorded(pair: Pair, known: Standing, journal: side_store.Journal) -> Exchange[None]:
+    def recorded(pair: Pair, known: Roles, journal: side_store.Journal) -> Exchange[None]:
         while late:
             change = late.pop()
             program = partial(known.active.store.record, change.thread_id, change.entry or b"", known.term)
@@ -100,7 +100,7 @@ def _record_in_another_transaction(patch: pytest.MonkeyPatch) -> None:
         yield from copied(pair, known, journal)
 
     patch.setattr(side_store._ActiveStore, "_changed", unrecorded)
-    patch.setattr(serving, "_copied", recorded)
+    patch.setattr(transactions, "_replicate", recorded)
 
 
 def _settle_before_applying(patch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def _settle_before_applying(patch: pytest.MonkeyPatch) -> None:
         yield from settle(source, change.thread_id, Copied(added.position, added.epoch))
         return (yield from copy_change(source, target, change, added, term))
 
-    patch.setattr(serving, "copy_change", settled_first)
+    patch.setattr(transactions, "copy_change", settled_first)
 
 
 def _write_old_over_new(patch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def _write_old_over_new(patch: pytest.MonkeyPatch) -> None:
 
 def _apply_out_of_order(patch: pytest.MonkeyPatch) -> None:
     """The newest of a thread's entries is applied first, and counts for those before it."""
-    patch.setattr(named, "joined", lambda bodies: joined(list(bodies)[-1:]))
+    patch.setattr(entry_rows, "joined", lambda bodies: joined(list(bodies)[-1:]))
 
 
 LACKS, STILL_HAS, DIFFERS, DAMAGED = " lacks ", " still has ", "after the copying: ", "kind='damaged'"

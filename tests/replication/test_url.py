@@ -16,8 +16,8 @@ CORE = Path(__file__).parent.parent.parent / "libs" / "core" / "pyproject.toml"
 
 
 def _url(folder: Path, options: str = "") -> str:
-    sides = [quote(f"sqlite:///{folder}/{name}.db?mode=rwc", safe="") for name in ("a&b", "c")]
-    return f"replicated:?primary={sides[0]}&secondary={sides[1]}{options}".replace("%3Fmode%3Drwc", "")
+    sides = [quote(f"sqlite:///{folder}/{name}.db", safe="") for name in ("a&b", "c")]
+    return f"replicated:?primary={sides[0]}&secondary={sides[1]}{options}"
 
 
 def test_the_scheme_leads_to_it() -> None:

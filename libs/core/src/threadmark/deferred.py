@@ -46,8 +46,15 @@ def deferred_store() -> Store:
 
 
 def is_deferred(store: Store) -> bool:
-    """Whether a store is one of these. It has every method, so it looks like whatever it is compared with."""
+    """Whether a store is a deferred one. It has every method, so `isinstance` takes it for a store of any protocol."""
     return isinstance(store, _DeferredStore)
+
+
+def expect_store_call(step: Step) -> StoreCall:
+    """Return the step. Raises TypeError for one that is not a deferred store's, but a backend's own."""
+    if not isinstance(step, StoreCall):
+        raise TypeError(f"a deferred store has no {type(step).__name__}")
+    return step
 
 
 def resolved(transaction: Transaction[T], store: Store) -> Transaction[T]:
@@ -56,9 +63,4 @@ def resolved(transaction: Transaction[T], store: Store) -> Transaction[T]:
 
 
 def _resolve(program: Callable[[], Program[T]], store: Store) -> Program[T]:
-    def answer(step: Step) -> Program[Any]:
-        if not isinstance(step, StoreCall):
-            raise TypeError(f"a deferred store has no {type(step).__name__}")
-        return step.on(store)
-
-    return relay(program(), answer)
+    return relay(program(), lambda step: expect_store_call(step).on(store))

@@ -3,7 +3,7 @@
 A *term* says who may write where. It is a number that two databases hold, and only grows; a change that is made under
 a smaller one is refused. The *outbox* has an entry for each change that the other database does not have yet, recorded
 in the transaction that made the change. Entries of one thread are numbered by *positions* that grow in the order in
-which their transactions commit, so whoever numbers one holds something of the thread until the transaction ends.
+which their transactions commit, so a transaction that numbers one keeps a lock on the thread until it ends.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ class Replica(NamedTuple):
 
 
 class StaleTermError(StoreError):
-    """The database has a greater term: somebody else promoted. Whoever meets it reads the terms again and follows."""
+    """The database has a greater term: another process promoted the other side. The terms have to be read again."""
 
     def __init__(self) -> None:
         super().__init__("the database has a greater term: another process has promoted the other side")
@@ -50,7 +50,7 @@ class Waiting(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """How far a thread has come from the other database."""
+    """Up to where a thread has been copied from the other database."""
 
     position: int
     """The thread's last position there when it was read. Nothing older is to be written over it."""
@@ -100,14 +100,14 @@ class RowMarks(NamedTuple):
 
 
 LONG_MARK = 16
-"""How many bytes at the end make the marks of `RowMarks`, which are else those of `mark_of`."""
+"""The length of the marks in `RowMarks`, which are made like those of `mark_of` otherwise."""
 
 
 def mark_of(check: bytes, body: bytes = b"") -> bytes:
     """Return the few bytes that tell a row from another one under the same key: the end of its check.
 
-    A sealed row has none beside it, so the end of its body stands for it, which is that of the proof in AES-GCM. The
-    row of a thread in which nothing was ever set has neither.
+    A sealed row has no check, so the end of its body is taken, which is the end of the authentication tag of AES-GCM.
+    The row of a thread in which nothing was ever set has neither.
     """
     return (check or body)[-MARK_BYTES:]
 
@@ -118,14 +118,14 @@ def sum_of_marks(marks: Iterable[bytes]) -> int:
 
 
 MARK_BYTES = 7
-"""So few that a database adds up more than a hundred of them before a sum must be reduced."""
+"""So few that a database can add up more than a hundred marks before it has to reduce the sum."""
 
 
 @runtime_checkable
 class ReplicaStore(Store, Protocol):
-    """A backend with the operations for replication. One that has none of them can be no side of a pair.
+    """A backend with the operations for replication. One without them can be no side of a pair.
 
-    What is kept of a thread here stays when it is deleted, and goes with what else reminds of it (`Store.drop`).
+    What is kept here of a thread outlives its deletion, for as long as anything is remembered of it (`Store.drop`).
     """
 
     def replica(self) -> Program[Replica]:
@@ -153,13 +153,13 @@ class ReplicaStore(Store, Protocol):
         """Return the last position of each of these threads for which anything was ever recorded."""
 
     def copied(self, thread_ids: Sequence[str]) -> Program[dict[str, Copied]]:
-        """Return how far these threads have come from the other database. One that never came is left out."""
+        """Return up to where these threads were copied from the other database. One that never was is left out."""
 
     def set_copied(self, thread_id: str, copied: Copied) -> Program[None]:
-        """Note how far a thread, which is locked (`Store.lock`) and may be no live one, has come."""
+        """Note up to where a thread was copied. It is locked (`Store.lock`), and need not be a live one."""
 
     def marks(self, thread_id: str) -> Program[RowMarks]:
-        """Return the marks of all rows of a thread. No bodies are read for it but of rows without a check."""
+        """Return the marks of all rows of a thread. Bodies are read only of rows without a check."""
 
     def summaries(self, after: str, limit: int) -> Program[list[Summary]]:
         """Return the next live threads with an id greater than `after`, in ascending order.

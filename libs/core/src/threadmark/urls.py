@@ -4,9 +4,10 @@ Backends announce themselves through the entry-point group `threadmark.savers`; 
 what it points to is called with the URL and the options. A new backend is an install away.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
+from urllib.parse import parse_qsl
 
 from threadmark.errors import ConfigError, MissingDependencyError
 from threadmark.saver import SaverProtocol, expect_saver
@@ -67,6 +68,28 @@ def open(url: str, **options: Any) -> SaverProtocol:  # noqa: A001 - read as `th
     if scheme not in known:
         raise _unknown(scheme, known)
     return expect_saver(_loaded(known[scheme])(url, **options))
+
+
+def parameters_in(url: str, example: str, *, needed: Collection[str], optional: Collection[str]) -> dict[str, str]:
+    """Return the parameters of a URL that is written like `example`, such as `cached:?saver=URL&cache=URL`.
+
+    Raises ConfigError for any other URL. It shows nothing of the URL, which may hold passwords.
+    """
+    scheme = example.partition("?")[0]
+    beginning, _, query = url.partition("?")
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True)
+    except ValueError:
+        pairs = []
+    given = dict(pairs)
+    known = given.keys() <= {*needed, *optional} and given.keys() >= set(needed)
+    if beginning not in (scheme, f"{scheme}//") or len(given) < len(pairs) or not known:
+        raise ConfigError(
+            f"this URL lacks a parameter, or has an unknown or a repeated one: write {example!r}, with both URLs "
+            f"percent-encoded (urllib.parse.quote(url, safe='')). It needs {' and '.join(needed)}, and may have "
+            f"{', '.join(sorted(optional))}"
+        )
+    return given
 
 
 def _scheme_of(url: str) -> str:

@@ -25,7 +25,7 @@ CACHE_PREFIX = "threadmark-cache:"
 """The default beginning of every key."""
 
 MOST_BYTES = 4 * 1024 * 1024
-"""So many bytes of a thread are asked for at once, or added: a short wait would not be enough for many more."""
+"""How many bytes of a thread are read or added at once: of more, the answer could take longer than a short `wait`."""
 
 _GET, _SET, _FORGET = script("cache_get"), script("cache_set"), script("cache_forget")
 _TOKEN_BYTES = 8
@@ -33,7 +33,7 @@ _LONGEST_TTL = 10 * 365 * 24 * 3600
 _AT_ONCE = 500
 _Call = tuple[list[bytes], list[bytes | int]]
 _POOL_WAIT = 60.0
-"""Seconds to wait for a connection: longer than any call is let wait for its answer."""
+"""Seconds to wait for a connection. It only has to be longer than any call may take."""
 
 
 class RedisCache:
@@ -66,7 +66,7 @@ class RedisCache:
         return str(self._settings)
 
     def get(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
-        """Return what is there of these places. One that begins with this call is removed after `ttl` seconds."""
+        """Return what is there of these places. A new place is removed after `ttl` seconds."""
         return self._in_background().call(self.aget(wanted, ttl, within), within)
 
     async def aget(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
@@ -83,7 +83,7 @@ class RedisCache:
         }
 
     def set(self, fillings: Mapping[bytes, Filling], within: float) -> None:
-        """Add entries to places. A place whose token is another one by now stays as it is."""
+        """Add entries to places. A place whose token has changed meanwhile stays as it is."""
         self._in_background().call(self.aset(fillings, within), within)
 
     async def aset(self, fillings: Mapping[bytes, Filling], within: float) -> None:
@@ -148,7 +148,7 @@ class _OneMore(Retries):
 
     _is_last = False
 
-    def next_wait(self, failure: Failure, *, reached: bool) -> float:  # noqa: ARG002 - a cache is never waited for
+    def next_wait(self, failure: Failure, *, reached: bool) -> float:  # noqa: ARG002 - it does not wait
         """Return 0 the first time. Raises what ends the attempts."""
         if self._is_last:
             raise TransientStoreError(what_happened(failure)) from failure.error

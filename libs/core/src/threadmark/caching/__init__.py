@@ -1,4 +1,4 @@
-"""Bytes that never change, kept near: a saver that looks into a cache before it asks its database for segments."""
+"""A saver in front of another one, which looks for segments in a cache before it asks its database for them."""
 
 from threadmark.caching.cache import Cache, Filling, Got, Wanted
 from threadmark.caching.memory import MemoryCache

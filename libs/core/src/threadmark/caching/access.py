@@ -1,7 +1,7 @@
-"""Whether a cache is asked: not while it is away, which costs nothing but speed.
+"""The way to a cache, none of whose errors reach a caller: without the cache everything works, only slower.
 
-What a cache raises reaches no caller. After a failure it is left out for a while, then one caller tries again. What was
-to be forgotten meanwhile is remembered here, and is the first thing that the cache hears when it is back.
+After a failure the cache is not asked for a while, then one caller tries again. Places that it has to forget are
+remembered here meanwhile, and are the first thing that it is told when it is back.
 """
 
 import logging
@@ -15,10 +15,10 @@ from threadmark.forks import begin_anew_after_fork
 from threadmark.logs import log
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
-"""Seconds for which a cache is left out after a failure. Each further one doubles it."""
+"""Seconds for which a cache is not asked after the first failure, and at most. Each further failure doubles them."""
 
-MOST_OWED = 100_000
-"""So many places are remembered that a cache which is away must forget; of more, the first ones are not."""
+MOST_PENDING = 100_000
+"""How many places are remembered for a cache that is away. Of more, the oldest are given up, and only expire."""
 
 
 class Access:
@@ -31,63 +31,63 @@ class Access:
         self._lock = threading.Lock()
         self._pause = 0.0
         self._until = 0.0
-        self._owed: dict[bytes, float] = {}
-        """Places to be forgotten, and when nothing of them can be left anyway."""
+        self._pending: dict[bytes, float] = {}
+        """Places to be forgotten, each with the time at which its entries have expired anyway."""
         begin_anew_after_fork(self)
 
     @property
     def is_open(self) -> bool:
-        """Whether the cache may be asked. Nothing is claimed by looking."""
+        """Whether the cache may be asked. To read this begins no attempt."""
         return time.monotonic() >= self._until
 
     def get(self, wanted: Mapping[bytes, Wanted]) -> Exchange[dict[bytes, Got]]:
-        """Return what is there of these places, nothing where the cache cannot be asked."""
-        if not (yield from self._reach()):
+        """Return what the cache has of these places, nothing where it cannot be asked."""
+        if not (yield from self._forget_pending()):
             return {}
         found: dict[bytes, Got] | None = yield from self._asked(CacheCall("get", (wanted, self._ttl, self._within)))
         return found or {}
 
     def set(self, fillings: Mapping[bytes, Filling]) -> Exchange[None]:
         """Add entries, where the cache can be asked."""
-        if fillings and (yield from self._reach()):
+        if fillings and (yield from self._forget_pending()):
             yield from self._asked(CacheCall("set", (fillings, self._within)))
 
     def forget(self, places: Collection[bytes]) -> Exchange[None]:
         """Have the cache forget places: now, or as soon as it can be asked."""
-        self.owe(places)
-        yield from self._reach()
+        self.forget_later(places)
+        yield from self._forget_pending()
 
-    def owe(self, places: Collection[bytes]) -> None:
+    def forget_later(self, places: Collection[bytes]) -> None:
         """Remember that places are to be forgotten before the cache is asked for anything."""
         until = time.monotonic() + self._ttl + self._within
         with self._lock:
-            self._owed.update(dict.fromkeys(places, until))
-            while len(self._owed) > MOST_OWED:
-                del self._owed[next(iter(self._owed))]
+            self._pending.update(dict.fromkeys(places, until))
+            while len(self._pending) > MOST_PENDING:
+                del self._pending[next(iter(self._pending))]
 
     def begin_anew(self) -> None:
-        """In the child of a fork, where another thread may have held the lock. What is owed, the parent pays, too."""
+        """In the child of a fork, where another thread may have held the lock. What is pending stays so in both."""
         self._lock = threading.Lock()
 
-    def _reach(self) -> Exchange[bool]:
-        """Pay what is owed. Returns whether the cache may be asked for more."""
-        if not self._claim():
+    def _forget_pending(self) -> Exchange[bool]:
+        """Tell the cache what it still has to forget. Returns whether it may be asked for more."""
+        if not self._claim_attempt():
             return False
-        places = self._take_owed()
+        places = self._take_pending()
         if not places:
             return True
-        paid = False
+        told = False
         try:
             yield CacheCall("forget", (list(places), self._within))
-            paid = True
+            told = True
             self._succeeded()
-        except Exception as error:  # noqa: BLE001 - of a cache, which no caller must fail for
+        except Exception as error:  # noqa: BLE001 - an error of the cache must not reach a caller
             self._failed(error)
         finally:  # a caller may be cancelled
-            if not paid:
+            if not told:
                 with self._lock:
-                    self._owed = {**places, **self._owed}
-        return paid
+                    self._pending = {**places, **self._pending}
+        return told
 
     def _asked(self, call: CacheCall) -> Exchange[dict[bytes, Got] | None]:
         try:
@@ -98,8 +98,11 @@ class Access:
         self._succeeded()
         return answer
 
-    def _claim(self) -> bool:
-        """Whether the cache may be asked. During an outage one caller may try, and the others wait for its luck."""
+    def _claim_attempt(self) -> bool:
+        """Return whether the cache may be asked.
+
+        While it is away only one caller tries at the end of each pause, and the others go on without it.
+        """
         now = time.monotonic()
         with self._lock:
             if now < self._until:
@@ -108,13 +111,13 @@ class Access:
                 self._until = now + self._pause
             return True
 
-    def _take_owed(self) -> dict[bytes, float]:
-        if not self._owed:
+    def _take_pending(self) -> dict[bytes, float]:
+        if not self._pending:
             return {}
         now = time.monotonic()
         with self._lock:
-            owed, self._owed = self._owed, {}
-        return {place: until for place, until in owed.items() if until > now}
+            pending, self._pending = self._pending, {}
+        return {place: until for place, until in pending.items() if until > now}
 
     def _succeeded(self) -> None:
         if not self._pause:

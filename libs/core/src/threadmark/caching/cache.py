@@ -1,7 +1,7 @@
 """What a cache must answer: bytes by place and key. One is here, in memory; `threadmark_redis` has another.
 
 A *place* is sixteen bytes that stand for a thread of a database (`places.py`). A cache need not know what an entry is:
-whoever reads one proves it (`believing.py`), and goes to the database where there is none. It has to keep one promise:
+whoever reads one proves it (`proving.py`), and goes to the database where there is none. It has to keep one promise:
 what was read before a place was forgotten never comes back. So each place has a *token*, which a reader gets before it
 asks the database, and gives back with what it has read there; forgetting a place ends its token.
 """
@@ -23,7 +23,7 @@ class Got(NamedTuple):
     """What is there of one place."""
 
     token: bytes
-    """Comes with what is added to the place later. It is empty where nothing may be added."""
+    """To be given back with what is added to the place later. It is empty where nothing may be added."""
     entries: Mapping[bytes, bytes]
     """Those of the wanted ones that are there."""
 
@@ -39,18 +39,18 @@ class Filling(NamedTuple):
 class Cache(Protocol):
     """Keeps bytes for a while. Every method has a twin for asyncio.
 
-    Whatever fails raises, and so does what takes longer than `within` seconds; whoever calls goes on without it. Its
-    text (`__str__`) says which cache, for log lines. It shows no password.
+    A call that fails raises an error, and so does one that takes longer than `within` seconds; the caller goes on
+    without it. Its text (`__str__`) says which cache, for log lines. It shows no password.
     """
 
     def get(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
-        """Return what is there of these places. One that begins with this call is removed after `ttl` seconds."""
+        """Return what is there of these places. A new place is removed after `ttl` seconds."""
 
     async def aget(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
         """Like `get`, for asyncio."""
 
     def set(self, fillings: Mapping[bytes, Filling], within: float) -> None:
-        """Add entries to places. A place whose token is another one by now stays as it is."""
+        """Add entries to places. A place whose token has changed meanwhile stays as it is."""
 
     async def aset(self, fillings: Mapping[bytes, Filling], within: float) -> None:
         """Like `set`, for asyncio."""

@@ -34,7 +34,7 @@ class CachedDriver:
 
     def close(self) -> None:
         """Close the saver, and the cache if nobody else has it."""
-        play(self._exchanges.settle(), self._answer)
+        play(self._exchanges.forget_pending(), self._answer)
         try:
             self._saver.close()
         finally:
@@ -43,7 +43,7 @@ class CachedDriver:
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
-        await aplay(self._exchanges.settle(), self._aanswer)
+        await aplay(self._exchanges.forget_pending(), self._aanswer)
         try:
             await self._saver.aclose()
         finally:

@@ -17,7 +17,7 @@ MEMORY_BYTES = 256 * 1024 * 1024
 
 _TOKEN_BYTES = 8
 _OVERHEAD = 120
-"""What Python takes for an entry beside its bytes, about."""
+"""About what Python takes for an entry besides its bytes."""
 
 
 class _Place:
@@ -39,7 +39,7 @@ def _weight(data: bytes) -> int:
 
 
 class MemoryCache:
-    """Keeps up to `max_bytes` of stored bytes. Where they are more, the threads go that were not read for longest."""
+    """Keeps up to `max_bytes` of stored bytes. Of more, the threads that were read longest ago are removed."""
 
     def __init__(self, *, max_bytes: int = MEMORY_BYTES) -> None:
         if type(max_bytes) is not int or max_bytes < 1:
@@ -69,7 +69,7 @@ class MemoryCache:
         return self._size
 
     def get(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:  # noqa: ARG002 - no wait
-        """Return what is there of these places. One that begins with this call is removed after `ttl` seconds."""
+        """Return what is there of these places. A new place is removed after `ttl` seconds."""
         now = time.monotonic()
         with self._lock:
             return {place: self._got(place, asked, now, ttl) for place, asked in wanted.items()}
@@ -79,7 +79,7 @@ class MemoryCache:
         return self.get(wanted, ttl, within)
 
     def set(self, fillings: Mapping[bytes, Filling], within: float) -> None:  # noqa: ARG002 - nothing here waits
-        """Add entries to places. A place whose token is another one by now stays as it is."""
+        """Add entries to places. A place whose token has changed meanwhile stays as it is."""
         with self._lock:
             for place, filling in fillings.items():
                 held = self._places.get(place)
@@ -100,7 +100,7 @@ class MemoryCache:
         self.forget(places, within)
 
     def close(self) -> None:
-        """Let everything go. It may be used again."""
+        """Remove everything. The cache may be used again."""
         with self._lock:
             self._places.clear()
             self._size = 0
@@ -110,7 +110,7 @@ class MemoryCache:
         self.close()
 
     def begin_anew(self) -> None:
-        """In the child of a fork: where another thread was changing something, it is not finished."""
+        """In the child of a fork: begin empty where another thread was in the middle of a change."""
         if self._lock.locked():
             self._places, self._size = OrderedDict(), 0
         self._lock = threading.Lock()
@@ -140,7 +140,10 @@ class MemoryCache:
         self._evict(place)
 
     def _sweep(self, now: float) -> None:
-        """Remove what has expired of the two places that were not read for longest: more go than begin."""
+        """Remove what has expired of the two places that were read longest ago.
+
+        This is called for each new place, so expired ones go faster than new ones come.
+        """
         self._remove([place for place in list(islice(self._places, 2)) if self._places[place].until <= now])
 
     def _evict(self, spared: bytes) -> None:

@@ -7,15 +7,14 @@ entry's name is a scheme, and what it points to is called with the URL.
 from datetime import timedelta
 from importlib.metadata import entry_points
 from typing import Any
-from urllib.parse import parse_qsl
 
 from threadmark.caching.cache import Cache
 from threadmark.errors import ConfigError, MissingDependencyError
+from threadmark.urls import parameters_in
 
 GROUP = "threadmark.caches"
 
-_WRITE = "write 'cached:?saver=URL&cache=URL&ttl=3600', both URLs percent-encoded (urllib.parse.quote(url, safe=''))"
-_NEEDED, _KNOWN, _SECONDS = {"saver", "cache"}, {"saver", "cache", "ttl", "wait", "name"}, {"ttl", "wait"}
+_URL = "cached:?saver=URL&cache=URL&ttl=3600"
 
 
 def open_cache(url: str) -> Cache:
@@ -42,22 +41,16 @@ def open_cache(url: str) -> Cache:
 
 def arguments_in(url: str) -> dict[str, Any]:
     """Return the arguments of `cached` that the URL of a cached saver has. No error shows a value of it."""
-    given = parse_qsl(url.removeprefix("cached:").removeprefix("//").removeprefix("?"), keep_blank_values=True)
-    arguments: dict[str, Any] = dict(given)
-    if len(arguments) < len(given) or not _NEEDED <= arguments.keys() <= _KNOWN:
-        raise ConfigError(
-            f"this URL of a cached saver needs saver and cache, and may have ttl, wait and name: {_WRITE}"
-        )
-    for name in _SECONDS & arguments.keys():
-        try:
-            arguments[name] = float(arguments[name])
-        except ValueError:
-            raise ConfigError(f"the {name} in this URL of a cached saver is no number of seconds: {_WRITE}") from None
-    if "ttl" in arguments:
-        try:
-            arguments["ttl"] = timedelta(seconds=arguments["ttl"])
-        except (OverflowError, ValueError):
-            raise ConfigError(f"the ttl in this URL of a cached saver is too long: {_WRITE}") from None
+    arguments: dict[str, Any] = {
+        **parameters_in(url, _URL, needed=("saver", "cache"), optional=("ttl", "wait", "name"))
+    }
+    try:
+        if "wait" in arguments:
+            arguments["wait"] = float(arguments["wait"])
+        if "ttl" in arguments:
+            arguments["ttl"] = timedelta(seconds=float(arguments["ttl"]))
+    except (OverflowError, ValueError):
+        raise ConfigError(f"ttl and wait in a URL must be numbers of seconds: write {_URL!r}") from None
     return arguments
 
 

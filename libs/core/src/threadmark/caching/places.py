@@ -1,4 +1,4 @@
-"""Where the entries of a thread stand in a cache: a digest of the database's name and the thread's id."""
+"""Where a cache has the entries of a thread: a digest of the database's name and the thread's id."""
 
 from hashlib import blake2b
 
@@ -13,7 +13,7 @@ _PURPOSE = b"threadmark.cache"
 class Places:
     """The places of one database, as savers with one keyring see it.
 
-    Of a keyring the digest takes its secret as key: then nobody can tell from a place which thread it is, and savers
+    With a keyring, its secret is the key of the digest: nobody can tell from a place which thread it is, and savers
     with another keyring, or with none, have other places.
     """
 

@@ -1,14 +1,14 @@
 """The programs of a cached saver's transactions: those of any saver, played in pieces.
 
-A program that reads begins in a transaction, which ends where the program wants segments; the rest of it asks for
-nothing else, mostly, and so needs no transaction. All of it is the state of the first one.
+A program that reads begins in a transaction, which ends where the program asks for segments. Mostly it asks for nothing
+else after that, so the rest needs no transaction: what it returns is what the database had in the first one.
 """
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from threadmark.deferred import StoreCall
+from threadmark.deferred import StoreCall, expect_store_call
 from threadmark.program import Program, Step, relay
 from threadmark.store import Found, Store, all_held
 
@@ -17,11 +17,11 @@ T = TypeVar("T")
 Segments = Mapping[str, Mapping[bytes, bytes]]
 """Segments by thread and key."""
 
-_ENDING = ("drop", "remove")
-"""What takes bytes away from a thread, which is their first argument."""
+_REMOVALS = ("drop", "remove")
+"""The operations that remove bytes from a thread, which is their first argument."""
 
-_AGAIN = ("thread", "thread_outlines", "epoch")
-"""What may be asked twice, as the view of an owner does: within a transaction the answer is the same."""
+_REPEATABLE = ("thread", "thread_outlines", "epoch")
+"""What may be asked twice, as an owner's view does. Within one transaction the answer is the same."""
 
 
 class Done(NamedTuple, Generic[T]):
@@ -34,7 +34,7 @@ class Done(NamedTuple, Generic[T]):
 
 @dataclass
 class Begun(Generic[T]):
-    """A program that waits for segments, outside of any transaction."""
+    """A program that waits for segments. Its transaction is over."""
 
     steps: Program[T]
     call: StoreCall | None = None
@@ -42,7 +42,7 @@ class Begun(Generic[T]):
     epochs: dict[str, int] = field(default_factory=dict)
     """Those of the threads that it has read."""
     finds: bool = False
-    """Whether it has asked for one checkpoint, whose segments a backend may give in the same go."""
+    """Whether it has asked for one checkpoint, whose segments a backend may return with it."""
     _answers: list[tuple[StoreCall, Any]] = field(default_factory=list)
 
     def see(self, call: StoreCall, answer: Any) -> None:
@@ -52,12 +52,12 @@ class Begun(Generic[T]):
             self.epochs[call.args[0]] = answer.epoch
         elif call.method == "newest":
             self.epochs.update((thread_id, found.epoch) for thread_id, found in answer.items())
-        elif call.method in _AGAIN:
+        elif call.method in _REPEATABLE:
             self._answers.append((call, answer))
 
     def next_call(self, answer: Any) -> StoreCall:
         """Answer what the program waits for. Returns what it asks next; raises StopIteration at its end."""
-        return _call(self.steps.send(answer))
+        return expect_store_call(self.steps.send(answer))
 
     def answered(self, call: StoreCall) -> tuple[Any] | None:
         """Return what the transaction has answered to the same question, None if it was not asked."""
@@ -77,6 +77,15 @@ def wanted_by(call: StoreCall) -> dict[str, Collection[bytes]]:
     return dict(call.args[0])
 
 
+def lacking(wanted: Mapping[str, Collection[bytes]], known: Segments) -> dict[str, list[bytes]]:
+    """Return which of the wanted segments are not known, in order. A thread that lacks none is left out."""
+    keys_of = {
+        thread_id: sorted(key for key in keys if key not in known.get(thread_id, ()))
+        for thread_id, keys in wanted.items()
+    }
+    return {thread_id: keys for thread_id, keys in keys_of.items() if keys}
+
+
 def answer_to(call: StoreCall, segments: Segments) -> Any:
     """Return the answer to a program that asks for segments."""
     found = {
@@ -91,15 +100,15 @@ def until_segments(program: Callable[[], Program[T]], store: Store) -> Program[B
     steps = program()
     begun = Begun(steps)
     try:
-        call = _call(next(steps))
+        call = expect_store_call(next(steps))
         while not wants_segments(call):
             try:
-                answer = yield from _bare(call).on(store)
+                answer = yield from _without_segments(call).on(store)
             except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
-                call = _call(steps.throw(error))
+                call = expect_store_call(steps.throw(error))
             else:
                 begun.see(call, answer)
-                call = _call(steps.send(answer))
+                call = expect_store_call(steps.send(answer))
         for thread_id in wanted_by(call).keys() - begun.epochs.keys():
             begun.epochs[thread_id] = (yield from store.epoch(thread_id)) or 0
         begun.call = call
@@ -113,28 +122,19 @@ def until_segments(program: Callable[[], Program[T]], store: Store) -> Program[B
 
 def with_segments(program: Callable[[], Program[T]], store: Store, known: Segments) -> Program[Done[T]]:
     """Run a whole program. What is known of the segments that it asks for is not read."""
-    steps = program()
     read: dict[str, dict[bytes, bytes]] = {}
-    try:
-        call = _call(next(steps))
-        while True:
-            try:
-                answer = yield from _answered(call, store, known, read)
-            except Exception as error:  # noqa: BLE001 - as above
-                call = _call(steps.throw(error))
-            else:
-                call = _call(steps.send(answer))
-    except StopIteration as stop:
-        return Done(stop.value, read)
-    finally:
-        steps.close()
+
+    def answer(step: Step) -> Program[Any]:
+        return _answered(expect_store_call(step), store, known, read)
+
+    return Done((yield from relay(program(), answer)), read)
 
 
-def noting(program: Callable[[], Program[T]], shortened: set[str]) -> Program[T]:
+def noting_removals(program: Callable[[], Program[T]], shortened: set[str]) -> Program[T]:
     """Run a program as it is, and note the threads from which it takes bytes away."""
 
     def answer(step: Step) -> Program[Any]:
-        if isinstance(step, StoreCall) and step.method in _ENDING:
+        if isinstance(step, StoreCall) and step.method in _REMOVALS:
             shortened.add(step.args[0])
         return (yield step)
 
@@ -144,16 +144,12 @@ def noting(program: Callable[[], Program[T]], shortened: set[str]) -> Program[T]
 def _answered(call: StoreCall, store: Store, known: Segments, read: dict[str, dict[bytes, bytes]]) -> Program[Any]:
     if not wants_segments(call):
         has_some = call.method == "find" and bool(known.get(call.args[0]))
-        answer = yield from (_bare(call) if has_some else call).on(store)
+        answer = yield from (_without_segments(call) if has_some else call).on(store)
         if isinstance(answer, Found):
             read.setdefault(call.args[0], {}).update(answer.segments)
         return answer
     wanted = wanted_by(call)
-    lacking = {
-        thread_id: sorted(key for key in keys if key not in known.get(thread_id, ()))
-        for thread_id, keys in wanted.items()
-    }
-    found = yield from fetched(store, {thread_id: keys for thread_id, keys in lacking.items() if keys})
+    found = yield from fetched(store, lacking(wanted, known))
     for thread_id, segments in found.items():
         read.setdefault(thread_id, {}).update(segments)
     both = {thread_id: {**known.get(thread_id, {}), **found.get(thread_id, {})} for thread_id in wanted}
@@ -170,12 +166,6 @@ def fetched(store: Store, wanted: Mapping[str, Collection[bytes]]) -> Program[di
     return found
 
 
-def _bare(call: StoreCall) -> StoreCall:
-    """Return the call, without segments that would come along."""
+def _without_segments(call: StoreCall) -> StoreCall:
+    """Return the call so that no segments come with the answer."""
     return StoreCall("find", (*call.args[:3], all_held), {}) if call.method == "find" else call
-
-
-def _call(step: Step) -> StoreCall:
-    if not isinstance(step, StoreCall):
-        raise TypeError(f"a deferred store has no {type(step).__name__}")
-    return step

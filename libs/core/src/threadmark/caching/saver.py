@@ -4,15 +4,15 @@ from datetime import timedelta
 from typing import Any
 
 from threadmark.caching.access import Access
-from threadmark.caching.believing import belief
 from threadmark.caching.cache import Cache
 from threadmark.caching.driver import CachedDriver
 from threadmark.caching.exchanges import Exchanges
 from threadmark.caching.opening import arguments_in, open_cache
 from threadmark.caching.places import Places
+from threadmark.caching.proving import segment_proof
 from threadmark.deferred import deferred_store
 from threadmark.errors import ConfigError, shown
-from threadmark.replication.marks import MarkingSaver
+from threadmark.replication.standby_reads import ReadFromSaver
 from threadmark.saver import Saver, SaverOptions
 from threadmark.saver.arguments import check_seconds
 from threadmark.urls import open as open_saver
@@ -20,7 +20,7 @@ from threadmark.urls import open as open_saver
 HOUR = timedelta(hours=1)
 
 
-class CachedSaver(MarkingSaver):
+class CachedSaver(ReadFromSaver):
     """A saver in front of another one, which finds in a cache the bytes that never change.
 
     Made by `threadmark.cached`. Every method is that of any saver.
@@ -31,13 +31,13 @@ class CachedSaver(MarkingSaver):
         keyring = options.get("keyring")
         access = Access(cache, ttl.total_seconds(), wait)
         store = saver._store  # noqa: SLF001 - as above
-        exchanges = Exchanges(store, access, Places(name, keyring), belief(keyring))
+        exchanges = Exchanges(store, access, Places(name, keyring), segment_proof(keyring))
         super().__init__(deferred_store(), CachedDriver(saver, cache, exchanges, owns_cache=owns_cache), **options)
         self._uncached = saver
 
     @property
     def uncached(self) -> Saver:
-        """The saver that this one is in front of. What is read through it goes past the cache."""
+        """The saver that this one is in front of. What is read through it does not come from the cache."""
         return self._uncached
 
     def setup(self) -> None:
@@ -62,15 +62,15 @@ def cached(
 
     `with threadmark.cached("postgresql://db/agents", "redis://cache:6379/0") as saver: ...`
 
-    Which checkpoint is the newest always comes from the database, and no byte of the cache is believed that is not
-    proven. While the cache is away, everything works without it (docs/caching.md).
+    Which checkpoint is the newest always comes from the database, and no byte of the cache is used without proof.
+    While the cache is away, everything works without it (docs/caching.md).
 
     Args:
         saver: The database: a URL, or a saver, which is closed together with this one.
         cache: The cache: a URL (`redis://...`, or `memory:` for this process), or a `threadmark.MemoryCache` or
             `threadmark_redis.RedisCache`, which stays open for others.
         ttl: For how long at most bytes are kept in the cache.
-        wait: For how many seconds at most an answer of the cache is waited for.
+        wait: How many seconds a call of the cache may take.
         name: What the database is called in the cache. By default it is what `repr(saver)` shows, so savers of one
             database that reach it by different addresses need the same name, or they do not share what is cached.
         **options: Those of the saver, where it is given as a URL.
@@ -89,7 +89,7 @@ def cached(
         if opened is not saver:
             opened.close()
         raise
-    name = str(opened._driver) if name is None else name  # noqa: SLF001 - what `repr` shows of it
+    name = str(opened._driver) if name is None else name  # noqa: SLF001 - the text that `repr` shows
     return CachedSaver(opened, used, ttl=ttl, wait=wait, name=name, owns_cache=used is not cache)
 
 
@@ -107,6 +107,6 @@ def _opened(saver: Saver | str, options: dict[str, Any]) -> Saver:
     if not isinstance(saver, Saver):
         raise ConfigError(f"expected a URL or a threadmark.Saver, got {type(saver).__name__}")
     if options:
-        raise ConfigError(f"give {', '.join(sorted(options))} to the saver itself, whose options this one has as well")
-    saver._context.expect_no_view()  # noqa: SLF001 - of one owner's view the store knows nothing
+        raise ConfigError(f"give {', '.join(sorted(options))} to the saver itself: this one has the same options")
+    saver._context.expect_no_view()  # noqa: SLF001 - the store knows nothing of an owner's view
     return saver

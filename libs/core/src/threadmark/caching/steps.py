@@ -1,4 +1,4 @@
-"""What a cached saver asks for: a transaction on its database, or something of its cache. It does no I/O itself.
+"""What a cached saver asks for: a transaction on its database, or a call of its cache. It does no I/O itself.
 
 An *exchange* is a generator of both. `driver` plays it for both APIs, so nothing of the logic knows which.
 """
@@ -30,7 +30,7 @@ class CacheCall(NamedTuple):
 Exchange = Generator[Transaction[Any] | CacheCall, Any, T]
 
 
-def stored(transaction: Transaction[T]) -> Exchange[T]:
+def on_database(transaction: Transaction[T]) -> Exchange[T]:
     """Have a transaction run on the database. Returns its result."""
     result: T = yield transaction
     return result

@@ -8,8 +8,8 @@ from threadmark.program import Program
 from threadmark.replica_store import Copied, ReplicaStore, StaleTermError
 from threadmark.replication.comparing import Difference, compare
 from threadmark.replication.entries import Touched
-from threadmark.replication.held import BEGUN, Bodies, Held, copied_of, held, last_position
-from threadmark.replication.named import Named
+from threadmark.replication.entry_rows import EntryRows
+from threadmark.replication.snapshots import BEGUN, Bodies, Snapshot, copied_of, last_position, take_snapshot
 from threadmark.replication.steps import Side
 from threadmark.store import ANYONE, NEVER, Change, CheckpointRow, Follows, Key, WriteRow, now, was_added
 from threadmark.thread_store import Beginning, ThreadOutline
@@ -59,11 +59,11 @@ class Route(NamedTuple):
     term: int
 
 
-class Brought(NamedTuple):
+class Fetched(NamedTuple):
     """What was read at the source."""
 
     keys: Sequence[Key]
-    """The checkpoints that are complete with it."""
+    """The checkpoints of which all that is to be copied is in it."""
     bodies: Bodies
 
     @property
@@ -81,16 +81,16 @@ class Brought(NamedTuple):
 class Compared(NamedTuple):
     """A thread in both databases, as it was when they were compared."""
 
-    theirs: Held
-    ours: Held
+    theirs: Snapshot
+    ours: Snapshot
     difference: Difference
 
 
-def add_named(route: Route, found: Named, come: int) -> Program[Literal["added", "more", "moved"]]:
+def add_entry_rows(route: Route, found: EntryRows, copied_to: int) -> Program[Literal["added", "more", "moved"]]:
     """Add the rows that entries named.
 
-    Having added nothing, returns "moved" where the target is elsewhere by now, and "more" where that is not all there
-    is to do.
+    Where it adds nothing, it returns "moved" if the target is at another position by now, and "more" if more than
+    adding rows is to be done.
     """
     store, outline, rows = route.target.store, found.outline, _in_order(found.bodies)
     if outline is None:
@@ -101,24 +101,24 @@ def add_named(route: Route, found: Named, come: int) -> Program[Literal["added",
         yield from store.lock(route.thread_id)
     is_later = outline.updated_at > _updated_by(rows)
     change = _change(route, outline, found.bodies, rows)._replace(
-        copied=Follows(come, found.position, found.epoch), term=route.term
+        copied=Follows(copied_to, found.position, found.epoch), term=route.term
     )
-    if come != NEVER and rows and is_later:
+    if copied_to != NEVER and rows and is_later:
         change = change._replace(now=outline.updated_at, touches=True)
     added = yield from store.add(change)
     if added.refused == "term":
         raise StaleTermError
     if not was_added(change, added):
         return "moved" if added.refused == "behind" else "more"
-    if come == NEVER and outline.updated_at > max(_updated_by(rows), outline.row.created_at):
+    if copied_to == NEVER and outline.updated_at > max(_updated_by(rows), outline.row.created_at):
         yield from _touch(store, outline)
     if found.sets_row:
         yield from store.set_thread(outline.row)
     return "added"
 
 
-def add_some(route: Route, compared: Compared, expected: Copied | None, brought: Brought) -> Program[Copied | None]:
-    """Add rows that a large thread lacks, before `finish`. Returns how far it has come then.
+def add_some(route: Route, compared: Compared, expected: Copied | None, fetched: Fetched) -> Program[Copied | None]:
+    """Add rows that a large thread lacks, before `finish`. Returns up to where it is copied then.
 
     Returns None, having added nothing, where somebody else changed it.
     """
@@ -129,7 +129,7 @@ def add_some(route: Route, compared: Compared, expected: Copied | None, brought:
     position = yield from last_position(store, thread_id)
     if copied != expected or position != ours.position or theirs.outline is None:
         return None
-    bodies = _only(brought.bodies, set(brought.keys) - ours.marks.checkpoints.keys(), set(brought.keys), difference)
+    bodies = _only(fetched.bodies, set(fetched.keys) - ours.marks.checkpoints.keys(), set(fetched.keys), difference)
     change = _change(route, theirs.outline, bodies, _in_order(bodies))
     if not was_added(change, (yield from store.add(change))):
         return None
@@ -139,14 +139,14 @@ def add_some(route: Route, compared: Compared, expected: Copied | None, brought:
     return copied
 
 
-def finish(route: Route, theirs: Held, expected: Copied | None, brought: Brought) -> Program[CopiedRows | None]:
-    """Make the target's thread what the comparison says, with the rows that were brought for it.
+def finish(route: Route, theirs: Snapshot, expected: Copied | None, fetched: Fetched) -> Program[CopiedRows | None]:
+    """Make the target's thread what the comparison says, with the rows that were fetched for it.
 
     Returns None, having done nothing, where somebody else changed it, so that other rows are needed.
     """
     store, thread_id = route.target.store, route.thread_id
     yield from _lock(route)
-    ours = yield from held(store, thread_id, theirs.copied.position if theirs.copied else NEVER)
+    ours = yield from take_snapshot(store, thread_id, theirs.copied.position if theirs.copied else NEVER)
     if ours is None or ours.copied != expected:
         return None
     difference = compare(theirs, ours)
@@ -155,10 +155,10 @@ def finish(route: Route, theirs: Held, expected: Copied | None, brought: Brought
         yield from store.set_copied(thread_id, Copied(theirs.dropped_at or theirs.known_to, 0))
         return CopiedRows(dropped=True)
     if not (
-        set(difference.checkpoints) <= {*brought.keys} and difference.segments.keys() <= brought.bodies.segments.keys()
+        set(difference.checkpoints) <= {*fetched.keys} and difference.segments.keys() <= fetched.bodies.segments.keys()
     ):
         return None
-    done = yield from _make_equal(route, theirs, ours, difference, brought.bodies)
+    done = yield from _make_equal(route, theirs, ours, difference, fetched.bodies)
     if difference.merges:
         position = yield from store.record(thread_id, Touched(merged=True).to_bytes(), route.term)
         if position is None:
@@ -167,7 +167,9 @@ def finish(route: Route, theirs: Held, expected: Copied | None, brought: Brought
     return done._replace(branched=difference.branches, kept=difference.merges)
 
 
-def _make_equal(route: Route, theirs: Held, ours: Held, difference: Difference, brought: Bodies) -> Program[CopiedRows]:
+def _make_equal(
+    route: Route, theirs: Snapshot, ours: Snapshot, difference: Difference, fetched: Bodies
+) -> Program[CopiedRows]:
     store, thread_id, outline = route.target.store, route.thread_id, theirs.outline
     if outline is None or (ours.outline is None and not difference.begins):  # it stays deleted
         return CopiedRows()
@@ -176,9 +178,9 @@ def _make_equal(route: Route, theirs: Held, ours: Held, difference: Difference, 
     doomed_segments = [*sorted(difference.replaced_segments), *difference.removed_segments]
     if doomed or doomed_segments:
         yield from store.remove(thread_id, doomed, doomed_segments)
-    come = set(difference.checkpoints)
-    fresh = {key for key in come if key in difference.rebuilt or key not in ours.marks.checkpoints}
-    bodies = _only(brought, fresh, come, difference)
+    lacking = set(difference.checkpoints)
+    fresh = {key for key in lacking if key in difference.rebuilt or key not in ours.marks.checkpoints}
+    bodies = _only(fetched, fresh, lacking, difference)
     rows = _in_order(bodies)
     change = _change(route, outline, bodies, rows)
     change = change._replace(writes=[*change.writes, *kept])
@@ -186,7 +188,7 @@ def _make_equal(route: Route, theirs: Held, ours: Held, difference: Difference, 
         added = yield from store.add(change)
         if not was_added(change, added):
             raise TransientStoreError(f"thread {thread_id!r} was changed while it was locked")
-    # A checkpoint that is added where there is no other one alone says when the thread was updated.
+    # Where the thread has no other checkpoint, those that are added say when it was updated.
     known = ours.outline.updated_at if ours.outline and not doomed else outline.row.created_at
     if outline.updated_at > max(known, _updated_by(rows)):
         yield from _touch(store, outline)
@@ -195,17 +197,17 @@ def _make_equal(route: Route, theirs: Held, ours: Held, difference: Difference, 
     return counted(bodies)._replace(removed=len(difference.removed))
 
 
-def _only(brought: Bodies, rows: Collection[Key], writes: Collection[Key], difference: Difference) -> Bodies:
+def _only(fetched: Bodies, rows: Collection[Key], writes: Collection[Key], difference: Difference) -> Bodies:
     """Return these checkpoints, the writes of those, and the segments, as far as the difference names them."""
     return Bodies(
-        {key: row for key, row in brought.rows.items() if key in rows},
-        {key: row for key, row in brought.writes.items() if key[:2] in writes and key not in difference.kept},
-        {key: data for key, data in brought.segments.items() if key in difference.segments},
+        {key: row for key, row in fetched.rows.items() if key in rows},
+        {key: row for key, row in fetched.writes.items() if key[:2] in writes and key not in difference.kept},
+        {key: data for key, data in fetched.segments.items() if key in difference.segments},
     )
 
 
 def _lock(route: Route) -> Program[None]:
-    """Let nobody else change the thread, whether it is there or not, nor with an old term."""
+    """Lock a thread, whether it is there or not. Raises StaleTermError for an old term."""
     store = route.target.store
     if (yield from store.replica()).term > route.term:
         raise StaleTermError
@@ -222,7 +224,7 @@ def _kept_of_rebuilt(route: Route, difference: Difference) -> Program[list[Write
 
 
 def _change(route: Route, outline: ThreadOutline, bodies: Bodies, rows: Sequence[CheckpointRow]) -> Change:
-    """Return rows as a change that nobody's lease and no deletion refuses. Where it begins the thread, it is as old."""
+    """Return rows as a change that no lease or deletion refuses. A thread that it begins is as old as the source's."""
     row = outline.row
     beginning = Beginning(row.owner, row.expires_at, row.check)
     writes = [bodies.writes[key] for key in sorted(bodies.writes)]
@@ -240,7 +242,7 @@ def _change(route: Route, outline: ThreadOutline, bodies: Bodies, rows: Sequence
 
 
 def _touch(store: ReplicaStore, outline: ThreadOutline) -> Program[None]:
-    """Let the thread count as updated when it was at the source."""
+    """Give the thread the time of its last update at the source."""
     moment = outline.updated_at
     yield from store.add(Change(outline.row.thread_id, None, moment, {}, (), (), None, token=ANYONE, touches=True))
 

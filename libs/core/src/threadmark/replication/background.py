@@ -1,4 +1,4 @@
-"""The one thread of a pair in a process: it looks at both databases, copies what waits, moves the writes and back.
+"""The one thread of a pair in a process: it checks both databases, copies what waits, and moves the writes if it may.
 
 It is a daemon, begun when the pair is first used, ended by `close`, and begun anew in a forked child.
 """
@@ -12,7 +12,7 @@ from typing import Protocol
 
 from threadmark.errors import ClosedError, ReplicationError
 from threadmark.logs import log
-from threadmark.replication.health import look, watched
+from threadmark.replication.health import check_side, watched
 from threadmark.replication.pair import Pair, SideAwayError
 from threadmark.replication.playing import play_exchange
 from threadmark.replication.promoting import copy_waiting, count_waiting, drain, fail_over, promote
@@ -20,11 +20,11 @@ from threadmark.replication.steps import Exchange, Side
 from threadmark.replication.terms import follow, spread_term
 from threadmark.store import now
 
-_SOON = 5
-"""For how many looks at both sides a change of mode "sync" is left to whoever has made it."""
+_CHECKS_MEANWHILE = 5
+"""For how many checks of both sides a change of mode "sync" is left to the caller that made it."""
 
 _GATHERING = 0.01
-"""Seconds for which changes gather before they are copied: to copy each by itself would hold up whoever writes."""
+"""Seconds for which changes gather before they are copied: to copy each by itself would slow down the writers."""
 
 
 class Plays(Protocol):
@@ -42,37 +42,37 @@ class Background:
         self._player = player
         self._stopped = False
         self._thread: threading.Thread | None = None
-        self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._called = False
-        self._drains: float | None = None
+        self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._woken = False
+        self._drain_within: float | None = None
         self._left: int | Exception = ReplicationError("a database did not answer in time")
 
     def begin(self) -> None:
         """Begin, if it has not begun."""
         if self._thread is None and not self._stopped:
-            # Two callers may begin one each; both do the same, and either does no harm to the other.
+            # Two callers may begin a thread each. Both threads do the same, and one does not disturb the other.
             self._thread = threading.Thread(target=self._run, name="threadmark-replication", daemon=True)
             self._thread.start()
 
     def wake(self) -> None:
         """Have it look for something to copy at once."""
-        if not self._called:
-            self._called = True
-            self._calls.put(None)
+        if not self._woken:
+            self._woken = True
+            self._wakeups.put(None)
 
     def end(self) -> None:
         """Let it end, after the transaction that it is in."""
         self._stopped = True
-        self._calls.put(None)
+        self._wakeups.put(None)
 
     def finish(self, within: float, patience: float) -> int:
-        """End it, and have it copy what waits before, for `within` seconds. Returns how many changes are left.
+        """End it after it has copied what waits, for `within` seconds at most. Returns how many changes are left.
 
-        It is waited for so long, and for `patience` seconds more, in which it may finish what it does. Raises
-        ReplicationError where it is not known then what is left.
+        It gets `patience` seconds more to finish its last transaction. Raises ReplicationError if it is not known by
+        then what is left.
         """
         thread, self._thread = self._thread, None
-        self._drains = within
+        self._drain_within = within
         self.end()
         if thread is None or thread is threading.current_thread():
             return 0  # the pair was never used
@@ -83,13 +83,13 @@ class Background:
 
     def begin_anew(self) -> None:
         """In the child of a fork, which does not have the thread."""
-        self._thread, self._called = None, False
-        self._calls = queue.SimpleQueue()
+        self._thread, self._woken = None, False
+        self._wakeups = queue.SimpleQueue()
 
     def _run(self) -> None:
         looked = -self._pair.settings.health_interval
         while not self._stopped:
-            self._called = False
+            self._woken = False
             looks = monotonic() >= looked + self._pair.settings.health_interval
             if looks:
                 looked = monotonic()
@@ -100,26 +100,26 @@ class Background:
             except Exception as error:  # noqa: BLE001 - whatever it is, the next round may succeed
                 self._note(error)
             with suppress(queue.Empty):
-                self._calls.get(timeout=max(0.0, looked + self._pair.settings.health_interval - monotonic()))
+                self._wakeups.get(timeout=max(0.0, looked + self._pair.settings.health_interval - monotonic()))
                 if not self._stopped:
                     sleep(min(_GATHERING, self._pair.settings.health_interval))
-        if self._drains is not None:
-            self._drain(self._drains)
+        if self._drain_within is not None:
+            self._drain(self._drain_within)
 
     def _drain(self, within: float) -> None:
-        """Copy what waits. The interpreter may be about to end, so this needs no other thread."""
+        """Copy what waits. The interpreter may be about to end, so this starts no other thread."""
         pair = self._pair
         try:
-            self._left = play_exchange(watched(pair, drain(pair, within))) if pair.standing is not None else 0
+            self._left = play_exchange(watched(pair, drain(pair, within))) if pair.roles is not None else 0
         except Exception as error:  # noqa: BLE001 - raised where it is waited for
             self._left = error
 
     def _round(self, *, looks: bool) -> Exchange[None]:
         pair = self._pair
-        if pair.standing is None:  # whoever uses the pair first finds out who takes the writes
+        if pair.roles is None:  # whoever uses the pair first finds out who takes the writes
             return
         if looks:
-            yield from look_at_both(pair)
+            yield from check_both(pair)
         if pair.both_well:
             yield from watched(pair, self._copy_all())
             if looks:
@@ -135,10 +135,10 @@ class Background:
                     break
 
     def _is_underway(self, source: Side) -> bool:
-        """Whether whoever wrote what waits may still be about to copy it: in mode "sync" they do so themselves."""
+        """Whether the callers that made the waiting changes may still copy them, as they do in mode "sync"."""
         settings = self._pair.settings
         age = (now() - self._pair.health[source].oldest) / 1e6
-        return settings.mode == "sync" and age < _SOON * settings.health_interval
+        return settings.mode == "sync" and age < _CHECKS_MEANWHILE * settings.health_interval
 
     def _note(self, error: Exception) -> None:
         text = f"{type(error).__name__}: {error}"
@@ -147,11 +147,11 @@ class Background:
         self._pair.last_error = text
 
 
-def look_at_both(pair: Pair) -> Exchange[None]:
-    """Ask both sides how they are, and who takes the writes. Moves the writes if that is the saver's to do."""
+def check_both(pair: Pair) -> Exchange[None]:
+    """Ask both sides how they are, and who takes the writes. Moves the writes if the saver may do so."""
     found = {}
     for side in pair.sides:
-        found[side] = yield from look(pair, side)
+        found[side] = yield from check_side(pair, side)
     if any(each is not None and each.term > pair.known.term for each in found.values()):
         yield from watched(pair, follow(pair))
     for side, replica in found.items():

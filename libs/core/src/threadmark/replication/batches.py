@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from threadmark.program import Program
 from threadmark.replica_store import LONG_MARK, ReplicaStore
-from threadmark.replication.applying import Brought
+from threadmark.replication.applying import Fetched
 from threadmark.replication.comparing import Difference
-from threadmark.replication.held import Held, bodies
+from threadmark.replication.snapshots import Snapshot, read_bodies
 from threadmark.store import Key
 
 MOST_ROWS, MOST_BYTES = 256, 4 * 1024 * 1024
@@ -21,10 +21,10 @@ class Batch(NamedTuple):
 
 
 def batches(difference: Difference) -> list[Batch]:
-    """Return what is to be brought in parts, which are written in this order.
+    """Return what is to be copied in parts, which are written in this order.
 
-    All segments come before the first checkpoint, and checkpoints after their parents. What takes the place of
-    something else comes last, in one part, together with what is removed.
+    All segments come before the first checkpoint, and checkpoints after their parents. What replaces something
+    comes last, in one part, together with what is removed.
     """
     replaced = difference.replaced_segments
     segments = list(_segments({key: size for key, size in difference.segments.items() if key not in replaced}))
@@ -37,13 +37,13 @@ def batches(difference: Difference) -> list[Batch]:
     return [*before, last]
 
 
-def fetch(store: ReplicaStore, thread_id: str, theirs: Held, batch: Batch) -> Program[Brought | None]:
+def fetch(store: ReplicaStore, thread_id: str, theirs: Snapshot, batch: Batch) -> Program[Fetched | None]:
     """Read a part. Returns None where any of it is not what it was when the thread was compared.
 
-    Writes that were added since are left out: they come with their own entry.
+    Writes that were added since are left out: they have an entry of their own.
     """
     keys = batch.checkpoints
-    found = yield from bodies(store, thread_id, keys, keys, batch.segments)
+    found = yield from read_bodies(store, thread_id, keys, keys, batch.segments)
     wanted, marks = set(keys), theirs.marks
     rows = {key: mark for key, mark in marks.checkpoints.items() if key in wanted}
     writes = {key: mark for key, mark in marks.writes.items() if key[:2] in wanted}
@@ -55,7 +55,7 @@ def fetch(store: ReplicaStore, thread_id: str, theirs: Held, batch: Batch) -> Pr
     )
     if not is_same:
         return None
-    return Brought(keys, found._replace(writes={key: found.writes[key] for key in writes}))
+    return Fetched(keys, found._replace(writes={key: found.writes[key] for key in writes}))
 
 
 def _mark(check: bytes, body: bytes) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from threadmark.replica_store import WriteKey
-from threadmark.replication.held import Held
+from threadmark.replication.snapshots import Snapshot
 from threadmark.store import Key
 from threadmark.thread_store import ThreadRow
 
@@ -13,17 +13,17 @@ class Difference(NamedTuple):
     """What is to be done so that the target has what the source has."""
 
     drops: bool = False
-    """The thread goes, and nothing else is said: what comes then is another difference."""
+    """The thread is deleted, and nothing else is done: what the source may have then is another difference."""
     begins: bool = False
     """The thread is no live one in the target, and becomes one."""
     checkpoints: Sequence[Key] = ()
-    """Those with a row or with writes that come, parents before children."""
+    """Those of which the row or writes are copied, parents before children."""
     rebuilt: frozenset[Key] = frozenset()
     """Those of them that are removed first, with their writes."""
     kept: frozenset[WriteKey] = frozenset()
     """Writes of the target that stay although the source has others."""
     segments: Mapping[bytes, int] = {}
-    """Those that come, with their sizes."""
+    """Those that are copied, with their sizes."""
     replaced_segments: frozenset[bytes] = frozenset()
     """Those of them that are removed first: they were sealed again."""
     removed: Sequence[Key] = ()
@@ -52,12 +52,12 @@ class Difference(NamedTuple):
         )
 
 
-def compare(source: Held, target: Held) -> Difference:
+def compare(source: Snapshot, target: Snapshot) -> Difference:
     """Return what the target lacks.
 
     Where both databases changed the thread, what either has stays. Of a checkpoint that both have, the one stays that
     was changed; of two that were, the one with the greater marks, so that it does not matter who asks. If one of them
-    deleted the thread, it goes with what the other one wrote.
+    deleted the thread, it is deleted with what the other one wrote.
     """
     both = _both_changed(source, target)
     is_there, is_here = source.outline is not None, target.outline is not None
@@ -70,17 +70,17 @@ def compare(source: Held, target: Held) -> Difference:
     return _Comparison(source, target, both=both).difference()
 
 
-def _both_changed(source: Held, target: Held) -> bool:
+def _both_changed(source: Snapshot, target: Snapshot) -> bool:
     """Whether the target may have what the source never had.
 
-    It has entries that the source did not get; or it came further than the source is, which has lost something; or it
-    has rows that the source lacks although nothing was removed there since.
+    It has entries that the source did not get; or it was copied from a later position than the source has,
+    which has lost something; or it has rows that the source lacks although nothing was removed there since.
     """
     if target.copied is None and source.copied is None:
         return target.outline is not None or target.position > 0
     if target.position > (source.copied.position if source.copied else 0):
         return True
-    if target.copied is None:  # it began there, and all of it went to the source
+    if target.copied is None:  # it began there, and the source has got all of it
         return False
     if target.copied.position > source.position:
         return True
@@ -96,17 +96,19 @@ Marks = Mapping[WriteKey, bytes]
 class _Comparison:
     """A thread in two databases, neither of which deleted it."""
 
-    def __init__(self, source: Held, target: Held, *, both: bool) -> None:
+    def __init__(self, source: Snapshot, target: Snapshot, *, both: bool) -> None:
         self._source, self._target, self._both = source, target, both
         self._written = _by_checkpoint(source.marks.writes)
         self._written_there = _by_checkpoint(target.marks.writes)
 
     def difference(self) -> Difference:
-        """Return it."""
+        """Return the difference."""
         source, target = self._source.marks, self._target.marks
         kept = frozenset(key for each in self._written_there for key in self._kept_writes(each))
         rebuilt = frozenset(filter(self._is_rebuilt, self._written_there.keys() | target.checkpoints.keys()))
-        come = [key for key in self._written.keys() | source.checkpoints.keys() if key in rebuilt or self._comes(key)]
+        lacking = [
+            key for key in self._written.keys() | source.checkpoints.keys() if key in rebuilt or self._lacks(key)
+        ]
         gone = (
             (self._written_there.keys() | target.checkpoints.keys()) - self._written.keys() - source.checkpoints.keys()
         )
@@ -116,7 +118,7 @@ class _Comparison:
         row = self._row()
         return Difference(
             begins=self._target.outline is None,
-            checkpoints=sorted(come, key=lambda key: (source.checkpoints.get(key, ("", b""))[0], key)),
+            checkpoints=sorted(lacking, key=lambda key: (source.checkpoints.get(key, ("", b""))[0], key)),
             rebuilt=rebuilt - gone,
             kept=kept,
             segments={key: source.segments[key][0] for key in sorted(fresh)},
@@ -124,7 +126,7 @@ class _Comparison:
             removed=[] if self._both else sorted(gone),
             removed_segments=[] if self._both else sorted(extra),
             row=row,
-            # Where both deleted it, what the source has since then must come back to it after the target's deletion.
+            # Where both deleted it, the target's deletion is copied to the source later, with what the source has now.
             merges=self._both and (self._target.touched.dropped or self._keeps(gone, extra, kept)),
         )
 
@@ -139,7 +141,7 @@ class _Comparison:
         lost = [each for each in there if each not in written]
         return conflicts or bool(lost) or (row is None and row_there is not None)
 
-    def _comes(self, key: Key) -> bool:
+    def _lacks(self, key: Key) -> bool:
         """Whether the target lacks the checkpoint, or a write of it."""
         row, row_there = self._rows(key)
         there, kept = self._written_there.get(key, {}), self._kept_writes(key)
@@ -180,7 +182,7 @@ class _Comparison:
         if outline is None:
             return None
         row, row_there = outline.row, there.row if there else None
-        if row_there is None:  # what else is set of it comes with its beginning
+        if row_there is None:  # the other columns are set when the thread begins
             return row if (row.title, row.metadata) != (None, None) else None
         if row_there[2:] == row[2:]:
             return None

@@ -15,14 +15,14 @@ from threadmark.logs import log
 from threadmark.model import OnProgress
 from threadmark.program import Transaction
 from threadmark.replication.background import Background
-from threadmark.replication.health import looked, watched
+from threadmark.replication.health import checked_first, watched
 from threadmark.replication.model import Reconciled, ReplicationStatus, SideName
 from threadmark.replication.pair import Pair
 from threadmark.replication.playing import Player
-from threadmark.replication.promoting import compare, drain, promote, unless_moved
-from threadmark.replication.serving import serve
+from threadmark.replication.promoting import drain, promote, reconcile_pair, unless_moved
 from threadmark.replication.status import status
 from threadmark.replication.steps import Exchange, Side
+from threadmark.replication.transactions import run_transaction
 from threadmark.saver.arguments import check_flag, check_progress, check_seconds
 from threadmark.workers import Workers
 
@@ -47,11 +47,11 @@ class PairDriver:
 
     def run(self, transaction: Transaction[T]) -> T:
         """Run the program in one transaction and return its result."""
-        return self.play(watched(self.pair, serve(self.pair, transaction)))
+        return self.play(watched(self.pair, run_transaction(self.pair, transaction)))
 
     async def arun(self, transaction: Transaction[T]) -> T:
         """Like `run`, for asyncio."""
-        return await self.aplay(watched(self.pair, serve(self.pair, transaction)))
+        return await self.aplay(watched(self.pair, run_transaction(self.pair, transaction)))
 
     def play(self, exchange: Exchange[T]) -> T:
         """Play an exchange on the two sides."""
@@ -76,8 +76,8 @@ class PairDriver:
         check_progress(progress)
         if not isinstance(after, str):
             raise ConfigError(f"after must be the id of a thread, or '' to begin with the first, not {shown(after)}")
-        comparison = compare(self.pair, both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
-        return looked(self.pair, unless_moved(self.pair, comparison))
+        comparison = reconcile_pair(self.pair, both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
+        return checked_first(self.pair, unless_moved(self.pair, comparison))
 
     def promote(self, name: SideName | None, *, force: bool) -> Exchange[ReplicationStatus]:
         """Move the writes."""
@@ -85,12 +85,12 @@ class PairDriver:
         if name is not None and name not in get_args(SideName):
             raise ConfigError(f"a side is 'primary' or 'secondary', not {shown(name)}")
         promotion = self._promote(name and self.pair.side(name), force=force)
-        return looked(self.pair, unless_moved(self.pair, promotion))
+        return checked_first(self.pair, unless_moved(self.pair, promotion))
 
     def drain(self, within: float) -> Exchange[int]:
         """Copy what waits."""
         check_seconds(within, "within")
-        return looked(self.pair, unless_moved(self.pair, drain(self.pair, within)))
+        return checked_first(self.pair, unless_moved(self.pair, drain(self.pair, within)))
 
     def close(self) -> None:
         """Copy what waits, for a while, and close both sides. It raises nothing."""
@@ -140,7 +140,7 @@ class PairDriver:
 
     @property
     def _patience(self) -> float:
-        """For how long closing one side is waited for."""
+        """How many seconds to wait for one side to close."""
         return self.pair.settings.deadline or self.pair.settings.drain_timeout
 
     def _begin(self) -> None:
@@ -155,7 +155,7 @@ def _quietly(close: Callable[[], Any]) -> None:
 
 
 class _AtExit:
-    """What is closed when the interpreter ends: both sides see to themselves then."""
+    """Copies what waits when the interpreter ends. The two sides' own savers close themselves then."""
 
     def __init__(self, driver: PairDriver) -> None:
         self._driver = ref(driver)

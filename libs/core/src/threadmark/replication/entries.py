@@ -1,7 +1,7 @@
 """What an entry of an outbox says: which rows of a thread a change touched. It holds none of their bytes.
 
-Whoever applies an entry reads what these rows are by now, and makes the other database have the same: rows that are
-gone are removed there, too. So an entry may be applied again, and several of a thread at once.
+To apply an entry is to read what these rows are by now, and to make the other database have the same: rows that are
+gone are removed there as well. So an entry may be applied again, and several of a thread at once.
 
 Its body is JSON: an object with a list for each kind of row, segment keys in hexadecimal, and a list of what is true
 of the change. What is empty is left out.
@@ -29,7 +29,7 @@ class Touched(NamedTuple):
     dropped: bool = False
     """Whether the thread was deleted, and perhaps begun anew after that."""
     merged: bool = False
-    """Whether what both databases wrote was put together here: all of it is compared, as with `everything`, but none
+    """Whether what both databases wrote was merged here: all of it is compared, as with `everything`, but none
     of these rows was changed by anybody."""
 
     @property

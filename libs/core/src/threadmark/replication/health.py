@@ -1,7 +1,7 @@
 """Whether a database is well: what counts against it, and a real read and write that proves it.
 
-A caller's own mistake never counts: only errors of the database do, and a missed deadline. And where a transaction
-failed, the database is asked for something that must succeed before it counts as away.
+Only errors of the database count, and missed deadlines, never a caller's own mistake. And a database whose transaction
+failed counts as away only if that real read and write fails as well.
 """
 
 from functools import partial
@@ -10,9 +10,9 @@ from typing import TypeVar
 from threadmark.errors import ReplicationError, StoreError, TransientStoreError
 from threadmark.program import Program, Transaction, relay
 from threadmark.replica_store import Replica, ReplicaStore, StaleTermError
-from threadmark.replication.pair import Pair, SideAwayError, Standing
+from threadmark.replication.pair import Pair, Roles, SideAwayError
 from threadmark.replication.steps import Exchange, On, Side, on
-from threadmark.replication.terms import read_replica, standing_in
+from threadmark.replication.terms import read_replica, roles_in
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ class MissedDeadlineError(TransientStoreError):
         super().__init__(f"no answer came from the {side.name} within {deadline:g} s (deadline)")
 
 
-def counts(error: Exception) -> bool:
+def may_be_away(error: Exception) -> bool:
     """Whether an error may mean that the database is away."""
     return isinstance(error, StoreError) and not isinstance(error, (StaleTermError, ReplicationError))
 
@@ -42,87 +42,87 @@ def _written_again(store: ReplicaStore) -> Program[Replica]:
 def watched(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
     """Play an exchange, and note how both sides do. One that is known to be away is not asked.
 
-    What is thrown for a side that is away is a SideAwayError.
+    For a side that is away, a SideAwayError is thrown into it.
     """
-    return relay(exchange, lambda asked: _asked(pair, asked) if isinstance(asked, On) else _passed(asked))
+    return relay(exchange, lambda asked: _ask_side(pair, asked) if isinstance(asked, On) else _pass_on(asked))
 
 
-def looked(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
+def checked_first(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
     """Like `watched`, but first ask both sides how they are: one that was away may be back."""
     for side in pair.sides:
-        yield from look(pair, side)
+        yield from check_side(pair, side)
     return (yield from watched(pair, exchange))
 
 
-def look(pair: Pair, side: Side) -> Exchange[Replica | None]:
-    """Ask a side, whether it is known to be away or not. Returns what it knows of its pair, None if it is away."""
-    standing = pair.standing
+def check_side(pair: Pair, side: Side) -> Exchange[Replica | None]:
+    """Ask a side, also one that is known to be away. Returns what it knows of its pair, None if it is away."""
+    roles = pair.roles
     try:
         replica = yield from probe(side)
     except StoreError as error:
-        if not counts(error):
+        if not may_be_away(error):
             raise
-        pair.failed(side, error)
+        pair.note_failure(side, error)
         return None
-    if standing is not None and side is standing.active and not replica.body:
-        pair.failed(side, "it has lost what it held: it knows of no pair any more")
+    if roles is not None and side is roles.active and not replica.body:
+        pair.note_failure(side, "it has lost what it held: it knows of no pair any more")
         return None
     pair.health[side].term = replica.term
-    if standing is not None and side is standing.active and not pair.is_well(side):
-        yield from _hear_of_promotion(pair, standing)
-    pair.answered(side)
+    if roles is not None and side is roles.active and not pair.is_well(side):
+        yield from _hear_of_promotion(pair, roles)
+    pair.note_answer(side)
     return replica
 
 
-def _hear_of_promotion(pair: Pair, standing: Standing) -> Exchange[None]:
+def _hear_of_promotion(pair: Pair, roles: Roles) -> Exchange[None]:
     """Before the active side, which was away, is written to again: ask the other one whether it took the writes.
 
     The one that was away may not know of that yet. In mode "async" it would acknowledge what is written to it, and a
     deletion there would take with it what the caller writes next on the other side.
     """
-    other = pair.other(standing.active)
+    other = pair.other(roles.active)
     try:
         replica = yield from read_replica(other)
     except StoreError:
         return  # nobody here can know
-    if replica.body and replica.term > standing.term:
-        found = standing_in(pair, replica)
-        if (found.pair, found.active) == (standing.pair, other):
-            pair.stands(found)
+    if replica.body and replica.term > roles.term:
+        found = roles_in(pair, replica)
+        if (found.pair, found.active) == (roles.pair, other):
+            pair.set_roles(found)
 
 
-def _asked(pair: Pair, asked: On) -> Exchange[object]:
+def _ask_side(pair: Pair, asked: On) -> Exchange[object]:
     side = asked.side
-    if pair.standing is not None and not pair.is_well(side):  # until the pair is in use nobody else looks at it
+    if pair.roles is not None and not pair.is_well(side):  # before the pair is in use nothing else checks it
         raise SideAwayError(side, pair.health[side].last_error)
     try:
         answer: object = yield asked
     except StoreError as error:
-        if not counts(error):
+        if not may_be_away(error):
             raise
-        yield from _judge(pair, side, error)
+        yield from _expect_well(pair, side, error)
         raise
-    if pair.standing is None or pair.is_well(side):  # one that is away by now is back when `look` says so
-        pair.answered(side)
+    if pair.roles is None or pair.is_well(side):  # one that is away by now is back when `check_side` says so
+        pair.note_answer(side)
     return answer
 
 
-def _judge(pair: Pair, side: Side, error: Exception) -> Exchange[None]:
+def _expect_well(pair: Pair, side: Side, error: Exception) -> Exchange[None]:
     """Find out whether a side is away, or just this transaction failed. Raises SideAwayError if it is."""
-    standing = pair.standing
+    roles = pair.roles
     if pair.is_well(side):
         try:
             yield from probe(side)
         except StoreError as second:
-            if not counts(second):
+            if not may_be_away(second):
                 return
-            pair.failed(side, error)
+            pair.note_failure(side, error)
         else:
-            if standing is not None and side is standing.active:  # it may have been away for as long as this took
-                yield from _hear_of_promotion(pair, standing)
+            if roles is not None and side is roles.active:  # it may have been away for as long as this took
+                yield from _hear_of_promotion(pair, roles)
             return
     raise SideAwayError(side, error) from error
 
 
-def _passed(asked: object) -> Exchange[object]:
+def _pass_on(asked: object) -> Exchange[object]:
     return (yield asked)  # type: ignore[misc]  # a pause

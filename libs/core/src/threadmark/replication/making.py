@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, get_args
-from urllib.parse import parse_qsl
 
 from threadmark.deferred import is_deferred
 from threadmark.errors import ConfigError, shown
@@ -14,7 +13,9 @@ from threadmark.replication.pair import Pair, Settings
 from threadmark.replication.saver import ReplicatedSaver, replicated
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver, SaverOptions
+from threadmark.saver.arguments import check_seconds
 from threadmark.urls import open as open_url
+from threadmark.urls import parameters_in
 
 _CHOICES: Mapping[str, object] = {
     "mode": ReplicationMode,
@@ -24,7 +25,7 @@ _CHOICES: Mapping[str, object] = {
 _SECONDS = ("deadline", "health_interval", "drain_timeout")
 _COUNTS = ("max_lag", "max_failover_attempts")
 _MOST_SECONDS = 86_400
-"""A day. There is a limit to what a thread can be told to wait for."""
+"""A day. Much longer times overflow where a thread waits."""
 
 _URL = "replicated:?primary=URL&secondary=URL&mode=async"
 
@@ -36,12 +37,8 @@ def checked_settings(**given: Any) -> Settings:
             known = " or ".join(map(repr, get_args(kind)))
             raise ConfigError(f"{name} must be {known}, not {shown(given[name])}")
     for name in _SECONDS:
-        seconds = given[name]
-        may_be_none = name == "deadline" and seconds is None
-        if not may_be_none and not (_is_number(seconds) and 0 < seconds <= _MOST_SECONDS):
-            raise ConfigError(
-                f"{name} must be a positive number of seconds, {_MOST_SECONDS:,} at most, not {shown(seconds)}"
-            )
+        if (name, given[name]) != ("deadline", None):
+            _check_duration(given[name], name)
     for name in _COUNTS:
         count = given[name]
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -51,9 +48,15 @@ def checked_settings(**given: Any) -> Settings:
         if not isinstance(delay, timedelta) or delay <= timedelta(0):
             raise ConfigError(f"failback_delay must be a positive datetime.timedelta or None, not {shown(delay)}")
         if given["failover"] != "automatic":
-            raise ConfigError("failback_delay is of use with failover='automatic' only: otherwise promote() moves back")
+            raise ConfigError("failback_delay needs failover='automatic': otherwise promote() moves the writes back")
         given["failback_delay"] = delay.total_seconds()
     return Settings(**given)
+
+
+def _check_duration(seconds: Any, name: str) -> None:
+    check_seconds(seconds, name)
+    if not 0 < seconds <= _MOST_SECONDS:
+        raise ConfigError(f"{name} must be more than 0 and at most {_MOST_SECONDS:,} seconds, not {shown(seconds)}")
 
 
 def make(
@@ -79,35 +82,14 @@ def make(
 
 
 def from_url(url: str, **options: Any) -> ReplicatedSaver:
-    """The saver for `replicated:?primary=URL&secondary=URL&mode=async`. The two URLs are percent-encoded.
-
-    Nothing of a URL is ever shown: it may have a password.
-    """
-    prefix, mark, query = url.partition("?")
-    if prefix not in ("replicated:", "replicated://") or not mark:
-        raise ConfigError(f"a replicated database is written {_URL!r}")
-    try:
-        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True)
-    except ValueError:
-        pairs = []
-    given = dict(pairs)
-    if len(given) < len(pairs) or not {"primary", "secondary"} <= given.keys():
-        raise ConfigError(
-            f"a replicated database is written {_URL!r}, each part once, with both URLs percent-encoded: "
-            "urllib.parse.quote(url, safe='')"
-        )
-    primary, secondary = given.pop("primary"), given.pop("secondary")
-    return replicated(primary, secondary, **{**_parsed(given), **options})
+    """Return the saver for `replicated:?primary=URL&secondary=URL&mode=async`. The two URLs are percent-encoded."""
+    optional = (*_CHOICES, *_SECONDS, *_COUNTS, "failback_delay")
+    given = parameters_in(url, _URL, needed=("primary", "secondary"), optional=optional)
+    return replicated(**{**_parsed(given), **options})
 
 
 def _parsed(given: Mapping[str, str]) -> dict[str, Any]:
-    """The options of a URL as what they are."""
-    known = {*_CHOICES, *_SECONDS, *_COUNTS, "failback_delay"}
-    if given.keys() - known:
-        raise ConfigError(
-            f"a replicated URL has an option that there is not: there are {', '.join(sorted(known))}. The two URLs in "
-            "it must be percent-encoded, or their options are taken for these: urllib.parse.quote(url, safe='')"
-        )
+    """Return the parameters of a URL as arguments of `replicated`."""
     parsed: dict[str, Any] = dict(given)
     for name, text in given.items():
         try:
@@ -137,7 +119,7 @@ def _saver(name: str, given: object) -> Saver:
             "cache in front of the replicated one"
         )
     if not isinstance(store, ReplicaStore):
-        raise ConfigError(f"{name}: the backend of {type(opened).__name__} keeps nothing that replication needs")
+        raise ConfigError(f"{name}: the backend of {type(opened).__name__} has no operations for replication")
     if opened._context.threads.owner is not None:  # noqa: SLF001 - see above
         raise ConfigError(f"{name} has the threads of one owner only: give the saver that it is a view of")
     return opened
@@ -158,7 +140,3 @@ def _expect_one_keyring(first: Saver, second: Saver) -> None:
             "primary and secondary have different keyrings, but both hold the same sealed rows: give the same Keyring "
             "to both savers, or keyring= to replicated()"
         )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

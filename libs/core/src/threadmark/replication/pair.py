@@ -32,7 +32,7 @@ class Settings(NamedTuple):
     drain_timeout: float = 10.0
 
 
-class Standing(NamedTuple):
+class Roles(NamedTuple):
     """Who takes the writes, as far as this process knows."""
 
     term: int
@@ -40,7 +40,7 @@ class Standing(NamedTuple):
     pair: str
     """The id of the pair, which both databases hold."""
     complete: bool
-    """Whether the other side has ever had everything: it was empty together with the active one, or reconciled."""
+    """Whether the other side has ever had everything: both were empty at first, or `reconcile` has gone through."""
 
 
 @dataclass(eq=False)
@@ -71,7 +71,7 @@ class SideAwayError(ReplicationError):
 
 
 READ_FROM: ContextVar[list[SideName] | None] = ContextVar("READ_FROM", default=None)
-"""A list, for whoever wants to know, to which the standby's name is added when something is read from there."""
+"""A list to which the standby's name is added when something is read from there. None where nobody wants to know."""
 
 
 class Pair:
@@ -81,7 +81,7 @@ class Pair:
         self.sides = (primary, secondary)
         self.settings = settings
         self.health = {side: Health() for side in self.sides}
-        self.standing: Standing | None = None
+        self.roles: Roles | None = None
         """None until the pair is used."""
         self.branched: dict[str, None] = {}
         self.turns = Turns()
@@ -89,9 +89,9 @@ class Pair:
         self.last_reconcile: Reconciled | None = None
         self.last_error: str | None = None
         self.failovers: set[int] = set()
-        """The terms to which this process moved by itself, or tried to, since somebody promoted a side."""
+        """The terms under which this process moved the writes by itself, or tried to, since the last `promote`."""
         self.wake: Callable[[], None] = _nobody
-        """Has the background thread look at both sides, or copy, at once."""
+        """Has the background thread check both sides, or copy, at once."""
         self.closed = False
         self._changing = threading.Lock()
         begin_anew_after_fork(self)
@@ -100,16 +100,16 @@ class Pair:
         return f"{self.sides[0]} and {self.sides[1]}"
 
     def begin_anew(self) -> None:
-        """In the child of a fork: another thread may have held a lock or have the turn, and is not there."""
+        """In the child of a fork, where a thread that held a lock or had a turn does not exist."""
         self._changing = threading.Lock()
         self.turns = Turns()
 
     @property
-    def known(self) -> Standing:
-        """Who takes the writes. It is asked for once the pair is in use."""
-        if self.standing is None:
+    def known(self) -> Roles:
+        """Who takes the writes. Raises ReplicationError as long as that is not known."""
+        if self.roles is None:
             raise ReplicationError("it is not known yet who takes the writes: the databases could not be asked")
-        return self.standing
+        return self.roles
 
     def side(self, name: SideName) -> Side:
         """The side with this name."""
@@ -133,17 +133,17 @@ class Pair:
         """Whether both sides answered when they were last asked."""
         return all(health.well for health in self.health.values())
 
-    def stands(self, standing: Standing) -> None:
+    def set_roles(self, roles: Roles) -> None:
         """Take note of who takes the writes, unless a greater term is known already."""
         with self._changing:
-            before = self.standing
-            if before is not None and before.term > standing.term:
+            before = self.roles
+            if before is not None and before.term > roles.term:
                 return
-            self.standing = standing
-        if before is not None and before.term != standing.term:
-            log.write(logging.WARNING, "%s takes the writes now, under term %d", str(standing.active), standing.term)
+            self.roles = roles
+        if before is not None and before.term != roles.term:
+            log.write(logging.WARNING, "%s takes the writes now, under term %d", str(roles.active), roles.term)
 
-    def answered(self, side: Side) -> None:
+    def note_answer(self, side: Side) -> None:
         """Note that a side answered."""
         health = self.health[side]
         health.last_seen = datetime.now(UTC)
@@ -151,7 +151,7 @@ class Pair:
             health.well_since, health.well = monotonic(), True
             log.write(logging.WARNING, "%s is back", str(side))
 
-    def failed(self, side: Side, problem: object) -> None:
+    def note_failure(self, side: Side, problem: object) -> None:
         """Note that a side is away."""
         health = self.health[side]
         health.last_error = str(problem)
@@ -161,7 +161,7 @@ class Pair:
             log.write(logging.WARNING, "%s is away: %s", str(side), str(problem))
             self.wake()
 
-    def lags(self, side: Side, entries: int) -> None:
+    def note_waiting(self, side: Side, entries: int) -> None:
         """Note that a side has made changes that the other one does not have yet."""
         health = self.health[side]
         with self._changing:
@@ -178,4 +178,4 @@ class Pair:
 
 
 def _nobody() -> None:
-    """Nobody is woken."""
+    """Do nothing: no background thread has begun."""

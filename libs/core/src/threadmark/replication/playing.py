@@ -1,8 +1,8 @@
 """Playing an exchange: running its transactions on the two databases, for both APIs, each with a deadline.
 
-A database that hangs must not hold its callers. So with a deadline, a blocking caller's transaction runs on another
-thread, which is left alone when the time is over; a task of an event loop is cancelled. A file does not hang: what is
-asked of it runs where it is asked, as two changes of threads for each transaction take longer than a put.
+Callers must not wait for a database that hangs. So with a deadline, a blocking caller's transaction runs on another
+thread, which is abandoned when the time is over; in an event loop its task is cancelled. A file does not hang: its
+transactions run on the caller's own thread, because to hand each to another thread and back takes longer than a put.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from threadmark.workers import Workers
 T = TypeVar("T")
 
 _MOST_WORKERS = 64
-"""For each side. So many transactions may hang before others wait for one of them to end."""
+"""Threads for each side. While so many transactions hang, the next one waits for a thread."""
 
 
 def play_exchange(exchange: Exchange[T]) -> T:
@@ -44,7 +44,7 @@ class Player:
         return await aplay(exchange, self._aanswer)
 
     def end(self) -> None:
-        """Let the threads end when they have finished what they do."""
+        """Let each thread end when it has finished its transaction."""
         for workers in self._workers.values():
             workers.end()
 
@@ -76,7 +76,7 @@ class Player:
         return task.result()
 
     def _leave(self, task: asyncio.Future[Any]) -> None:
-        """Nobody waits for a task any more. The event loop refers to it only weakly, and asks what became of it."""
+        """Keep a task that nobody waits for. The event loop refers to it weakly, and logs an error that is not read."""
         self._tasks.add(task)
         task.add_done_callback(self._over)
 

@@ -12,7 +12,7 @@ from threadmark.replica_store import StaleTermError
 from threadmark.replication.applying import CopiedRows
 from threadmark.replication.copying import copy_all
 from threadmark.replication.model import Reconciled
-from threadmark.replication.pair import Pair, SideAwayError, Standing
+from threadmark.replication.pair import Pair, Roles, SideAwayError
 from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import Exchange, Side, on
 from threadmark.replication.terms import (
@@ -23,7 +23,7 @@ from threadmark.replication.terms import (
     note_complete,
     read_compared,
     read_replica,
-    standing_in,
+    roles_in,
     write_replica,
 )
 
@@ -34,7 +34,7 @@ def promote(pair: Pair, side: Side | None, *, force: bool) -> Exchange[None]:
     """Have a side take the writes, by default the one that does not."""
     if force and side is not None:
         yield from _replace_lost(pair, side)
-    if pair.standing is None:
+    if pair.roles is None:
         yield from agree(pair)
     yield from follow(pair)
     pair.failovers.clear()
@@ -54,11 +54,11 @@ def promote(pair: Pair, side: Side | None, *, force: bool) -> Exchange[None]:
         yield from _take_over(pair, side)
 
 
-def compare(
+def reconcile_pair(
     pair: Pair, *, both_ways: bool, dry_run: bool, after: str, progress: OnProgress | None
 ) -> Exchange[Reconciled]:
     """Compare both sides thread by thread, and copy what is missing."""
-    if pair.standing is None:
+    if pair.roles is None:
         yield from agree(pair)
     yield from follow(pair)
     known = pair.known
@@ -85,14 +85,14 @@ def compare(
 
 
 def unless_moved(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
-    """Play what goes on for long. Raises ReplicationError where somebody else moves the writes meanwhile."""
+    """Run an exchange that takes long. Raises ReplicationError where somebody else moves the writes meanwhile."""
     try:
         return (yield from exchange)
     except StaleTermError as error:
         yield from follow(pair)
         raise ReplicationError(
-            f"another process has moved the writes to {pair.known.active} meanwhile: what was copied by then is there. "
-            "Call it again"
+            f"another process has moved the writes to {pair.known.active} meanwhile. What was copied by then is "
+            "there: call this method again"
         ) from error
 
 
@@ -116,8 +116,8 @@ def fail_over(pair: Pair, away: SideAwayError) -> Exchange[None]:
     term = next_term(known.term, standby)
     if term not in pair.failovers and len(pair.failovers) >= pair.settings.max_failover_attempts:
         raise ReplicationError(
-            f"{what}. The writes were moved {len(pair.failovers)} times without anybody's doing (max_failover_attempts)"
-            ": saver.promote() moves them again"
+            f"{what}. The saver has moved the writes {len(pair.failovers)} times by itself (max_failover_attempts): "
+            "saver.promote() moves them again"
         ) from away
     pair.failovers.add(term)
     try:
@@ -128,7 +128,7 @@ def fail_over(pair: Pair, away: SideAwayError) -> Exchange[None]:
 
 def drain(pair: Pair, within: float) -> Exchange[int]:
     """Copy what waits on the active side, for so many seconds. Returns how many changes are still waiting."""
-    if pair.standing is None:
+    if pair.roles is None:
         yield from agree(pair)
     until = monotonic() + within
     active, standby = pair.known.active, pair.standby
@@ -166,45 +166,45 @@ def _hand_over(pair: Pair, side: Side) -> Exchange[None]:
     """Move the writes while both sides are there: compare, let the old one refuse writes, copy the rest, go on."""
     known = pair.known
     old = known.active
-    report = yield from compare(pair, both_ways=False, dry_run=False, after="", progress=None)
-    # What only the new side has was left there: now the old one lacks it.
+    report = yield from reconcile_pair(pair, both_ways=False, dry_run=False, after="", progress=None)
+    # What only the new side had was not copied, so now the old side lacks it.
     complete = not report.only_there
-    standing = known._replace(term=next_term(known.term, side), active=side, complete=complete)
-    yield from _expect_raised(pair, old, standing)
+    roles = known._replace(term=next_term(known.term, side), active=side, complete=complete)
+    yield from _expect_raised(pair, old, roles)
     try:
-        while copied := (yield from copy_all(old, side, standing.term)):
+        while copied := (yield from copy_all(old, side, roles.term)):
             note_copied(pair, copied)
-        yield from _expect_raised(pair, side, standing)
+        yield from _expect_raised(pair, side, roles)
     except Exception:
-        # Those who write would wait for the new side until it is there.
+        # Otherwise writers would wait until the new side holds the term.
         with suppress(ReplicationError):
-            yield from write_replica(old, standing._replace(term=next_term(standing.term, old), active=old))
+            yield from write_replica(old, roles._replace(term=next_term(roles.term, old), active=old))
             yield from follow(pair)
         raise
-    pair.stands(standing)
+    pair.set_roles(roles)
 
 
 def _take_over(pair: Pair, side: Side) -> Exchange[None]:
     """Move the writes to a side while the other one is away: it learns of the term when it is back."""
     known = pair.known
-    standing = known._replace(term=next_term(known.term, side), active=side)
-    replica = yield from write_replica(side, standing)
-    if replica.term == standing.term:
-        pair.stands(standing)
+    roles = known._replace(term=next_term(known.term, side), active=side)
+    replica = yield from write_replica(side, roles)
+    if replica.term == roles.term:
+        pair.set_roles(roles)
         pair.wake()
     else:  # somebody else was quicker
         yield from follow(pair)
 
 
-def _expect_raised(pair: Pair, side: Side, standing: Standing) -> Exchange[None]:
-    replica = yield from write_replica(side, standing)
-    if replica.term != standing.term:
+def _expect_raised(pair: Pair, side: Side, roles: Roles) -> Exchange[None]:
+    replica = yield from write_replica(side, roles)
+    if replica.term != roles.term:
         yield from follow(pair)
         raise ReplicationError(f"somebody else has moved the writes meanwhile, to {pair.known.active}")
 
 
 def _expect_all_there(pair: Pair, side: Side, away: SideAwayError, *, force: bool) -> None:
-    """Raise ReplicationError where the side may lack something, and nobody has said that this does not matter."""
+    """Raise ReplicationError where the side may lack something, unless `force` says that this does not matter."""
     lacks = pair.settings.mode == "async" or pair.health[away.side].waiting or not pair.known.complete
     if lacks and not force:
         raise ReplicationError(
@@ -214,7 +214,7 @@ def _expect_all_there(pair: Pair, side: Side, away: SideAwayError, *, force: boo
 
 
 def _replace_lost(pair: Pair, side: Side) -> Exchange[None]:
-    """Where the other side, which should take the writes, is a new database, have this side take them."""
+    """Have this side take the writes where the other side should, but is a new database."""
     try:
         replica = yield from read_replica(side)
         other = yield from read_replica(pair.other(side))
@@ -222,6 +222,6 @@ def _replace_lost(pair: Pair, side: Side) -> Exchange[None]:
         return
     if not replica.body or other.body:
         return
-    standing = standing_in(pair, replica)
-    if standing.active is not side:
-        yield from write_replica(side, standing._replace(term=next_term(standing.term, side), active=side))
+    roles = roles_in(pair, replica)
+    if roles.active is not side:
+        yield from write_replica(side, roles._replace(term=next_term(roles.term, side), active=side))

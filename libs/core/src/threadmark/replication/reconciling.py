@@ -33,10 +33,11 @@ def reconcile(
     """Make the target have what the source has, and with `both_ways` the other way round as well.
 
     First both outboxes are copied. Then pages of summaries are compared, and only threads that differ are read. A
-    thread that the source once gave to the target (`ReplicaStore.copied`) and has no more was deleted there, and goes
-    here; rows that it has no more although its epoch has grown since were removed. What the target has by itself stays,
-    and is reported or with `both_ways` copied. `after` is where an earlier one ended (`Progress.thread_id`). `note` is
-    called now and then with the thread up to which all of them were compared.
+    thread that was once copied to the target (`ReplicaStore.copied`), and that the source does not have any more, was
+    deleted there, so the target deletes it; rows that the source does not have any more, in a thread whose epoch has
+    grown since, were removed, so the target removes them. What else only the target has stays, and is reported or with
+    `both_ways` copied. `after` is where an earlier comparison ended (`Progress.thread_id`). `note` is called now and
+    then with the thread up to which all of them were compared.
 
     A thread that cannot be copied, because its rows are damaged, say, does not stop the others: its error is raised
     when they are done.
@@ -53,8 +54,8 @@ def reconcile(
         run.threads += 1
         if one is None or other is None or _content(one) != _content(other):
             run.different += 1
-            came = one is None and (yield from there.came(thread_id))
-            yield from run.copy(thread_id, is_here=one is not None, came=came)
+            was_copied = one is None and (yield from there.was_copied(thread_id))
+            yield from run.copy(thread_id, is_here=one is not None, was_copied=was_copied)
             run.report(thread_id)
         elif not here.ahead and not there.ahead:
             run.report(thread_id)
@@ -67,7 +68,7 @@ def reconcile(
 
 @dataclass
 class _Run:
-    """One comparison, and what it has come to so far."""
+    """One comparison, and what it has found and copied so far."""
 
     source: Side
     target: Side
@@ -84,7 +85,7 @@ class _Run:
     problem: ThreadmarkError | None = None
 
     def copy_outbox(self, source: Side, target: Side) -> Exchange[None]:
-        """Copy what waits in an outbox by now; not what comes meanwhile, which may never end."""
+        """Copy what waits in an outbox now. What is added meanwhile is left, because there may be no end to it."""
         waiting = yield from on(source, Transaction(source.store.waiting, writes=False))
         for _ in range(-(-waiting.entries // _ENTRIES)):
             try:
@@ -97,11 +98,14 @@ class _Run:
             if not found:
                 return
 
-    def copy(self, thread_id: str, *, is_here: bool, came: bool) -> Exchange[None]:
-        """Copy a thread that differs. `is_here` is whether the source has it, `came` whether it once gave it away."""
+    def copy(self, thread_id: str, *, is_here: bool, was_copied: bool) -> Exchange[None]:
+        """Copy a thread that differs.
+
+        `is_here` is whether the source has it, `was_copied` whether it was once copied from there to the target.
+        """
         try:
             dropped = False
-            if is_here or came:
+            if is_here or was_copied:
                 copied = yield from self._copy(self.source, self.target, thread_id)
                 dropped = copied.dropped
                 if copied.kept:
@@ -114,12 +118,12 @@ class _Run:
             self._note(error)
 
     def report(self, thread_id: str) -> None:
-        """Say how far it has come."""
+        """Report the progress."""
         if self.progress is not None:
             self.progress(Progress(self.threads, None, thread_id))
 
     def result(self, after: str, summaries: int, seconds: float) -> Reconciled:
-        """Return what it has come to."""
+        """Return what was found and copied."""
         total = self.total
         return Reconciled(
             self.threads,
@@ -157,7 +161,7 @@ class _Run:
         return epoch is None
 
     def _note(self, error: ThreadmarkError) -> None:
-        """Raise the error if the others would meet it, too; if not, do so in the end."""
+        """Raise the error now if other threads would meet it, too. If not, keep it for the end."""
         if isinstance(error, (TransientStoreError, StaleTermError, ClosedError)):
             raise error
         self.problem = self.problem or error
@@ -169,7 +173,7 @@ class _Summaries:
     def __init__(self, side: Side, after: str) -> None:
         self._side = side
         self._after: str | None = after
-        self._came: dict[str, Copied] | None = None
+        self._copied: dict[str, Copied] | None = None
         self._names: list[str] = []
         self.ahead: deque[Summary] = deque()
         self.read = 0
@@ -182,21 +186,21 @@ class _Summaries:
             page = yield from on(self._side, Transaction(partial(store.summaries, self._after, _PAGE), writes=False))
             self.ahead.extend(page)
             self.read += len(page)
-            self._names, self._came = [each.thread_id for each in page], None
+            self._names, self._copied = [each.thread_id for each in page], None
             self._after = self._names[-1] if len(page) == _PAGE else None
         return bool(self.ahead)
 
     def take(self, thread_id: str) -> Summary | None:
-        """Return the summary of a thread if it comes next."""
+        """Return the summary of a thread if it is the next one."""
         return self.ahead.popleft() if self.ahead and self.ahead[0].thread_id == thread_id else None
 
-    def came(self, thread_id: str) -> Exchange[bool]:
-        """Whether a thread of the page that was read last once came from the other database."""
-        if self._came is None:
+    def was_copied(self, thread_id: str) -> Exchange[bool]:
+        """Whether a thread of the page that was read last was once copied from the other database."""
+        if self._copied is None:
             store = self._side.store
-            self._came = yield from on(self._side, Transaction(partial(store.copied, self._names), writes=False))
-            self.read += len(self._came)
-        return thread_id in self._came
+            self._copied = yield from on(self._side, Transaction(partial(store.copied, self._names), writes=False))
+            self.read += len(self._copied)
+        return thread_id in self._copied
 
 
 def _content(summary: Summary) -> Summary:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Unpack
 
 from threadmark.deferred import deferred_store
 from threadmark.model import OnProgress
-from threadmark.replication.marks import MarkingSaver
 from threadmark.replication.model import (
     Failover,
     OnSecondaryFailure,
@@ -14,13 +13,14 @@ from threadmark.replication.model import (
     ReplicationStatus,
     SideName,
 )
+from threadmark.replication.standby_reads import ReadFromSaver
 from threadmark.saver import Saver, SaverOptions
 
 if TYPE_CHECKING:
     from threadmark.replication.driver import PairDriver
 
 
-class ReplicatedSaver(MarkingSaver):
+class ReplicatedSaver(ReadFromSaver):
     """A saver over two databases, each of which can take over from the other.
 
     Made by `threadmark.replicated`. Every method is that of any saver; the others are about the pair.
@@ -43,12 +43,12 @@ class ReplicatedSaver(MarkingSaver):
     ) -> Reconciled:
         """Compare the databases thread by thread, and copy what the one that is not active lacks.
 
-        It can be stopped at any time (by what `progress` raises, say), and goes on where `after` says.
+        It can be stopped at any time, by an error that `progress` raises, say, and continued with `after`.
 
         Args:
             both_ways: Copy to the active one, too, what only the other one has.
             dry_run: Copy nothing, and say what would be.
-            after: The `thread_id` of the last progress of one that was stopped.
+            after: Where to continue one that was stopped: the `thread_id` of its last progress.
             progress: Is called with a `threadmark.Progress` after each page of threads.
         """
         return self._pair.play(
@@ -67,8 +67,8 @@ class ReplicatedSaver(MarkingSaver):
         """Have the other side, or the one that is named, take the writes from now on.
 
         While both can be reached, they are compared first (`reconcile`), and writes wait for a moment, until the new
-        side has everything. Where the active side is away, the other one takes over as it is if it is known to have
-        everything; else `force` says that what it does not have yet may become branches later.
+        side has everything. Where the active side is away, the other one takes over if it is known to have everything.
+        With `force` it does so in any case: what it lacks is merged later, as branches where both sides wrote.
         """
         return self._pair.play(self._whole_pair.promote(side, force=force))
 
@@ -86,7 +86,7 @@ class ReplicatedSaver(MarkingSaver):
 
     @property
     def _whole_pair(self) -> "PairDriver":
-        """What moves everybody's threads, which is nobody's business who sees one owner's only."""
+        """The driver, for what concerns all threads. Raises ConfigError in the view of one owner."""
         self._context.expect_no_view()
         return self._pair
 
@@ -119,18 +119,17 @@ def replicated(
         failover: "manual": while the active one is away, reads come from the other one, marked so, and writes raise an
             error, until `promote()`. "automatic": this saver raises the term on the other one and goes on there.
         max_lag: In mode "async", how many changes may be waiting before puts wait for the copying.
-        deadline: How many seconds a database may take for one transaction before it counts as away; None for any time,
-            with which a database that hangs holds its callers.
-        health_interval: How many seconds between two looks at both.
+        deadline: How many seconds a database may take for one transaction before it counts as away; None for no
+            limit, with which callers wait for a database that hangs.
+        health_interval: How many seconds pass between two checks of both databases.
         failback_delay: With automatic failover, for how long the primary must have been healthy, and caught up, before
             it is made active again; None leaves that to `promote("primary")`.
         max_failover_attempts: How often the saver tries to promote by itself before it waits for somebody to do so.
         drain_timeout: For how many seconds `close` waits for the copying. What is left then is logged, and is copied by
             whoever opens the pair next.
-        **options: Those of every saver. Of a saver that was given as `primary`, its own are taken where these say
-            nothing.
+        **options: Those of every saver. What is not given here is taken from `primary`, if that is a saver.
     """
-    # It needs asyncio, which others need not wait for.
+    # It imports asyncio, which programs without a pair need not load.
     from threadmark.replication.making import checked_settings, make
 
     settings = checked_settings(

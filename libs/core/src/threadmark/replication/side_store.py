@@ -1,7 +1,7 @@
 """A store around one side's store: the active side records what it changes, and the standby refuses changes.
 
 Both show epochs as `2 * epoch + number`, where the primary is number 0 and the secondary 1. So what a saver remembers
-of one database is never taken for true on the other: a change that counts on an epoch of the other one is answered
+of one database is never trusted on the other: a change that was prepared for an epoch of the other one is answered
 with the epoch of this one, and is prepared again. Tokens of leases are shown with the term for the same reason.
 """
 
@@ -31,7 +31,7 @@ class Journal:
         self.added: list[tuple[Change, Added]] = []
         """What the last attempt added, with epochs as they are stored."""
         self.threads: dict[str, None] = {}
-        """Every thread that any attempt may have changed in another way: one that failed may have been committed."""
+        """Every thread that any attempt may have changed in another way. A failed attempt may have been committed."""
 
     def begin(self) -> None:
         """Begin another attempt."""
@@ -104,7 +104,7 @@ class _ActiveStore(_ShownStore):
         self._term = term
         self._journal = journal
         self._whole: set[str] = set()
-        """The threads that have an entry of this transaction which says that all of them is to be compared."""
+        """The threads of which this transaction has recorded that all rows are to be compared."""
 
     def add(self, change: Change) -> Program[Added]:
         touched = Touched(
@@ -169,7 +169,7 @@ class _ActiveStore(_ShownStore):
         return (yield from self._store.renew_lease(thread_id, self._stored_token(token), left))
 
     def _shown_lease(self, lease: LeaseRow) -> LeaseRow:
-        """A lease whose token tells the term under which it was taken: it is over when the writes move."""
+        """Return the lease with a token that includes the term, so that it ends when the writes move."""
         return lease._replace(token=lease.token * _TERMS + self._term % _TERMS) if lease.token else lease
 
     def _stored_token(self, token: int) -> int:
@@ -179,7 +179,7 @@ class _ActiveStore(_ShownStore):
     def _changed(
         self, make: Callable[[Change], Program[Added]], change: Change, touched: Touched
     ) -> Program[tuple[Change, Added]]:
-        """Make a change of this side's own epoch. Returns it, and what became of it, as they are stored."""
+        """Make a change with its epoch and token as they are stored. Returns it, and the answer, in that form."""
         if change.epoch is not None:
             epoch, number = divmod(change.epoch, 2)
             if number != self._number:
@@ -207,7 +207,7 @@ class _ActiveStore(_ShownStore):
 
 
 class _StandbyStore(_ShownStore):
-    """Answers questions only."""
+    """Can be read, and refuses every change."""
 
     def _refused(self, *_: Any, **__: Any) -> NoReturn:
         raise ReplicationError("the active database is away, and the other one is only read until `promote()`")

@@ -11,7 +11,7 @@ from threadmark.store import now
 
 def status(pair: Pair) -> Exchange[ReplicationStatus]:
     """Ask both sides how they are. One that is known to be away is shown as it was last seen."""
-    if pair.standing is None:
+    if pair.roles is None:
         yield from agree(pair)
     for side in pair.sides:
         try:

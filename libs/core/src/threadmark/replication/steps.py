@@ -29,7 +29,7 @@ class Side:
 
     @property
     def may_hang(self) -> bool:
-        """Whether a transaction may never end: a server may stop answering. A driver of files says that it may not."""
+        """Whether a transaction may hang: a server may stop answering. The driver of a file says that it cannot."""
         return getattr(self.driver, "may_hang", True)
 
     def __str__(self) -> str:

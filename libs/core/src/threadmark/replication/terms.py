@@ -1,7 +1,7 @@
-"""Who writes where: the term that both databases hold, what is agreed under it, and how one learns of a greater one.
+"""Who writes where: the term that both databases hold, what is noted with it, and how a process learns of a new one.
 
-The terms of the primary are odd, those of the secondary are even. So two processes that promote at the same time, one
-this side and one that side, never do so under the same term.
+The terms of the primary are odd, those of the secondary are even. So two processes that promote different sides at
+the same time never do so under the same term.
 """
 
 import json
@@ -13,12 +13,12 @@ from threadmark.errors import ConfigError, CorruptDataError, ReplicationError
 from threadmark.program import Program, Transaction
 from threadmark.replica_store import Replica, ReplicaStore
 from threadmark.replication.model import SideName
-from threadmark.replication.pair import Pair, SideAwayError, Standing
+from threadmark.replication.pair import Pair, Roles, SideAwayError
 from threadmark.replication.steps import Exchange, Side, on, pause
 
 _PAUSE = 0.05
 _ATTEMPTS = 20
-"""How often others are given the time to finish what they have begun."""
+"""How often to pause for other processes to finish what they have begun."""
 
 
 class Agreement(NamedTuple):
@@ -62,15 +62,15 @@ def read_replica(side: Side) -> Exchange[Replica]:
     return on(side, Transaction(side.store.replica, writes=False))
 
 
-def write_replica(side: Side, standing: Standing) -> Exchange[Replica]:
+def write_replica(side: Side, roles: Roles) -> Exchange[Replica]:
     """Write down who takes the writes, unless the side knows of a greater term. Returns what is there afterwards."""
-    agreement = Agreement(standing.pair, side.name, standing.active.name, standing.complete)
-    replica = Replica(standing.term, agreement.to_json())
+    agreement = Agreement(roles.pair, side.name, roles.active.name, roles.complete)
+    replica = Replica(roles.term, agreement.to_json())
     return on(side, Transaction(partial(side.store.set_replica, replica), writes=True))
 
 
 def reachable(pair: Pair) -> Exchange[dict[Side, Replica]]:
-    """Ask both sides what they know. One that is away is left out. Raises SideAwayError if both are."""
+    """Ask both sides what they know. One that is away is left out. Raises ReplicationError if both are."""
     found: dict[Side, Replica] = {}
     away: SideAwayError | None = None
     for side in pair.sides:
@@ -90,42 +90,42 @@ def agree(pair: Pair) -> Exchange[None]:
 
     Raises ConfigError for two that do not belong together.
     """
-    found, agreements = yield from _notes(pair)
+    found, agreements = yield from _read_agreements(pair)
     if not agreements:
         yield from _begin(pair, found)
     else:
         for side in found.keys() - agreements.keys():
-            yield from _join(side, standing_in(pair, found[pair.other(side)]))
+            yield from _join(side, roles_in(pair, found[pair.other(side)]))
     yield from follow(pair)
 
 
 def follow(pair: Pair) -> Exchange[None]:
     """Read both terms, and take note of the greater one.
 
-    Whoever promotes a side, while both can be reached, lets the other one refuse writes first, then copies the rest.
-    So the side is written to once it holds the term itself. Where that takes too long, the promotion is finished here.
+    A promotion first has the old side refuse writes, then copies the rest, then writes the term to the new side. So
+    nobody writes to the new side before it holds the term. Where that takes too long, the promotion is completed here.
     """
     for _ in range(_ATTEMPTS):
-        found, agreements = yield from _notes(pair)
+        found, agreements = yield from _read_agreements(pair)
         if not agreements:
-            raise ReplicationError(f"{pair}: what they noted of their pair is gone")
-        standing = standing_in(pair, max((found[side] for side in agreements), key=lambda replica: replica.term))
-        active = standing.active
-        if active not in found or found[active].term == standing.term:
-            pair.stands(standing)
+            raise ReplicationError(f"{pair} do not know of their pair any more")
+        roles = roles_in(pair, max((found[side] for side in agreements), key=lambda replica: replica.term))
+        active = roles.active
+        if active not in found or found[active].term == roles.term:
+            pair.set_roles(roles)
             return
         yield from pause(_PAUSE)
-    yield from write_replica(active, standing)
-    pair.stands(standing)
+    yield from write_replica(active, roles)
+    pair.set_roles(roles)
 
 
 def note_complete(pair: Pair) -> Exchange[None]:
     """Write down that both sides have had everything."""
     if not pair.known.complete:
-        standing = pair.known._replace(complete=True)
+        roles = pair.known._replace(complete=True)
         for side in pair.sides:
-            yield from write_replica(side, standing)
-        pair.stands(standing)
+            yield from write_replica(side, roles)
+        pair.set_roles(roles)
 
 
 def read_compared(side: Side) -> Exchange[str]:
@@ -150,7 +150,7 @@ def _set_compared(store: ReplicaStore, term: int, thread_id: str) -> Program[Non
 
 
 def spread_term(pair: Pair, side: Side, replica: Replica) -> Exchange[None]:
-    """Let a side that was away hold the term, so that it refuses the writes of whoever has not heard of it."""
+    """Write the term to a side that was away, so that it refuses writes of processes that do not know it yet."""
     if not replica.body:
         yield from _join(side, pair.known)
         yield from follow(pair)
@@ -162,10 +162,10 @@ def spread_term(pair: Pair, side: Side, replica: Replica) -> Exchange[None]:
         yield from write_replica(side, pair.known)
 
 
-def _notes(pair: Pair) -> Exchange[tuple[dict[Side, Replica], dict[Side, Agreement]]]:
-    """What the databases that can be reached note of their pair. Raises ConfigError for two that are none.
+def _read_agreements(pair: Pair) -> Exchange[tuple[dict[Side, Replica], dict[Side, Agreement]]]:
+    """Read what both databases have noted of their pair. Raises ConfigError for two that are none.
 
-    Where they hold the first term, somebody else may just be about to use them for the first time.
+    Under the first term another process may be making the pair right now, and gets the time for it.
     """
     for _ in range(_ATTEMPTS):
         found = yield from reachable(pair)
@@ -180,14 +180,14 @@ def _notes(pair: Pair) -> Exchange[tuple[dict[Side, Replica], dict[Side, Agreeme
     return found, agreements
 
 
-def standing_in(pair: Pair, replica: Replica) -> Standing:
+def roles_in(pair: Pair, replica: Replica) -> Roles:
     """Return what a database says of who takes the writes."""
     agreement = Agreement.from_json(replica.body)
-    return Standing(replica.term, pair.side(agreement.active), agreement.pair, agreement.complete)
+    return Roles(replica.term, pair.side(agreement.active), agreement.pair, agreement.complete)
 
 
 def _begin(pair: Pair, found: dict[Side, Replica]) -> Exchange[None]:
-    """Make a pair of two new databases. Others may do so at the same time: what the primary holds last is right."""
+    """Make a pair of two new databases. Others may do so at the same time: what the primary holds in the end counts."""
     if len(found) < len(pair.sides):
         away = next(side for side in pair.sides if side not in found)
         raise ReplicationError(
@@ -196,36 +196,36 @@ def _begin(pair: Pair, found: dict[Side, Replica]) -> Exchange[None]:
         )
     primary, secondary = pair.sides
     empty = yield from _is_empty(primary)
-    standing = Standing(1, primary, uuid4().hex, empty)
-    yield from write_replica(primary, standing)
+    roles = Roles(1, primary, uuid4().hex, empty)
+    yield from write_replica(primary, roles)
     replica = yield from read_replica(secondary)
-    if replica.body and Agreement.from_json(replica.body)[:2] == (standing.pair, primary.name):
+    if replica.body and Agreement.from_json(replica.body)[:2] == (roles.pair, primary.name):
         yield from on(primary, Transaction(partial(primary.store.set_replica, Replica(1, "")), writes=True))
         raise ConfigError(f"primary and secondary are the same database ({primary.driver}): give two")
     for _ in range(_ATTEMPTS):
-        yield from write_replica(secondary, standing)
+        yield from write_replica(secondary, roles)
         replica = yield from read_replica(primary)
         held = Agreement.from_json(replica.body)
-        if held.pair == standing.pair:
+        if held.pair == roles.pair:
             return
-        standing = standing._replace(pair=held.pair, complete=held.complete)
+        roles = roles._replace(pair=held.pair, complete=held.complete)
 
 
-def _join(side: Side, standing: Standing) -> Exchange[None]:
+def _join(side: Side, roles: Roles) -> Exchange[None]:
     """Let a new database take the place of one that was lost, or finish the making of a pair.
 
     The one that was lost lacks what is written from now on. So the pair gets another id and another term: should that
     one turn up again, or another process still use it, it is noticed.
     """
-    other = standing.active
+    other = roles.active
     empty = yield from _is_empty(other)
-    standing = standing._replace(complete=empty)
-    if not empty or standing.term > 1:
-        # The same for all who do this at once.
-        name = uuid5(NAMESPACE_OID, f"{standing.pair} {standing.term}").hex
-        standing = standing._replace(term=next_term(standing.term, other), pair=name)
+    roles = roles._replace(complete=empty)
+    if not empty or roles.term > 1:
+        # The same in every process that does this at once.
+        name = uuid5(NAMESPACE_OID, f"{roles.pair} {roles.term}").hex
+        roles = roles._replace(term=next_term(roles.term, other), pair=name)
     for each in (other, side):
-        yield from write_replica(each, standing)
+        yield from write_replica(each, roles)
 
 
 def _is_empty(side: Side) -> Exchange[bool]:
@@ -234,7 +234,7 @@ def _is_empty(side: Side) -> Exchange[bool]:
 
 
 def _problem(agreements: dict[Side, Agreement]) -> str | None:
-    """Why these databases are no pair, with the way out."""
+    """Return why these databases are no pair, and what to do."""
     names = [(side.name, agreement.name) for side, agreement in agreements.items()]
     if len({agreement.pair for agreement in agreements.values()}) > 1:
         databases = " and ".join(map(str, agreements))
@@ -250,7 +250,7 @@ def _problem(agreements: dict[Side, Agreement]) -> str | None:
 
 
 def _missing(pair: Pair, found: dict[Side, Replica], agreements: dict[Side, Agreement]) -> str | None:
-    """Why the writes cannot go where they should, if that database is new, with the way out."""
+    """Return what to do where the side that should take the writes is a new database."""
     for side in found.keys() - agreements.keys():
         if any(agreement.active == side.name for agreement in agreements.values()):
             return (

@@ -1,4 +1,4 @@
-"""Taking turns: of those in one process who have written to the same thread, one copies for all who wait."""
+"""Taking turns: of the callers of one process that have written to the same thread, one copies for all that wait."""
 
 import threading
 from collections.abc import Iterator
@@ -6,40 +6,40 @@ from contextlib import contextmanager
 
 
 class Turns:
-    """Who copies which thread."""
+    """The callers that wait for a thread to be copied, for each thread and term."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[str, int], Line] = {}
+        self._waiters: dict[tuple[str, int], Waiters] = {}
         self._changing = threading.Lock()
 
     @contextmanager
-    def line(self, thread_id: str, term: int) -> Iterator["Line"]:
-        """Stand in line for a thread, under a term. A line is there as long as anybody stands in it."""
+    def join(self, thread_id: str, term: int) -> Iterator["Waiters"]:
+        """Count as one of those that wait for a thread, for as long as the block runs."""
         with self._changing:
-            line = self._lines.setdefault((thread_id, term), Line())
-            line.length += 1
+            waiters = self._waiters.setdefault((thread_id, term), Waiters())
+            waiters.count += 1
         try:
-            yield line
+            yield waiters
         finally:
             with self._changing:
-                line.length -= 1
-                if not line.length:
-                    del self._lines[thread_id, term]
+                waiters.count -= 1
+                if not waiters.count:
+                    del self._waiters[thread_id, term]
 
 
-class Line:
-    """Those who wait for a thread to be copied."""
+class Waiters:
+    """The callers that wait for one thread to be copied. One at a time has the turn to copy."""
 
     def __init__(self) -> None:
-        self.length = 0
-        self.come = 0
-        """The position up to which somebody of this line has brought the thread to the other database, 0 for none."""
+        self.count = 0
+        self.copied_to = 0
+        """The position up to which one of them has copied the thread to the other database, 0 for none."""
         self._turn = threading.Lock()
 
-    def take(self) -> bool:
-        """Take the turn, if nobody has it. Returns whether that is so. It never waits."""
+    def take_turn(self) -> bool:
+        """Take the turn if nobody has it. Returns whether it was taken. It never waits."""
         return self._turn.acquire(blocking=False)
 
-    def give_up(self) -> None:
+    def end_turn(self) -> None:
         """Let the next one have the turn."""
         self._turn.release()

@@ -1,6 +1,6 @@
 """One transaction of a replicated saver: which side runs it, and what is copied before it is acknowledged.
 
-Where the writes are moved meanwhile, it is run again on the other side.
+If the writes move to the other side meanwhile, it runs again there.
 """
 
 import logging
@@ -15,33 +15,33 @@ from threadmark.logs import log
 from threadmark.program import Program, Transaction
 from threadmark.replica_store import StaleTermError
 from threadmark.replication.copying import copy_change, copy_thread, copy_up_to
-from threadmark.replication.pair import READ_FROM, Pair, SideAwayError, Standing
+from threadmark.replication.pair import READ_FROM, Pair, Roles, SideAwayError
 from threadmark.replication.promoting import count_waiting, fail_over
 from threadmark.replication.side_store import Journal, active_store, standby_store
 from threadmark.replication.steps import Exchange, on, pause
 from threadmark.replication.terms import agree, follow
-from threadmark.replication.turns import Line
+from threadmark.replication.turns import Waiters
 from threadmark.store import Added, Change
 
 T = TypeVar("T")
 
 _MOVES = 8
-"""How often one transaction follows the writes to the other side before it gives up."""
+"""How often one transaction is run again on the other side before it gives up."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1
 
-_FEW = 4
-"""Where no more write to a thread at once, each copies its own change; of more, one copies what waits for all."""
+_FEW_WRITERS = 4
+"""Up to so many callers that write to a thread at once copy a change each. Of more, one copies what waits for all."""
 
 _COUNTED = 16
-"""What waits is asked for after this part of `max_lag` at the latest: other processes may write as much."""
+"""After `max_lag // _COUNTED` own changes a process counts those that wait, because other processes write as well."""
 
 _SHOWN = 3
 
 
-def serve(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
+def run_transaction(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
     """Run a transaction of a saver. Returns its result."""
-    if pair.standing is None:
+    if pair.roles is None:
         yield from agree(pair)
     return (yield from (_write if transaction.writes else _read)(pair, transaction))
 
@@ -69,7 +69,7 @@ def _write(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
         try:
             yield from _wait_for_room(pair)
             result = yield from on(known.active, _on_active(transaction, known, journal))
-            yield from _copied(pair, known, journal)
+            yield from _replicate(pair, known, journal)
         except StaleTermError:
             yield from follow(pair)
         except SideAwayError as away:
@@ -82,7 +82,7 @@ def _write(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
     )
 
 
-def _on_active(transaction: Transaction[T], known: Standing, journal: Journal) -> Transaction[T]:
+def _on_active(transaction: Transaction[T], known: Roles, journal: Journal) -> Transaction[T]:
     return _resolved(transaction, partial(active_store, known.active, known.term, journal))
 
 
@@ -90,29 +90,29 @@ def _resolved(transaction: Transaction[T], make_store: Callable[[], object]) -> 
     """The transaction on a store that is made anew for each attempt of a driver."""
 
     def program() -> Program[T]:
-        return resolved(transaction, make_store()).program()  # type: ignore[arg-type]  # a store, see side_store
+        return resolved(transaction, make_store()).program()  # type: ignore[arg-type]  # a Store, as `side_store` makes them
 
     return transaction._replace(program=program)
 
 
-def _copied(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
-    """In mode "sync", bring to the standby what was just written; in mode "async", see to it that it will be."""
+def _replicate(pair: Pair, known: Roles, journal: Journal) -> Exchange[None]:
+    """In mode "sync" copy to the standby what was just written; in mode "async" have the background thread do so."""
     changed = journal.thread_ids
     if not changed:
         return
     if pair.settings.mode == "async":
-        pair.lags(known.active, len(changed))
+        pair.note_waiting(known.active, len(changed))
         pair.wake()
         return
     standby = pair.other(known.active)
     try:
         if not pair.is_well(standby):
             raise SideAwayError(standby, pair.health[standby].last_error)
-        yield from _copy(pair, known, journal)
+        yield from _copy_to_standby(pair, known, journal)
     except StaleTermError:
         raise
     except ThreadmarkError as error:
-        pair.lags(known.active, len(changed))
+        pair.note_waiting(known.active, len(changed))
         pair.wake()
         pair.last_error = str(error)
         names = ", ".join(map(repr, changed[:_SHOWN])) + (" and others" if len(changed) > _SHOWN else "")
@@ -125,56 +125,59 @@ def _copied(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
         log.write(logging.WARNING, "%s", what)
 
 
-def _copy(pair: Pair, known: Standing, journal: Journal) -> Exchange[None]:
+def _copy_to_standby(pair: Pair, known: Roles, journal: Journal) -> Exchange[None]:
     only = journal.only_change
     for thread_id in journal.thread_ids:
-        with pair.turns.line(thread_id, known.term) as line:
-            yield from _copy_in_turn(pair, known, thread_id, line, only)
+        with pair.turns.join(thread_id, known.term) as waiters:
+            yield from _copy_in_turn(pair, known, thread_id, waiters, only)
 
 
 def _copy_in_turn(
-    pair: Pair, known: Standing, thread_id: str, line: Line, only: tuple[Change, Added] | None
+    pair: Pair, known: Roles, thread_id: str, waiters: Waiters, only: tuple[Change, Added] | None
 ) -> Exchange[None]:
-    """Copy what waits of a thread, unless one of those who have written to it at once did so for all of them."""
+    """Copy what waits of a thread, unless another caller that wrote to it has copied this change as well."""
     position = only[1].position if only else 0
     seconds = _FIRST_PAUSE
-    while not (taken := line.take()) and not _has_come(line, position):
+    while not (taken := waiters.take_turn()) and not _is_copied(waiters, position):
         yield from pause(seconds)
-        # All of them together wake up no more often than a few would.
-        seconds = min(2 * seconds, _FIRST_PAUSE * max(_FEW, line.length))
+        # The more callers wait, the longer each pauses: together they look no more often than a few would.
+        seconds = min(2 * seconds, _FIRST_PAUSE * max(_FEW_WRITERS, waiters.count))
     try:
-        if not _has_come(line, position):
-            line.come = yield from _come(pair, known, thread_id, line, only)
+        if not _is_copied(waiters, position):
+            waiters.copied_to = yield from _copy_what_waits(pair, known, thread_id, waiters, only)
     finally:
         if taken:
-            line.give_up()
+            waiters.end_turn()
 
 
-def _come(pair: Pair, known: Standing, thread_id: str, line: Line, only: tuple[Change, Added] | None) -> Exchange[int]:
-    """Copy the one change, or where others wait as well, all that waits. Returns how far the thread has come."""
+def _copy_what_waits(
+    pair: Pair, known: Roles, thread_id: str, waiters: Waiters, only: tuple[Change, Added] | None
+) -> Exchange[int]:
+    """Copy the one change, or all that waits of the thread. Returns the position up to which it is copied."""
     source, target = known.active, pair.other(known.active)
     position = 0
     if only is not None:
         change, added = only
         position = added.position
-        may_follow = line.come in (0, added.previous) and line.length <= _FEW
+        may_follow = waiters.copied_to in (0, added.previous) and waiters.count <= _FEW_WRITERS
         if may_follow and (yield from copy_change(source, target, change, added, known.term)):
             return position
-    come, rows = yield from copy_up_to(source, target, thread_id, known.term, position)
+    copied_to, rows = yield from copy_up_to(source, target, thread_id, known.term, position)
     if (yield from on(target, Transaction(partial(target.store.outbox, thread_id, 1), writes=False))):
-        # It was changed there before the writes moved. What is written next must not meet that: a deletion wins.
+        # The standby has changes from when it took the writes. They are merged now, before anything else is written: a
+        # deletion among them would delete that as well.
         yield from copy_thread(target, source, thread_id, known.term)
     if rows.branched:
         pair.branched[thread_id] = None
-    return come
+    return copied_to
 
 
-def _has_come(line: Line, position: int) -> bool:
-    return 0 < position <= line.come
+def _is_copied(waiters: Waiters, position: int) -> bool:
+    return 0 < position <= waiters.copied_to
 
 
 def _wait_for_room(pair: Pair) -> Exchange[None]:
-    """In mode "async", wait while as many changes are to be copied as may be."""
+    """In mode "async" wait while `max_lag` changes are to be copied."""
     settings, active = pair.settings, pair.known.active
     if settings.mode != "async":
         return

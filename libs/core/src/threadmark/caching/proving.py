@@ -10,29 +10,29 @@ from threadmark.sealing import Keyring
 from threadmark.stored import announced_size, expand
 
 LARGEST = 16 * 1024 * 1024
-"""Segments of more bytes are not cached. A forged entry could otherwise ask for 128 times its length in memory."""
+"""Larger segments are not cached: to expand a forged one could otherwise take 128 times its length in memory."""
 
-Believed = Callable[[str, bytes, bytes], bool]
-"""Whether bytes (the third) are the segment of a thread (the first) with a key (the second)."""
+SegmentProof = Callable[[str, bytes, bytes], bool]
+"""Is given a thread's id, a key and bytes. Returns whether they are the segment of that thread with that key."""
 
 
-def belief(keyring: Keyring | None) -> Believed:
+def segment_proof(keyring: Keyring | None) -> SegmentProof:
     """Return how the entries of a saver with this keyring are proven.
 
     A segment that is not sealed is named by a digest of its bytes. One that is sealed opens only in its thread and
-    under its key. What either proves does not depend on the cache, so no entry can be forged, cut short or moved.
+    under its key. Neither proof relies on the cache, so no entry can be forged, cut short or moved.
     """
     return _is_named_by_digest if keyring is None else partial(opens_segment, keyring)
 
 
-def proven(believed: Believed, thread_id: str, entries: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """Return those entries that are believed."""
-    return {key: data for key, data in entries.items() if believed(thread_id, key, data)}
+def proven(proof: SegmentProof, thread_id: str, entries: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return those entries that are proven."""
+    return {key: data for key, data in entries.items() if proof(thread_id, key, data)}
 
 
 def _is_named_by_digest(_: str, key: bytes, data: bytes) -> bool:
     try:
         size = announced_size(data)
         return size <= LARGEST and segment_key(expand(data, size)) == key
-    except (CorruptDataError, MissingDependencyError):  # the database says what is missing, if it is so there, too
+    except (CorruptDataError, MissingDependencyError):  # where the database has the same bytes, it raises this
         return False

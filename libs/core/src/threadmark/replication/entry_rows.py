@@ -1,8 +1,8 @@
-"""The few rows that the entries of a thread name, read at the source: what most changes are copied by.
+"""The few rows that the entries of a thread name, read at the source. Most changes are copied in this way.
 
 Rows that are only added commute. So it does not matter that a source goes on meanwhile: the entries up to some position
-are brought with the rows that they name, and later ones are left for the next time. A row that is read may be newer
-than that position only where it can be written again later, and nothing older is left to be written over it.
+are copied with the rows that they name, and later ones are left for the next time. A row may be newer than that
+position only if it does no harm to write it again later, and if nothing older is left that would be written over it.
 """
 
 from collections.abc import Sequence
@@ -11,19 +11,19 @@ from typing import Literal, NamedTuple
 from threadmark.program import Program
 from threadmark.replica_store import Entry, ReplicaStore
 from threadmark.replication.entries import Touched, joined
-from threadmark.replication.held import MOST_ENTRIES, Bodies, bodies, copied_of, last_position
+from threadmark.replication.snapshots import MOST_ENTRIES, Bodies, copied_of, last_position, read_bodies
 from threadmark.store import NEVER
 from threadmark.thread_store import ThreadOutline
 
 _MOST_ROWS, _MOST_BYTES = 256, 4 * 1024 * 1024
-"""What one change names or a new thread holds beyond that is compared whole, and copied in parts."""
+"""A change, or a new thread, with more rows or bytes is compared whole, and copied in parts."""
 
-Unnamed = Literal["more", "moved", "settled"]
-"""Why rows cannot be added: more than adding them is to be done; the thread changed meanwhile; the entries are gone,
-which somebody else has copied, unless the target has lost something."""
+NotAddable = Literal["more", "moved", "settled"]
+"""Why rows cannot simply be added: more than that is to be done; the thread changed meanwhile; the entries are gone,
+because another process has copied them, or because the target has lost something."""
 
 
-class Named(NamedTuple):
+class EntryRows(NamedTuple):
     """Rows that are to be added to the target."""
 
     position: int
@@ -31,7 +31,7 @@ class Named(NamedTuple):
     """The position up to which the source had entries: greater where these are only the first ones."""
     epoch: int
     outline: ThreadOutline | None
-    """None where the target has come as far as the source is, so that there is nothing to do."""
+    """None where the target has everything already."""
     seen: int
     """The position up to which the source has what was changed at the target."""
     sets_row: bool
@@ -49,14 +49,14 @@ class _Part(NamedTuple):
     """What those touched that come after it."""
 
 
-def named(store: ReplicaStore, thread_id: str, come: int) -> Program[Named | Unnamed]:
-    """Return the rows that changed after the position up to which the target has come, all of a thread for `NEVER`.
+def read_entry_rows(store: ReplicaStore, thread_id: str, copied_to: int) -> Program[EntryRows | NotAddable]:
+    """Return the rows that changed after the position `copied_to`, or for `NEVER` all rows of the thread.
 
-    Where many changed these are those of the first entries.
+    Where many rows changed, only those of the first entries are returned.
     """
     position = yield from last_position(store, thread_id)
-    if position <= come:
-        return Named(come, come, 0, None, 0, sets_row=False, bodies=Bodies({}, {}, {}))
+    if position <= copied_to:
+        return EntryRows(copied_to, copied_to, 0, None, 0, sets_row=False, bodies=Bodies({}, {}, {}))
     copied = yield from copied_of(store, thread_id)
     outline = yield from store.thread(thread_id)
     epoch = yield from store.epoch(thread_id)
@@ -64,15 +64,15 @@ def named(store: ReplicaStore, thread_id: str, come: int) -> Program[Named | Unn
     known_to = max(position, entries[-1].position if entries else 0)
     if outline is None or epoch is None or len(entries) == MOST_ENTRIES:
         return "more"
-    if come != NEVER:
-        part = _first([entry for entry in entries if entry.position > come])
-    else:  # what came from there in the first place is not new to it
+    if copied_to != NEVER:
+        part = _first([entry for entry in entries if entry.position > copied_to])
+    else:  # a thread that was copied from the target is not new there
         part = (yield from _all(store, thread_id, known_to)) if copied is None else "more"
     if not isinstance(part, _Part):
         return part
     touched = part.touched
     rows, writes = sorted(touched.checkpoints), sorted(touched.writes)
-    found = yield from bodies(store, thread_id, rows, writes, touched.segments)
+    found = yield from read_bodies(store, thread_id, rows, writes, touched.segments)
     written = {key[:2] for key in found.writes}
     is_whole = (
         len(found.rows) == len(rows) and written >= touched.writes and len(found.segments) == len(touched.segments)
@@ -82,18 +82,18 @@ def named(store: ReplicaStore, thread_id: str, come: int) -> Program[Named | Unn
     if (yield from last_position(store, thread_id)) != known_to:
         entries = yield from store.outbox(thread_id, MOST_ENTRIES)
         later = joined(Touched.from_bytes(entry.body) for entry in entries if entry.position > known_to)
-        if come == NEVER:  # those that came before the rows were read have an entry of their own
+        if copied_to == NEVER:  # checkpoints that were added meanwhile have an entry of their own
             rows_then = {key: row for key, row in found.rows.items() if key not in later.checkpoints}
             found = found._replace(rows=rows_then)
             touched = touched._replace(checkpoints=touched.checkpoints - later.checkpoints)
         if len(entries) == MOST_ENTRIES or _meets(later, touched, found):
             return "moved"
-    sets_row = touched.thread or (come == NEVER and (outline.row.title, outline.row.metadata) != (None, None))
-    return Named(part.position, known_to, epoch, outline, copied.position if copied else 0, sets_row, found)
+    sets_row = touched.thread or (copied_to == NEVER and (outline.row.title, outline.row.metadata) != (None, None))
+    return EntryRows(part.position, known_to, epoch, outline, copied.position if copied else 0, sets_row, found)
 
 
-def _first(entries: Sequence[Entry]) -> _Part | Unnamed:
-    """What the first entries touched, as many as may be brought at once."""
+def _first(entries: Sequence[Entry]) -> _Part | NotAddable:
+    """What the first entries touched, as many as may be copied at once."""
     if not entries:
         return "settled"
     changes = [Touched.from_bytes(entry.body) for entry in entries]
@@ -111,7 +111,7 @@ def _first(entries: Sequence[Entry]) -> _Part | Unnamed:
     return _Part(joined(changes[:count]), entries[count - 1].position, joined(changes[count:]))
 
 
-def _all(store: ReplicaStore, thread_id: str, position: int) -> Program[_Part | Unnamed]:
+def _all(store: ReplicaStore, thread_id: str, position: int) -> Program[_Part | NotAddable]:
     """All rows of a thread, unless they are too many."""
     marks = yield from store.marks(thread_id)
     size = sum(size for size, _ in marks.segments.values())
@@ -122,7 +122,7 @@ def _all(store: ReplicaStore, thread_id: str, position: int) -> Program[_Part | 
 
 
 def _meets(later: Touched, touched: Touched, found: Bodies) -> bool:
-    """Whether rows that were read may be newer than the position says, and are not only added.
+    """Whether rows that were read may be newer than their position, and not only added.
 
     A write of a special channel, whose index is negative, takes the place of an earlier one.
     """

@@ -1,4 +1,4 @@
-"""The mark of a checkpoint that was read from the side that does not take the writes, and savers that show it."""
+"""Savers whose checkpoints say if they were read from the side that does not take the writes."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,12 +11,12 @@ from threadmark.saver import Saver
 from threadmark.saver.operations import listing, reading
 
 READ_FROM_KEY = "__read_from"
-"""In a configuration. Names that begin like this are no part of metadata."""
+"""The key of the side in a configuration. Keys that begin with two underscores are no part of metadata."""
 
 
 @contextmanager
 def noted_reads() -> Iterator[Sequence[SideName]]:
-    """A list to which the standby's name is added whenever something is read from there in this block."""
+    """Return a list to which the standby's name is added whenever this block reads from it."""
     sides: list[SideName] = []
     token = READ_FROM.set(sides)
     try:
@@ -25,16 +25,16 @@ def noted_reads() -> Iterator[Sequence[SideName]]:
         READ_FROM.reset(token)
 
 
-def marked(found: CheckpointTuple, sides: Sequence[SideName]) -> CheckpointTuple:
-    """Return the same, with the side that it was read from in its config if that was the standby."""
+def with_read_from(found: CheckpointTuple, sides: Sequence[SideName]) -> CheckpointTuple:
+    """Return the checkpoint. If it was read from the standby, its config names that side."""
     if not sides:
         return found
     configurable = {**found.config["configurable"], READ_FROM_KEY: sides[-1]}
     return found._replace(config={**found.config, "configurable": configurable})
 
 
-class MarkingSaver(Saver):
-    """A saver that reads from a pair, by itself or through a cache."""
+class ReadFromSaver(Saver):
+    """A saver that may read from a pair, directly or through a cache."""
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
         """Like `get`, but return the checkpoint with its metadata, parent and pending writes.
@@ -44,13 +44,13 @@ class MarkingSaver(Saver):
         """
         with noted_reads() as sides:
             found = run(self._driver, reading.get_tuple(self._context, config))
-        return found and marked(found, sides)
+        return found and with_read_from(found, sides)
 
     async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
         """Like `get_tuple`, for asyncio."""
         with noted_reads() as sides:
             found = await arun(self._driver, reading.get_tuple(self._context, config))
-        return found and marked(found, sides)
+        return found and with_read_from(found, sides)
 
     def _pages(self, asked: listing.Listing) -> Iterator[CheckpointTuple]:
         reader = listing.Reader(self._context, asked)
@@ -58,7 +58,7 @@ class MarkingSaver(Saver):
             with noted_reads() as sides:
                 batch = run(self._driver, reader.next_batch())
             for item in reader.readable(batch):
-                yield marked(item, sides)
+                yield with_read_from(item, sides)
         reader.finish()
 
     async def _apages(self, asked: listing.Listing) -> AsyncIterator[CheckpointTuple]:
@@ -67,5 +67,5 @@ class MarkingSaver(Saver):
             with noted_reads() as sides:
                 batch = await arun(self._driver, reader.next_batch())
             for item in reader.readable(batch):
-                yield marked(item, sides)
+                yield with_read_from(item, sides)
         reader.finish()

@@ -12,26 +12,26 @@ from threadmark.store import CheckpointRow, Key, WriteRow
 from threadmark.thread_store import ThreadOutline
 
 MOST_ENTRIES = 4096
-"""Of a thread with more entries the first ones are applied by themselves."""
+"""Of a thread with more entries, the first ones are applied on their own."""
 
 BEGUN = -2
-"""The position (`Copied`) of a thread of which some rows have come, and which was never complete."""
+"""The position (`Copied`) of a thread of which only a part was ever copied."""
 
 
-class Held(NamedTuple):
+class Snapshot(NamedTuple):
     """A thread in one database, without the bodies of its rows."""
 
     position: int
-    """The last one here."""
+    """The last one of the thread in this database."""
     copied: Copied | None
     epoch: int
     """0 where the thread is no live one."""
     outline: ThreadOutline | None
     marks: RowMarks
     touched: Touched
-    """By changes that were made here and that the other database does not have."""
+    """What those changes touched that were made here and that the other database does not have."""
     known_to: int
-    """The position up to which that says what was touched."""
+    """The position up to which `touched` is complete."""
     dropped_at: int
     """The position of the last of them that deleted the thread, 0 for none."""
 
@@ -56,7 +56,7 @@ class Bodies(NamedTuple):
         return of_rows + of_writes + sum(map(len, self.segments.values()))
 
 
-def held(store: ReplicaStore, thread_id: str, after: int) -> Program[Held | None]:
+def take_snapshot(store: ReplicaStore, thread_id: str, after: int) -> Program[Snapshot | None]:
     """Return what there is of a thread. `after` is up to which position the other database has what changed here.
 
     Returns None where it changed meanwhile: not every backend reads all of it at one moment.
@@ -72,10 +72,10 @@ def held(store: ReplicaStore, thread_id: str, after: int) -> Program[Held | None
     touched = {entry.position: Touched.from_bytes(entry.body) for entry in entries if entry.position > after}
     known_to = entries[-1].position if len(entries) == MOST_ENTRIES else position
     dropped_at = max((at for at, each in touched.items() if each.dropped), default=0)
-    return Held(position, copied, epoch or 0, outline, marks, joined(touched.values()), known_to, dropped_at)
+    return Snapshot(position, copied, epoch or 0, outline, marks, joined(touched.values()), known_to, dropped_at)
 
 
-def bodies(
+def read_bodies(
     store: ReplicaStore, thread_id: str, rows: Sequence[Key], writes: Sequence[Key], segments: Collection[bytes]
 ) -> Program[Bodies]:
     """Return these rows, the writes of these checkpoints, and these segments, as far as they are there."""
@@ -96,28 +96,28 @@ def last_position(store: ReplicaStore, thread_id: str) -> Program[int]:
 
 
 def copied_of(store: ReplicaStore, thread_id: str) -> Program[Copied | None]:
-    """Return how far a thread has come from the other database."""
+    """Return up to where a thread was copied from the other database."""
     copied = yield from store.copied([thread_id])
     return copied.get(thread_id)
 
 
-class Place(NamedTuple):
-    """How far a thread has come to the target."""
+class CopyState(NamedTuple):
+    """Up to where a thread was copied to the target, and whether it is a live one there."""
 
     copied: Copied | None = None
     is_live: bool = False
 
 
-def places(store: ReplicaStore, thread_ids: Sequence[str]) -> Program[dict[str, Place]]:
-    """Return how far each of these threads has come from the other database, and whether it is a live one."""
+def read_copy_states(store: ReplicaStore, thread_ids: Sequence[str]) -> Program[dict[str, CopyState]]:
+    """Return up to where each of these threads was copied from the other database, and whether it is a live one."""
     copied = yield from store.copied(thread_ids)
     new = [thread_id for thread_id in thread_ids if thread_id not in copied]
     live = {each.row.thread_id for each in ((yield from store.thread_outlines(new)) if new else [])}
-    return {thread_id: Place(copied.get(thread_id), thread_id in live) for thread_id in thread_ids}
+    return {thread_id: CopyState(copied.get(thread_id), thread_id in live) for thread_id in thread_ids}
 
 
 def _state(store: ReplicaStore, thread_id: str) -> Program[tuple[int, Copied | None]]:
-    """What differs whenever the rows of a thread do, as far as they are changed by those who replicate it."""
+    """The position and `Copied`, one of which differs after every change by a replicated saver and after every copy."""
     position = yield from last_position(store, thread_id)
     return position, (yield from copied_of(store, thread_id))
 
@@ -128,5 +128,5 @@ def _with_run(row: CheckpointRow) -> CheckpointRow:
         return row
     try:
         return row._replace(run_id=run_id_in(row.outline.metadata))
-    except CorruptDataError:  # it is copied as it is, and whoever reads it is told
+    except CorruptDataError:  # it is copied as it is, and reading it raises the error
         return row
