@@ -16,16 +16,10 @@ from threadmark_sqlite import SqliteSaver
 THREAD = "thread"
 
 
-def _delete_and_begin_anew(bare: Saver) -> None:
-    bare.delete_thread(THREAD)
-    put(bare, THREAD, 7)
-
-
 REMOVALS: dict[str, Callable[[Saver], object]] = {
     "a checkpoint": lambda bare: bare.delete_checkpoint(at(THREAD, "", "0002")),
     "all but the newest": lambda bare: bare.prune([THREAD]),
     "all": lambda bare: bare.delete_thread(THREAD),
-    "all, and begins anew": _delete_and_begin_anew,
 }
 
 Opened = tuple[ReplicatedSaver, Saver, Saver]
