@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from threadmark.program import Program, Step, play
-from threadmark_sqlite.steps import Many, Query
+from threadmark_sqlite.steps import Direct, Many, Query
 
 
 def plan_of(connection: sqlite3.Connection, program: Program[Any]) -> list[str]:
@@ -13,6 +13,8 @@ def plan_of(connection: sqlite3.Connection, program: Program[Any]) -> list[str]:
     plan: list[str] = []
 
     def answer(step: Step) -> Any:
+        if isinstance(step, Direct):
+            return None
         assert isinstance(step, Query)
         plan.extend(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {step.sql}", step.params))
         return connection.execute(step.sql, step.params).fetchall()
@@ -37,6 +39,8 @@ def on_connection(connection: sqlite3.Connection) -> Callable[[Step], Any]:
     def answer(step: Step) -> Any:
         if isinstance(step, Many):
             return connection.executemany(step.sql, step.params)
+        if isinstance(step, Direct):
+            return None
         assert isinstance(step, Query)
         return connection.execute(step.sql, step.params).fetchall()
 

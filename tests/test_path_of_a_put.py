@@ -16,7 +16,11 @@ ROOT = Path(__file__).resolve().parent.parent
 MOST = 25
 """Modules, where the thread that writes is another one; what that one goes through is its backend's."""
 
-COMPILED = {f"threadmark/rope/{name}.py" for name in ("deduplicate", "match", "packed")}
+COMPILED = {f"threadmark/rope/{name}.py" for name in ("deduplicate", "match", "packed")} | {
+    "threadmark/text.py",
+    "threadmark_sqlite/adding.py",
+    "threadmark_sqlite/columns.py",
+}
 """Modules that a put does not go through where their compiled counterparts are used."""
 
 

@@ -1,25 +1,24 @@
 """Adding and replacing rows of one thread, as programs: what a change is refused for, and what it inserts."""
 
 from collections.abc import Mapping, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from threadmark.compiled import IN_USE
 from threadmark.program import Program
 from threadmark.store import ANYONE, FIRST_RECORD, Added, Change, CheckpointRow, Key, Refusal, WriteRow
 from threadmark.text import to_column
 from threadmark_sqlite import sql
-from threadmark_sqlite.columns import (
-    checkpoint_columns,
-    from_blob_column,
-    from_text_column,
-    from_text_or_null,
-    text_or_null,
-    write_columns,
-)
+from threadmark_sqlite.columns import from_blob_column, from_text_column, from_text_or_null, text_or_null
 from threadmark_sqlite.placeholders import with_rows
 from threadmark_sqlite.replica_store import outdated
 from threadmark_sqlite.steps import execute, executemany
+
+if IN_USE:
+    from threadmark_speed.adding import checkpoint_columns, write_columns
+else:
+    from threadmark_sqlite.columns import checkpoint_columns, write_columns
 
 _ROWS = 32
 """The most rows of one statement, which takes two thirds of what one for each takes; sqlite3 remembers 128 of them."""
@@ -177,23 +176,24 @@ def _insert_segments(thread: int, segments: Mapping[bytes, bytes]) -> Program[No
 
 
 def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[list[WriteRow]]:
-    kinds: dict[str, list[tuple[Any, ...]]] = {}
-    replaced: list[WriteRow] = []
-    for row, columns in zip(rows, write_columns(thread, rows), strict=True):
+    kinds: dict[str, list[WriteRow]] = {}
+    for row in rows:
         index = row.idx
         kind = sql.REPLACE_WRITES if index < 0 else sql.ADD_WRITES if index < FIRST_RECORD else sql.ADD_RECORDS
-        if index < 0:
-            stored = yield from execute(sql.STORED_WRITE, (*columns[:4], index))
-            replaced += [row._replace(value=from_blob_column(value)) for (value,) in stored]
         if kind in kinds:
-            kinds[kind].append(columns)
+            kinds[kind].append(row)
         else:
-            kinds[kind] = [columns]
-    for statement, some in kinds.items():
-        if len(some) <= _ROWS:
-            yield from execute(with_rows(statement, sql.ROW_OF_WRITE, len(some)), list(chain.from_iterable(some)))
-        else:
-            yield from executemany(with_rows(statement, sql.ROW_OF_WRITE, 1), some)
+            kinds[kind] = [row]
+    replaced: list[WriteRow] = []
+    for row in kinds.get(sql.REPLACE_WRITES, ()):
+        *key, _, index, _, _, _ = write_columns(thread, [row])
+        stored = yield from execute(sql.STORED_WRITE, (*key, index))
+        replaced += [row._replace(value=from_blob_column(value)) for (value,) in stored]
+    for statement, every in kinds.items():
+        for start in range(0, len(every), _ROWS):
+            some = every[start : start + _ROWS]
+            columns = write_columns(thread, some)
+            yield from execute(with_rows(statement, sql.ROW_OF_WRITE, len(some)), columns)
     return replaced
 
 

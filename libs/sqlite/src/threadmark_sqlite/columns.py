@@ -165,9 +165,9 @@ def any_write(columns: Any) -> WriteRow:
     return any_write_of(name(ns), from_id_column(checkpoint_id), rest)
 
 
-def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[tuple[Any, ...]]:
-    """The parameters of `sql.ROW_OF_WRITE` for each row. Mostly all are of one task."""
-    every: list[tuple[Any, ...]] = []
+def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[Any]:
+    """The parameters of `sql.ROW_OF_WRITE` for each row, one after the other. Mostly all are of one task."""
+    every: list[Any] = []
     known: tuple[str, str, str] | None = None
     for ns, checkpoint_id, task_id, idx, task_path, channel, value, check in rows:
         task = ns, checkpoint_id, task_id
@@ -175,7 +175,8 @@ def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[tuple[Any, ...]
             known = task
             columns = thread, to_column(ns), id_column(checkpoint_id), id_column(task_id)
         path = to_column(task_path) if task_path else ""  # that of a batch's record is empty
-        every.append((*columns, path, idx, to_column(channel) if channel else "", bytearray(value), bytearray(check)))
+        every += columns
+        every += path, idx, to_column(channel) if channel else "", bytearray(value), bytearray(check)
     return every
 
 

@@ -1,37 +1,63 @@
 """The steps of this backend's programs: a statement with its parameters, once or for many rows."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from threadmark.program import Program, Step
+
+T = TypeVar("T")
 
 Rows = list[tuple[Any, ...]]
 
 
-@dataclass(slots=True)
-class Query(Step):
-    """One statement."""
-
+class _Statement(NamedTuple):
     sql: str
     params: Sequence[Any] = ()
 
 
-@dataclass(slots=True)
-class Many(Step):
+class Query(_Statement, Step):
+    """One statement."""
+
+    __slots__ = ()
+
+
+class Many(_Statement, Step):
     """One statement that is executed for each item of `params`."""
 
-    sql: str
-    params: Sequence[Sequence[Any]]
+    __slots__ = ()
+
+
+class _Call(NamedTuple):
+    function: Callable[[Callable[..., Any], Callable[[], Rows], Any], Any]
+    argument: Any
+
+
+class Direct(_Call, Step):
+    """A compiled function that does what a program would, given two methods of a cursor: `execute` and `fetchall`.
+
+    It is answered with what it returns; None says that nothing was done. A driver that has no cursor answers so.
+    """
+
+    __slots__ = ()
+
+
+_step = tuple.__new__
+"""Makes a named tuple at once; its class would call a function in Python for each."""
 
 
 def execute(sql: str, params: Sequence[Any] = ()) -> Program[Rows]:
     """Execute one statement. Returns its rows, an empty list if it gives none."""
-    rows: Rows = yield Query(sql, params)
+    rows: Rows = yield _step(Query, (sql, params))
     return rows
 
 
 def executemany(sql: str, params: Sequence[Sequence[Any]]) -> Program[None]:
     """Execute one statement for each item of `params`."""
     if params:
-        yield Many(sql, params)
+        yield _step(Many, (sql, params))
+
+
+def directly(function: Callable[..., T | None], argument: Any) -> Program[T | None]:
+    """Have a compiled function do what a program would. Returns what it does, None if nothing was done."""
+    result: T | None = yield _step(Direct, (function, argument))
+    return result

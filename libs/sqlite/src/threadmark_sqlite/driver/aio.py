@@ -26,7 +26,7 @@ from threadmark_sqlite.driver.connection import (
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 from threadmark_sqlite.migrations import CURRENT, is_current, is_made, migrate
-from threadmark_sqlite.steps import Many, Query
+from threadmark_sqlite.steps import Direct, Many, Query
 
 
 class AiosqliteDriver:
@@ -217,10 +217,11 @@ async def _asked(cursor: aiosqlite.Cursor, question: str) -> list[Any]:
 
 async def _execute(cursor: aiosqlite.Cursor, step: Step) -> Any:
     if isinstance(step, Query):
-        await cursor.execute(step.sql, step.params)
+        await cursor.execute(*step)
         return [tuple(row) for row in await cursor.fetchall()]
     if isinstance(step, Many):
-        if step.params:
-            await cursor.executemany(step.sql, step.params)
+        await cursor.executemany(*step)
         return []
+    if isinstance(step, Direct):
+        return None
     raise TypeError(f"the SQLite backend has no {type(step).__name__}")

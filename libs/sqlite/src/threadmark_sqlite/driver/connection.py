@@ -8,15 +8,21 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
+from threadmark.compiled import IN_USE
 from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError, TransientStoreError
-from threadmark.program import Step, Transaction, play
+from threadmark.program import Program, Step, Transaction, play
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.migrations import CURRENT, is_current, is_made, migrate
-from threadmark_sqlite.steps import Many, Query
+from threadmark_sqlite.steps import Direct, Many, Query
+
+if TYPE_CHECKING or IN_USE:
+    from threadmark_speed import programs
+
+T = TypeVar("T")
 
 MEMORY = ":memory:"
 
@@ -120,7 +126,7 @@ def connection_pragmas(settings: Settings) -> tuple[str, ...]:
 def expect_made(connection: sqlite3.Connection, settings: Settings) -> None:
     """Raise NotThereError if the database has none of our tables."""
     try:
-        made = play(is_made(str(settings)), partial(execute, connection))
+        made = played(connection, is_made(str(settings)))
     except sqlite3.Error as error:
         raise to_threadmark_error(error, settings) from error
     if not made:
@@ -132,7 +138,7 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
     try:
         for statement in connection_pragmas(settings):
             connection.execute(statement)
-        if not play(is_current(str(settings)), partial(execute, connection)):
+        if not played(connection, is_current(str(settings))):
             if settings.read_only:
                 raise StoreError(f"{settings}{NOT_OURS}")
             connection.execute(sql.INCREMENTAL_VACUUM)
@@ -157,7 +163,7 @@ def committed(connection: sqlite3.Connection, transaction: Transaction[Any]) -> 
     """Run a program in a transaction of its own, which is rolled back if anything fails. Returns its result."""
     try:
         connection.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
-        result = play(transaction.program(), partial(execute, connection))
+        result = played(connection, transaction.program())
         connection.execute(sql.COMMIT)
     except BaseException:
         if connection.in_transaction:  # asked here: to call a function of ours would be a place for an interrupt
@@ -209,27 +215,40 @@ def try_to_empty_log(connection: sqlite3.Connection, settings: Settings) -> bool
         connection.execute(sql.BUSY_TIMEOUT.format(milliseconds=round(settings.timeout * 1000)))
 
 
+def played(connection: sqlite3.Connection, program: Program[T]) -> T:
+    """Run a program. Returns its result."""
+    if IN_USE:
+        return programs.played(connection, program, Query, Direct, execute, again)
+    return play(program, partial(execute, connection))
+
+
 def execute(connection: sqlite3.Connection, step: Step) -> Any:
     """Execute one step. Returns its rows."""
     try:
         if isinstance(step, Query):
             # No variable refers to the cursor: an error's traceback would keep it, and it a file that was closed.
-            return connection.execute(step.sql, step.params).fetchall()
+            return connection.execute(*step).fetchall()
         if isinstance(step, Many):
-            if step.params:
-                connection.cursor().executemany(step.sql, step.params)
+            connection.cursor().executemany(*step)
             return []
-    except sqlite3.OperationalError as error:
-        if not _met_damaged_text(connection, error):
-            raise
-        connection.text_factory = plain_text  # not from the beginning: it takes longer than what sqlite3 does itself
-        return execute(connection, step)
-    except UnicodeDecodeError as error:
+        if isinstance(step, Direct):
+            return None
+    except (sqlite3.OperationalError, UnicodeDecodeError) as error:
+        return again(connection, step, error)
+    raise TypeError(f"the SQLite backend has no {type(step).__name__}")
+
+
+def again(connection: sqlite3.Connection, step: Step, error: Exception) -> Any:
+    """Execute a step that met damaged text once more, so that it can be read. Raises any other error."""
+    if isinstance(error, UnicodeDecodeError):
         # SQLite quotes damaged text in its message, and sqlite3 cannot read that.
         damage = sqlite3.DatabaseError("the database's own structures are damaged")
         damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise damage from error
-    raise TypeError(f"the SQLite backend has no {type(step).__name__}")
+    if not _met_damaged_text(connection, error):
+        raise error
+    connection.text_factory = plain_text  # not from the beginning: it takes longer than what sqlite3 does itself
+    return execute(connection, step)
 
 
 def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError:
@@ -262,9 +281,10 @@ def _text(column: str | bytes) -> str:
     return column if isinstance(column, str) else os.fsdecode(column)
 
 
-def _met_damaged_text(connection: sqlite3.Connection, error: sqlite3.OperationalError) -> bool:
+def _met_damaged_text(connection: sqlite3.Connection, error: Exception) -> bool:
     """Whether a query failed because sqlite3 could not decode a column: no error of SQLite's own, so it has no code."""
-    return connection.text_factory is str and not hasattr(error, "sqlite_errorcode")
+    is_operational = isinstance(error, sqlite3.OperationalError)
+    return is_operational and connection.text_factory is str and not hasattr(error, "sqlite_errorcode")
 
 
 def _use_log(connection: sqlite3.Connection, settings: Settings) -> None:

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from threadmark.errors import StoreError, ThreadmarkError
-from threadmark.program import Transaction, play
+from threadmark.program import Transaction
 from threadmark_sqlite.driver.connection import (
     NOT_OURS,
     NotThereError,
     Settings,
-    execute,
     expect_file,
     expect_made,
     location,
     plain_text,
+    played,
     transact,
 )
 from threadmark_sqlite.migrations import is_current
@@ -69,7 +69,7 @@ def _read_once(settings: Settings, transaction: Transaction[Any]) -> Any:
         connection.text_factory = plain_text
         if not transaction.creates_tables:
             expect_made(connection, settings)
-        if not play(is_current(str(settings)), partial(execute, connection)):
+        if not played(connection, is_current(str(settings))):
             raise StoreError(f"{settings}{NOT_OURS}")
         return transact(connection, transaction, settings)
 

@@ -17,7 +17,7 @@ from functools import partial
 from threadmark.errors import StoreError, TransientStoreError
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import Settings, location
-from threadmark_sqlite.driver.database_files import FileId, Files, file_id, id_of, is_at, take_log_away
+from threadmark_sqlite.driver.database_files import FileId, Files, file_id, id_of, is_at, status_of, take_log_away
 from threadmark_sqlite.driver.unchanging import is_whole
 
 _ATTEMPTS = 100
@@ -148,14 +148,14 @@ class Watch:
         if self._left:
             raise ReplacedError
         try:
-            now = os.stat(self._settings.path)  # noqa: PTH116 - a Path takes longer, and this is done twice a write
+            device, inode, modified, size = status_of(self._settings.path)
         except OSError as error:
             raise _unseen(error, self._settings) or StoreError(f"{self._settings}{_GONE}") from error
-        if (now.st_dev, now.st_ino) != files.database:
+        if (device, inode) != files.database:
             raise ReplacedError
         if self._refusal is not None:
             raise StoreError(self._refusal)
-        return now.st_mtime_ns, now.st_size
+        return modified, size
 
     def _examine(self, connection: sqlite3.Connection, files: Files, stamp: tuple[int, int]) -> None:
         """Find out who has written to the file.

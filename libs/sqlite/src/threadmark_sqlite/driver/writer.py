@@ -15,12 +15,11 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from threadmark.errors import StoreError
 from threadmark.exits import close_at_exit
-from threadmark.program import Transaction, play
+from threadmark.program import Transaction
 from threadmark.workers import Answer, Failed, may_be_interrupted
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.callers import Callers, Lead
@@ -30,8 +29,8 @@ from threadmark_sqlite.driver.connection import (
     connect,
     empty_log,
     end_transaction,
-    execute,
     give_space_back,
+    played,
     to_threadmark_error,
     try_to_empty_log,
 )
@@ -135,7 +134,7 @@ class Writer:
                 try:
                     return committed(connection, transaction)
                 finally:
-                    self._finish(connection, (transaction,), begun)
+                    self._finish(connection, transaction, begun, reclaims=transaction.reclaims_space)
         except sqlite3.Error as error:
             raise to_threadmark_error(error, self._settings) from error
 
@@ -187,7 +186,8 @@ class Writer:
         try:
             connection, begun = self._ready(), time.monotonic()
             outcomes = self._together(connection, transactions)
-            self._finish(connection, transactions, begun)
+            reclaims = any(transaction.reclaims_space for transaction in transactions)
+            self._finish(connection, transactions[0], begun, reclaims=reclaims, others=len(transactions) - 1)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
             return [Failed(self._meant(error))] * len(transactions)
         return outcomes
@@ -201,14 +201,22 @@ class Writer:
         self._watch.expect_untouched(connection)
         return connection
 
-    def _finish(self, connection: sqlite3.Connection, transactions: Sequence[Transaction[Any]], begun: float) -> None:
+    def _finish(
+        self,
+        connection: sqlite3.Connection,
+        transaction: Transaction[Any],
+        begun: float,
+        *,
+        reclaims: bool,
+        others: int = 0,
+    ) -> None:
         """After the commit, or after it failed. Raises if what was stored is not in files that others find."""
-        if True in [transaction.reclaims_space for transaction in transactions]:
+        if reclaims:
             self._log_is_due = not give_space_back(connection)
         elif self._log_is_due:
             self._log_is_due = not try_to_empty_log(connection, self._settings)
         if (seconds := time.monotonic() - begun) >= self._settings.slow:
-            log.note_slow(self._settings, seconds, transactions[0], len(transactions) - 1)
+            log.note_slow(self._settings, seconds, transaction, others)
         self._watch.expect_kept()
 
     def _together(self, connection: sqlite3.Connection, transactions: Sequence[Transaction[Any]]) -> list[Any]:
@@ -218,7 +226,7 @@ class Writer:
         except sqlite3.Error as error:  # somebody else has the lock, and all have waited for it long enough
             return [Failed(self._meant(error)) for _ in transactions]
         try:
-            outcomes = [play(transaction.program(), partial(execute, connection)) for transaction in transactions]
+            outcomes = [played(connection, transaction.program()) for transaction in transactions]
             connection.execute(sql.COMMIT)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
             end_transaction(connection)

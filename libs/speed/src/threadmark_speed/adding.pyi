@@ -1,0 +1,13 @@
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any, final
+
+from threadmark.store import Added, Change, CheckpointRow, WriteRow
+
+def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]: ...
+def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[Any]: ...
+
+@final
+class Adder:
+    def __init__(self, statements: ModuleType, with_rows: Callable[[str, str, int], str]) -> None: ...
+    def __call__(self, run: Callable[..., Any], fetch: Callable[[], list[Any]], change: Change) -> Added | None: ...

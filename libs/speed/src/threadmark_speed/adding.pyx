@@ -1,0 +1,238 @@
+# cython: language_level=3
+"""Adding rows to a thread of SQLite where nothing is unusual: the counterpart of the program in
+`threadmark_sqlite.adding`, and of the parameters that `threadmark_sqlite.columns` makes for its statements.
+
+Both are the reference. Whatever is unusual is left to them: a thread that is not there or leased, a change that may be
+refused, a text that is not ASCII or has to be escaped, an id that is no UUID.
+"""
+
+from cpython.bytearray cimport PyByteArray_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.tuple cimport PyTuple_Check
+from cython cimport final
+from libc.string cimport memchr
+
+from threadmark.store import FIRST_RECORD, Added
+from threadmark.text import to_column
+
+cdef extern from "Python.h":
+    bint PyUnicode_CheckExact(object found)
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    void *PyUnicode_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+
+cdef enum:
+    UUID_LENGTH = 36
+    UUID_BYTES = 16
+    MOST_ROWS = 32  # of one statement, as in `threadmark_sqlite.adding`
+
+
+cdef inline tuple fields(object row):
+    """A named tuple as a tuple, so that it is unpacked without an iterator: by number, which is compared."""
+    if not PyTuple_Check(row):
+        raise TypeError("not a row")
+    return <tuple>row
+
+
+cdef inline const char *ascii_text(object text):
+    """The characters of a text in ASCII, or NULL for any other object."""
+    if PyUnicode_CheckExact(text) and PyUnicode_IS_COMPACT_ASCII(text):
+        return <const char *>PyUnicode_DATA(text)
+    return NULL
+
+
+cdef object text_column(object text):
+    """The counterpart of `threadmark.text.to_column`."""
+    cdef const char *start = ascii_text(text)
+    cdef Py_ssize_t length
+    if start is not NULL:
+        length = PyUnicode_GET_LENGTH(text)
+        if memchr(start, 0, length) is NULL and memchr(start, 1, length) is NULL:
+            return text
+    return to_column(text)
+
+
+cdef inline int digit(char character) noexcept:
+    """The value of a hexadecimal digit as UUIDs are written, or -1."""
+    if c'0' <= character <= c'9':
+        return character - c'0'
+    if c'a' <= character <= c'f':
+        return character - c'a' + 10
+    return -1
+
+
+cdef object id_column(object text):
+    """The counterpart of the function in `threadmark_sqlite.columns`."""
+    cdef const char *start = ascii_text(text)
+    cdef char packed[UUID_BYTES]
+    cdef Py_ssize_t at = 0, made = 0
+    cdef int high, low
+    if start is NULL or PyUnicode_GET_LENGTH(text) != UUID_LENGTH:
+        return text_column(text)
+    while at < UUID_LENGTH:
+        if at == 8 or at == 13 or at == 18 or at == 23:
+            if start[at] != c'-':
+                return text_column(text)
+            at += 1
+            continue
+        high, low = digit(start[at]), digit(start[at + 1])  # groups have even lengths: the second is within the text
+        if high < 0 or low < 0:
+            return text_column(text)
+        packed[made] = <char>(high << 4 | low)
+        made += 1
+        at += 2
+    return PyByteArray_FromStringAndSize(packed, UUID_BYTES)
+
+
+cdef object blob(object data):
+    """A bytearray with the same bytes."""
+    if PyBytes_CheckExact(data):
+        return PyByteArray_FromStringAndSize(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+    return bytearray(data)
+
+
+cpdef tuple checkpoint_columns(thread, row):
+    """The parameters of `sql.ADD_CHECKPOINT`."""
+    outline, header, check, _ = fields(row)
+    _, ns, checkpoint_id, rank, parent, created_at, metadata = fields(outline)
+    return (
+        thread,
+        text_column(ns),
+        text_column(rank),
+        None if checkpoint_id == rank else text_column(checkpoint_id),
+        None if parent is None else text_column(parent),
+        created_at,
+        text_column(metadata),
+        blob(header),
+        blob(check),
+    )
+
+
+cpdef list write_columns(thread, rows):
+    """The parameters of `sql.ROW_OF_WRITE` for each row, one after the other."""
+    cdef list every = []
+    cdef object of_ns = None, of_checkpoint = None, of_task = None  # those of the row before: mostly all have one task
+    cdef object ns_column = None, checkpoint_column = None, task_column = None
+    for row in rows:
+        ns, checkpoint_id, task_id, idx, task_path, channel, value, check = fields(row)
+        if ns is not of_ns:
+            of_ns, ns_column = ns, text_column(ns)
+        if checkpoint_id is not of_checkpoint:
+            of_checkpoint, checkpoint_column = checkpoint_id, id_column(checkpoint_id)
+        if task_id is not of_task:
+            of_task, task_column = task_id, id_column(task_id)
+        every.append(thread)
+        every.append(ns_column)
+        every.append(checkpoint_column)
+        every.append(task_column)
+        every.append(text_column(task_path))
+        every.append(idx)
+        every.append(text_column(channel))
+        every.append(blob(value))
+        every.append(blob(check))
+    return every
+
+
+@final
+cdef class Adder:
+    """Adds what is not unusual. It is made with the statements (the module), and with `placeholders.with_rows`."""
+
+    cdef object thread, thread_and_checkpoint, segments, checkpoint, head, touch, writes, records
+    cdef object row_of_segment, row_of_write, with_rows
+    cdef long long first_record
+
+    def __init__(self, statements, with_rows):
+        self.thread, self.thread_and_checkpoint = statements.THREAD, statements.THREAD_AND_CHECKPOINT
+        self.segments, self.row_of_segment = statements.ADD_SEGMENTS, statements.ROW_OF_SEGMENT
+        self.checkpoint, self.head, self.touch = statements.ADD_CHECKPOINT, statements.ADD_TO_HEAD, statements.TOUCH
+        self.writes, self.records, self.row_of_write = statements.ADD_WRITES, statements.ADD_RECORDS, statements.ROW_OF_WRITE
+        self.with_rows = with_rows
+        self.first_record = FIRST_RECORD
+
+    def __call__(self, run, fetch, change):
+        """Add the rows of a change. Returns what became of it, or None where the program is to see to it.
+
+        `run` and `fetch` are a cursor's. Before None is returned, nothing was changed.
+        """
+        (
+            thread_id, expected, now, segments, checkpoints, writes, _, _,
+            token, beginning, only_owner, expects, sorts_last, touches, term, entry, copied,
+        ) = fields(change)
+        if not (token is None and expects is None and term is None and entry is None and copied is None):
+            return None
+        if sorts_last or len(checkpoints) > 1:
+            return None
+        cdef Py_ssize_t ordinary = self.ordinary(writes)
+        if ordinary < 0:
+            return None
+        thread_column = text_column(thread_id)
+        try:
+            if checkpoints:
+                run(self.thread_and_checkpoint, asked(checkpoints[0], thread_column))
+            else:
+                run(self.thread, (thread_column,))
+            found = fetch()
+        except Exception:  # damaged text, perhaps; if it is not, the program meets it again
+            return None
+        if not found:
+            return None
+        number, epoch, live, deleted_up_to, owner, expires_at, _, _, left, *there = found[0]
+        if not live or deleted_up_to is not None or left is not None or there == [1]:
+            return None
+        if expected is not None and expected != epoch:
+            return None
+        if only_owner and owner != owner_column(beginning):
+            return None
+        if segments:
+            self.add_segments(run, number, segments)
+        for row in checkpoints:
+            columns = checkpoint_columns(number, row)
+            run(self.checkpoint, columns)
+            run(self.head, (thread_column, columns[1], columns[2], columns[5]))
+        if touches:
+            run(self.touch, (now, thread_column))
+        if writes:
+            self.add_writes(run, number, self.writes, writes[:ordinary])
+            self.add_writes(run, number, self.records, writes[ordinary:])
+        return Added(epoch, replaced_writes=[], expires_at=expires_at)
+
+    cdef Py_ssize_t ordinary(self, writes) except -2:
+        """How many writes come before the records of batches, or -1 where there are others."""
+        cdef Py_ssize_t count = 0, seen = 0
+        cdef long long index
+        for row in writes:
+            index = fields(row)[3]
+            if index < 0 or (index < self.first_record and count < seen):
+                return -1
+            seen += 1
+            count += index < self.first_record
+        return count
+
+    cdef int add_segments(self, run, number, segments) except -1:
+        cdef list every = list(segments.items()), columns
+        cdef Py_ssize_t start, count
+        for start in range(0, len(every), MOST_ROWS):
+            columns = []
+            for key, data in every[start : start + MOST_ROWS]:
+                columns += number, blob(key), blob(data)
+            run(self.with_rows(self.segments, self.row_of_segment, len(columns) // 3), columns)
+        return 0
+
+    cdef int add_writes(self, run, number, statement, rows) except -1:
+        cdef Py_ssize_t start
+        for start in range(0, len(rows), MOST_ROWS):
+            some = rows[start : start + MOST_ROWS]
+            run(self.with_rows(statement, self.row_of_write, len(some)), write_columns(number, some))
+        return 0
+
+
+cdef tuple asked(object row, object thread):
+    """The parameters of `sql.THREAD_AND_CHECKPOINT`."""
+    _, ns, checkpoint_id, _, _, _, _ = fields(fields(row)[0])
+    column = text_column(checkpoint_id)
+    return text_column(ns), column, column, thread
+
+
+cdef object owner_column(object beginning):
+    owner, _, _ = fields(beginning)
+    return None if owner is None else text_column(owner)

@@ -1,0 +1,185 @@
+"""Adding rows to a file with the compiled part leaves what the program in Python leaves, and answers the same."""
+
+import sqlite3
+from functools import partial
+from typing import Any, Self
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from length import times
+from threadmark.program import Program, play
+from threadmark.store import ANYONE, FIRST_RECORD, Added, Change, CheckpointRow, Follows, Outline, WriteRow
+from threadmark.thread_store import LeaseRow, beginning
+from threadmark_speed import adding
+from threadmark_sqlite import columns
+from threadmark_sqlite.driver.connection import execute, played
+from threadmark_sqlite.migrations import ddl
+from threadmark_sqlite.store import SqliteStore
+
+STORE = SqliteStore()
+BEGUN = 4
+"""When every change is made, so that it is the first epoch of its thread."""
+
+MADE = Added(BEGUN, replaced_writes=[])
+EARLY, LATE = "1ef00000-0000-6000-8000-000000000001", "1ef00000-0000-6000-8000-00000000000a"
+TABLES = "thread", "head", "checkpoint", "segment", "write", "batch", "outbox"
+
+texts = st.text(st.characters(codec=None, exclude_categories=[]), max_size=40)
+uuids = st.uuids().map(str)
+ids = st.one_of(texts, uuids, uuids.map(str.upper), uuids.map(lambda text: text.replace("-", "")))
+near_ids = st.builds(lambda text, at, other: text[:at] + other + text[at + 1 :], uuids, st.integers(0, 35), texts)
+blobs = st.binary(max_size=40)
+outlines = st.builds(Outline, texts, texts, ids, ids, st.none() | ids, st.integers(0, 2**62), texts)
+checkpoints = st.builds(CheckpointRow, outlines, blobs, blobs, st.none())
+writes = st.builds(WriteRow, texts, ids | near_ids, ids | near_ids, st.integers(-4, 2**31), texts, texts, blobs, blobs)
+
+
+@given(checkpoints)
+def test_a_checkpoint_has_the_same_columns(row: CheckpointRow) -> None:
+    assert _typed(adding.checkpoint_columns(7, row)) == _typed(columns.checkpoint_columns(7, row))
+
+
+@given(st.lists(writes | st.builds(lambda row: row._replace(task_id=row.checkpoint_id), writes), max_size=5))
+def test_writes_have_the_same_columns(rows: list[WriteRow]) -> None:
+    assert _typed(adding.write_columns(7, rows)) == _typed(columns.write_columns(7, rows))
+
+
+def test_what_is_no_row_is_refused() -> None:
+    for row in (None, (), [1] * 8, ("",) * 7, ("",) * 9):
+        for function in (adding.checkpoint_columns, adding.write_columns):
+            with pytest.raises((TypeError, ValueError)):
+                function(1, [row] if function is adding.write_columns else row)  # type: ignore[operator]  # no row
+
+
+class Pair:
+    """Two databases that are told the same: one with the compiled part, one without."""
+
+    def __init__(self) -> None:
+        self.compiled, self.in_python = (sqlite3.connect(":memory:", isolation_level=None) for _ in range(2))
+        self.directly = 0
+        for connection in (self.compiled, self.in_python):
+            connection.executescript(ddl())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.compiled.close()
+        self.in_python.close()
+
+    def tell(self, program: partial[Program[Any]]) -> Any:
+        """Play it on both. Returns what came of it, which must be the same."""
+        statements: list[str] = []
+        self.compiled.set_trace_callback(statements.append)
+        outcomes = [_outcome(partial(played, self.compiled), program())]
+        self.compiled.set_trace_callback(None)
+        self.directly = len(statements)
+        outcomes.append(_outcome(lambda each: play(each, partial(execute, self.in_python)), program()))
+        assert outcomes[0] == outcomes[1]
+        assert _content(self.compiled) == _content(self.in_python)
+        return outcomes[0]
+
+    def add(self, change: Change) -> Any:
+        return self.tell(partial(STORE.add, change))
+
+    def change(self, statement: str, params: tuple[Any, ...] = ()) -> None:
+        for connection in (self.compiled, self.in_python):
+            connection.execute(statement, params)
+
+
+def test_a_run_is_stored_the_same() -> None:
+    with Pair() as pair:
+        assert pair.add(_change([_checkpoint(EARLY)], segments={b"k": b"v"})) == MADE
+        assert pair.add(_change([], [_write(0), _write(1), _write(FIRST_RECORD)], epoch=BEGUN)) == MADE
+        assert pair.directly == 3  # it was the compiled part that did this
+        assert pair.add(_change([], [_write(-1), _write(FIRST_RECORD)], epoch=BEGUN)) == MADE
+        replaced = pair.add(_change([], [_write(-1, value=b"other")], epoch=BEGUN)).replaced_writes
+        assert replaced == [_write(-1)._replace(value=b"value")]
+        assert pair.add(_change([_checkpoint(LATE)], epoch=BEGUN, touches=True, now=9)) == MADE
+        assert pair.directly == 4
+        assert pair.add(_change([_checkpoint(LATE)], epoch=BEGUN)) == Added(BEGUN, exists=True)
+        assert pair.add(_change([], [_write(FIRST_RECORD), _write(2)])) == MADE
+
+
+def test_many_rows_take_more_than_one_statement() -> None:
+    with Pair() as pair:
+        pair.add(_change([_checkpoint(EARLY)]))
+        segments = {b"%d" % number: b"data" for number in range(70)}
+        assert pair.add(_change([_checkpoint(LATE)], [_write(number) for number in range(65)], segments=segments))
+        assert pair.directly == 1 + 3 + 2 + 3
+
+
+def test_what_is_refused_is_refused_the_same() -> None:
+    with Pair() as pair:
+        assert pair.add(_change([_checkpoint(EARLY)], beginning=beginning("t", "Ann", 10**18))).expires_at == 10**18
+        late = _change([_checkpoint(LATE)])
+        assert pair.add(late._replace(epoch=5)) == Added(BEGUN)
+        assert pair.add(late._replace(only_owner=True)).refused == "owner"
+        assert pair.add(late._replace(only_owner=True, beginning=beginning("t", "Bob", None))).refused == "owner"
+        assert pair.add(late._replace(expects="other")).refused == "conflict"
+        assert pair.add(late._replace(term=0, copied=Follows(3, 4, 0))).refused == "behind"
+        pair.change("UPDATE threadmark_replica SET term = 7")
+        assert pair.add(late._replace(term=6, entry=b"entry")).refused == "term"
+        leased = LeaseRow(5, 10**9, "holder", None)
+        pair.tell(partial(STORE.set_lease, "t", leased))
+        assert pair.add(late).refused == "busy"
+        assert pair.add(late._replace(token=4)).refused == "lost"
+        assert (
+            pair.add(late._replace(token=ANYONE, only_owner=True, beginning=beginning("t", "Ann", None))).epoch == BEGUN
+        )
+
+
+def test_a_thread_that_was_deleted_is_begun_anew_the_same() -> None:
+    with Pair() as pair:
+        pair.add(_change([_checkpoint(EARLY)]))
+        pair.tell(partial(STORE.drop, "t", 3))
+        assert pair.add(_change([], [_write(0)], continues=EARLY)).too_late
+        assert pair.add(_change([_checkpoint(LATE)])) == MADE._replace(epoch=BEGUN + 1)
+        assert pair.add(_change([], [_write(0, checkpoint_id=LATE)], continues=LATE)) == MADE._replace(epoch=BEGUN + 1)
+
+
+def test_text_that_is_damaged_is_met_the_same() -> None:
+    with Pair() as pair:
+        pair.add(_change([_checkpoint(EARLY)], beginning=beginning("t", "Ann", None)))
+        pair.change("UPDATE threadmark_thread SET owner = CAST(x'ff41' AS TEXT)")
+        assert pair.add(_change([_checkpoint(LATE)])) == MADE
+
+
+@settings(max_examples=times(30, at_length=2000), deadline=None)
+@given(st.lists(st.tuples(st.lists(checkpoints, max_size=1), st.lists(writes, max_size=4), st.booleans()), max_size=5))
+def test_anything_is_stored_the_same(told: list[tuple[list[CheckpointRow], list[WriteRow], bool]]) -> None:
+    with Pair() as pair:
+        for of_checkpoints, of_writes, touches in told:
+            pair.add(_change(of_checkpoints, of_writes, touches=touches))
+
+
+def _checkpoint(checkpoint_id: str) -> CheckpointRow:
+    return CheckpointRow(Outline("t", "", checkpoint_id, checkpoint_id, None, 5, "{}"), b"header", b"check", None)
+
+
+def _write(idx: int, *, checkpoint_id: str = EARLY, value: bytes = b"value") -> WriteRow:
+    return WriteRow("", checkpoint_id, LATE, idx, "", "channel", value, b"check")
+
+
+def _change(of_checkpoints: list[CheckpointRow], of_writes: list[WriteRow] | None = None, **fields: Any) -> Change:
+    return Change("t", None, BEGUN, {}, of_checkpoints, of_writes or [], None)._replace(**fields)
+
+
+def _outcome(action: Any, program: Program[Any]) -> Any:
+    try:
+        return action(program)
+    except sqlite3.Error as error:
+        return str(error)
+
+
+def _content(connection: sqlite3.Connection) -> list[Any]:
+    connection.text_factory = bytes
+    found = [connection.execute(f"SELECT * FROM threadmark_{table}").fetchall() for table in TABLES]
+    connection.text_factory = str
+    return found
+
+
+def _typed(of_row: Any) -> list[tuple[type, Any]]:
+    return [(type(each), each) for each in of_row]
