@@ -6,9 +6,14 @@ pieces, so that only those pieces are hashed that differ from a value already pr
 
 from collections.abc import Callable
 from hashlib import blake2b, sha256
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgpack
+
+from threadmark.compiled import IN_USE
+
+if TYPE_CHECKING or IN_USE:
+    from threadmark_speed import putting
 
 try:
     import ormsgpack
@@ -70,7 +75,7 @@ _NEW_CHECK = blake2b(digest_size=CHECK_SIZE)
 """Nothing is hashed with it: a copy is made faster than a hasher with these parameters."""
 
 
-def check_of(listed: list[str | bytes | int | None]) -> bytes:
+def check_in_python(listed: list[str | bytes | int | None]) -> bytes:
     """Compute the check of a row whose fields are listed already, as `row_check` does."""
     try:
         packed = _pack(listed)
@@ -79,6 +84,10 @@ def check_of(listed: list[str | bytes | int | None]) -> bytes:
     check = _NEW_CHECK.copy()
     check.update(packed)
     return check.digest()
+
+
+check_of: Callable[[list[str | bytes | int | None]], bytes] = putting.check_of if IN_USE else check_in_python
+"""`check_in_python`, or its compiled counterpart."""
 
 
 def pack_plain(value: Any) -> bytes:
