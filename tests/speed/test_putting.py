@@ -147,6 +147,7 @@ SOME = st.sampled_from([1, 2, 1.0, "1", "2"])
     st.dictionaries(FEW, SOME),
     st.dictionaries(FEW, STORED),
     st.dictionaries(FEW, SOME),
+    st.booleans(),
 )
 def test_the_same_is_inherited(
     given_values: dict[str, Any],
@@ -154,9 +155,10 @@ def test_the_same_is_inherited(
     versions: dict[str, Any],
     values: dict[str, Stored],
     held: dict[str, Any],
+    has_any: bool,  # noqa: FBT001 - hypothesis's
 ) -> None:
     reads = [channel for channel in new if channel in given_values]
-    arguments = (given_values, reads, dict.fromkeys(new).keys(), versions, Header(held, values, b"", None))
+    arguments = (given_values, reads, dict.fromkeys(new).keys(), versions, Header(held, values, b"", None), has_any)
     found, changed, has_manifests = putting.inherit(*arguments)
     assert (found, changed, has_manifests) == inherit_in_python(*arguments)
     assert list(found) == list(inherit_in_python(*arguments)[0])
@@ -174,9 +176,9 @@ def test_arguments_of_other_types_are_refused_before_they_are_read() -> None:
     with pytest.raises(TypeError):
         putting.pack_header(None, {}, b"", None)  # type: ignore[arg-type]  # as above
     with pytest.raises(TypeError):
-        putting.inherit(None, [], (), {}, parent)  # type: ignore[arg-type]  # as above
+        putting.inherit(None, [], (), {}, parent, True)  # type: ignore[arg-type]  # as above
     with pytest.raises(CannotPackError):
-        putting.inherit({"a": 1}, [], (), {"a": 1}, parent._replace(versions={"a": 1}))
+        putting.inherit({"a": 1}, [], (), {"a": 1}, parent._replace(versions={"a": 1}), True)
     with pytest.raises(CannotPackError):
         putting.write_rows(WriteRow, 2, "1", "", "1", "task", [(1, 2)])  # type: ignore[list-item]  # as above
     cls: Any

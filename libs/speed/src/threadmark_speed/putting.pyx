@@ -154,13 +154,13 @@ cdef bint _are_plain(dict versions):
     return True
 
 
-def inherit(dict given not None, list reads not None, new, dict versions not None, parent not None):
+def inherit(dict given not None, list reads not None, new, dict versions not None, parent, bint has_manifests):
     """Return what `storing.inherit` does."""
     cdef dict values = given.copy(), stored = parent.values, held = parent.versions
     cdef set fresh = set(new)
     cdef list changed = []
     cdef Py_ssize_t position = 0, met = 0
-    cdef bint has_manifests = False
+    cdef bint inherits_one = False
     cdef PyObject *key
     cdef PyObject *found
     while PyDict_Next(values, &position, &key, NULL):  # nobody else has it, and it keeps its keys
@@ -171,15 +171,15 @@ def inherit(dict given not None, list reads not None, new, dict versions not Non
             own = <object>found
             if channel not in fresh and _is_unchanged(channel, versions, held):
                 values[channel] = own
-                has_manifests = has_manifests or PyBytes_GET_SIZE(_field(own, DIGEST)) > 0
+                inherits_one = inherits_one or PyBytes_GET_SIZE(_field(own, DIGEST)) > 0
                 continue
         changed.append(channel)
     if met < len(stored):
         for channel in list(stored):
             if channel not in values and channel not in fresh and _is_unchanged(channel, versions, held):
                 own = values[channel] = stored[channel]
-                has_manifests = has_manifests or PyBytes_GET_SIZE(_field(own, DIGEST)) > 0
-    return values, reads if len(reads) >= len(changed) else changed, has_manifests
+                inherits_one = inherits_one or PyBytes_GET_SIZE(_field(own, DIGEST)) > 0
+    return values, reads if len(reads) >= len(changed) else changed, has_manifests and inherits_one
 
 
 cdef bint _is_unchanged(channel, dict versions, dict held) except -1:

@@ -163,8 +163,10 @@ class Draft:
         self, deduplicator: Deduplicator, parent: Known | None, written: Callable[[str], Sequence[Source]]
     ) -> Header:
         """Return the header with every value in its stored form. `written` gives what tasks wrote to a channel."""
-        held = parent.header if parent else _NO_PARENT
-        values, changed, has_manifests = inherit(self._values, self.reads, self._new, self._versions, held)
+        held, has_manifests = (parent.header, parent.has_manifests) if parent else (_NO_PARENT, False)
+        values, changed, has_manifests = inherit(
+            self._values, self.reads, self._new, self._versions, held, has_manifests
+        )
         if has_manifests:
             deduplicator.inherit()
         known = held.values
@@ -189,18 +191,24 @@ _NO_PARENT = Header({}, {}, b"", None)
 
 
 def inherit_in_python(
-    given: dict[str, Any], reads: list[str], new: Collection[str], versions: dict[str, Version], parent: Header
+    given: dict[str, Any],
+    reads: list[str],
+    new: Collection[str],
+    versions: dict[str, Version],
+    parent: Header,
+    has_manifests: bool,  # noqa: FBT001 - compiled functions are called by position
 ) -> tuple[dict[str, Any], list[str], bool]:
     """Find what a checkpoint has of its parent.
 
     Returns its values, where each that has not changed is in its stored form, the channels whose values have changed,
-    and whether any value that has not is more than a literal. `reads` are the new channels that have a value.
+    and whether any value that has not is more than a literal. `reads` are the new channels that have a value;
+    `has_manifests` is whether any of the parent's values may be more than a literal.
     """
     inherited = _inherited(new, versions, parent)
     values = {**given, **inherited}
     if len(reads) < len(values) - len(inherited):  # others cannot be inherited either
         reads = [channel for channel in given if channel not in inherited]
-    return values, reads, any(map(_DIGEST, inherited.values()))
+    return values, reads, has_manifests and any(map(_DIGEST, inherited.values()))
 
 
 inherit = putting.inherit if IN_USE else inherit_in_python
