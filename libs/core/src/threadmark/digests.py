@@ -53,6 +53,8 @@ class Proof(NamedTuple):
 
 def proof(data: bytes, near: Proof | None = None) -> Proof:
     """Compute the digest of a value. Pieces equal to those of `near` at the same position are not hashed again."""
+    if near is None and len(data) <= PIECE:
+        return _proof(data, (sha256(data).digest(),) if data else ())
     pieces = []
     known = memoryview(near.data if near else b"")
     for start in range(0, len(data), PIECE):
@@ -61,9 +63,13 @@ def proof(data: bytes, near: Proof | None = None) -> Proof:
             pieces.append(near.pieces[start // PIECE])
         else:
             pieces.append(sha256(data[start:end]).digest())
+    return _proof(data, tuple(pieces))
+
+
+def _proof(data: bytes, pieces: tuple[bytes, ...]) -> Proof:
     # The length comes first, so that no two values have the same input here.
     root = sha256(len(data).to_bytes(8, "big") + b"".join(pieces))
-    return Proof(data, root.digest()[:VALUE_DIGEST_SIZE], tuple(pieces))
+    return Proof(data, root.digest()[:VALUE_DIGEST_SIZE], pieces)
 
 
 def row_check(*fields: str | bytes | int | None) -> bytes:

@@ -38,6 +38,11 @@ class Header(NamedTuple):
 
     def to_bytes(self) -> bytes:
         """Return the header's encoding (docs/format.md)."""
+        if compiled.in_use:
+            try:
+                return compiled.putting.pack_header(self.versions, self.values, self.plain, self.rest)
+            except compiled.packing.CannotPackError:
+                pass
         try:
             return pack_plain(
                 [
@@ -71,6 +76,8 @@ def split_fields(
     checkpoint: Mapping[str, Any], encode: Callable[[Any], tuple[str, bytes]]
 ) -> tuple[bytes, Encoded | None]:
     """Encode a checkpoint's other fields with msgpack, or `encode` (the serializer). Returns `plain` and `rest`."""
+    if compiled.in_use and (usual := compiled.putting.pack_fields(checkpoint)) is not None:
+        return usual, None
     plain: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for key, value in checkpoint.items():

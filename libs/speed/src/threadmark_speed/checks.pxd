@@ -20,3 +20,5 @@ cdef class Packer:
     cdef int header(self, unsigned char first, uint64_t number, int width) except -1
     cdef int integer(self, int64_t number) except -1
     cdef int length(self, unsigned char first, Py_ssize_t size) except -1
+
+cdef bytes check_of_bytes(const unsigned char *data, Py_ssize_t size)

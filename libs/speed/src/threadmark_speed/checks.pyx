@@ -197,8 +197,14 @@ def check_of(list fields not None):
             packer.field(<PyObject *>field)
     except (NeedsReferenceError, UnicodeEncodeError):
         return None
-    blake2b_check(packer.start, packer.used, packer.check)
-    return PyBytes_FromStringAndSize(<char *>packer.check, CHECK)
+    return check_of_bytes(packer.start, packer.used)
+
+
+cdef bytes check_of_bytes(const unsigned char *data, Py_ssize_t size):
+    """Return the check of a row whose fields are packed already."""
+    cdef unsigned char check[CHECK]
+    blake2b_check(data, size, check)
+    return PyBytes_FromStringAndSize(<char *>check, CHECK)
 
 
 def is_sound(outline, header, check):

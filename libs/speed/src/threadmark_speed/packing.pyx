@@ -11,7 +11,6 @@ Code of the user's may run wherever an object is taken apart. So lists are read 
 anew each time; of a dictionary's entries there are references of our own, and its length must stay the same.
 """
 
-from cython cimport final
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_Next
@@ -53,16 +52,9 @@ class CannotPackError(Exception):
     """The value holds something that only the reference can judge."""
 
 
-@final
 cdef class Packer:
     """Writes one value. `begin` returns what is needed once an object occurs: known writers, a function that returns
     the writer of another class, known marks, and a function that returns the mark of another shape."""
-
-    cdef object begin, new_writer, new_mark
-    cdef dict writers, marks
-    cdef PyObject *out  # bytes that nobody else has seen
-    cdef char *start
-    cdef Py_ssize_t used, room
 
     def __cinit__(self, begin):
         self.begin = begin
@@ -80,7 +72,7 @@ cdef class Packer:
         self.start, self.room = PyBytes_AS_STRING(<object>self.out), room
         return 0
 
-    cdef inline int reserve(self, Py_ssize_t more) except -1:
+    cdef int reserve(self, Py_ssize_t more) except -1:
         """Make room for more bytes."""
         return 0 if self.room - self.used >= more else self.grow(more)
 
@@ -102,7 +94,7 @@ cdef class Packer:
             self.used += size
         return 0
 
-    cdef inline int byte(self, uint8_t byte) except -1:
+    cdef int byte(self, uint8_t byte) except -1:
         self.reserve(1)
         self.start[self.used] = <char>byte
         self.used += 1

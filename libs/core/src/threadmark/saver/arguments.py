@@ -8,14 +8,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from itertools import chain
 from math import isfinite, isnan
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import UUID
 
+from threadmark.compiled import IN_USE
 from threadmark.config import ParsedConfig
 from threadmark.errors import ConfigError, shown
 from threadmark.model import MAPPING, ChannelVersions, Checkpoint
 from threadmark.names import ID_BYTES, MESSAGES_NS, MOST_BYTES, NAMESPACE_BYTES, THREAD_ID_BYTES, as_text, check_length
 from threadmark.versions import Version
+
+if TYPE_CHECKING or IN_USE:
+    from threadmark_speed import putting
 
 T = TypeVar("T")
 
@@ -69,14 +73,22 @@ def given_checkpoint(checkpoint: Checkpoint, new_versions: ChannelVersions) -> G
         check_length(checkpoint_id, ID_BYTES, "the checkpoint's id")
     values: Any = checkpoint.get("channel_values")
     versions: Any = checkpoint.get("channel_versions")
-    if not (
-        type(values) is type(versions) is type(new_versions) is dict
-        and _TEXT.issuperset(map(type, chain(values, versions, new_versions)))
-        and _PLAIN_VERSIONS.issuperset(map(type, versions.values()))
-    ):
+    if not _are_plain(values, versions, new_versions):
         values, versions = _by_channel(values, "channel_values"), _versions(versions)
         new_versions = _by_channel(new_versions, "new_versions")
     return GivenCheckpoint(checkpoint_id, checkpoint, values, versions, new_versions.keys())
+
+
+def are_plain_in_python(values: Any, versions: Any, new: Any) -> bool:
+    """Whether these are dictionaries whose keys are of type str, the versions being of type str or int."""
+    return (
+        type(values) is type(versions) is type(new) is dict
+        and _TEXT.issuperset(map(type, chain(values, versions, new)))
+        and _PLAIN_VERSIONS.issuperset(map(type, versions.values()))
+    )
+
+
+_are_plain = putting.are_plain if IN_USE else are_plain_in_python
 
 
 def given_writes(writes: Iterable[tuple[str, Any]]) -> GivenWrites:

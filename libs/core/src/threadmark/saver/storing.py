@@ -4,11 +4,12 @@ A `Draft` encodes a checkpoint's values. A `Deduplicator` gives each its stored 
 repeats.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from threadmark.compiled import IN_USE
 from threadmark.digests import proof
 from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
 from threadmark.header import HEADER_TAG, Header, split_fields
@@ -17,9 +18,13 @@ from threadmark.rope import Deduplicated, Source, deduplicate, keys_in, patch
 from threadmark.saver.arguments import GivenCheckpoint
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
-from threadmark.serde import Serializer
-from threadmark.serde.serializer import OWN_TAGS
+from threadmark.serde import Serde, Serializer, compiled
+from threadmark.serde.serializer import OWN_TAGS, PLAIN
 from threadmark.stored import LITERAL_LIMIT, LONGEST_TAG, Stored, shrink
+from threadmark.versions import Version
+
+if TYPE_CHECKING or IN_USE:
+    from threadmark_speed import putting
 
 _SOURCES = 24
 
@@ -77,10 +82,9 @@ class Deduplicator:
         stored, source = self._stored((HEADER_TAG, data), near, partial(patch, data, parent, self._segment_key))
         return stored, source or stored.source(data)
 
-    def inherit(self, values: Iterable[Stored]) -> None:
-        """Count on values that the thread already holds."""
-        self._inherits = any(map(_DIGEST, values))
-        self.has_manifests = self.has_manifests or self._inherits
+    def inherit(self) -> None:
+        """Count on values that the thread already holds, some of which are more than literals."""
+        self._inherits = self.has_manifests = True
 
     def sources(self, stored: Stored | None) -> list[Source]:
         """Return the bytes of a stored value, to compare with. Empty for literals and values not in the cache."""
@@ -152,7 +156,7 @@ class Draft:
     def __init__(self, serde: Serializer, given: GivenCheckpoint) -> None:
         self.id = given.id
         self._serde = serde
-        self._values = given.values
+        self._values = given.values if type(given.values) is dict else dict(given.values)
         self._versions = dict(given.versions)
         self._new = given.new
         self._plain, self._rest = split_fields(given.fields, partial(encode, serde, "the checkpoint"))
@@ -164,17 +168,20 @@ class Draft:
         self, deduplicator: Deduplicator, parent: Known | None, written: Callable[[str], Sequence[Source]]
     ) -> Header:
         """Return the header with every value in its stored form. `written` gives what tasks wrote to a channel."""
-        known = parent.header.values if parent else {}
-        inherited = self._inherited(parent.header) if parent else {}
-        if parent and parent.has_manifests:
-            deduplicator.inherit(inherited.values())
-        values: dict[str, Any] = {**self._values, **inherited}
-        changed = self.reads
-        if len(changed) < len(values) - len(inherited):  # others cannot be inherited either
-            changed = [channel for channel in self._values if channel not in inherited]
+        held, has_manifests = (parent.header, parent.has_manifests) if parent else (_NO_PARENT, False)
+        values, changed, has_manifests = inherit(
+            self._values, self.reads, self._new, self._versions, held, has_manifests
+        )
+        if has_manifests:
+            deduplicator.inherit()
+        known = held.values
         for channel in changed:
             encoded = self._encoded.get(channel)
             if encoded is None:
+                stored = literal(self._serde, self._values[channel])
+                if stored is not None:
+                    values[channel] = stored
+                    continue
                 encoded = self._encoded[channel] = encode(self._serde, f'channel "{channel}"', self._values[channel])
             tag, data = encoded
             if len(data) <= LITERAL_LIMIT:
@@ -184,23 +191,51 @@ class Draft:
                 values[channel] = deduplicator.store(encoded, near)
         return Header(self._versions, values, self._plain, self._rest)
 
-    def _inherited(self, parent: Header) -> dict[str, Stored]:
-        """The parent's values of the channels that have not changed since. Few of many have, so those are left out.
 
-        Where the version has moved on, nothing is inherited: LangGraph puts a copy of a checkpoint as its sibling, with
-        no new versions, and a channel that was emptied on the way stays empty.
-        """
-        inherited, versions, held = parent.values.copy(), self._versions, parent.versions.copy()
-        for channel in self._new:
+_NO_PARENT = Header({}, {}, b"", None)
+
+
+def inherit_in_python(
+    given: dict[str, Any],
+    reads: list[str],
+    new: Collection[str],
+    versions: dict[str, Version],
+    parent: Header,
+    has_manifests: bool,  # noqa: FBT001 - compiled functions are called by position
+) -> tuple[dict[str, Any], list[str], bool]:
+    """Find what a checkpoint has of its parent.
+
+    Returns its values, where each that has not changed is in its stored form, the channels whose values have changed,
+    and whether any value that has not is more than a literal. `reads` are the new channels that have a value;
+    `has_manifests` is whether any of the parent's values may be more than a literal.
+    """
+    inherited = _inherited(new, versions, parent)
+    values = {**given, **inherited}
+    if len(reads) < len(values) - len(inherited):  # others cannot be inherited either
+        reads = [channel for channel in given if channel not in inherited]
+    return values, reads, has_manifests and any(map(_DIGEST, inherited.values()))
+
+
+inherit = putting.inherit if IN_USE else inherit_in_python
+
+
+def _inherited(new: Collection[str], versions: dict[str, Version], parent: Header) -> dict[str, Stored]:
+    """The parent's values of the channels that have not changed since. Few of many have, so those are left out.
+
+    Where the version has moved on, nothing is inherited: LangGraph puts a copy of a checkpoint as its sibling, with no
+    new versions, and a channel that was emptied on the way stays empty.
+    """
+    inherited, held = parent.values.copy(), parent.versions.copy()
+    for channel in new:
+        inherited.pop(channel, None)
+        if channel in versions:
+            held[channel] = versions[channel]
+    if held != versions:  # it says more than which channels are new
+        for channel, _ in versions.items() ^ held.items():
             inherited.pop(channel, None)
-            if channel in versions:
-                held[channel] = versions[channel]
-        if held != versions:  # it says more than which channels are new
-            for channel, _ in versions.items() ^ held.items():
-                inherited.pop(channel, None)
-        if not inherited.keys() <= versions.keys():  # what has no version cannot have kept it
-            return {channel: value for channel, value in inherited.items() if channel in versions}
-        return inherited
+    if not inherited.keys() <= versions.keys():  # what has no version cannot have kept it
+        return {channel: value for channel, value in inherited.items() if channel in versions}
+    return inherited
 
 
 def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:
@@ -208,6 +243,11 @@ def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:
     manifests = [value for value in header.values.values() if value.digest]
     keys = [*stored.segment_keys(), *(key for value in manifests for key in value.segment_keys())]
     return tuple(dict.fromkeys(keys))
+
+
+def literal(serde: Serializer, value: Any) -> Stored | None:
+    """Return the stored form of a short number or text at once; None where more is needed than the compiled part."""
+    return compiled.putting.literal(Stored, value) if compiled.in_use and type(serde) is Serde else None
 
 
 def encode(serde: Serializer, what: str, value: Any) -> tuple[str, bytes]:
@@ -241,9 +281,11 @@ def encode_writes(
     A task has one write of a special channel, so the last of a batch stands for all.
     """
     encoded = {}
+    is_fast = compiled.in_use and type(serde) is Serde
     for position, (channel, value) in enumerate(given):
         index = SPECIAL_WRITES.get(channel, position)
-        encoded[index] = channel, encode(serde, f'channel "{channel}"', value)
+        data = compiled.putting.scalar(value) if is_fast else None
+        encoded[index] = channel, encode(serde, f'channel "{channel}"', value) if data is None else (PLAIN, data)
     size = 0
     for _, (_, data) in encoded.values():
         size += len(data)

@@ -128,8 +128,7 @@ class EncodingCache:
                 new.append((("value", thread_id, stored.digest), (epoch, source), cost))
                 recent[len(source.data)] = stored.digest  # those of one length are mostly alike, as packets are
         if new:
-            self._set(*new)
-            self._add_to_list(("recent", thread_id), list(recent.values()), _RECENT_KEPT)
+            self._set(*new, self._longer(("recent", thread_id), list(recent.values()), _RECENT_KEPT))
 
     def see_writes(self, thread_id: str, ns: str, checkpoint_id: str, written: Iterable[tuple[str, bytes]]) -> None:
         """Remember what tasks of the step after this checkpoint wrote to which channel, which will hold it next."""
@@ -137,8 +136,8 @@ class EncodingCache:
         for channel, digest in written:
             if digest:
                 digests.setdefault(channel, []).append(digest)
-        for channel, some in digests.items():
-            self._add_to_list(("writes", thread_id, ns, checkpoint_id, channel), some, _SIBLINGS_KEPT)
+        key = "writes", thread_id, ns, checkpoint_id
+        self._set(*[self._longer((*key, channel), some, _SIBLINGS_KEPT) for channel, some in digests.items()])
 
     def written(
         self, thread_id: str, ns: str, checkpoint_id: str | None, channel: str, epoch: int | None
@@ -206,9 +205,9 @@ class EncodingCache:
         digests = self._get(key)
         return digests if isinstance(digests, list) else []
 
-    def _add_to_list(self, key: _EntryKey, digests: Sequence[bytes], kept: int) -> None:
-        """Put digests at the beginning of a list, the last of them first."""
-        self._set((key, list(dict.fromkeys([*reversed(digests), *self._list(key)]))[:kept], 40 * kept))
+    def _longer(self, key: _EntryKey, digests: Sequence[bytes], kept: int) -> _Entry:
+        """Return a list with digests at its beginning, the last of them first."""
+        return key, list(dict.fromkeys([*reversed(digests), *self._list(key)]))[:kept], 40 * kept
 
     def _get(self, key: _EntryKey) -> object:
         """The value of a key, None where there is none."""

@@ -95,7 +95,8 @@ def store(
     merged_metadata = merged(config, metadata)
     text, run_id = to_json(merged_metadata), run_id_of(merged_metadata)
     for _ in range(_ATTEMPTS):
-        parent, deduplicator = yield from _prepared(context, continues, draft.reads, early=False)
+        found = _remembered(context, continues, draft.reads, early=False)
+        parent, deduplicator = found or (yield from _read(context, continues, draft.reads, early=False))
         header = draft.header(deduplicator, parent, partial(deduplicator.written, where.ns, continues.checkpoint_id))
         has_manifests = deduplicator.has_manifests
         stored, source = deduplicator.store_header(header.to_bytes(), parent and parent.source)
@@ -146,7 +147,8 @@ def put_writes(
     large = size >= _WORTH_READING
     channels = {channel for channel, _ in encoded.values()} if large else None
     for _ in range(_ATTEMPTS):
-        current, deduplicator = yield from _prepared(context, where, channels, early=True)
+        found = _remembered(context, where, channels, early=True)
+        current, deduplicator = found or (yield from _read(context, where, channels or (), early=True))
         written, digests = _stored_writes(deduplicator, where, current, encoded, task_path, large=large)
         rows = write_rows(thread_id, ns, checkpoint_id, task_id, written)
         epoch = deduplicator.epoch
@@ -217,27 +219,39 @@ def _alike(deduplicator: Deduplicator, where: ParsedConfig, channel: str, curren
     return [*written[:1], *base]
 
 
-def _prepared(
-    context: SaverContext, where: ParsedConfig, reads: Collection[str] | None, *, early: bool
-) -> Operation[tuple[Known | None, Deduplicator]]:
-    """The checkpoint that a change starts from, and a deduplicator for the epoch it was known in.
+_Start = tuple[Known | None, Deduplicator]
+"""The checkpoint that a change starts from, and a deduplicator for the epoch it was known in."""
 
-    A checkpoint is read where it is not remembered, or the values of the channels in `reads` are not; None reads
+
+def _remembered(
+    context: SaverContext, where: ParsedConfig, reads: Collection[str] | None, *, early: bool
+) -> _Start | None:
+    """What a change starts from, None if it must be read.
+
+    That is so where the checkpoint is not remembered, or the values of the channels in `reads` are not; None reads
     nothing. One that is asked for `early` may still be on its way, so it is read only where nothing of its thread is
     remembered.
     """
     cache, (thread_id, ns, checkpoint_id, _) = context.encoding_cache, where
-    known, lent = None, {}
+    known = None
     if checkpoint_id is not None:
         known = cache.checkpoint(thread_id, ns, checkpoint_id)
         unread = known is None and not (early and cache.epoch(thread_id) is not None)
         if reads is not None and (
             unread or (known and known.has_manifests and _lacks(context, thread_id, known, reads))
         ):
-            found = yield from read(load, context, where, frozenset(reads).__contains__, early=early)
-            known, lent = (found.known(), found.sources()) if found else (None, {})
+            return None
     epoch = known.epoch if known else cache.epoch(thread_id)
-    return known, Deduplicator(context, thread_id, epoch, lent)
+    return known, Deduplicator(context, thread_id, epoch, {})
+
+
+def _read(context: SaverContext, where: ParsedConfig, channels: Collection[str], *, early: bool) -> Operation[_Start]:
+    """What a change starts from, read with the values of some channels."""
+    found = yield from read(load, context, where, frozenset(channels).__contains__, early=early)
+    if found is None:
+        return None, Deduplicator(context, where.thread_id, context.encoding_cache.epoch(where.thread_id), {})
+    known = found.known()
+    return known, Deduplicator(context, where.thread_id, known.epoch, found.sources())
 
 
 def _lacks(context: SaverContext, thread_id: str, known: Known, channels: Collection[str]) -> bool:

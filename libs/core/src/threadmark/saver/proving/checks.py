@@ -1,6 +1,6 @@
 """The checks that tie a row's body to its key, so that a damaged or misplaced row is never taken for a good one."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from threadmark.compiled import IN_USE
@@ -13,6 +13,7 @@ from threadmark.store import CheckpointRow, Outline, WriteRow
 
 if TYPE_CHECKING or IN_USE:
     from threadmark_speed import checks as compiled_checks
+    from threadmark_speed import packing, putting
 
 _RECORDED = 2
 """Comes first in the check of a write whose batch has a record. A thread's name is no number, so it cannot be one."""
@@ -32,12 +33,17 @@ def write_row(
 
 
 def write_rows(
-    thread_id: str, ns: str, checkpoint_id: str, task_id: str, written: Iterable[tuple[int, str, str, bytes]]
+    thread_id: str, ns: str, checkpoint_id: str, task_id: str, written: Sequence[tuple[int, str, str, bytes]]
 ) -> list[WriteRow]:
     """Return rows of what a task wrote, given as (idx, task_path, channel, value), with their checks.
 
     Their batch has a record (`saver/proving/batches.py`).
     """
+    if IN_USE:
+        try:
+            return putting.write_rows(WriteRow, _RECORDED, thread_id, ns, checkpoint_id, task_id, written)
+        except packing.CannotPackError:
+            pass
     rows = []
     for idx, task_path, channel, value in written:
         fields = ns, checkpoint_id, task_id, idx, task_path, channel, value

@@ -73,7 +73,8 @@ def branch_of(
 ) -> Branch:
     """Return a new checkpoint, of a new id, with the state of another one, and new values of some channels."""
     outline, header = loaded.outline, loaded.header
-    deduplicator.inherit(header.values.values())
+    if any(value.digest for value in header.values.values()):
+        deduplicator.inherit()
     values = dict(header.values)
     versions = dict(header.versions)
     changes: dict[str, Any] = {"ts": datetime.now(UTC).isoformat()}

@@ -1,0 +1,272 @@
+# cython: language_level=3
+"""What a put does for each channel and each row, compiled: packing headers, and finding what did not change.
+
+The references are the functions of the same purpose in `threadmark.header`,
+`threadmark.saver.arguments`, `threadmark.saver.storing` and `threadmark.saver.proving.checks`. What only they can judge
+is left to them: CannotPackError, or None, says so.
+
+Dictionaries that users gave may change whenever other code runs. Where that is possible, nothing is held but references
+of our own.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_Next
+from cpython.object cimport Py_EQ, PyObject, PyObject_RichCompareBool
+from cpython.ref cimport Py_INCREF
+from libc.string cimport memcpy
+
+from threadmark_speed.checks cimport check_of_bytes
+from threadmark_speed.packing cimport Packer
+
+from threadmark_speed.packing import CannotPackError
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        Py_ssize_t tp_basicsize
+        Py_ssize_t tp_itemsize
+
+    PyTypeObject *Py_TYPE(object found)
+    PyTypeObject PyUnicode_Type, PyLong_Type, PyBool_Type, PyFloat_Type, PyBytes_Type, PyTuple_Type
+    PyObject *PyDict_GetItemWithError(object mapping, object key) except? NULL
+    object PyType_GenericAlloc(PyTypeObject *cls, Py_ssize_t items)
+    void PyTuple_SET_ITEM(object items, Py_ssize_t index, object item)  # takes a reference that it must be given
+    Py_ssize_t PyTuple_GET_SIZE(object items)
+    PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
+
+cdef enum:
+    LITERAL_LIMIT = 96
+    STORED_FIELDS = 4  # of `stored.Stored`: the tag, what is packed, the digest and the body
+    DIGEST = 2
+    BODY = 3
+    ROW_FIELDS = 8  # of `store.WriteRow`
+    WRITTEN_FIELDS = 4
+    GUESSED = 64  # bytes of a name with its version or value
+
+cdef frozenset plain_names = frozenset({"v", "ts", "versions_seen", "updated_channels"})
+cdef frozenset special_names = frozenset({"id", "channel_values", "channel_versions"})
+cdef str plain_tag = "m"
+cdef bytes no_digest = b""
+cdef bytes before_plain = b"\x00\x01m"
+
+
+def _refuse():
+    """What a packer asks for where it meets anything but builtin types."""
+    raise CannotPackError
+
+
+def pack_fields(checkpoint not None):
+    """Return the encoded fields of a checkpoint, as `header.split_fields` does where there are none but the usual ones.
+
+    Returns None where only that can tell.
+    """
+    cdef Packer packer
+    cdef Py_ssize_t position = 0, count
+    cdef int written = 0
+    cdef PyObject *key
+    cdef PyObject *value
+    if type(checkpoint) is not dict:
+        return None
+    packer, count = Packer(_refuse), len(<dict>checkpoint)
+    packer.byte(0x80)
+    try:
+        while PyDict_Next(checkpoint, &position, &key, &value):
+            name, own_value = <object>key, <object>value
+            if type(name) is not str:
+                return None
+            if name in plain_names:
+                packer.text(name)
+                packer.value(own_value, 1, False)
+                written += 1
+            elif name not in special_names:
+                return None
+            if len(<dict>checkpoint) != count:
+                return None
+    except CannotPackError:
+        return None
+    packer.start[0] = <char>(0x80 + written)
+    return packer.finished()
+
+
+def pack_header(dict versions not None, dict values not None, bytes plain not None, rest):
+    """Return what `header.Header.to_bytes` does. Raises CannotPackError where only that can tell."""
+    cdef Packer packer = Packer(_refuse)
+    cdef Py_ssize_t position = 0, count = len(values), written = 0
+    cdef PyObject *key
+    cdef PyObject *value
+    packer.reserve(PyBytes_GET_SIZE(plain) + (len(versions) + count) * GUESSED)
+    packer.byte(0x94)
+    packer.value(plain, 1, False)
+    packer.mapping(versions, 1, False)
+    packer.length(0x80, 16, 0xDE, False, count)
+    while PyDict_Next(values, &position, &key, &value):
+        channel, stored = <object>key, <object>value
+        packer.value(channel, 2, False)
+        body = _field(stored, BODY)
+        packer.length(0, 0, 0xC4, True, PyBytes_GET_SIZE(body))
+        packer.write(PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
+        written += 1
+        if len(values) != count:
+            raise CannotPackError
+    if written != count:
+        raise CannotPackError
+    packer.value(list(rest) if rest else None, 1, False)
+    return packer.finished()
+
+
+cdef object _field(stored, int index):
+    """Return a field of a `stored.Stored` that is bytes."""
+    if not isinstance(stored, tuple) or PyTuple_GET_SIZE(stored) != STORED_FIELDS:
+        raise CannotPackError
+    found = <object>PyTuple_GET_ITEM(stored, index)
+    if type(found) is not bytes:
+        raise CannotPackError
+    return found
+
+
+def are_plain(values, versions, new):
+    """Whether these are dictionaries whose keys are of type str, the versions being of type str or int."""
+    return _has_plain_keys(values) and _has_plain_keys(new) and _has_plain_keys(versions) and _are_plain(versions)
+
+
+cdef bint _has_plain_keys(mapping):
+    cdef Py_ssize_t position = 0
+    cdef PyObject *key
+    if type(mapping) is not dict:
+        return False
+    while PyDict_Next(mapping, &position, &key, NULL):  # no other code runs meanwhile
+        if Py_TYPE(<object>key) is not &PyUnicode_Type:
+            return False
+    return True
+
+
+cdef bint _are_plain(dict versions):
+    cdef Py_ssize_t position = 0
+    cdef PyObject *version
+    cdef PyTypeObject *cls
+    while PyDict_Next(versions, &position, NULL, &version):
+        cls = Py_TYPE(<object>version)
+        if cls is not &PyUnicode_Type and cls is not &PyLong_Type:
+            return False
+    return True
+
+
+def inherit(dict given not None, list reads not None, new, dict versions not None, parent, bint has_manifests):
+    """Return what `storing.inherit` does."""
+    cdef dict values = given.copy(), stored = parent.values, held = parent.versions
+    cdef set fresh = set(new)
+    cdef list changed = []
+    cdef Py_ssize_t position = 0, met = 0
+    cdef bint inherits_one = False
+    cdef PyObject *key
+    cdef PyObject *found
+    while PyDict_Next(values, &position, &key, NULL):  # nobody else has it, and it keeps its keys
+        channel = <object>key
+        found = PyDict_GetItemWithError(stored, channel)
+        if found is not NULL:
+            met += 1
+            own = <object>found
+            if channel not in fresh and _is_unchanged(channel, versions, held):
+                values[channel] = own
+                inherits_one = inherits_one or PyBytes_GET_SIZE(_field(own, DIGEST)) > 0
+                continue
+        changed.append(channel)
+    if met < len(stored):
+        for channel in list(stored):
+            if channel not in values and channel not in fresh and _is_unchanged(channel, versions, held):
+                own = values[channel] = stored[channel]
+                inherits_one = inherits_one or PyBytes_GET_SIZE(_field(own, DIGEST)) > 0
+    return values, reads if len(reads) >= len(changed) else changed, has_manifests and inherits_one
+
+
+cdef bint _is_unchanged(channel, dict versions, dict held) except -1:
+    """Whether the channel has a version, which is that in the parent."""
+    cdef PyObject *found = PyDict_GetItemWithError(versions, channel)
+    if found is NULL:
+        return False
+    version = <object>found
+    found = PyDict_GetItemWithError(held, channel)
+    if found is NULL:
+        return False
+    if found is <PyObject *>version:
+        return True
+    before = <object>found
+    return PyObject_RichCompareBool(version, before, Py_EQ)
+
+
+cdef bytes _scalar(value):
+    """Return the encoding of a number, a text or bytes; None for anything else."""
+    cdef PyTypeObject *cls = Py_TYPE(value)
+    cdef Packer packer
+    if not (
+        cls is &PyUnicode_Type
+        or cls is &PyLong_Type
+        or cls is &PyFloat_Type
+        or cls is &PyBool_Type
+        or cls is &PyBytes_Type
+    ):
+        return None
+    packer = Packer(_refuse)
+    try:
+        packer.value(value, 0, False)
+    except CannotPackError:  # an int of more than 64 bits
+        return None
+    return packer.finished()
+
+
+def scalar(value):
+    """Return the encoding of a number, a text or bytes, as the serializer makes it; None for anything else."""
+    return _scalar(value)
+
+
+def literal(cls not None, value):
+    """Return the `stored.Stored` of a short number, text or bytes; None for anything else."""
+    cdef bytes data = _scalar(value), body
+    cdef Py_ssize_t size
+    if data is None or PyBytes_GET_SIZE(data) > LITERAL_LIMIT:
+        return None
+    size = PyBytes_GET_SIZE(data)
+    body = PyBytes_FromStringAndSize(NULL, 3 + size)
+    memcpy(PyBytes_AS_STRING(body), PyBytes_AS_STRING(before_plain), 3)
+    memcpy(PyBytes_AS_STRING(body) + 3, PyBytes_AS_STRING(data), size)
+    return _named_tuple(cls, (plain_tag, data, no_digest, body))
+
+
+cdef object _named_tuple(cls, tuple fields):
+    """Return what `tuple.__new__(cls, fields)` does, of a class that adds nothing to a tuple's members."""
+    cdef PyTypeObject *made_of
+    cdef Py_ssize_t index, count = PyTuple_GET_SIZE(fields)
+    if not isinstance(cls, type) or not issubclass(cls, tuple):
+        raise TypeError("a class of tuples is needed")
+    made_of = <PyTypeObject *>cls
+    if made_of.tp_basicsize != PyTuple_Type.tp_basicsize:
+        return tuple.__new__(cls, fields)
+    made = PyType_GenericAlloc(made_of, count)
+    for index in range(count):
+        item = <object>PyTuple_GET_ITEM(fields, index)
+        Py_INCREF(item)
+        PyTuple_SET_ITEM(made, index, item)
+    return made
+
+
+def write_rows(cls not None, int recorded, thread_id, ns, checkpoint_id, task_id, written):
+    """Return what `checks.write_rows` does. Raises CannotPackError where only that can tell."""
+    cdef Packer packer = Packer(_refuse)
+    cdef Py_ssize_t begun
+    cdef list rows = []
+    packer.byte(0x90 + 1 + ROW_FIELDS)  # the mark of those with a record, the thread, and all but the check
+    for field in (recorded, thread_id, ns, checkpoint_id, task_id):
+        packer.value(field, 1, False)
+    begun = packer.used
+    for each in written:
+        if type(each) is not tuple or PyTuple_GET_SIZE(each) != WRITTEN_FIELDS:
+            raise CannotPackError
+        idx, task_path, channel, value = <tuple>each
+        packer.used = begun
+        packer.value(idx, 1, False)
+        packer.value(task_path, 1, False)
+        packer.value(channel, 1, False)
+        packer.value(value, 1, False)
+        check = check_of_bytes(<unsigned char *>packer.start, packer.used)
+        fields = (ns, checkpoint_id, task_id, idx, task_path, channel, value, check)
+        rows.append(_named_tuple(cls, fields))
+    return rows
