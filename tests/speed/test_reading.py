@@ -104,7 +104,7 @@ def test_what_is_damaged_or_missing_is_left_to_the_reference(seed: int) -> None:
     at, field = chance.randrange(len(rows)), chance.randrange(len(WriteRow._fields))
     damaged = [*rows[:at], *rows[at + 1 :]]
     if chance.random() < 0.8:
-        fields = list(rows[at])
+        fields: list[Any] = list(rows[at])
         fields[field] = _changed(chance, fields[field])
         damaged.append(WriteRow(*fields))
     try:

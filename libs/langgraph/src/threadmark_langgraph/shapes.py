@@ -106,4 +106,4 @@ def _shown(error: BaseException) -> str:
 
 def engine_tuple(found: StoredTuple) -> CheckpointTuple:
     """A stored checkpoint in LangGraph's own classes."""
-    return CheckpointTuple(*found)  # type: ignore[arg-type]  # the same fields, which LangGraph calls by other types
+    return tuple.__new__(CheckpointTuple, found)  # the same fields; the class would call a function in Python

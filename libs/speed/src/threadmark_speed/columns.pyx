@@ -19,6 +19,7 @@ cdef extern from "Python.h":
         pass
 
     object PyType_GenericAlloc(PyTypeObject *cls, Py_ssize_t count)
+    void PyObject_GC_UnTrack(object found)
     Py_ssize_t PyTuple_GET_SIZE(object items)
     PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
     void PyTuple_SET_ITEM(object items, Py_ssize_t index, object item)  # takes a reference that it must be given
@@ -76,9 +77,13 @@ cdef object identifier(column, known_column, known):
 
 
 cdef object row_of(cls, tuple fields):
-    """Make a named tuple at once: its class would call a function in Python."""
+    """Make a named tuple at once: its class would call a function in Python.
+
+    Nothing in a row refers to anything else, so the collector need not look at it, as at other tuples of this kind.
+    """
     cdef Py_ssize_t index, count = PyTuple_GET_SIZE(fields)
     found = PyType_GenericAlloc(<PyTypeObject *>cls, count)
+    PyObject_GC_UnTrack(found)
     for index in range(count):
         field = <object>PyTuple_GET_ITEM(fields, index)
         Py_INCREF(field)

@@ -28,6 +28,7 @@ cdef extern from "Python.h":
     PyTypeObject PyUnicode_Type, PyLong_Type, PyBytes_Type
     PyTypeObject *Py_TYPE(PyObject *found)
     object PyType_GenericAlloc(PyTypeObject *cls, Py_ssize_t count)
+    void PyObject_GC_UnTrack(object found)
     Py_ssize_t PyTuple_GET_SIZE(object items)
     PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
     void PyTuple_SET_ITEM(object items, Py_ssize_t index, object item)  # takes a reference that it must be given
@@ -125,8 +126,12 @@ cdef inline int compared(one, other, int field) except -2:
 
 
 cdef object pair(type cls, row, value):
-    """Make a named tuple of two at once: its class would call a function in Python."""
+    """Make a named tuple of two at once: its class would call a function in Python.
+
+    Nothing in a write refers to anything else, so the collector need not look at it, nor at its value.
+    """
     found = PyType_GenericAlloc(<PyTypeObject *>cls, 2)
+    PyObject_GC_UnTrack(found)
     Py_INCREF(row)
     PyTuple_SET_ITEM(found, 0, row)
     Py_INCREF(value)
@@ -142,6 +147,7 @@ cdef object stored(bytes body):
         return from_bytes(body)
     start = 2 + content[1]
     found = PyType_GenericAlloc(<PyTypeObject *>Stored, 4)
+    PyObject_GC_UnTrack(found)  # as a write
     fields = (
         PyUnicode_DecodeUTF8(<char *>content + 2, start - 2, "surrogatepass"),
         PyBytes_FromStringAndSize(<char *>content + start, size - start),

@@ -37,7 +37,6 @@ from threadmark_sqlite.columns import (
     from_blob_column,
     from_id_column,
     from_text_column,
-    from_text_or_null,
     id_column,
     outline,
     rewriting_columns,
@@ -79,8 +78,8 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         if found.row is None:
             return found
         found_id = found.row.outline.id
-        asked = (thread, namespace, id_column(found_id))
-        writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (*asked, *asked))
+        column = id_column(found_id)
+        writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (thread, namespace, column, thread, namespace, column))
         return found._replace(writes=writes_of(ns, found_id, writes)) if writes else found
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
@@ -267,12 +266,17 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         ]
 
 
+_NO_SEGMENTS: Mapping[bytes, bytes] = {}
+
+
 def _found(thread_id: str, columns: Sequence[Any]) -> Found:
     head, epoch, owner, expires_at, *of_checkpoint = columns
-    newest, owner = from_text_or_null(head), from_text_or_null(owner)
+    newest = None if head is None else from_text_column(head)
+    owner = None if owner is None else from_text_column(owner)
     if of_checkpoint[0] is None:  # there is a head, and nothing else
         return Found(0, None, (), {}, newest, owner, expires_at)
-    return Found(epoch, checkpoint_row(thread_id, of_checkpoint), (), {}, newest, owner, expires_at)
+    row = checkpoint_row(thread_id, of_checkpoint)
+    return tuple.__new__(Found, (epoch, row, (), _NO_SEGMENTS, newest, owner, expires_at))  # as in `columns._row`
 
 
 def _by_namespace(keys: Sequence[Key]) -> Iterable[tuple[str, list[str]]]:

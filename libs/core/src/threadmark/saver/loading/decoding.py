@@ -36,23 +36,22 @@ def decoded(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTuple:
     """The checkpoint as its user sees it."""
     outline, header = loaded.outline, loaded.header
     thread_id, ns, checkpoint_id, _, parent, _, _ = outline
-    checkpoint: Checkpoint = _fields(outline, header, context.serde)
+    checkpoint = _fields(outline, header, context.serde)
     checkpoint["id"] = checkpoint_id
     checkpoint["channel_values"] = _values(context, loaded)
     checkpoint["channel_versions"] = header.versions.copy()
-    return CheckpointTuple(
+    fields = (
         config_of(thread_id, ns, checkpoint_id),
         checkpoint,
         decode_metadata(outline),
         config_of(thread_id, ns, parent) if parent else None,
-        _pending_writes(context, loaded),
+        _pending_writes(context, loaded) if loaded.writes else [],
     )
+    return tuple.__new__(CheckpointTuple, fields)  # the class calls a function in Python
 
 
 def _pending_writes(context: SaverContext, loaded: LoadedCheckpoint) -> list[PendingWrite]:
     writes = loaded.writes
-    if not writes:
-        return []
     if compiled.in_use and finds_parts(context.serde):
         return compiled.plain.pending_writes(
             writes, lambda write: decode_write(context, loaded.outline.thread_id, write, loaded.data)

@@ -32,11 +32,11 @@ class LoadedCheckpoint(NamedTuple):
     epoch: int
     outline: Outline
     header: Header
-    stored: Stored
+    body: bytes
     """The header's own stored form."""
     source: Source
     """The header's own encoding."""
-    writes: Sequence[Write]
+    writes: list[Write]
     data: Mapping[bytes, bytes]
     """The bytes of the values, by digest."""
 
@@ -46,7 +46,8 @@ class LoadedCheckpoint(NamedTuple):
 
     def known(self) -> Known:
         """The checkpoint as a later put needs it."""
-        return Known(self.epoch, self.outline.rank, self.header, self.source, self.stored.body)
+        has_manifests = any(map(_DIGEST, self.header.values.values()))
+        return Known(self.epoch, self.outline.rank, self.header, self.source, self.body, has_manifests)
 
     def values(self) -> dict[bytes, Stored]:
         """The values whose bytes were read, by digest."""
@@ -62,57 +63,71 @@ class CheckpointLoader:
     """One checkpoint while it is being read.
 
     Call `missing_header_keys`, fetch, `open_header`, `value_keys`, fetch, `loaded`, with all that was fetched on one
-    segment cache. Damage raises a CorruptDataError that names what is damaged.
+    segment cache; for one that `is_whole`, only `loaded`. Damage raises a CorruptDataError that names what is damaged.
     """
+
+    __slots__ = (
+        "_body", "_data", "_encoding_cache", "_known", "_missing", "_segment_cache", "_source", "_stored", "_writes",
+        "header", "outline",
+    )  # fmt: skip
 
     header: Header
     _segment_cache: SegmentCache
+    _stored: Stored
+    """The header's own stored form, where the header is to be read."""
 
     def __init__(self, row: CheckpointRow, writes: Sequence[WriteRow], encoding_cache: EncodingCache) -> None:
         prove_checkpoint(row)
-        self.outline = outline = row.outline
-        self._encoding_cache = encoding_cache
-        try:
-            self._header_stored = Stored.from_bytes(row.header)
-        except CorruptDataError as error:
-            raise error.at(header_location(outline)) from error
-        self._known = encoding_cache.header(outline.thread_id, outline.ns, outline.id, row.header)
-        self._source = _NO_SOURCE
-        self._writes = proven_writes(outline.thread_id, writes) if writes else []
+        outline, body, _, _ = row
+        thread_id, ns, checkpoint_id, _, _, _, _ = outline
+        self.outline, self._body, self._encoding_cache = outline, body, encoding_cache
+        self._known = known = encoding_cache.header(thread_id, ns, checkpoint_id, body)
+        if known is None:
+            self._source, self._stored = _NO_SOURCE, self.header_stored
+        else:
+            self._source, self.header = known.source, known.header
+        self._writes = proven_writes(thread_id, writes) if writes else []
         self._data: dict[bytes, bytes] = {}
         self._missing: dict[Stored, str | WriteRow] = {}
 
+    @property
+    def header_stored(self) -> Stored:
+        """The header's own stored form."""
+        try:
+            return Stored.from_bytes(self._body)
+        except CorruptDataError as error:
+            raise error.at(header_location(self.outline)) from error
+
     def header_keys(self) -> Sequence[bytes]:
         """The segments of the header."""
-        return self._header_stored.segment_keys()
+        return (self._stored if self._known is None else self.header_stored).segment_keys()
 
     def missing_header_keys(self) -> Sequence[bytes]:
         """The same, unless the header is remembered."""
         return self.header_keys() if self._known is None else ()
 
-    @property
-    def header_stored(self) -> Stored:
-        """The header's own stored form."""
-        return self._header_stored
+    def is_whole(self, wanted: Wanted | None = None) -> bool:
+        """Whether nothing need be fetched: the header is remembered, and so are the values that are no literals."""
+        return self._known is not None and not self.value_keys(wanted)
 
     def open_header(self, segment_cache: SegmentCache) -> None:
         """Read the header."""
         self._segment_cache = segment_cache
         segment_cache.allowance.renew()
         if self._known is not None:
-            self._source, self.header = self._known.source, self._known.header
             return
         try:
-            data = segment_cache.data(self._header_stored)
+            data = segment_cache.data(self._stored)
             self.header = Header.from_bytes(data)
         except CorruptDataError as error:
             raise error.at(header_location(self.outline)) from error
-        self._source = self._header_stored.source(data)
+        self._source = self._stored.source(data)
 
     def value_keys(self, wanted: Wanted | None = None) -> set[bytes]:
         """The segments of the values that are wanted and not remembered."""
         # Most values of a state of many channels are short, and those are there.
-        if any(map(_DIGEST, self.header.values.values())):
+        has_manifests = self._known is None or self._known.has_manifests
+        if has_manifests and any(map(_DIGEST, self.header.values.values())):
             for channel, value in [item for item in self.header.values.items() if item[1].digest]:
                 if (wanted is None or wanted(channel)) and self._lacks(value.digest):
                     self._missing[value] = channel
@@ -123,18 +138,24 @@ class CheckpointLoader:
 
     def loaded(self, epoch: int = NO_EPOCH) -> LoadedCheckpoint:
         """Return the loaded checkpoint. `epoch` is needed only if it is to be remembered."""
-        data = dict(self._data)
+        data = self._with_missing() if self._missing else self._data
+        fields = epoch, self.outline, self.header, self._body, self._source, self._writes, data
+        return tuple.__new__(LoadedCheckpoint, fields)  # the class calls a function in Python
+
+    def is_news(self, epoch: int) -> bool:
+        """Whether there is anything in it that was not remembered from this epoch."""
+        return bool(self._missing) or self._known is None or self._known.epoch != epoch
+
+    def _with_missing(self) -> dict[bytes, bytes]:
+        """The bytes of all values by digest, with those that are made of what was fetched."""
+        data = self._data.copy()
         self._segment_cache.allowance.renew()
         for value, owner in self._missing.items():
             try:
                 data[value.digest] = self._segment_cache.data(value, owner if isinstance(owner, str) else None)
             except CorruptDataError as error:
                 raise error.at(self._location(owner)) from error
-        return LoadedCheckpoint(epoch, self.outline, self.header, self._header_stored, self._source, self._writes, data)
-
-    def is_news(self, epoch: int) -> bool:
-        """Whether there is anything in it that was not remembered from this epoch."""
-        return bool(self._missing) or self._known is None or self._known.epoch != epoch
+        return data
 
     def _lacks(self, digest: bytes) -> bool:
         """Whether the segments of the value with this digest are needed."""

@@ -106,7 +106,7 @@ class _Findings:
         """Prove a checkpoint. Its values are decoded only if that was asked for."""
         try:
             loaded = whole(item)
-            self._needed.update(loaded.stored.segment_keys())
+            self._needed.update(Stored.from_bytes(loaded.body).segment_keys())
             for value in (*loaded.header.values.values(), *(write.value for write in loaded.writes)):
                 self._needed.update(value.segment_keys())
             _prove_fields(loaded)

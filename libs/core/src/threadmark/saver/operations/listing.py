@@ -245,15 +245,16 @@ def _of_thread(
     rows = yield from context.store.rows(thread, keys)
     writes: dict[Key, list[WriteRow]] = {}
     for write in (yield from context.store.writes(thread, keys)):
-        writes.setdefault((write.ns, write.checkpoint_id), []).append(write)
+        writes.setdefault(write[:2], []).append(write)
     found = loaders(context, rows, writes)
-    headers = missing_headers(good(found))
+    waiting = {key: item for key, item in found.items() if not (isinstance(item, CheckpointLoader) and item.is_whole())}
+    headers = missing_headers(good(waiting))
     yield from fill(segment_cache, context.store, thread, headers)
-    open_headers(found, segment_cache)
-    values = {key for loader in good(found) for key in loader.value_keys()}
+    open_headers(waiting, segment_cache)
+    values = {key for loader in good(waiting) for key in loader.value_keys()}
     segment_cache.keep(headers | values)
     yield from fill(segment_cache, context.store, thread, values)
-    return found
+    return found | waiting
 
 
 def _matches(outline: Outline, wanted: Mapping[str, Any]) -> bool:

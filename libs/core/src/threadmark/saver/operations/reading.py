@@ -5,7 +5,7 @@ from functools import partial
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import ConfigError
 from threadmark.model import CheckpointTuple, Config
-from threadmark.program import Operation, Program, read
+from threadmark.program import Operation, Program, Transaction, read
 from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import refresh_expiry
@@ -18,12 +18,14 @@ from threadmark.sealing import looks_sealed
 def get_tuple(context: SaverContext, config: Config) -> Operation[CheckpointTuple | None]:
     """The checkpoint that `config` names, or the newest of its namespace."""
     where = parse_config(config)
-    loaded = yield from read(load, context, where)
+    # Not by `read`, whose generator would take as long as parsing the configuration.
+    loaded: LoadedCheckpoint | None = yield Transaction(partial(load, context, where), writes=False)
     if loaded is None:
         yield from expect_plain_once(context)
-    if loaded is not None and context.threads.refresh_on_read:
+        return None
+    if context.threads.refresh_on_read:
         yield from refresh_expiry(context, where.thread_id)
-    return decoded(context, loaded) if loaded else None
+    return decoded(context, loaded)
 
 
 def load(
@@ -40,12 +42,11 @@ def load(
             yield from prove_absent(context, where)
         return None
     loader = CheckpointLoader(proven_row(where, found), found.writes, context.encoding_cache)
-    segment_cache = context.segment_cache(found.segments)
-    if keys := loader.missing_header_keys():
-        yield from fill(segment_cache, context.store, where.thread_id, keys)
-    loader.open_header(segment_cache)
-    if values := loader.value_keys(wanted):
-        yield from fill(segment_cache, context.store, where.thread_id, values)
+    if not loader.is_whole(wanted):
+        segment_cache = context.segment_cache(found.segments)
+        yield from fill(segment_cache, context.store, where.thread_id, loader.missing_header_keys())
+        loader.open_header(segment_cache)
+        yield from fill(segment_cache, context.store, where.thread_id, loader.value_keys(wanted))
     loaded = loader.loaded(found.epoch)
     if loader.is_news(found.epoch):
         remember(context.encoding_cache, loaded)
