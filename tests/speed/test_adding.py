@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from length import times
 from threadmark.program import Program, play
 from threadmark.store import ANYONE, FIRST_RECORD, Added, Change, CheckpointRow, Follows, Outline, WriteRow
-from threadmark.thread_store import LeaseRow, beginning
+from threadmark.thread_store import beginning
 from threadmark_speed import adding
 from threadmark_sqlite import columns
 from threadmark_sqlite.driver.connection import execute, played
@@ -122,8 +122,7 @@ def test_what_is_refused_is_refused_the_same() -> None:
         assert pair.add(late._replace(term=0, copied=Follows(3, 4, 0))).refused == "behind"
         pair.change("UPDATE threadmark_replica SET term = 7")
         assert pair.add(late._replace(term=6, entry=b"entry")).refused == "term"
-        leased = LeaseRow(5, 10**9, "holder", None)
-        pair.tell(partial(STORE.set_lease, "t", leased))
+        pair.change("UPDATE threadmark_thread SET token = 5, lease_ends = ?, lease_ttl = 7", (2**62,))
         assert pair.add(late).refused == "busy"
         assert pair.add(late._replace(token=4)).refused == "lost"
         assert (

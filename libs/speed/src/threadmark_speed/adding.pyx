@@ -12,6 +12,8 @@ from cpython.tuple cimport PyTuple_Check
 from cython cimport final
 from libc.string cimport memchr
 
+from sqlite3 import IntegrityError, OperationalError
+
 from threadmark.store import FIRST_RECORD, Added
 from threadmark.text import to_column
 
@@ -137,12 +139,12 @@ cpdef list write_columns(thread, rows):
 cdef class Adder:
     """Adds what is not unusual. It is made with the statements (the module), and with `placeholders.with_rows`."""
 
-    cdef object thread, thread_and_checkpoint, segments, checkpoint, head, touch, writes, records
+    cdef object thread, thread_without, segments, checkpoint, head, touch, writes, records
     cdef object row_of_segment, row_of_write, with_rows
     cdef long long first_record
 
     def __init__(self, statements, with_rows):
-        self.thread, self.thread_and_checkpoint = statements.THREAD, statements.THREAD_AND_CHECKPOINT
+        self.thread, self.thread_without = statements.PLAIN_THREAD, statements.PLAIN_THREAD_WITHOUT
         self.segments, self.row_of_segment = statements.ADD_SEGMENTS, statements.ROW_OF_SEGMENT
         self.checkpoint, self.head, self.touch = statements.ADD_CHECKPOINT, statements.ADD_TO_HEAD, statements.TOUCH
         self.writes, self.records, self.row_of_write = statements.ADD_WRITES, statements.ADD_RECORDS, statements.ROW_OF_WRITE
@@ -166,35 +168,45 @@ cdef class Adder:
         if ordinary < 0:
             return None
         thread_column = text_column(thread_id)
-        try:
-            if checkpoints:
-                run(self.thread_and_checkpoint, asked(checkpoints[0], thread_column))
-            else:
-                run(self.thread, (thread_column,))
-            found = fetch()
-        except Exception:  # damaged text, perhaps; if it is not, the program meets it again
-            return None
+        found = self.plain(run, fetch, thread_column, checkpoints)
         if not found:
             return None
-        number, epoch, live, deleted_up_to, owner, expires_at, _, _, left, *there = found[0]
-        if not live or deleted_up_to is not None or left is not None or there == [1]:
-            return None
+        number, epoch, owner, expires_at = found[0]
         if expected is not None and expected != epoch:
             return None
         if only_owner and owner != owner_column(beginning):
             return None
-        if segments:
-            self.add_segments(run, number, segments)
         for row in checkpoints:
             columns = checkpoint_columns(number, row)
-            run(self.checkpoint, columns)
+            try:
+                run(self.checkpoint, columns)
+            except IntegrityError:  # it is there already
+                return None
             run(self.head, (thread_column, columns[1], columns[2], columns[5]))
+        if segments:
+            self.add_segments(run, number, segments)
         if touches:
             run(self.touch, (now, thread_column))
         if writes:
             self.add_writes(run, number, self.writes, writes[:ordinary])
             self.add_writes(run, number, self.records, writes[ordinary:])
         return Added(epoch, replaced_writes=[], expires_at=expires_at)
+
+    cdef object plain(self, run, fetch, thread, checkpoints):
+        """The columns of `sql.PLAIN_THREAD`, or None."""
+        try:
+            if checkpoints:
+                _, ns, checkpoint_id, rank, _, _, _ = fields(fields(checkpoints[0])[0])
+                if checkpoint_id != rank:
+                    return None
+                run(self.thread_without, (thread, text_column(ns), text_column(checkpoint_id)))
+            else:
+                run(self.thread, (thread,))
+            return fetch()
+        except OperationalError as error:
+            if hasattr(error, "sqlite_errorcode"):
+                raise
+            return None  # no error of SQLite's: the text is damaged, and the program reads it all the same
 
     cdef Py_ssize_t ordinary(self, writes) except -2:
         """How many writes come before the records of batches, or -1 where there are others."""
@@ -224,13 +236,6 @@ cdef class Adder:
             some = rows[start : start + MOST_ROWS]
             run(self.with_rows(statement, self.row_of_write, len(some)), write_columns(number, some))
         return 0
-
-
-cdef tuple asked(object row, object thread):
-    """The parameters of `sql.THREAD_AND_CHECKPOINT`."""
-    _, ns, checkpoint_id, _, _, _, _ = fields(fields(row)[0])
-    column = text_column(checkpoint_id)
-    return text_column(ns), column, column, thread
 
 
 cdef object owner_column(object beginning):
