@@ -65,6 +65,22 @@ class Line:
         """The threads that committed, in their order."""
         self._go = threading.Event()
         self._entered = threading.Event()
+        self._in_commit = False
+
+    def commit(self) -> None:
+        """Somebody's commit begins."""
+        self.commits.append(threading.current_thread().name)
+        if self._in_commit and self.commits == ["first"]:
+            self.hold()
+
+    def hold(self) -> None:
+        """Wait for the end of the block that holds somebody up."""
+        self._entered.set()
+        assert self._go.wait(PATIENCE)
+
+    def go(self) -> None:
+        """Hold nobody up any more."""
+        self._go.set()
 
     def run(self, program: Callable[[], Program[Any]]) -> Any:
         return self.saver._driver.run(Transaction(program, writes=True))
@@ -77,17 +93,21 @@ class Line:
         return caller
 
     @contextmanager
-    def held_up(self, failing: BaseException | None = None) -> Iterator[Caller]:
-        """Somebody is in the middle of its commit until the end of the block. It fails if that is wanted."""
+    def held_up(self, failing: BaseException | None = None, *, early: bool = False) -> Iterator[Caller]:
+        """Somebody is in the middle of its commit until the end of the block: or `early`, still before it.
+
+        If that is wanted it fails, before its commit.
+        """
         _until(lambda: bool(self.writer._jobs.idle))  # what the main thread asked for is over
         self.commits.clear()
         self._go.clear()
         self._entered.clear()
+        self._in_commit = failing is None and not early
 
         def held() -> Program[str]:
             yield from execute(COUNT)
-            self._entered.set()
-            assert self._go.wait(PATIENCE)
+            if not self._in_commit:
+                self.hold()
             if failing is not None:
                 raise failing
             return "held"
@@ -95,7 +115,7 @@ class Line:
         caller = Caller("first", partial(self.run, held))
         assert self._entered.wait(PATIENCE)
         yield caller
-        self._go.set()
+        self.go()
 
 
 @pytest.fixture
@@ -104,7 +124,7 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
 
     def traced(statement: str) -> None:
         if statement == "COMMIT" and found:
-            found[0].commits.append(threading.current_thread().name)
+            found[0].commit()
 
     def connect(*arguments: Any) -> sqlite3.Connection:
         connection = opening.connect(*arguments)
@@ -142,6 +162,47 @@ def test_those_who_wait_share_a_commit_and_the_first_of_them_makes_it(line: Line
     assert [each.result() for each in (first, *others)] == ["held", "0", "1", "2", "3", "4"]
     assert line.commits == ["first", "caller 0"]
     assert _stored(line) == 6
+
+
+def test_those_who_come_before_a_commit_share_it(line: Line) -> None:
+    with line.held_up(early=True) as first:
+        others = [line.call(f"caller {number}", partial(_add, str(number))) for number in range(5)]
+    assert [each.result() for each in (first, *others)] == ["held", "0", "1", "2", "3", "4"]
+    assert line.commits == ["first"]
+    assert _stored(line) == 6
+
+
+def test_a_commit_has_an_end_however_many_come_before_it(line: Line) -> None:
+    with line.held_up(early=True) as first:
+        others = [line.call(f"caller {number}", partial(_add, str(number))) for number in range(70)]
+    assert [each.result() for each in (first, *others)] == ["held", *map(str, range(70))]
+    assert line.commits == ["first", "caller 63"]
+
+
+@pytest.mark.parametrize("error", [ValueError("wrong"), KeyboardInterrupt()], ids=lambda error: type(error).__name__)
+def test_one_that_fails_in_the_commit_of_another_harms_nobody(error: BaseException, line: Line) -> None:
+    with line.held_up(early=True) as first:
+        failing = line.call("failing", partial(_fail, error))
+        others = [line.call(f"caller {number}", partial(_add, str(number))) for number in range(3)]
+    assert first.result() == "held"
+    assert failing.result() is error
+    assert [each.result() for each in others] == ["0", "1", "2"]
+    assert _stored(line) == 4
+
+
+def test_an_error_after_a_commit_reaches_all_who_shared_it(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = StoreError("the file is gone")
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    with line.held_up(early=True) as first, monkeypatch.context() as patched:
+        others = [line.call(f"caller {number}", partial(_add, str(number))) for number in range(2)]
+        patched.setattr(line.writer, "_finish", fail)
+        line.go()
+        assert [each.result() for each in (first, *others)] == [error] * 3
+    assert line.commits == ["first"]
+    assert _stored(line) == 3
 
 
 def test_a_commit_has_an_end_however_many_wait(line: Line) -> None:

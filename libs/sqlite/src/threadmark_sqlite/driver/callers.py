@@ -1,8 +1,8 @@
 """The blocking callers that write on their own threads: one of them at a time, for all who wait with it.
 
-Whoever comes when nobody leads leads. Those who come while it commits wait; then the first of them leads, and commits
-for all of them. So a lone caller needs no other thread, those who come together share a commit, and nobody is woken
-before there is an answer, except for the one who leads next.
+Whoever comes when nobody leads leads. Those who come before it commits share its commit. Those who come while it
+commits wait; then the first of them leads, and commits for all of them. So a lone caller needs no other thread, those
+who come together share a commit, and nobody is woken before there is an answer, except for the one who leads next.
 """
 
 import threading
@@ -17,9 +17,6 @@ from threadmark_sqlite.driver.jobs import BATCH, Job
 
 class Lead(list[Job]):
     """Tells a caller to commit its own transaction, and with it those of the others in this list."""
-
-
-_ALONE = Lead()
 
 
 class Callers:
@@ -46,7 +43,7 @@ class Callers:
                 raise ClosedError
             if self._led.acquire(blocking=False):
                 self._leader = thread
-                return _ALONE
+                return Lead()
             if self._leader == thread:
                 raise StoreError(_NESTED)
             waiting = Answer()
@@ -56,6 +53,16 @@ class Callers:
     def lead(self) -> None:
         """Note that this thread leads: it was told so."""
         self._leader = threading.get_ident()
+
+    def join(self, others: Lead) -> Sequence[Transaction[Any]]:
+        """Let those who wait share the commit that is about to be made. Returns their transactions; mostly none."""
+        if not self._waiting:
+            return ()
+        with self._changing:
+            joining = self._waiting[: BATCH - 1 - len(others)]
+            others += joining
+            del self._waiting[: len(joining)]
+        return [job.transaction for job in joining]
 
     def leave(self, unfinished: Sequence[Job] = ()) -> list[Job]:
         """Lead no more. Returns those who are next, the first of whom must be told to lead; mostly nobody.

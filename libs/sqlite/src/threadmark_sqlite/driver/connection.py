@@ -159,11 +159,18 @@ def transact(connection: sqlite3.Connection, transaction: Transaction[Any], sett
     return result
 
 
-def committed(connection: sqlite3.Connection, transaction: Transaction[Any]) -> Any:
-    """Run a program in a transaction of its own, which is rolled back if anything fails. Returns its result."""
+def committed(
+    connection: sqlite3.Connection, transaction: Transaction[Any], before: Callable[[], None] | None = None
+) -> Any:
+    """Run a program in a transaction, which is rolled back if anything fails. Returns its result.
+
+    It is the program's own, but for what is done `before` the commit.
+    """
     try:
         connection.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
         result = played(connection, transaction.program())
+        if before is not None:
+            before()
         connection.execute(sql.COMMIT)
     except BaseException:
         if connection.in_transaction:  # asked here: to call a function of ours would be a place for an interrupt

@@ -13,8 +13,9 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from threadmark.errors import StoreError
@@ -38,6 +39,12 @@ from threadmark_sqlite.driver.forking import Pausing
 from threadmark_sqlite.driver.jobs import Job, Jobs, answer
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
+
+Joining = Callable[[], Sequence[Transaction[Any]]]
+"""Returns the transactions of those who have come meanwhile; they share the commit."""
+
+Led = tuple[Any, Sequence[tuple[Job, Any]], Sequence[Job]]
+"""What a leader has done: its own outcome, those of others, and who is left to do."""
 
 
 class Writer:
@@ -71,13 +78,13 @@ class Writer:
             self._callers.lead()
         others = unfinished = outcome
         try:
-            if not others:
-                return self._lead_alone(transaction)
-            outcome, answers, unfinished = self._lead(transaction, others)
+            lead = self._lead if others else self._lead_alone
+            outcome, answers, unfinished = lead(transaction, others)
         finally:
             if next_ones := self._callers.leave(unfinished):
                 next_ones.pop(0).waiting.set_result(Lead(next_ones))
-        answer(answers)
+        if answers:
+            answer(answers)
         if isinstance(outcome, Failed):
             raise outcome.error
         return outcome
@@ -126,28 +133,44 @@ class Writer:
                     empty_log(connection)
                 self._watch.close(connection)
 
-    def _lead_alone(self, transaction: Transaction[Any]) -> Any:
-        """Commit for the caller on this thread, and for nobody else. Returns the result."""
+    def _lead_alone(self, transaction: Transaction[Any], others: Lead) -> Led:
+        """Like `_lead`, where nobody waits yet: mostly nobody will."""
+        outcomes: list[Any] = []
+        stored = False
         try:
             with self.turn:
                 connection, begun = self._ready(), time.monotonic()
                 try:
-                    return committed(connection, transaction)
+                    outcome = committed(connection, transaction, partial(self._join, connection, others, outcomes))
+                    stored = True
                 finally:
-                    self._finish(connection, transaction, begun, reclaims=transaction.reclaims_space)
-        except sqlite3.Error as error:
-            raise to_threadmark_error(error, self._settings) from error
+                    reclaims = transaction.reclaims_space or any(job.transaction.reclaims_space for job in others)
+                    self._finish(connection, transaction, begun, reclaims=reclaims, others=len(others))
+        except BaseException as error:
+            if others:
+                if not stored:
+                    return self._lead(transaction, others)  # it finds out which of them fails
+                outcome, outcomes = Failed(self._meant(error)), [Failed(self._meant(error))] * len(others)
+            elif isinstance(error, sqlite3.Error):
+                raise to_threadmark_error(error, self._settings) from error
+            else:
+                raise
+        return outcome, list(zip(others, outcomes, strict=True)) if others else (), ()
 
-    def _lead(
-        self, transaction: Transaction[Any], others: Sequence[Job]
-    ) -> tuple[Any, Sequence[tuple[Job, Any]], Sequence[Job]]:
-        """Commit for the caller on this thread and for others, of whom there is at least one.
+    def _join(self, connection: sqlite3.Connection, others: Lead, outcomes: list[Any]) -> None:
+        """Run the transactions of those who have come meanwhile, until nobody has."""
+        while joining := self._callers.join(others):
+            outcomes += [played(connection, transaction.program()) for transaction in joining]
+
+    def _lead(self, transaction: Transaction[Any], others: Lead) -> Led:
+        """Commit for the caller on this thread, for others, and for those who come before the commit.
 
         Returns the outcome of the caller's own transaction, the others that are done with their outcomes, and those
         that this thread's stack had no room for: they are to be done on another one.
         """
+        transactions = [transaction, *[job.transaction for job in others]]
         with self.turn:
-            outcome, *outcomes = self._outcomes([transaction, *[job.transaction for job in others]])
+            outcome, *outcomes = self._outcomes(transactions, partial(self._callers.join, others))
         pairs = list(zip(others, outcomes, strict=True))
         return (
             outcome,
@@ -181,11 +204,11 @@ class Writer:
                     outcomes = self._outcomes([job.transaction for job in batch])
                 answer(zip(batch, outcomes, strict=True))
 
-    def _outcomes(self, transactions: Sequence[Transaction[Any]]) -> list[Any]:
-        """Run transactions. Returns the outcome of each, in their order."""
+    def _outcomes(self, transactions: list[Transaction[Any]], joining: Joining | None = None) -> list[Any]:
+        """Run transactions, and add those that join them. Returns the outcome of each, in their order."""
         try:
             connection, begun = self._ready(), time.monotonic()
-            outcomes = self._together(connection, transactions)
+            outcomes = self._together(connection, transactions, joining)
             reclaims = any(transaction.reclaims_space for transaction in transactions)
             self._finish(connection, transactions[0], begun, reclaims=reclaims, others=len(transactions) - 1)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
@@ -219,14 +242,22 @@ class Writer:
             log.note_slow(self._settings, seconds, transaction, others)
         self._watch.expect_kept()
 
-    def _together(self, connection: sqlite3.Connection, transactions: Sequence[Transaction[Any]]) -> list[Any]:
-        """Run transactions in one commit. If one fails, the others are committed without it. Returns the outcomes."""
+    def _together(
+        self, connection: sqlite3.Connection, transactions: list[Transaction[Any]], joining: Joining | None = None
+    ) -> list[Any]:
+        """Run transactions in one commit, and add those that join them before it. Returns the outcomes.
+
+        If one fails, the others are committed without it.
+        """
         try:
             connection.execute(sql.BEGIN_WRITE)
         except sqlite3.Error as error:  # somebody else has the lock, and all have waited for it long enough
             return [Failed(self._meant(error)) for _ in transactions]
         try:
             outcomes = [played(connection, transaction.program()) for transaction in transactions]
+            while joining and (more := joining()):
+                transactions += more
+                outcomes += [played(connection, transaction.program()) for transaction in more]
             connection.execute(sql.COMMIT)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
             end_transaction(connection)
