@@ -175,11 +175,11 @@ class Draft:
         if has_manifests:
             deduplicator.inherit()
         known = held.values
+        is_fast = _is_fast(self._serde)
         for channel in changed:
             encoded = self._encoded.get(channel)
             if encoded is None:
-                stored = literal(self._serde, self._values[channel])
-                if stored is not None:
+                if is_fast and (stored := compiled.putting.literal(Stored, self._values[channel])) is not None:
                     values[channel] = stored
                     continue
                 encoded = self._encoded[channel] = encode(self._serde, f'channel "{channel}"', self._values[channel])
@@ -245,9 +245,9 @@ def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(keys))
 
 
-def literal(serde: Serializer, value: Any) -> Stored | None:
-    """Return the stored form of a short number or text at once; None where more is needed than the compiled part."""
-    return compiled.putting.literal(Stored, value) if compiled.in_use and type(serde) is Serde else None
+def _is_fast(serde: Serializer) -> bool:
+    """Whether a number or a text may be encoded by the compiled part at once, as the serializer would."""
+    return compiled.in_use and type(serde) is Serde
 
 
 def encode(serde: Serializer, what: str, value: Any) -> tuple[str, bytes]:
@@ -281,7 +281,7 @@ def encode_writes(
     A task has one write of a special channel, so the last of a batch stands for all.
     """
     encoded = {}
-    is_fast = compiled.in_use and type(serde) is Serde
+    is_fast = _is_fast(serde)
     for position, (channel, value) in enumerate(given):
         index = SPECIAL_WRITES.get(channel, position)
         data = compiled.putting.scalar(value) if is_fast else None
