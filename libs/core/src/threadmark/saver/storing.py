@@ -129,7 +129,7 @@ class Deduplicator:
         return self._keep(Stored(tag, packed, digest), Source(data, packed, manifest, proof=proven))
 
     def _deduplicated(self, data: bytes, near: Sequence[Source], beside: Collection[bytes]) -> Deduplicated:
-        if near:
+        if near or len(data) < _MUCH:
             deduplicated = deduplicate(data, near, self._segment_key, beside=beside)
             new = sum(map(len, deduplicated.fresh.values()))
             if new < _MUCH:
