@@ -107,7 +107,8 @@ def unpack_fast(encoded: bytes) -> Any:
         raise NeedsSlowWayError
     try:
         # ormsgpack ignores what follows a value. As the first of a pair, the value must end where the second begins.
-        pair = ormsgpack.unpackb(b"\x92" + encoded + _END, option=ormsgpack.OPT_NON_STR_KEYS)
+        # Joined in one go: two additions would copy a large value twice.
+        pair = ormsgpack.unpackb(b"".join((b"\x92", encoded, _END)), option=ormsgpack.OPT_NON_STR_KEYS)
     except ormsgpack.MsgpackDecodeError as error:
         raise NeedsSlowWayError from error
     value, end = pair
