@@ -46,13 +46,12 @@ def test_writes_have_the_same_columns(rows: list[WriteRow]) -> None:
     assert _typed(adding.write_columns(7, rows)) == _typed(columns.write_columns(7, rows))
 
 
-def test_what_is_no_row_is_refused() -> None:
-    row: Any
-    for row in (None, (), [1] * 8, ("",) * 7, ("",) * 9):
-        with pytest.raises((TypeError, ValueError)):
-            adding.checkpoint_columns(1, row)
-        with pytest.raises((TypeError, ValueError)):
-            adding.write_columns(1, [row])
+@pytest.mark.parametrize("row", [None, (), [1] * 8, ("",) * 3, ("",) * 7, ("",) * 9])
+def test_what_is_no_row_is_refused(row: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        adding.checkpoint_columns(1, row)
+    with pytest.raises((TypeError, ValueError)):
+        adding.write_columns(1, [row])
 
 
 class Pair:
