@@ -90,12 +90,11 @@ def test_tasks_that_put_at_the_same_time_make_one_round_trip(
         through = url.replace(f":{cluster.port}/", f":{proxy.port}/") + "?sslmode=disable"
         async with PostgresSaver(through, combine=combine) as saver:
             configs = await warmed(saver)
-            # At its sixth use by a connection a statement is prepared, which is one round trip more. Who is alone in a
-            # turn of the loop takes another statement, so how often this one was used while they warmed up varies.
-            for _ in range(8):
+            for number in range(8):
                 before = proxy.round_trips
-                await asyncio.gather(*(saver.aput_writes(config, [("count", 7)], "late") for config in configs))
-            assert (proxy.round_trips - before == 1) == combine
+                task_id = f"late {number}"
+                await asyncio.gather(*(saver.aput_writes(config, [("count", 7)], task_id) for config in configs))
+                assert (proxy.round_trips - before == 1) == combine
             before = proxy.round_trips
             await asyncio.gather(*(saver.aput(config, *step(5)) for config in configs))
             assert (proxy.round_trips - before < len(configs) / 2) == combine

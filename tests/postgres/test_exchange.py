@@ -11,6 +11,8 @@ import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
+from postgres.cluster import PostgresServer
+from postgres.proxy import Proxy
 from postgres.steps import count, play, step, thread
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import Blobs, Numbers, Texts
@@ -57,10 +59,53 @@ def test_parameters_of_every_kind_come_back(connection: psycopg.Connection) -> N
             assert row == (value,)
 
 
-def test_a_statement_is_prepared_at_its_sixth_use(connection: psycopg.Connection) -> None:
+def test_a_statement_of_a_given_connection_is_prepared_at_its_sixth_use(connection: psycopg.Connection) -> None:
+    """As psycopg itself would, unless the connection has another `prepare_threshold`."""
     for use in range(1, 8):
         assert asked(connection, ONE) == [[(1,)]]
         assert prepared(connection) == ([ONE.sql] if use > 5 else [])
+
+
+def test_a_statement_of_a_connection_of_ours_is_prepared_at_its_second_use(url: str) -> None:
+    with PostgresSaver(url) as saver, saver._postgres._source().lend() as connection:
+        for use in range(1, 4):
+            assert asked(connection, ONE) == [[(1,)]]
+            assert prepared(connection) == ([ONE.sql] if use > 1 else [])
+
+
+def test_preparing_takes_no_round_trip_of_its_own(cluster: PostgresServer, url: str) -> None:
+    with Proxy(cluster.port) as proxy:
+        through = url.replace(f":{cluster.port}/", f":{proxy.port}/") + "?sslmode=disable"
+        connection = psycopg.connect(through, autocommit=True, prepare_threshold=1)
+        for batch in ([ONE], [Query("BEGIN"), Query("SELECT 2")]):
+            for _ in range(3):
+                before = proxy.round_trips
+                asked(connection, *batch)
+                assert proxy.round_trips - before == 1
+                asked(connection, Query("ROLLBACK"), prepare=False)
+        connection.close()
+
+
+def test_a_statement_that_fails_again_and_again_is_prepared_once(connection: psycopg.Connection) -> None:
+    connection.prepare_threshold = 0
+    fails = Query("SELECT 1 / $1::bigint", (0,))
+    for batch in ([fails], [ONE, fails], [fails, ONE]):
+        for _ in range(3):
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                asked(connection, *batch)
+            assert prepared(connection).count(fails.sql) == 1
+    assert asked(connection, ONE) == [[(1,)]]
+    assert prepared(connection).count(ONE.sql) == 1
+
+
+def test_a_statement_that_cannot_be_prepared_leaves_no_name(connection: psycopg.Connection) -> None:
+    connection.prepare_threshold = 0
+    asks = Query("SELECT * FROM not_there")
+    for _ in range(3):
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            asked(connection, asks)
+    connection.execute("CREATE TABLE not_there (one int)")
+    assert asked(connection, asks) == [[]]
 
 
 @pytest.mark.parametrize(("threshold", "prepare"), [(None, True), (0, False)])

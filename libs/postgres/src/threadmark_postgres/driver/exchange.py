@@ -70,6 +70,10 @@ class Statements:
         self._uses.clear()
         self._names.clear()
 
+    def was_not_prepared(self, statement: str) -> None:
+        """Forget one statement, which the server refused or never came to."""
+        self._names.pop(statement, None)
+
 
 _of_connection: WeakKeyDictionary[Connection, Statements] = WeakKeyDictionary()
 
@@ -88,38 +92,39 @@ def exchange(connection: Connection, batch: Sequence[Query], *, prepare: bool) -
     pgconn = connection.pgconn
     threshold = connection.prepare_threshold if prepare else None
     begins = pgconn.transaction_status == TransactionStatus.IDLE
-    send_all = _together if len(batch) > 1 else _alone
     try:
-        return (yield from send_all(pgconn, statements, batch, threshold))
+        return (yield from _sent(pgconn, statements, batch, threshold))
     except errors.InvalidSqlStatementName:
         # The connection's user had the server forget all statements, as psycopg itself does after a rollback.
         if not begins:
             raise
     if pgconn.transaction_status != TransactionStatus.IDLE:
-        yield from _alone(pgconn, statements, [Query(sql.ROLLBACK)], None)
-    return (yield from send_all(pgconn, statements, batch, threshold))
+        yield from _sent(pgconn, statements, [Query(sql.ROLLBACK)], None)
+    return (yield from _sent(pgconn, statements, batch, threshold))
 
 
-def _alone(pgconn: PGconn, statements: Statements, batch: Sequence[Query], threshold: int | None) -> PQGen[list[Rows]]:
-    (query,) = batch
-    if _prepare(pgconn, statements, query, threshold):
-        _check((yield from execute(pgconn)), statements, prepares=True)
-    _send(pgconn, statements, query)
+def _sent(pgconn: PGconn, statements: Statements, batch: Sequence[Query], threshold: int | None) -> PQGen[list[Rows]]:
+    fresh = [None if threshold is None else statements.new_name(query.sql, threshold) for query in batch]
+    if len(batch) > 1 or fresh[0] is not None:
+        return (yield from _together(pgconn, statements, batch, fresh))
+    _send(pgconn, statements, batch[0])
     results = yield from execute(pgconn)
     _check(results, statements)
     return [_rows(statements, results)]
 
 
 def _together(
-    pgconn: PGconn, statements: Statements, batch: Sequence[Query], threshold: int | None
+    pgconn: PGconn, statements: Statements, batch: Sequence[Query], fresh: Sequence[bytes | None]
 ) -> PQGen[list[Rows]]:
+    """Send a batch in one round trip. A statement with a fresh name is prepared just before its use."""
     pgconn.enter_pipeline_mode()
-    prepares: list[bool] = []
-    for query in batch:
-        if _prepare(pgconn, statements, query, threshold):
-            prepares.append(True)
+    prepares: list[Query | None] = []
+    for query, name in zip(batch, fresh, strict=True):
+        if name is not None:
+            pgconn.send_prepare(name, query.sql.encode())
+            prepares.append(query)
         _send(pgconn, statements, query)
-        prepares.append(False)
+        prepares.append(None)
     pgconn.pipeline_sync()
     yield from send(pgconn)
     answers: list[list[PGresult]] = []
@@ -127,18 +132,12 @@ def _together(
         answers.append((yield from fetch_many(pgconn)))
     yield from fetch_many(pgconn)
     pgconn.exit_pipeline_mode()  # a connection that was interrupted before is given up
+    for results, prepared in zip(answers, prepares, strict=True):
+        if prepared is not None and results[-1].status not in _GOOD:
+            statements.was_not_prepared(prepared.sql)
     for results in answers:
-        _check(results, statements, prepares=any(prepares))
-    return [_rows(statements, results) for results, name in zip(answers, prepares, strict=True) if not name]
-
-
-def _prepare(pgconn: PGconn, statements: Statements, query: Query, threshold: int | None) -> bool:
-    """Send a statement to be prepared if it has been used often enough. Returns whether it was sent."""
-    name = None if threshold is None else statements.new_name(query.sql, threshold)
-    if name is None:
-        return False
-    pgconn.send_prepare(name, query.sql.encode())
-    return True
+        _check(results, statements)
+    return [_rows(statements, results) for results, name in zip(answers, prepares, strict=True) if name is None]
 
 
 def _send(pgconn: PGconn, statements: Statements, query: Query) -> None:
@@ -151,10 +150,10 @@ def _send(pgconn: PGconn, statements: Statements, query: Query) -> None:
         pgconn.send_query_prepared(name, params, formats, Format.BINARY)
 
 
-def _check(results: Sequence[PGresult], statements: Statements, *, prepares: bool = False) -> None:
+def _check(results: Sequence[PGresult], statements: Statements) -> None:
     for result in results:
         if result.status not in _GOOD:
-            if prepares or result.error_field(DiagnosticField.SQLSTATE) in _UNKNOWN:
+            if result.error_field(DiagnosticField.SQLSTATE) in _UNKNOWN:
                 statements.forget()
             raise errors.error_from_result(result)
 

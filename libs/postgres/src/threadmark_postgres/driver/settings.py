@@ -19,6 +19,13 @@ The environment wins over the first of them (PGCONNECT_TIMEOUT). Keepalives noti
 one (in milliseconds) while what was sent is not acknowledged.
 """
 
+_UNPREPARED_USES = 1
+"""How often a connection sends a statement that is not prepared yet; then it is, in the round trip of its next use.
+
+Until then the server parses and plans each use, and then each of five more. What is used only once leaves nothing
+behind.
+"""
+
 PATH_PARAMETERS = ("host", "hostaddr", "port", "dbname")
 """What names a database, and may be shown. No user, and no password."""
 
@@ -59,7 +66,6 @@ class Settings(NamedTuple):
     def connecting(self) -> dict[str, Any]:
         """Return the parameters for a new connection."""
         given = conninfo_to_dict(self.conninfo)
-        threshold: dict[str, Any] = {} if self.prepare else {"prepare_threshold": None}
         defaults = dict(TCP_DEFAULTS)
         if "PGCONNECT_TIMEOUT" in os.environ:  # libpq has no such variable for the others
             del defaults["connect_timeout"]
@@ -67,7 +73,7 @@ class Settings(NamedTuple):
             **defaults,
             "application_name": self.application_name,
             **{key: value for key, value in given.items() if value is not None},
-            **threshold,
+            "prepare_threshold": _UNPREPARED_USES if self.prepare else None,
             "autocommit": True,
             "client_encoding": "UTF8",  # of a database without an encoding, psycopg would give text as bytes
         }
