@@ -9,7 +9,7 @@ import pytest
 from postgres.test_leases import MINUTE, commit, lease, play
 from postgres.test_order import change_of, checkpoint
 from threadmark.program import Program
-from threadmark.store import Added, Change, CheckpointRow, WriteRow, was_added
+from threadmark.store import ANYONE, Added, Change, CheckpointRow, WriteRow, was_added
 from threadmark.thread_store import beginning
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import register_dumpers
@@ -67,6 +67,10 @@ def _leased(_: PostgresStore) -> Program[Any]:
     return lease(THREAD, MINUTE)
 
 
+def _leased_once(_: PostgresStore) -> Program[Any]:
+    return lease(THREAD, 1)
+
+
 def _adds(change: Change) -> Act:
     return lambda store: store.add(change)
 
@@ -83,11 +87,15 @@ def _revived(store: PostgresStore) -> Program[Any]:
 
 TAKEN: Mapping[str, tuple[Act, Change]] = {
     "a checkpoint": (_nothing, _change(SECOND)),
+    "a checkpoint without segments": (_nothing, _change(SECOND, segments={})),
+    "one with a token that is always good": (_leased, _change(SECOND, token=ANYONE)),
+    "one without a token where a lease has ended": (_leased_once, _change(SECOND)),
     "one that is older than the newest": (_adds(_change(_row(7))), _change(SECOND)),
     "one of another namespace": (_nothing, _change(SECOND._replace(outline=SECOND.outline._replace(ns="child")))),
     "one that is there": (_adds(_change(SECOND)), _change(SECOND)),
     "one that is there under another rank": (_adds(_change(_row(2, rank="zz"))), _change(SECOND)),
     "writes": (_nothing, _writes()),
+    "writes with segments and a token": (_leased, _writes(token=ANYONE, segments={b"w" * 12: b"segment"})),
     "writes that are there": (_adds(_writes()), _writes()),
     "the owner's": (_nothing, _change(SECOND, only_owner=True, beginning=ADA)),
     "one after a deletion": (_revived, _change(SECOND, continues=_row(9).outline.id)),
@@ -167,6 +175,17 @@ def test_both_statements_record_the_same(session: psycopg.Connection, name: str)
         outcomes.append(_relative(added._replace(position=0), rows))
         assert type(store) is ByArrays or (statements == 1) == (name in TAKEN)
     assert outcomes[0] == outcomes[1]
+
+
+def test_changes_of_one_kind_are_combined_though_their_statements_differ() -> None:
+    for change, others in ((_change(SECOND), {"segments": {}}), (_writes(), {"segments": {b"w" * 12: b"segment"}})):
+        queries = [PostgresStore(None)._alone(each) for each in (change, change._replace(**others))]
+        recorded = PostgresStore(None)._alone(change._replace(entry=b"entry", term=1))
+        assert queries[0]
+        assert queries[1]
+        assert recorded
+        assert queries[0].sql != queries[1].sql
+        assert queries[0].kind == queries[1].kind != recorded.kind
 
 
 @pytest.mark.parametrize("name", OTHERS)

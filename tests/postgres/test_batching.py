@@ -74,8 +74,7 @@ def test_two_checkpoints_of_one_thread_share_a_statement(url: str) -> None:
                 "DELETE FROM threadmark_checkpoint WHERE rank > %s", [before["configurable"]["checkpoint_id"]]
             )
             cursor = psycopg.RawCursor(connection)
-            shared = next(together(parts).program())
-            assert isinstance(shared, Query)
+            shared = together(parts)
             assert len(cursor.execute(shared.sql, shared.params, binary=True).fetchall()) == 2
         newest = saver.get(thread("thread"))
         assert newest
@@ -247,8 +246,7 @@ class Server:
         self.begun = threading.Semaphore(0)
         self.go_on = threading.Semaphore(0)
 
-    def ask(self, transaction: Transaction[Any]) -> Rows:
-        query: Any = next(transaction.program())
+    def ask(self, query: Query) -> Rows:
         _, locations, numbers = query.params
         self.asked.append(list(numbers))
         self.begun.release()
@@ -310,8 +308,7 @@ def test_the_main_thread_which_interrupts_strike_leads_nobody(url: str, monkeypa
 
 
 def test_a_leader_at_the_end_of_its_stack_answers_all_and_hands_on() -> None:
-    def ask(transaction: Transaction[Any]) -> Rows:
-        query: Any = next(transaction.program())
+    def ask(query: Query) -> Rows:
         return [(location, 0) for location in query.params[1]]
 
     def lead_below(frames: int, batcher: StatementBatcher) -> None:
@@ -345,7 +342,7 @@ def test_a_leader_at_the_end_of_its_stack_answers_all_and_hands_on() -> None:
 def test_tasks_hear_of_a_refusal_of_the_pool_and_go_alone_where_the_statement_failed() -> None:
     failures: list[Exception] = [StoreError("all connections are in use"), psycopg.DataError("somebody's row")]
 
-    async def ask(_: Transaction[Any]) -> Rows:
+    async def ask(_: Query) -> Rows:
         raise failures[0]
 
     async def body() -> None:
@@ -363,8 +360,7 @@ def test_when_the_pool_refuses_all_who_waited_get_the_error_and_the_next_call_ma
     begun, go_on = threading.Semaphore(0), threading.Semaphore(0)
     asked, refused = list[int](), list[int]()
 
-    def ask(transaction: Transaction[Any]) -> Rows:
-        query: Any = next(transaction.program())
+    def ask(query: Query) -> Rows:
         asked.append(len(query.params[0]))
         begun.release()
         assert go_on.acquire(timeout=60)

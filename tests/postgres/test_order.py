@@ -36,9 +36,7 @@ Probe = Callable[[Iterable[Key]], Query]
 def addition(changes: Iterable[Change]) -> Query:
     """The statement that adds all changes; where a change has several kinds of rows, its checkpoints and segments."""
     queries = [next(PostgresStore(None)._adding(change)) for change in changes]
-    query = next(together(queries).program())
-    assert isinstance(query, Query)
-    return query
+    return together(queries)
 
 
 def change_of(name: object, **rows: Any) -> Change:

@@ -186,10 +186,12 @@ class AddingStore(PostgresThreadStore, Store):
         statement, params = shorter(change)
         if params is None:
             return None
+        kind = "writes" if change.writes else "checkpoint"
         if _is_fenced(change):
             statement, params = replica_sql.alone(statement), (*params, change.term, change.entry)
+            kind = f"{kind}, recorded"
         query = in_schema(statement, self._schema)
-        return Query(query, params, likely_last=True, shared=lambda: next(self._adding(change)))
+        return Query(query, params, likely_last=True, shared=lambda: next(self._adding(change)), kind=kind)
 
     def _adding(self, change: Change) -> Iterator[Query]:
         # What shares a statement with others must end with it.
@@ -225,8 +227,12 @@ def keys_as_arrays(keys: Sequence[Key]) -> tuple[Texts, Texts]:
 def shorter(change: Change) -> tuple[str, tuple[Any, ...] | None]:
     """Return the shorter statement for the rows of a change with its parameters, None where it is not for these."""
     if change.writes:
-        return sql.ADD_WRITES_ALONE, writes_alone(change)
-    return sql.ADD_CHECKPOINT_ALONE, checkpoint_alone(change)
+        statement, params = sql.ADD_WRITES_ALONE, writes_alone(change)
+    else:
+        statement, params = sql.ADD_CHECKPOINT_ALONE, checkpoint_alone(change)
+    if not change.segments:
+        statement = sql.without_segments(statement)
+    return (sql.without_token(statement) if change.token is None else statement), params
 
 
 def _is_fenced(change: Change) -> bool:

@@ -147,7 +147,7 @@ def entry_columns(change: Change) -> Columns:
 
 def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
     """Return the parameters of `sql.ADD_CHECKPOINT_ALONE`, None where the change is not one checkpoint, ranked by its
-    id.
+    id. Those of its segments are the last two, where it has some.
     """
     if len(change.checkpoints) != 1 or change.writes:
         return None
@@ -165,6 +165,7 @@ def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
         check,
         None if run_id is None else run_number(run_id),
         Blobs(change.needs()),
+        *_segments_alone(change),
     )
 
 
@@ -188,7 +189,7 @@ def writes_alone(change: Change) -> tuple[Any, ...] | None:
         channels.append(to_column(channel))
         values.append(value)
         checks.append(check)
-    if checkpoint_id != change.continues or last.idx < 0:
+    if checkpoint_id != change.continues or last.idx < number:
         return None
     return (
         *_change_alone(change),
@@ -200,20 +201,23 @@ def writes_alone(change: Change) -> tuple[Any, ...] | None:
         channels,
         values,
         checks,
+        *_segments_alone(change),
     )
 
 
 def _change_alone(change: Change) -> tuple[Any, ...]:
-    segments = change.segments
     return (
         to_column(change.thread_id),
         change.epoch,
         change.token,
         optional(change.beginning.owner) if change.only_owner else None,
         optional(change.continues),
-        Blobs(segments.keys()) if segments else None,
-        Blobs(segments.values()) if segments else None,
     )
+
+
+def _segments_alone(change: Change) -> tuple[Any, ...]:
+    segments = change.segments
+    return (Blobs(segments.keys()), Blobs(segments.values())) if segments else ()
 
 
 def run_number(run_id: str) -> int:

@@ -96,11 +96,11 @@ _FRESH = """
         AND NOT EXISTS (
             SELECT
             FROM tm.checkpoint AS c
-            WHERE c.thread_id = $1::text AND c.ns = $8::text AND c.rank = $9::text
+            WHERE c.thread_id = $1::text AND c.ns = $6::text AND c.rank = $7::text
             UNION ALL
             SELECT
             FROM tm.checkpoint AS c
-            WHERE c.thread_id = $1::text AND c.ns = $8::text AND c.id = $9::text
+            WHERE c.thread_id = $1::text AND c.ns = $6::text AND c.id = $7::text
             OFFSET 0
         )"""
 

@@ -745,56 +745,60 @@ ADD_SPECIAL_WRITES = f"""
 
 # The same for one change that continues a checkpoint, which is what most changes are: with no arrays but those of its
 # rows, and with nothing but conditions in place of the judgement. Where one of them is not met, or a removal holds the
-# thread, no row comes back and nothing was added: the statements above say why. The epoch is the same with the lock as
-# without it, or else the rest of the statement would see another state than the lock is for.
-_ADD_ALONE = f"""
-WITH held AS (
-    SELECT
-        epoch, owner, expires_at,
+# thread, no row comes back and nothing was added: the statements above say why.
+_RENEWAL = f"""
         CASE
             WHEN t.token = $3::bigint AND t.lease_ends IS NOT NULL
             THEN CASE WHEN t.lease_ends - {CLOCK} < t.lease_ttl / 2 THEN t.lease_ttl END
-        END AS renewal
+        END AS renewal"""
+_LEASE_ACCEPTS = f"{_LEASE_REFUSAL.format(given='$3::bigint', row='t')} IS NULL"
+_ADD_ALONE = f"""
+WITH held AS (
+    SELECT epoch, owner, expires_at, {_RENEWAL.lstrip()}
     FROM tm.thread AS t
     WHERE thread_id = $1::text AND live
-        AND epoch = coalesce($2::bigint, (SELECT epoch FROM tm.thread WHERE thread_id = $1::text))
-        AND {_LEASE_REFUSAL.format(given="$3::bigint", row="t")} IS NULL
+        AND epoch = coalesce($2::bigint, {{epoch}})
+        AND {_LEASE_ACCEPTS}
         AND ($4::text IS NULL OR owner = $4::text)
         AND (deleted_up_to IS NULL OR deleted_up_to < $5::text)
     FOR SHARE SKIP LOCKED
-), segments AS (
+)"""
+_SEGMENTS_ALONE = """, segments AS (
     INSERT INTO tm.segment (thread_id, key, data)
     SELECT $1::text, fresh.key, fresh.data
     FROM held
-    CROSS JOIN unnest($6::bytea[], $7::bytea[]) AS fresh (key, data)
+    CROSS JOIN unnest({keys}::bytea[], {data}::bytea[]) AS fresh (key, data)
     ORDER BY fresh.key
     ON CONFLICT DO NOTHING
-)
-"""
+)"""
 _ACCEPTED = """
 SELECT epoch, {exists}, renewal, expires_at
 FROM held
 """
 
+# The epoch is the same with the lock as without it, or else the rest of the statement would see another state than the
+# lock is for.
+_SEEN_EPOCH = "(SELECT epoch FROM tm.thread WHERE thread_id = $1::text)"
+_SEGMENTS_OF_CHECKPOINT = _SEGMENTS_ALONE.format(keys="$15", data="$16")
 ADD_CHECKPOINT_ALONE = f"""
-{_ADD_ALONE}, added AS (
+{_ADD_ALONE.format(epoch=_SEEN_EPOCH)}{_SEGMENTS_OF_CHECKPOINT}, added AS (
     INSERT INTO tm.checkpoint
         (thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)
     SELECT
-        $1::text, $8::text, NULL, $9::text, $10::text, $11::bigint,
-        $12::text, $13::bytea, $14::bytea, $15::bigint
+        $1::text, $6::text, NULL, $7::text, $8::text, $9::bigint,
+        $10::text, $11::bytea, $12::bytea, $13::bigint
     FROM held
     WHERE NOT EXISTS (
         SELECT
         FROM tm.checkpoint AS c
-        WHERE c.thread_id = $1::text AND c.ns = $8::text AND c.id = $9::text
+        WHERE c.thread_id = $1::text AND c.ns = $6::text AND c.id = $7::text
     )
     ON CONFLICT DO NOTHING
     RETURNING rank
 ), headed AS (
     INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
     SELECT
-        $1::text, $8::text, $9::text, $16::bytea[], 1, $11::bigint, CASE WHEN $8::text = '' THEN held.owner END
+        $1::text, $6::text, $7::text, $14::bytea[], 1, $9::bigint, CASE WHEN $6::text = '' THEN held.owner END
     FROM held
     CROSS JOIN added
     ON CONFLICT (thread_id, ns) DO UPDATE
@@ -806,24 +810,42 @@ ADD_CHECKPOINT_ALONE = f"""
 {_ACCEPTED.format(exists="NOT EXISTS (SELECT FROM added)")}
 """
 
-# The writes are counted from 0, and the last one is the record of the others: it has its own number and path.
+# The writes are counted from 0, and the last one is the record of the others: it has its own path, and a number that is
+# greater, so they are in the order of their keys. Nothing else here reads what was there before the lock, so the epoch
+# is not compared with that.
+_SEGMENTS_OF_WRITES = _SEGMENTS_ALONE.format(keys="$14", data="$15")
 ADD_WRITES_ALONE = f"""
-{_ADD_ALONE}, added AS (
+{_ADD_ALONE.format(epoch="epoch")}{_SEGMENTS_OF_WRITES}, added AS (
     INSERT INTO tm.write
         (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
     SELECT
-        $1::text, $8::text, $5::text, $9::bytea,
-        CASE WHEN fresh.number < cardinality($13::text[]) THEN fresh.number - 1 ELSE $11::bigint END AS idx,
-        CASE WHEN fresh.number < cardinality($13::text[]) THEN $10::text ELSE $12::text END,
+        $1::text, $6::text, $5::text, $7::bytea,
+        CASE WHEN fresh.number < cardinality($11::text[]) THEN fresh.number - 1 ELSE $9::bigint END,
+        CASE WHEN fresh.number < cardinality($11::text[]) THEN $8::text ELSE $10::text END,
         fresh.channel, fresh.value, fresh.checksum
     FROM held
-    CROSS JOIN unnest($13::text[], $14::bytea[], $15::bytea[])
+    CROSS JOIN unnest($11::text[], $12::bytea[], $13::bytea[])
         WITH ORDINALITY AS fresh (channel, value, checksum, number)
-    ORDER BY idx
     ON CONFLICT DO NOTHING
 )
 {_ACCEPTED.format(exists="false")}
 """
+
+
+@cache
+def without_segments(statement: str) -> str:
+    """Return a statement for one change as one for a change that brings none: it ends with two parameters less."""
+    return statement.replace(_SEGMENTS_OF_CHECKPOINT, "").replace(_SEGMENTS_OF_WRITES, "")
+
+
+@cache
+def without_token(statement: str) -> str:
+    """Return a statement for one change as one that accepts only changes without a token. It has the same parameters.
+
+    Each expression costs the server time in every statement, though most threads never have a lease.
+    """
+    unleased = f"$3::bigint IS NULL AND (t.lease_ends IS NULL OR t.lease_ends <= {CLOCK})"
+    return statement.replace(_RENEWAL.lstrip(), "NULL::bigint AS renewal").replace(_LEASE_ACCEPTS, unleased)
 
 
 def for_several(statement: str) -> str:

@@ -23,6 +23,8 @@ class Query(Step):
     """
     shared: "Callable[[], Query] | None" = None
     """Gives the statement that can be combined with those of others, and whose rows the program takes as well."""
+    kind: str = ""
+    """What can be combined: queries of one kind, or where they have none, of one statement."""
 
 
 def execute(sql: str, params: Sequence[Any] = (), *, likely_last: bool = False) -> Program[Rows]:

@@ -10,7 +10,6 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError, TransientStoreError
-from threadmark.program import Transaction
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, split_rows, together
@@ -187,7 +186,7 @@ class BorrowedConnection:
 class StatementBatcher:
     """Lets the tasks that add in the same turn of an event loop share a statement."""
 
-    def __init__(self, ask: Callable[[Transaction[Any]], Awaitable[Rows]]) -> None:
+    def __init__(self, ask: Callable[[Query], Awaitable[Rows]]) -> None:
         self._ask = ask
         self._waiting: dict[str, list[_Member]] = {}
         self._answering: dict[asyncio.Task[None], Sequence[_Member]] = {}
@@ -196,12 +195,13 @@ class StatementBatcher:
         """Return this caller's rows of the shared answer, or none if its program has to run alone."""
         loop = asyncio.get_running_loop()
         member = _Member(query, loop.create_future())
-        waiting = self._waiting.setdefault(query.sql, [])
+        kind = query.kind or query.sql
+        waiting = self._waiting.setdefault(kind, [])
         waiting.append(member)
         if len(waiting) == MOST:
-            self._set_out(query.sql)
+            self._set_out(kind)
         else:  # each asks for it: where an interrupt lost the first one's call, nobody would set out any more
-            loop.call_soon(self._set_out, query.sql)
+            loop.call_soon(self._set_out, kind)
         try:
             rows = await member.rows
         except asyncio.CancelledError:
@@ -211,8 +211,8 @@ class StatementBatcher:
             (rows,) = await self._answers([query])
         return rows
 
-    def _set_out(self, statement: str) -> None:
-        members = [member for member in self._waiting.pop(statement, ()) if not member.rows.done()]
+    def _set_out(self, kind: str) -> None:
+        members = [member for member in self._waiting.pop(kind, ()) if not member.rows.done()]
         if len(members) == 1:
             members[0].rows.set_result(None)
         elif members:
@@ -277,6 +277,16 @@ async def converse(connection: Connection, conversation: Conversation, *, prepar
         raise
     finally:  # what a cancelled task leaves open, the lender ends
         conversation.close()
+
+
+async def answer(connection: Connection, query: Query, *, prepare: bool) -> Rows:
+    """Like `blocking.answer`, for asyncio."""
+    try:
+        (rows,) = await _answers(connection, (query,), prepare=prepare)
+    except Exception:
+        await _roll_back(connection)
+        raise
+    return rows
 
 
 async def _answers(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> list[Rows]:

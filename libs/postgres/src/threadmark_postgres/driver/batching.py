@@ -7,10 +7,9 @@ the thread), its program runs by itself: one bad change fails alone. There is no
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Self, cast
 
-from threadmark.program import Program, Transaction
+from threadmark.program import Transaction
 from threadmark_postgres.arrays import BatchParams, size_of
 from threadmark_postgres.sql import for_several
 from threadmark_postgres.steps import Query, Rows
@@ -57,10 +56,10 @@ class BatchMember:
         self._program.close()
 
 
-def together(queries: Sequence[Query]) -> Transaction[Any]:
+def together(queries: Sequence[Query]) -> Query:
     """Combine queries of one kind. `split_rows` splits the result."""
     if len(queries) == 1:
-        return Transaction(partial(_alone, queries[0]), writes=True)
+        return queries[0]
     shared = [query.shared() if query.shared is not None else query for query in queries]
     batch_params = [cast("BatchParams", query.params) for query in shared]  # `BatchMember.query` gives no others
     statement = (
@@ -68,17 +67,7 @@ def together(queries: Sequence[Query]) -> Transaction[Any]:
         if len({params_of_change.thread for params_of_change in batch_params}) == 1
         else for_several(shared[0].sql)
     )
-
-    def batch() -> Program[Rows]:
-        rows: Rows = yield Query(statement, BatchParams.joined(batch_params), likely_last=True)
-        return rows
-
-    return Transaction(batch, writes=True)
-
-
-def _alone(query: Query) -> Program[Rows]:
-    rows: Rows = yield query
-    return rows
+    return Query(statement, BatchParams.joined(batch_params), likely_last=True)
 
 
 def split_rows(rows: Rows, parts: int) -> list[Rows]:

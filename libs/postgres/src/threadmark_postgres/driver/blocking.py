@@ -12,7 +12,6 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError, TransientStoreError
-from threadmark.program import Transaction
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, split_rows, together
@@ -184,7 +183,7 @@ class StatementBatcher:
     a leader that is done makes the first of them lead what has come since.
     """
 
-    def __init__(self, ask: Callable[[Transaction[Any]], Rows]) -> None:
+    def __init__(self, ask: Callable[[Query], Rows]) -> None:
         self._ask = ask
         self._changing = threading.Lock()
         self._waiting: dict[str, list[_Member]] = {}
@@ -201,19 +200,18 @@ class StatementBatcher:
                 self._lead(member)
         finally:
             if member.leads:
-                self._hand_on(query.sql)
+                self._hand_on(member.kind)
         if member.refusal is not None:
             raise member.refusal
         return member.rows
 
     def _come(self, member: "_Member") -> None:
-        statement = member.query.sql
         with self._changing:
-            if self._leading[statement] < _LEADERS:
-                self._leading[statement] += 1
+            if self._leading[member.kind] < _LEADERS:
+                self._leading[member.kind] += 1
                 member.leads = True
             else:
-                self._waiting.setdefault(statement, []).append(member)
+                self._waiting.setdefault(member.kind, []).append(member)
 
     # Whoever leads may be at the end of its stack, where no function of ours can be called any more. So the others
     # are answered, and the lead is handed on, without one.
@@ -224,7 +222,7 @@ class StatementBatcher:
         refusal: ThreadmarkError | None = None
         try:
             with self._changing:
-                waiting = self._waiting.get(leader.query.sql, [])
+                waiting = self._waiting.get(leader.kind, [])
                 members += waiting[: MOST - 1]
                 del waiting[: MOST - 1]
             answers = split_rows(self._ask(together([member.query for member in members])), len(members))
@@ -238,14 +236,14 @@ class StatementBatcher:
                 if member is not leader:
                     member.turn.release()
 
-    def _hand_on(self, statement: str) -> None:
+    def _hand_on(self, kind: str) -> None:
         with self._changing:
-            if waiting := self._waiting.get(statement):
+            if waiting := self._waiting.get(kind):
                 successor = waiting.pop(0)
                 successor.leads = True
                 successor.turn.release()
             else:
-                self._leading[statement] -= 1
+                self._leading[kind] -= 1
 
 
 class _Member:
@@ -253,6 +251,7 @@ class _Member:
 
     def __init__(self, query: Query) -> None:
         self.query = query
+        self.kind = query.kind or query.sql
         self.rows: Rows = []
         self.refusal: ThreadmarkError | None = None
         self.leads = False
@@ -273,6 +272,16 @@ def converse(connection: Connection, conversation: Conversation, *, prepare: boo
         raise
     finally:
         conversation.close()
+
+
+def answer(connection: Connection, query: Query, *, prepare: bool) -> Rows:
+    """Send a statement that is a transaction of its own, and leave none open. Returns its rows."""
+    try:
+        (rows,) = _answers(connection, (query,), prepare=prepare)
+    except BaseException:
+        _roll_back(connection)
+        raise
+    return rows
 
 
 def _answers(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> list[Rows]:

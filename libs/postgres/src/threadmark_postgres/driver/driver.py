@@ -30,6 +30,7 @@ from threadmark_postgres.driver.failures import (
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.migrations import CURRENT, format_of, migrate
+from threadmark_postgres.steps import Query, Rows, execute
 
 _inherited: list[object] = []
 """Pools that a fork carried into this process. They are kept, because closing them could touch the parent's
@@ -197,18 +198,32 @@ class PostgresDriver:
                     await source.forget_idle(retries.left)
             await asyncio.sleep(wait)
 
-    def _run_shared(self, transaction: Transaction[Any]) -> Any:
+    def _run_shared(self, query: Query) -> Rows:
         try:
-            return self._run_once(self._source(), transaction)
+            with self._source().lend() as connection, in_use(connection):
+                self._reached = True
+                if not self._ready:
+                    self._prepare(connection, creates_tables=True)
+                begun = time.monotonic()
+                rows = blocking.answer(connection, query, prepare=self._settings.prepare)
+                self._note_if_slow(begun, query)
+                return rows
         except psycopg.Error as error:
             if not self._reached:  # this is everybody's error: each by itself would wait for it once more
                 check_worth_waiting(error, self._settings, reached=False)
             note_failed_batch(error, self._settings)
             raise
 
-    async def _arun_shared(self, transaction: Transaction[Any]) -> Any:
+    async def _arun_shared(self, query: Query) -> Rows:
         try:
-            return await self._arun_once(self._source_of_loop(), transaction)
+            async with self._source_of_loop().lend() as connection:
+                self._reached = True
+                if not self._ready:
+                    await self._aprepare(connection, creates_tables=True)
+                begun = time.monotonic()
+                rows = await aio.answer(connection, query, prepare=self._settings.prepare)
+                self._note_if_slow(begun, query)
+                return rows
         except psycopg.Error as error:
             if not self._reached:  # this is everybody's error: each by itself would wait for it once more
                 check_worth_waiting(error, self._settings, reached=False)
@@ -228,6 +243,10 @@ class PostgresDriver:
             if not self._ready and not await self._aprepare(connection, creates_tables=transaction.creates_tables):
                 return None
             return await self._atransact(connection, transaction)
+
+    def _note_if_slow(self, begun: float, query: Query) -> None:
+        if (seconds := time.monotonic() - begun) >= self._settings.slow:
+            log.note_slow(self._settings, seconds, Transaction(partial(execute, query.sql), writes=True))
 
     def _transact(self, connection: blocking.Connection, transaction: Transaction[Any]) -> Any:
         begun = time.monotonic()
