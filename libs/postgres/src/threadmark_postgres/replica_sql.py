@@ -8,7 +8,7 @@ import re
 from functools import cache
 
 from threadmark.replica_store import LONG_MARK, MARK_BYTES
-from threadmark_postgres.sql import CLOCK
+from threadmark_postgres.sql import ANY_EPOCH, CLOCK, SEEN_EPOCH
 
 # Whether a change under this term, NULL for any, may be made. Its statement adds to the outbox, too, so it has that
 # table's lock before it looks, and nobody raises the term from then until it is committed (LOCK_TERM).
@@ -135,7 +135,8 @@ def following(statement: str) -> str:
     Behind the others it has as parameters the term, the position that the change follows, its own, and its epoch.
     """
     fresh = _FRESH if _ADDED in statement else ""
-    statement = statement.replace("WITH held AS (", "WITH reached AS (")
+    # With writes, too, this reads what was there before the lock: whether the thread has changes of its own.
+    statement = statement.replace(ANY_EPOCH, SEEN_EPOCH).replace("WITH held AS (", "WITH reached AS (")
     statement = statement.replace(f"{_LOCKED}\n", _FOLLOWED.format(fresh=fresh))
     return _numbered(statement, "$term", "$previous", "$position", "$epoch")
 

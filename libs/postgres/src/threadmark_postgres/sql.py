@@ -757,7 +757,7 @@ WITH held AS (
     SELECT epoch, owner, expires_at, {_RENEWAL.lstrip()}
     FROM tm.thread AS t
     WHERE thread_id = $1::text AND live
-        AND epoch = coalesce($2::bigint, {{epoch}})
+        AND epoch = {{epoch}}
         AND {_LEASE_ACCEPTS}
         AND ($4::text IS NULL OR owner = $4::text)
         AND (deleted_up_to IS NULL OR deleted_up_to < $5::text)
@@ -778,10 +778,11 @@ FROM held
 
 # The epoch is the same with the lock as without it, or else the rest of the statement would see another state than the
 # lock is for.
-_SEEN_EPOCH = "(SELECT epoch FROM tm.thread WHERE thread_id = $1::text)"
+SEEN_EPOCH = "coalesce($2::bigint, (SELECT epoch FROM tm.thread WHERE thread_id = $1::text))"
+ANY_EPOCH = "coalesce($2::bigint, epoch)"
 _SEGMENTS_OF_CHECKPOINT = _SEGMENTS_ALONE.format(keys="$15", data="$16")
 ADD_CHECKPOINT_ALONE = f"""
-{_ADD_ALONE.format(epoch=_SEEN_EPOCH)}{_SEGMENTS_OF_CHECKPOINT}, added AS (
+{_ADD_ALONE.format(epoch=SEEN_EPOCH)}{_SEGMENTS_OF_CHECKPOINT}, added AS (
     INSERT INTO tm.checkpoint
         (thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)
     SELECT
@@ -815,7 +816,7 @@ ADD_CHECKPOINT_ALONE = f"""
 # is not compared with that.
 _SEGMENTS_OF_WRITES = _SEGMENTS_ALONE.format(keys="$14", data="$15")
 ADD_WRITES_ALONE = f"""
-{_ADD_ALONE.format(epoch="epoch")}{_SEGMENTS_OF_WRITES}, added AS (
+{_ADD_ALONE.format(epoch=ANY_EPOCH)}{_SEGMENTS_OF_WRITES}, added AS (
     INSERT INTO tm.write
         (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
     SELECT
