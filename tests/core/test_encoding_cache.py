@@ -92,6 +92,16 @@ def test_the_last_values_of_a_thread_are_known_but_not_its_headers() -> None:
     assert encoding_cache.recent("thread", 2) == encoding_cache.recent("other", 1) == []
 
 
+def test_many_packets_of_one_change_leave_the_other_last_values_known() -> None:
+    encoding_cache = EncodingCache(1 << 20)
+    value, packets = b"v" * 400, [bytes([number]) * 300 for number in range(16)]
+    for change in ([value], packets):
+        found = [(_stored(data), Source(data, deduplicate(data, []).packed)) for data in change]
+        encoding_cache.see_values("thread", 1, found)
+    assert [source.data for source in encoding_cache.recent("thread", 1)] == [packets[-1], value]
+    assert all(encoding_cache.data("thread", proof(packet).digest) == packet for packet in packets)
+
+
 def test_literals_are_not_remembered() -> None:
     encoding_cache = EncodingCache(1 << 20)
     encoding_cache.see_values("thread", 1, [(Stored("m", b"small", b""), Source(b"small"))])
