@@ -193,7 +193,7 @@ def test_one_that_fails_in_the_commit_of_another_harms_nobody(error: BaseExcepti
 def test_an_error_after_a_commit_reaches_all_who_shared_it(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     error = StoreError("the file is gone")
 
-    def fail(*_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise error
 
     with line.held_up(early=True) as first, monkeypatch.context() as patched:
