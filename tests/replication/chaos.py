@@ -340,4 +340,6 @@ class _Round:
 
 
 def _lines_of(path: Path) -> list[str]:
-    return path.read_text().splitlines()
+    """The whole lines: a worker may be writing the last one right now, or was killed while it did."""
+    whole, _, _ = path.read_text().rpartition("\n")
+    return whole.splitlines()
