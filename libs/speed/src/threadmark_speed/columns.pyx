@@ -6,23 +6,15 @@ else, a function of the reference is called, which makes some value of whatever 
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
 from libc.string cimport memcmp
+
+from threadmark_speed.tuples cimport named_tuple
 
 from threadmark.ids import UUID_BYTES
 from threadmark.store import CheckpointRow, Outline, WriteRow
 from threadmark.text import ESCAPES
 
 cdef extern from "Python.h":
-    ctypedef struct PyTypeObject:
-        pass
-
-    object PyType_GenericAlloc(PyTypeObject *cls, Py_ssize_t count)
-    void PyObject_GC_UnTrack(object found)
-    Py_ssize_t PyTuple_GET_SIZE(object items)
-    PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
-    void PyTuple_SET_ITEM(object items, Py_ssize_t index, object item)  # takes a reference that it must be given
     object PyUnicode_New(Py_ssize_t size, Py_UCS4 greatest)
     void *PyUnicode_DATA(object text)
     bint PyUnicode_IS_COMPACT_ASCII(object text)
@@ -76,21 +68,6 @@ cdef object identifier(column, known_column, known):
     return found
 
 
-cdef object row_of(cls, tuple fields):
-    """Make a named tuple at once: its class would call a function in Python.
-
-    Nothing in a row refers to anything else, so the collector need not look at it, as at other tuples of this kind.
-    """
-    cdef Py_ssize_t index, count = PyTuple_GET_SIZE(fields)
-    found = PyType_GenericAlloc(<PyTypeObject *>cls, count)
-    PyObject_GC_UnTrack(found)
-    for index in range(count):
-        field = <object>PyTuple_GET_ITEM(fields, index)
-        Py_INCREF(field)
-        PyTuple_SET_ITEM(found, index, field)
-    return found
-
-
 cdef bint is_write(task_id, path, channel, value, check) except -1:
     return (
         task_id is not None and is_text(path) and is_text(channel) and type(value) is bytes and type(check) is bytes
@@ -107,7 +84,7 @@ def write_rows(list columns not None, reference):
         task_id = identifier(task, known_task, task_id)
         known_checkpoint, known_task = checkpoint, task
         if checkpoint_id is not None and is_text(ns) and is_write(task_id, path, channel, value, check):
-            rows.append(row_of(WriteRow, (ns, checkpoint_id, task_id, idx, path, channel, value, check)))
+            rows.append(named_tuple(WriteRow, (ns, checkpoint_id, task_id, idx, path, channel, value, check)))
         else:
             rows.append(reference(each))
     return rows
@@ -122,7 +99,7 @@ def writes_of(ns, checkpoint_id, list columns not None, reference):
         task_id = identifier(task, known_task, task_id)
         known_task = task
         if is_write(task_id, path, channel, value, check):
-            rows.append(row_of(WriteRow, (ns, checkpoint_id, task_id, idx, path, channel, value, check)))
+            rows.append(named_tuple(WriteRow, (ns, checkpoint_id, task_id, idx, path, channel, value, check)))
         else:
             rows.append(reference(ns, checkpoint_id, each))
     return rows
@@ -135,7 +112,7 @@ cdef object outlined(thread_id, ns, checkpoint_id, rank, parent, created_at, met
     ):
         if checkpoint_id is None:
             checkpoint_id = rank
-        return row_of(Outline, (thread_id, ns, checkpoint_id, rank, parent, created_at, metadata))
+        return named_tuple(Outline, (thread_id, ns, checkpoint_id, rank, parent, created_at, metadata))
     return reference(thread_id, (ns, checkpoint_id, rank, parent, created_at, metadata))
 
 
@@ -148,7 +125,7 @@ def outline(thread_id, columns, reference):
 def checkpoint_row(thread_id, columns, reference):
     """Return a checkpoint's row. `reference` makes the outline of unusual columns."""
     ns, checkpoint_id, rank, parent, created_at, metadata, header, check = columns
-    return row_of(
+    return named_tuple(
         CheckpointRow,
         (
             outlined(thread_id, ns, checkpoint_id, rank, parent, created_at, metadata, reference),

@@ -8,11 +8,11 @@ raises errors: nothing here says more than that rows are sound.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 
 from threadmark_speed.checks cimport Packer
 from threadmark_speed.plain cimport Bytes, read_value
+from threadmark_speed.tuples cimport named_tuple
 
 from operator import attrgetter
 
@@ -27,11 +27,8 @@ cdef extern from "Python.h":
 
     PyTypeObject PyUnicode_Type, PyLong_Type, PyBytes_Type
     PyTypeObject *Py_TYPE(PyObject *found)
-    object PyType_GenericAlloc(PyTypeObject *cls, Py_ssize_t count)
-    void PyObject_GC_UnTrack(object found)
     Py_ssize_t PyTuple_GET_SIZE(object items)
     PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
-    void PyTuple_SET_ITEM(object items, Py_ssize_t index, object item)  # takes a reference that it must be given
     long long PyLong_AsLongLongAndOverflow(PyObject *number, int *overflow) except? -1
     int PyUnicode_Compare(PyObject *one, PyObject *other) except? -1
     object PyUnicode_DecodeUTF8(const char *content, Py_ssize_t size, const char *errors)
@@ -85,7 +82,7 @@ cdef list proven(thread_id, list rows, type write_class):
             continue
         if writes and is_sorted:
             is_sorted = not follows(<object>PyTuple_GET_ITEM(writes[-1], 0), each)
-        writes.append(pair(write_class, each, stored(<object>PyTuple_GET_ITEM(each, VALUE))))
+        writes.append(named_tuple(write_class, (each, stored(<object>PyTuple_GET_ITEM(each, VALUE)))))
     expect_recorded(writes, records)
     if not is_sorted:
         writes.sort(key=order)
@@ -125,20 +122,6 @@ cdef inline int compared(one, other, int field) except -2:
     return 0 if this is that else PyUnicode_Compare(this, that)
 
 
-cdef object pair(type cls, row, value):
-    """Make a named tuple of two at once: its class would call a function in Python.
-
-    Nothing in a write refers to anything else, so the collector need not look at it, nor at its value.
-    """
-    found = PyType_GenericAlloc(<PyTypeObject *>cls, 2)
-    PyObject_GC_UnTrack(found)
-    Py_INCREF(row)
-    PyTuple_SET_ITEM(found, 0, row)
-    Py_INCREF(value)
-    PyTuple_SET_ITEM(found, 1, value)
-    return found
-
-
 cdef object stored(bytes body):
     """Return the stored form that a row holds. A literal's is made here."""
     cdef Py_ssize_t size = PyBytes_GET_SIZE(body), start
@@ -146,19 +129,8 @@ cdef object stored(bytes body):
     if size < 2 or content[0] != 0 or size < 2 + content[1]:
         return from_bytes(body)
     start = 2 + content[1]
-    found = PyType_GenericAlloc(<PyTypeObject *>Stored, 4)
-    PyObject_GC_UnTrack(found)  # as a write
-    fields = (
-        PyUnicode_DecodeUTF8(<char *>content + 2, start - 2, "surrogatepass"),
-        PyBytes_FromStringAndSize(<char *>content + start, size - start),
-        b"",
-        body,
-    )
-    for index in range(4):
-        field = <object>PyTuple_GET_ITEM(fields, index)
-        Py_INCREF(field)
-        PyTuple_SET_ITEM(found, index, field)
-    return found
+    tag = PyUnicode_DecodeUTF8(<char *>content + 2, start - 2, "surrogatepass")
+    return named_tuple(Stored, (tag, PyBytes_FromStringAndSize(<char *>content + start, size - start), b"", body))
 
 
 cdef int expect_recorded(list writes, list records) except -1:

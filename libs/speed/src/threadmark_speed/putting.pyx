@@ -12,24 +12,21 @@ of our own.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_Next
 from cpython.object cimport Py_EQ, PyObject, PyObject_RichCompareBool
-from cpython.ref cimport Py_INCREF
 from libc.string cimport memcpy
 
 from threadmark_speed.checks cimport check_of_bytes
 from threadmark_speed.packing cimport Packer
+from threadmark_speed.tuples cimport named_tuple
 
 from threadmark_speed.packing import CannotPackError
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
-        Py_ssize_t tp_basicsize
-        Py_ssize_t tp_itemsize
+        pass
 
     PyTypeObject *Py_TYPE(object found)
-    PyTypeObject PyUnicode_Type, PyLong_Type, PyBool_Type, PyFloat_Type, PyBytes_Type, PyTuple_Type
+    PyTypeObject PyUnicode_Type, PyLong_Type, PyBool_Type, PyFloat_Type, PyBytes_Type
     PyObject *PyDict_GetItemWithError(object mapping, object key) except? NULL
-    object PyType_GenericAlloc(PyTypeObject *cls, Py_ssize_t items)
-    void PyTuple_SET_ITEM(object items, Py_ssize_t index, object item)  # takes a reference that it must be given
     Py_ssize_t PyTuple_GET_SIZE(object items)
     PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
 
@@ -218,7 +215,7 @@ def scalar(value):
     return _scalar(value)
 
 
-def literal(cls not None, value):
+def literal(type cls not None, value):
     """Return the `stored.Stored` of a short number, text or bytes; None for anything else."""
     cdef bytes data = _scalar(value), body
     cdef Py_ssize_t size
@@ -228,27 +225,10 @@ def literal(cls not None, value):
     body = PyBytes_FromStringAndSize(NULL, 3 + size)
     memcpy(PyBytes_AS_STRING(body), PyBytes_AS_STRING(before_plain), 3)
     memcpy(PyBytes_AS_STRING(body) + 3, PyBytes_AS_STRING(data), size)
-    return _named_tuple(cls, (plain_tag, data, no_digest, body))
+    return named_tuple(cls, (plain_tag, data, no_digest, body))
 
 
-cdef object _named_tuple(cls, tuple fields):
-    """Return what `tuple.__new__(cls, fields)` does, of a class that adds nothing to a tuple's members."""
-    cdef PyTypeObject *made_of
-    cdef Py_ssize_t index, count = PyTuple_GET_SIZE(fields)
-    if not isinstance(cls, type) or not issubclass(cls, tuple):
-        raise TypeError("a class of tuples is needed")
-    made_of = <PyTypeObject *>cls
-    if made_of.tp_basicsize != PyTuple_Type.tp_basicsize:
-        return tuple.__new__(cls, fields)
-    made = PyType_GenericAlloc(made_of, count)
-    for index in range(count):
-        item = <object>PyTuple_GET_ITEM(fields, index)
-        Py_INCREF(item)
-        PyTuple_SET_ITEM(made, index, item)
-    return made
-
-
-def write_rows(cls not None, int recorded, thread_id, ns, checkpoint_id, task_id, written):
+def write_rows(type cls not None, int recorded, thread_id, ns, checkpoint_id, task_id, written):
     """Return what `checks.write_rows` does. Raises CannotPackError where only that can tell."""
     cdef Packer packer = Packer(_refuse)
     cdef Py_ssize_t begun
@@ -268,5 +248,5 @@ def write_rows(cls not None, int recorded, thread_id, ns, checkpoint_id, task_id
         packer.value(value, 1, False)
         check = check_of_bytes(<unsigned char *>packer.start, packer.used)
         fields = (ns, checkpoint_id, task_id, idx, task_path, channel, value, check)
-        rows.append(_named_tuple(cls, fields))
+        rows.append(named_tuple(cls, fields))
     return rows

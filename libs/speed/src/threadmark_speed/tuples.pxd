@@ -1,0 +1,35 @@
+"""Making named tuples: their classes would call a function in Python for each."""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+
+cdef extern from "Python.h":
+    """
+    /* With members of its own, or a dictionary, a class has more to make than the items of a tuple. */
+    #define IS_NAMED_TUPLE(cls) (PyType_FastSubclass((PyTypeObject *)(cls), Py_TPFLAGS_TUPLE_SUBCLASS) && \\
+        ((PyTypeObject *)(cls))->tp_basicsize == PyTuple_Type.tp_basicsize)
+    #define ALLOCATED(cls, count) PyType_GenericAlloc((PyTypeObject *)(cls), count)
+    """
+    bint IS_NAMED_TUPLE(type cls)
+    object ALLOCATED(type cls, Py_ssize_t count)
+    void PyObject_GC_UnTrack(object found)
+    Py_ssize_t PyTuple_GET_SIZE(object items)
+    PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
+    void PyTuple_SET_ITEM(object items, Py_ssize_t index, object item)  # takes a reference that it must be given
+
+
+cdef inline object named_tuple(type cls, tuple fields):
+    """Return what `tuple.__new__(cls, fields)` does, for text, bytes, numbers, None, and tuples of such.
+
+    None of them refers to anything that leads back, so the collector need not look at it, as at such tuples in CPython.
+    """
+    cdef Py_ssize_t index, count = PyTuple_GET_SIZE(fields)
+    if not IS_NAMED_TUPLE(cls):
+        return tuple.__new__(cls, fields)
+    made = ALLOCATED(cls, count)
+    PyObject_GC_UnTrack(made)
+    for index in range(count):
+        field = <object>PyTuple_GET_ITEM(fields, index)
+        Py_INCREF(field)
+        PyTuple_SET_ITEM(made, index, field)
+    return made
