@@ -6,3 +6,5 @@ cdef struct Bytes:
     const unsigned char *end
 
 cdef object read_value(Bytes *left, int depth)
+
+cdef object whole(bytes encoded)

@@ -1,13 +1,5 @@
-from collections.abc import Callable
 from typing import Any
-
-from threadmark.saver.proving.writes import Write
-from threadmark.stored import Stored
 
 class NeedsReferenceError(Exception): ...
 
 def unpack(encoded: bytes) -> Any: ...
-def values(stored: dict[str, Stored], read: Callable[[str, Stored], Any]) -> dict[str, Any]: ...
-def pending_writes(
-    writes: list[Write], read: Callable[[Write], tuple[str, str, Any]]
-) -> list[tuple[str, str, Any]]: ...

@@ -2,8 +2,8 @@
 """Reading msgpack of builtin types, compiled: what `threadmark.serde.wire.unpack_fast` does, for the usual values.
 
 A state of small channels is a few numbers and short texts, each in an encoding of its own: to call an unpacker for each
-takes longer than to read it. Whatever is unusual (marks, odd keys, deep nesting, damage) is left to the reference,
-which alone raises errors.
+takes longer than to read it. A large value is read where it stands, and need not be copied to see where it ends.
+Whatever is unusual (marks, odd keys, deep nesting, damage) is left to the reference, which alone raises errors.
 
 Nothing in the bytes is trusted: each length is compared with what is left before anything is read or allocated.
 """
@@ -13,25 +13,43 @@ from cpython.float cimport PyFloat_FromDouble
 from cpython.long cimport PyLong_FromLong, PyLong_FromLongLong, PyLong_FromUnsignedLongLong
 from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
+
+cdef extern from *:
+    """
+    /* Whether all bytes are ASCII: asked for 32 at once, which is most of what reading a long text takes. */
+    static int all_ascii(const unsigned char *next, size_t size) {
+        const unsigned char *end = next + size;
+        uint64_t some[4];
+        for (; end - next >= 32; next += 32) {
+            memcpy(some, next, 32);
+            if ((some[0] | some[1] | some[2] | some[3]) & 0x8080808080808080ULL) return 0;
+        }
+        for (; end - next >= 8; next += 8) {
+            memcpy(some, next, 8);
+            if (some[0] & 0x8080808080808080ULL) return 0;
+        }
+        some[0] = 0;
+        memcpy(some, next, end - next);
+        return !(some[0] & 0x8080808080808080ULL);
+    }
+    """
+    bint all_ascii(const unsigned char *next, size_t size) noexcept nogil
 
 cdef extern from "Python.h":
+    object PyUnicode_New(Py_ssize_t size, Py_UCS4 greatest)
+    void *PyUnicode_DATA(object text)
+    bint PyUnicode_IS_ASCII(object text)
+    PyObject *PyList_GET_ITEM(list items, Py_ssize_t index)
     object PyUnicode_DecodeUTF8(const char *content, Py_ssize_t size, const char *errors)
-    PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
-    bint PyTuple_Check(object found)
-    Py_ssize_t PyTuple_GET_SIZE(object items)
-    Py_UCS4 PyUnicode_READ_CHAR(object text, Py_ssize_t index)
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
 
 cdef enum:
     DEEPEST = 32  # levels; a state's small values have one or two
+    KEYS = 256  # that are known; a power of two
 
-cdef enum:  # the fields of a `threadmark.stored.Stored`
-    TAG = 0
-    PACKED = 1
-    DIGEST = 2
-
-cdef Py_UCS4 PLAIN = "m"  # `threadmark.serde.serializer.PLAIN`
+cdef list known_keys = [""] * KEYS
+"""Keys of dictionaries, each where its bytes say: the items of a list mostly have the same ones."""
 
 
 class NeedsReferenceError(Exception):
@@ -56,11 +74,42 @@ cdef inline uint64_t number(Bytes *left, int width) except? 0xFFFFFFFFFFFFFFFF:
     return found
 
 
-cdef inline object text(Bytes *left, uint64_t size):
+cdef object text(Bytes *left, uint64_t size):
+    cdef const unsigned char *start
     expect(left, size)
-    start = <const char *>left.next
+    start = left.next
     left.next += size
-    return PyUnicode_DecodeUTF8(start, <Py_ssize_t>size, NULL)
+    if size < 2 or not all_ascii(start, size):  # a text of one letter is there already
+        return PyUnicode_DecodeUTF8(<const char *>start, <Py_ssize_t>size, NULL)
+    found = PyUnicode_New(<Py_ssize_t>size, 127)
+    memcpy(PyUnicode_DATA(found), start, size)
+    return found
+
+
+cdef object key(Bytes *left, int depth):
+    """Read a key: text mostly, and mostly one that was read before."""
+    cdef uint8_t first
+    cdef Py_ssize_t size, at
+    cdef const unsigned char *start
+    expect(left, 1)
+    first = left.next[0]
+    size = first & 0x1F
+    if not 0xA0 < first < 0xC0 or left.end - left.next <= size:
+        found = read_value(left, depth)
+        if type(found) is list or type(found) is dict:  # what else may be a key is the reference's to say
+            raise NeedsReferenceError
+        return found
+    start = left.next + 1
+    at = (size + 7 * start[0] + 31 * start[size >> 1] + 127 * start[size - 1]) & (KEYS - 1)
+    found = <object>PyList_GET_ITEM(known_keys, at)
+    if PyUnicode_GET_LENGTH(found) == size and memcmp(PyUnicode_DATA(found), start, size) == 0:
+        left.next += 1 + size
+        return found
+    left.next += 1
+    found = text(left, size)
+    if PyUnicode_IS_ASCII(found):  # its bytes are then those that are compared
+        known_keys[at] = found
+    return found
 
 
 cdef inline object real(Bytes *left):
@@ -82,10 +131,8 @@ cdef object mapping(Bytes *left, uint64_t count, int depth):
     cdef dict found = {}
     expect(left, 2 * count)
     for _ in range(<Py_ssize_t>count):
-        key = read_value(left, depth + 1)
-        if type(key) is not str:  # what else may be a key is the reference's to say
-            raise NeedsReferenceError
-        found[key] = read_value(left, depth + 1)
+        name = key(left, depth + 1)
+        found[name] = read_value(left, depth + 1)
     return found
 
 
@@ -139,6 +186,7 @@ cdef object read_value(Bytes *left, int depth):
 
 
 cdef object whole(bytes encoded):
+    """Read a value that is all of the bytes. Raises as `read_value` does."""
     cdef Bytes left
     left.next = <const unsigned char *>PyBytes_AS_STRING(encoded)
     left.end = left.next + PyBytes_GET_SIZE(encoded)
@@ -148,56 +196,11 @@ cdef object whole(bytes encoded):
     return found
 
 
-def unpack(bytes encoded not None):
+def unpack(encoded):
     """Return the value. Raises NeedsReferenceError where the reference has to read it."""
+    if type(encoded) is not bytes:
+        raise NeedsReferenceError
     try:
         return whole(encoded)
     except UnicodeDecodeError:
         raise NeedsReferenceError from None
-
-
-cdef bint is_plain(stored) except -1:
-    """Whether a `Stored` is a literal of builtin types: no digest, and the tag of plain values."""
-    if not PyTuple_Check(stored) or PyTuple_GET_SIZE(stored) <= DIGEST:
-        return False
-    tag, packed, digest = (
-        <object>PyTuple_GET_ITEM(stored, TAG), <object>PyTuple_GET_ITEM(stored, PACKED),
-        <object>PyTuple_GET_ITEM(stored, DIGEST),
-    )
-    return (
-        type(digest) is bytes and PyBytes_GET_SIZE(digest) == 0
-        and type(tag) is str and PyUnicode_GET_LENGTH(tag) == 1 and PyUnicode_READ_CHAR(tag, 0) == PLAIN
-        and type(packed) is bytes
-    )
-
-
-def values(dict stored not None, read):
-    """Return the values of channels. `read` is called for one that is no plain literal, with its channel and it."""
-    cdef dict found = {}
-    for channel, value in stored.items():
-        if is_plain(value):
-            try:
-                found[channel] = whole(<bytes>PyTuple_GET_ITEM(value, PACKED))
-                continue
-            except (NeedsReferenceError, UnicodeDecodeError):
-                pass
-        found[channel] = read(channel, value)
-    return found
-
-
-def pending_writes(list writes not None, read):
-    """Return what tasks wrote as (task, channel, value). `read` is called for a write whose value is no plain literal.
-
-    A write is a pair of its row, which begins with namespace, checkpoint, task, index, path and channel, and its value.
-    """
-    cdef list found = []
-    for write in writes:
-        row, value = write
-        if is_plain(value):
-            try:
-                found.append((row[2], row[5], whole(<bytes>PyTuple_GET_ITEM(value, PACKED))))
-                continue
-            except (NeedsReferenceError, UnicodeDecodeError):
-                pass
-        found.append(read(write))
-    return found

@@ -18,18 +18,25 @@ cdef extern from "Python.h":
     void PyTuple_SET_ITEM(object items, Py_ssize_t index, object item)  # takes a reference that it must be given
 
 
-cdef inline object named_tuple(type cls, tuple fields):
-    """Return what `tuple.__new__(cls, fields)` does, for text, bytes, numbers, None, and tuples of such.
-
-    None of them refers to anything that leads back, so the collector need not look at it, as at such tuples in CPython.
-    """
+cdef inline object tracked_tuple(type cls, tuple fields):
+    """Return what `tuple.__new__(cls, fields)` does."""
     cdef Py_ssize_t index, count = PyTuple_GET_SIZE(fields)
     if not IS_NAMED_TUPLE(cls):
         return tuple.__new__(cls, fields)
     made = ALLOCATED(cls, count)
-    PyObject_GC_UnTrack(made)
     for index in range(count):
         field = <object>PyTuple_GET_ITEM(fields, index)
         Py_INCREF(field)
         PyTuple_SET_ITEM(made, index, field)
+    return made
+
+
+cdef inline object named_tuple(type cls, tuple fields):
+    """Return the same for text, bytes, numbers, None, and tuples of such.
+
+    None of them refers to anything that leads back, so the collector need not look at it, as at such tuples in CPython.
+    """
+    made = tracked_tuple(cls, fields)
+    if IS_NAMED_TUPLE(cls):
+        PyObject_GC_UnTrack(made)
     return made

@@ -17,6 +17,11 @@ Hooks: TypeAlias = tuple[Callable[[list[Any]], Any], Callable[[int, bytes], Read
 def decode_plain(encoded: bytes, dispatch: Dispatch) -> Any:
     """Like `decode`, for bytes without marks."""
     try:
+        if compiled.in_use:
+            try:
+                return compiled.plain.unpack(encoded)
+            except compiled.plain.NeedsReferenceError:
+                pass
         return unpack_fast(encoded)
     except NeedsSlowWayError:
         return decode(encoded, dispatch)

@@ -15,7 +15,7 @@ from threadmark.saver.loading.loader import LoadedCheckpoint
 from threadmark.saver.paths import Path
 from threadmark.saver.proving.checks import channel_location, checkpoint_location, header_location, write_location
 from threadmark.saver.proving.writes import Write
-from threadmark.serde import Serializer, compiled
+from threadmark.serde import Serde, Serializer, compiled
 from threadmark.serde.parts import DecodedItems, Items
 from threadmark.serde.serializer import PLAIN, finds_parts
 from threadmark.serde.steps import items_of, taken
@@ -34,9 +34,16 @@ _LARGE = 16 * 1024
 
 def decoded(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTuple:
     """The checkpoint as its user sees it."""
+    if compiled.in_use and type(context.serde) is Serde:
+        return _decoder(context, loaded, context.pause_gc)
+    return decoded_by_reference(context, loaded)
+
+
+def decoded_by_reference(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTuple:
+    """The same in Python, whatever the serializer is."""
     outline, header = loaded.outline, loaded.header
     thread_id, ns, checkpoint_id, _, parent, _, _ = outline
-    checkpoint = _fields(outline, header, context.serde)
+    checkpoint = _fields(context, outline, header)
     checkpoint["id"] = checkpoint_id
     checkpoint["channel_values"] = _values(context, loaded)
     checkpoint["channel_versions"] = header.versions.copy()
@@ -52,10 +59,6 @@ def decoded(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTuple:
 
 def _pending_writes(context: SaverContext, loaded: LoadedCheckpoint) -> list[PendingWrite]:
     writes = loaded.writes
-    if compiled.in_use and finds_parts(context.serde):
-        return compiled.plain.pending_writes(
-            writes, lambda write: decode_write(context, loaded.outline.thread_id, write, loaded.data)
-        )
     together = _decoded_together(context.serde, [write.value for write in writes])
     if together is not None:
         return [(row.task_id, row.channel, value) for (row, _), value in zip(writes, together, strict=True)]
@@ -64,10 +67,6 @@ def _pending_writes(context: SaverContext, loaded: LoadedCheckpoint) -> list[Pen
 
 def _values(context: SaverContext, loaded: LoadedCheckpoint) -> dict[str, Any]:
     stored = loaded.header.values
-    if compiled.in_use and finds_parts(context.serde):
-        return compiled.plain.values(
-            stored, lambda channel, value: decode_channel(context, loaded.outline, channel, value, loaded.data)
-        )
     together = _decoded_together(context.serde, stored.values())
     if together is not None:
         return dict(zip(stored, together, strict=True))
@@ -137,10 +136,10 @@ def decode_write(context: SaverContext, thread_id: str, write: Write, data: Mapp
         raise error.at(write_location(thread_id, row)) from error.origin
 
 
-def _fields(outline: Outline, header: Header, serde: Serializer) -> Checkpoint:
+def _fields(context: SaverContext, outline: Outline, header: Header) -> Checkpoint:
     """The fields of a checkpoint that are not its values."""
     try:
-        fields: Any = joined_fields(header, serde)
+        fields: Any = joined_fields(header, context.serde)
         checkpoint: Checkpoint = fields  # they are those that were put
     except LocatedError as error:
         raise error.at(header_location(outline)) from error
@@ -169,3 +168,7 @@ def _decoded(context: SaverContext, loads: Callable[[_Typed], Any], value: Store
         raise
     except Exception as error:
         raise SerializationError(f"the serializer cannot read it: {error}") from error
+
+
+if compiled.in_use:
+    _decoder = compiled.reading.Decoder(CheckpointTuple, _fields, decode_channel, decode_metadata, decode_write)

@@ -1,0 +1,22 @@
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+from threadmark.header import Header
+from threadmark.model import Checkpoint, CheckpointTuple, Metadata, PendingWrite
+from threadmark.saver.context import SaverContext
+from threadmark.saver.loading.loader import LoadedCheckpoint
+from threadmark.saver.proving.writes import Write
+from threadmark.store import Outline
+from threadmark.stored import Stored
+
+@final
+class Decoder:
+    def __init__(
+        self,
+        made: type[CheckpointTuple],
+        read_fields: Callable[[SaverContext, Outline, Header], Checkpoint],
+        read_channel: Callable[[SaverContext, Outline, str, Stored, Mapping[bytes, bytes]], Any],
+        read_metadata: Callable[[Outline], Metadata],
+        read_write: Callable[[SaverContext, str, Write, Mapping[bytes, bytes]], PendingWrite],
+    ) -> None: ...
+    def __call__(self, context: SaverContext, loaded: LoadedCheckpoint, short: bool) -> CheckpointTuple: ...  # noqa: FBT001 - one of three, by position as in C
