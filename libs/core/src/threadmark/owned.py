@@ -78,6 +78,11 @@ class OwnedStore(Store):
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         return self._store.page(scope._replace(owner=self._owner), after, limit)
 
+    def page_of_rows(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[CheckpointRow] | None]:
+        if self._proves_owners:  # as `rows` does, thread by thread
+            return (yield from super().page_of_rows(scope, after, limit))
+        return (yield from self._store.page_of_rows(scope._replace(owner=self._owner), after, limit))
+
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
         return self._if_own(thread_id, lambda: self._store.rows(thread_id, keys), [])
 

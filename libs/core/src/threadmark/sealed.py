@@ -69,11 +69,12 @@ class SealedStore(SealedThreadStore, Store):
         return {thread_id: self._open_segments(thread_id, segments) for thread_id, segments in sealed.items()}
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
-        if self._seal_metadata:
-            # Sealed metadata cannot be searched in SQL, so the saver filters all of it.
-            scope = scope._replace(fragments=(), run_id=None)
-        outlines = yield from self._store.page(scope, after, limit)
+        outlines = yield from self._store.page(self._searchable(scope), after, limit)
         return [self._open_outline(outline) for outline in outlines]
+
+    def page_of_rows(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[CheckpointRow] | None]:
+        rows = yield from self._store.page_of_rows(self._searchable(scope), after, limit)
+        return None if rows is None else [self._open_row(row) for row in rows]
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
         rows = yield from self._store.rows(thread_id, keys)
@@ -246,6 +247,10 @@ class SealedStore(SealedThreadStore, Store):
             writes=[self._open_write(thread_id, row) for row in found.writes],
             segments=self._open_segments(thread_id, found.segments),
         )
+
+    def _searchable(self, scope: Scope) -> Scope:
+        """The scope without what only the saver can look for, because metadata is sealed."""
+        return scope._replace(fragments=(), run_id=None) if self._seal_metadata else scope
 
     def _open_row(self, row: CheckpointRow) -> CheckpointRow:
         check, body = self._open_checked(row.check, row.header, _where("checkpoint", *row.outline[:3]))

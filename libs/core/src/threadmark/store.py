@@ -285,6 +285,19 @@ class Store(ThreadStore, Protocol):
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         """The next checkpoints of the scope, by descending (rank, thread_id, ns)."""
 
+    def page_of_rows(
+        self,
+        scope: Scope,  # noqa: ARG002 - of those that answer
+        after: Outline | None,  # noqa: ARG002
+        limit: int,  # noqa: ARG002
+    ) -> Program[list[CheckpointRow] | None]:
+        """Return the checkpoints of a page whole, to one who reads all of them.
+
+        A backend for which it is no quicker than `rows` after `page` may leave it as it is. None says so.
+        """
+        yield from ()
+        return None
+
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
         """Return these checkpoints in any order. Missing ones are left out."""
 

@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +105,6 @@ def _shown(error: BaseException) -> str:
         return f"<{type(error).__qualname__}, whose repr raised {type(failure).__qualname__}>"
 
 
-def engine_tuple(found: StoredTuple) -> CheckpointTuple:
-    """A stored checkpoint in LangGraph's own classes."""
-    return tuple.__new__(CheckpointTuple, found)  # the same fields; the class would call a function in Python
+engine_tuple: Callable[[StoredTuple], CheckpointTuple] = partial(tuple.__new__, CheckpointTuple)
+"""Makes LangGraph's own class of a stored checkpoint, which has the same fields. The class itself would call a function
+in Python for each."""

@@ -103,13 +103,33 @@ class EncodingCache:
 
     def header(self, thread_id: str, ns: str, checkpoint_id: str, body: bytes) -> Known | None:
         """The checkpoint, if its header has this stored form, whenever it was seen."""
-        known = self._get(("checkpoint", thread_id, ns, checkpoint_id))
+        key, entries = ("checkpoint", thread_id, ns, checkpoint_id), self._entries
+        with self._lock:  # as `_get` does, which would be a call more for each checkpoint of a listing
+            entry = entries.get(key)
+            if entry is None:
+                return None
+            entries.move_to_end(key)
+        known = entry[1]
         return known if isinstance(known, Known) and known.body == body else None
 
     def data(self, thread_id: str, digest: bytes) -> bytes | None:
         """The bytes with this digest, whenever they were seen."""
         found = self._get(("value", thread_id, digest))
         return found[1].data if isinstance(found, tuple) else None
+
+    def all_data(self, thread_id: str, digests: Iterable[bytes]) -> dict[bytes, bytes] | None:
+        """The bytes with these digests, whenever they were seen. None where some of them are not remembered."""
+        found: dict[bytes, bytes] = {}
+        entries = self._entries
+        with self._lock:
+            for digest in digests:
+                key = "value", thread_id, digest
+                entry = entries.get(key)
+                if entry is None or not isinstance(entry[1], tuple):
+                    return None
+                entries.move_to_end(key)
+                found[digest] = entry[1][1].data
+        return found
 
     def source(self, thread_id: str, digest: bytes, epoch: int | None) -> Source | None:
         """The stored encoding with this digest, if its segments were there in this epoch."""

@@ -20,7 +20,7 @@ from threadmark.stored import Encoded, Stored
 Wanted = Callable[[str], bool]
 """Whether the value of this channel is to be read."""
 
-_DIGEST = attrgetter("digest")
+_DIGEST, _WRITE_DIGEST = attrgetter("digest"), attrgetter("value.digest")
 
 NO_EPOCH = 0
 """A sentinel that is never a real epoch."""
@@ -62,8 +62,9 @@ class LoadedCheckpoint(NamedTuple):
 class CheckpointLoader:
     """One checkpoint while it is being read.
 
-    Call `missing_header_keys`, fetch, `open_header`, `value_keys`, fetch, `loaded`, with all that was fetched on one
-    segment cache; for one that `is_whole`, only `loaded`. Damage raises a CorruptDataError that names what is damaged.
+    Call `remembered`, which mostly answers for all that follows. Else call `missing_header_keys`, fetch, `open_header`,
+    `value_keys`, fetch, `loaded`, with all that was fetched on one segment cache. Damage raises a CorruptDataError that
+    names what is damaged.
     """
 
     __slots__ = (
@@ -106,9 +107,23 @@ class CheckpointLoader:
         """The same, unless the header is remembered."""
         return self.header_keys() if self._known is None else ()
 
-    def is_whole(self, wanted: Wanted | None = None) -> bool:
-        """Whether nothing need be fetched: the header is remembered, and so are the values that are no literals."""
-        return self._known is not None and not self.value_keys(wanted)
+    def remembered(self, epoch: int = NO_EPOCH) -> LoadedCheckpoint | None:
+        """Return the loaded checkpoint where its header is remembered, and so are the values that are no literals.
+
+        None where something is to be fetched.
+        """
+        known = self._known
+        if known is None:
+            return None
+        digests = {*map(_DIGEST, known.header.values.values())} if known.has_manifests else set()
+        if self._writes:
+            digests.update(map(_WRITE_DIGEST, self._writes))
+        digests.discard(b"")
+        data = self._encoding_cache.all_data(self.outline.thread_id, digests) if digests else {}
+        if data is None:
+            return None
+        fields = epoch, self.outline, known.header, self._body, known.source, self._writes, data
+        return tuple.__new__(LoadedCheckpoint, fields)  # the class calls a function in Python
 
     def open_header(self, segment_cache: SegmentCache) -> None:
         """Read the header."""
@@ -139,8 +154,7 @@ class CheckpointLoader:
     def loaded(self, epoch: int = NO_EPOCH) -> LoadedCheckpoint:
         """Return the loaded checkpoint. `epoch` is needed only if it is to be remembered."""
         data = self._with_missing() if self._missing else self._data
-        fields = epoch, self.outline, self.header, self._body, self._source, self._writes, data
-        return tuple.__new__(LoadedCheckpoint, fields)  # the class calls a function in Python
+        return LoadedCheckpoint(epoch, self.outline, self.header, self._body, self._source, self._writes, data)
 
     def is_news(self, epoch: int) -> bool:
         """Whether there is anything in it that was not remembered from this epoch."""

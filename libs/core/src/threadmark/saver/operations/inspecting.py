@@ -12,8 +12,8 @@ from threadmark.saver.arguments import check_flag, check_progress
 from threadmark.saver.caches.encoding_cache import EncodingCache
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decode_metadata, decode_write, decoded
-from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint
-from threadmark.saver.operations.listing import load_many, thread_ids, whole
+from threadmark.saver.loading.loader import LoadedCheckpoint
+from threadmark.saver.operations.listing import Item, load_many, thread_ids, whole
 from threadmark.saver.operations.reporting import Reporter, reporter_of
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving.batches import without_records
@@ -102,7 +102,7 @@ class _Findings:
         self.unreadable: list[Problem] = []
         self._needed: set[bytes] = set()
 
-    def add_checkpoint(self, item: CheckpointLoader | CorruptDataError) -> None:
+    def add_checkpoint(self, item: Item) -> None:
         """Prove a checkpoint. Its values are decoded only if that was asked for."""
         try:
             loaded = whole(item)

@@ -3,7 +3,8 @@
 Nothing is held between two batches: a listing that is paused blocks nobody, and one that is dropped leaks nothing.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from threadmark.config import checkpoint_id, namespace, thread_id
@@ -15,7 +16,7 @@ from threadmark.saver.caches.segment_cache import SegmentCache, fill
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decoded
 from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, missing_headers
-from threadmark.saver.paging import Pages
+from threadmark.saver.paging import PageRequest, Pages
 from threadmark.saver.proving.checks import checkpoint_location
 from threadmark.saver.proving.completeness import missing, prove_complete
 from threadmark.store import CheckpointRow, Key, Outline, Scope, WriteRow
@@ -27,6 +28,14 @@ _FEW = 16
 """The size of the first batch where there is no limit: perhaps only the newest is looked at."""
 _HEAVY = 32 * 1024 * 1024
 """Bytes that a batch should not hold: one that held more is followed by smaller ones."""
+
+
+Item = LoadedCheckpoint | CheckpointLoader | CorruptDataError
+"""A checkpoint whose values are remembered, one whose values were read and are still to be put together, or the error
+that says how it is damaged."""
+
+_KEY: Callable[[Outline], Key] = itemgetter(slice(1, 3))
+"""Returns what `Outline.key` does, without a call of a function in Python for each."""
 
 
 class Listing(NamedTuple):
@@ -75,7 +84,7 @@ class Reader:
         """Whether there may be another batch."""
         return self._left != 0 and bool(self._waiting or self._pages is None or self._pages.more)
 
-    def next_batch(self) -> Operation[list[CheckpointLoader | CorruptDataError]]:
+    def next_batch(self) -> Operation[list[Item]]:
         """The next few checkpoints, or the errors that say how they are damaged. Those of the batch before are over.
 
         Their values are put together one by one, as they are asked for.
@@ -83,6 +92,8 @@ class Reader:
         if self._pages is None:
             size = _PAGE if self._asked.wanted or self._left is None else min(_PAGE, self._left)
             self._pages = Pages((yield from self._placed()), size)
+        if self._left is not None and not self._asked.wanted and self._pages.request.limit <= min(self._left, self._size):
+            return (yield from self._whole_page(self._pages, self._left))
         while not self._waiting and self._pages.more:
             self._waiting = yield from self._next_page(self._pages)
         size = self._size if self._left is None else min(self._size, self._left)
@@ -94,17 +105,27 @@ class Reader:
             self._left -= len(found)
         return list(found)
 
-    def _next_page(self, pages: Pages) -> Operation[list[Outline]]:
-        """Read one page. Returns what matches the filter."""
-        scope, after, _ = pages.request
-        page = pages.read((yield from read(self._context.store.page, *pages.request)))
-        if page and after is None and not self._asked.wanted and _starts_at_the_newest(scope):
-            yield from read(_prove_newest, self._context, page[0])
+    def _whole_page(self, pages: Pages, left: int) -> Operation[list[Item]]:
+        """Read a page all of which is one batch, with everything that belongs to it, in one transaction."""
+        page, found = yield from read(_load_page, self._context, pages.request, self._segment_caches)
+        scope = pages.request.scope
+        pages.read(page)
+        self._left = left - len(found)
         if not pages.more:
             self._missing = yield from read(missing, self._context, scope.thread_id, scope.ns)
-        return [outline for outline in page if _matches(outline, self._asked.wanted)]
+        return found
 
-    def readable(self, batch: Sequence[CheckpointLoader | CorruptDataError]) -> Iterator[CheckpointTuple]:
+    def _next_page(self, pages: Pages) -> Operation[list[Outline]]:
+        """Read one page. Returns what matches the filter."""
+        request, wanted = pages.request, self._asked.wanted
+        page = pages.read((yield from read(self._context.store.page, *request)))
+        if page and not wanted and _starts_at_the_newest(request):
+            yield from read(_prove_newest, self._context, page[0])
+        if not pages.more:
+            self._missing = yield from read(missing, self._context, request.scope.thread_id, request.scope.ns)
+        return [outline for outline in page if _matches(outline, wanted)]
+
+    def readable(self, batch: Sequence[Item]) -> Iterator[CheckpointTuple]:
         """The checkpoints of a batch as their user sees them, each decoded when it is asked for."""
         for item in batch:
             try:
@@ -135,8 +156,21 @@ class Reader:
         return scope._replace(before=before)
 
 
-def _starts_at_the_newest(scope: Scope) -> bool:
-    return scope.thread_id is not None and scope.checkpoint_id is None and scope.before is None and not scope.fragments
+def _load_page(
+    context: SaverContext, request: PageRequest, segment_caches: dict[str, SegmentCache]
+) -> Program[tuple[Sequence[Outline], list[Item]]]:
+    """Read a page and all of its checkpoints."""
+    rows = yield from context.store.page_of_rows(*request)
+    page = (yield from context.store.page(*request)) if rows is None else [row.outline for row in rows]
+    if page and _starts_at_the_newest(request):
+        yield from _prove_newest(context, page[0])
+    return page, (yield from load_many(context, page, segment_caches, rows))
+
+
+def _starts_at_the_newest(request: PageRequest) -> bool:
+    scope, after, _ = request
+    of_newest = scope.thread_id is not None and scope.checkpoint_id is None and scope.before is None
+    return of_newest and after is None and not scope.fragments
 
 
 def _prove_newest(context: SaverContext, first: Outline) -> Program[None]:
@@ -167,27 +201,31 @@ def thread_ids(context: SaverContext, after: str, limit: int) -> Program[list[st
 
 
 def load_many(
-    context: SaverContext, outlines: Sequence[Outline], segment_caches: dict[str, SegmentCache]
-) -> Program[list[CheckpointLoader | CorruptDataError]]:
+    context: SaverContext,
+    outlines: Sequence[Outline],
+    segment_caches: dict[str, SegmentCache],
+    rows: Sequence[CheckpointRow] | None = None,
+) -> Program[list[Item]]:
     """Read these checkpoints in one transaction. One that was deleted meanwhile is left out.
 
     `segment_caches`, by thread, holds what was fetched for those before them, which is of no use to those any more,
-    and then what was fetched for these.
+    and then what was fetched for these. `rows` are theirs, where the same transaction has read them.
     """
     asked: dict[str, list[Key]] = {}
-    for outline in outlines:
-        asked.setdefault(outline.thread_id, []).append(outline.key)
+    every = [(outline[0], _KEY(outline)) for outline in outlines]
+    for thread, key in every:
+        asked.setdefault(thread, []).append(key)
     for thread in segment_caches.keys() - asked.keys():
         del segment_caches[thread]
-    found: dict[str, dict[Key, CheckpointLoader | CorruptDataError]] = {}
+    found: dict[str, dict[Key, Item]] = {}
     for thread, keys in asked.items():
+        of_thread = None if rows is None else [row for row in rows if row[0][0] == thread]
         found[thread] = yield from _of_thread(
-            context, thread, keys, segment_caches.setdefault(thread, context.segment_cache())
+            context, thread, keys, segment_caches.setdefault(thread, context.segment_cache()), of_thread
         )
         if hidden := set(keys) - found[thread].keys():
             found[thread] |= yield from _hidden(context, thread, hidden)
-    locations = [(found[outline.thread_id], outline.key) for outline in outlines]
-    return [loaders[key] for loaders, key in locations if key in loaders]
+    return [found[thread][key] for thread, key in every if key in found[thread]]
 
 
 def _hidden(
@@ -202,8 +240,10 @@ def _hidden(
     }
 
 
-def whole(item: CheckpointLoader | CorruptDataError) -> LoadedCheckpoint:
+def whole(item: Item) -> LoadedCheckpoint:
     """Return a checkpoint of a batch with the bytes of its values, or raise the error that says how it is damaged."""
+    if isinstance(item, LoadedCheckpoint):
+        return item
     if isinstance(item, CorruptDataError):
         raise item
     return item.loaded()
@@ -215,7 +255,7 @@ def loaders(
     """Return a loader for each checkpoint, or the error of a damaged row."""
     found: dict[Key, CheckpointLoader | CorruptDataError] = {}
     for row in rows:
-        key = row.outline.key
+        key = _KEY(row[0])
         try:
             found[key] = CheckpointLoader(row, writes.get(key, ()), context.encoding_cache)
         except CorruptDataError as error:
@@ -239,22 +279,34 @@ def good(found: Mapping[Key, CheckpointLoader | CorruptDataError]) -> list[Check
 
 
 def _of_thread(
-    context: SaverContext, thread: str, keys: Sequence[Key], segment_cache: SegmentCache
-) -> Program[dict[Key, CheckpointLoader | CorruptDataError]]:
+    context: SaverContext,
+    thread: str,
+    keys: Sequence[Key],
+    segment_cache: SegmentCache,
+    rows: Sequence[CheckpointRow] | None,
+) -> Program[dict[Key, Item]]:
     """Some checkpoints of one thread, with what reading their values takes in the segment cache."""
-    rows = yield from context.store.rows(thread, keys)
+    if rows is None:
+        rows = yield from context.store.rows(thread, keys)
     writes: dict[Key, list[WriteRow]] = {}
     for write in (yield from context.store.writes(thread, keys)):
         writes.setdefault(write[:2], []).append(write)
     found = loaders(context, rows, writes)
-    waiting = {key: item for key, item in found.items() if not (isinstance(item, CheckpointLoader) and item.is_whole())}
+    waiting: dict[Key, CheckpointLoader | CorruptDataError] = {}
+    done: dict[Key, Item] = {}
+    for key, item in found.items():
+        loaded = item.remembered() if isinstance(item, CheckpointLoader) else None
+        if loaded is None:
+            waiting[key] = item
+        else:
+            done[key] = loaded
     headers = missing_headers(good(waiting))
     yield from fill(segment_cache, context.store, thread, headers)
     open_headers(waiting, segment_cache)
     values = {key for loader in good(waiting) for key in loader.value_keys()}
     segment_cache.keep(headers | values)
     yield from fill(segment_cache, context.store, thread, values)
-    return found | waiting
+    return done | waiting
 
 
 def _matches(outline: Outline, wanted: Mapping[str, Any]) -> bool:

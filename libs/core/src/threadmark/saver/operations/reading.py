@@ -42,12 +42,13 @@ def load(
             yield from prove_absent(context, where)
         return None
     loader = CheckpointLoader(proven_row(where, found), found.writes, context.encoding_cache)
-    if not loader.is_whole(wanted):
+    loaded = loader.remembered(found.epoch)
+    if loaded is None:
         segment_cache = context.segment_cache(found.segments)
         yield from fill(segment_cache, context.store, where.thread_id, loader.missing_header_keys())
         loader.open_header(segment_cache)
         yield from fill(segment_cache, context.store, where.thread_id, loader.value_keys(wanted))
-    loaded = loader.loaded(found.epoch)
+        loaded = loader.loaded(found.epoch)
     if loader.is_news(found.epoch):
         remember(context.encoding_cache, loaded)
     return loaded

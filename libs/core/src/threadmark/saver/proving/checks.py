@@ -61,6 +61,9 @@ def rebound_write(source: str, target: str, row: WriteRow) -> WriteRow:
 
 def prove_checkpoint(row: CheckpointRow) -> None:
     """Raise CorruptDataError where the row is not what was written under its key."""
+    outline, header, check, _ = row
+    if IN_USE and compiled_checks.is_sound(outline, header, check):
+        return
     if not is_sound(row):
         raise CorruptDataError(f"the checkpoint's row {_problem(row.check)}", checkpoint_location(row.outline))
 
