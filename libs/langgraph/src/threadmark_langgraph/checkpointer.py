@@ -299,14 +299,14 @@ class Checkpointer(BaseCheckpointSaver[Any]):
 
     def _complete(self, stored: StoredTuple) -> CheckpointTuple:
         found = engine_tuple(stored)
-        if not lacks_sends(found):
+        if found.parent_config is None or not lacks_sends(found):
             return found
         parent = self._saver.get_tuple(found.parent_config)
         return with_sends(found, parent and engine_tuple(parent))
 
     async def _acomplete(self, stored: StoredTuple) -> CheckpointTuple:
         found = engine_tuple(stored)
-        if not lacks_sends(found):
+        if found.parent_config is None or not lacks_sends(found):
             return found
         parent = await self._saver.aget_tuple(found.parent_config)
         return with_sends(found, parent and engine_tuple(parent))

@@ -6,12 +6,16 @@ for outline in pages.read((yield from store.page(*pages.request))):
 ...
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from threadmark.errors import CorruptDataError
 from threadmark.saver.proving.checks import checkpoint_location
 from threadmark.store import Outline, Scope
+
+_ORDER: Callable[[Outline], tuple[str, str, str]] = attrgetter("rank", "thread_id", "ns")
+"""Returns what `Outline.order` does, without a call of a function in Python for each."""
 
 
 class PageRequest(NamedTuple):
@@ -37,10 +41,9 @@ class Pages:
         """
         page = page or ()
         after = self.request.after
-        before = after and after.order
+        before = after and _ORDER(after)
         self.more = len(page) == self.request.limit
-        for outline in page:
-            order = outline.order
+        for outline, order in zip(page, map(_ORDER, page), strict=True):
             if before is not None and order >= before:
                 self.more = False
                 raise CorruptDataError(

@@ -69,10 +69,12 @@ class CheckpointLoader:
 
     __slots__ = (
         "_body", "_data", "_encoding_cache", "_known", "_missing", "_segment_cache", "_source", "_stored", "_writes",
-        "header", "outline",
+        "header", "is_news", "outline",
     )  # fmt: skip
 
     header: Header
+    is_news: bool
+    """Whether there is anything in what was loaded that was not remembered from the epoch that was given."""
     _segment_cache: SegmentCache
     _stored: Stored
     """The header's own stored form, where the header is to be read."""
@@ -122,6 +124,7 @@ class CheckpointLoader:
         data = self._encoding_cache.all_data(self.outline.thread_id, digests) if digests else {}
         if data is None:
             return None
+        self.is_news = known.epoch != epoch
         fields = epoch, self.outline, known.header, self._body, known.source, self._writes, data
         return tuple.__new__(LoadedCheckpoint, fields)  # the class calls a function in Python
 
@@ -154,11 +157,8 @@ class CheckpointLoader:
     def loaded(self, epoch: int = NO_EPOCH) -> LoadedCheckpoint:
         """Return the loaded checkpoint. `epoch` is needed only if it is to be remembered."""
         data = self._with_missing() if self._missing else self._data
+        self.is_news = bool(self._missing) or self._known is None or self._known.epoch != epoch
         return LoadedCheckpoint(epoch, self.outline, self.header, self._body, self._source, self._writes, data)
-
-    def is_news(self, epoch: int) -> bool:
-        """Whether there is anything in it that was not remembered from this epoch."""
-        return bool(self._missing) or self._known is None or self._known.epoch != epoch
 
     def _with_missing(self) -> dict[bytes, bytes]:
         """The bytes of all values by digest, with those that are made of what was fetched."""

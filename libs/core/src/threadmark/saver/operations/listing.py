@@ -92,7 +92,11 @@ class Reader:
         if self._pages is None:
             size = _PAGE if self._asked.wanted or self._left is None else min(_PAGE, self._left)
             self._pages = Pages((yield from self._placed()), size)
-        if self._left is not None and not self._asked.wanted and self._pages.request.limit <= min(self._left, self._size):
+        if (
+            self._left is not None
+            and not self._asked.wanted
+            and self._pages.request.limit <= min(self._left, self._size)
+        ):
             return (yield from self._whole_page(self._pages, self._left))
         while not self._waiting and self._pages.more:
             self._waiting = yield from self._next_page(self._pages)

@@ -49,7 +49,7 @@ def load(
         loader.open_header(segment_cache)
         yield from fill(segment_cache, context.store, where.thread_id, loader.value_keys(wanted))
         loaded = loader.loaded(found.epoch)
-    if loader.is_news(found.epoch):
+    if loader.is_news:
         remember(context.encoding_cache, loaded)
     return loaded
 
