@@ -61,12 +61,15 @@ def parse_config(config: Config) -> ParsedConfig:
     given = (configurable if type(configurable) is dict else _configurable(config)).get
     thread_id, ns, checkpoint_id = given("thread_id"), given("checkpoint_ns"), given("checkpoint_id")
     token = given("lease_token")
-    return ParsedConfig(
+    if checkpoint_id is not None and type(checkpoint_id) is not str:
+        checkpoint_id = _as_checkpoint_id(checkpoint_id)
+    fields = (
         thread_id if type(thread_id) is str else as_thread_id(thread_id),
         ns if type(ns) is str else _as_namespace(ns) or "",
-        (checkpoint_id if type(checkpoint_id) is str else _as_checkpoint_id(checkpoint_id)) or None,
+        checkpoint_id or None,
         None if token is None else _as_token(token),
     )
+    return tuple.__new__(ParsedConfig, fields)  # the class calls a function in Python
 
 
 def thread_id(config: Config) -> str:
