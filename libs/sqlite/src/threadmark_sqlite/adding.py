@@ -1,6 +1,6 @@
 """Adding and replacing rows of one thread, as programs: what a change is refused for, and what it inserts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -37,11 +37,13 @@ class Thread(NamedTuple):
     ttl: int | None
     left: int | None
     """Microseconds until its lease ends; negative since it has ended, None where there is none."""
+    minute: int | None
+    """That of its last update, as listings have it."""
     has_checkpoint: int = 0
     """Whether the checkpoint is there that was asked for with it."""
 
 
-_NONE = Thread(0, 0, 0, None, None, None, 0, None, None)
+_NONE = Thread(0, 0, 0, None, None, None, 0, None, None, None)
 
 
 def thread_of(thread_id: str) -> Program[Thread | None]:
@@ -108,6 +110,8 @@ def insert(thread: Thread, change: Change) -> Program[list[WriteRow]]:
         yield from execute(sql.ADD_TO_HEAD, (to_column(change.thread_id), to_column(ns), to_column(rank), created_at))
     if change.touches:
         yield from execute(sql.TOUCH, (change.now, to_column(change.thread_id)))
+    if any(moment // sql.MINUTE != thread.minute for moment in _updates(change)):
+        yield from execute(sql.FOLLOW_HEAD, (thread.number,))
     return (yield from _insert_writes(thread.number, change.writes)) if change.writes else []
 
 
@@ -154,13 +158,22 @@ def _newest(change: Change) -> Program[str]:
     return from_text_column(rows[0][0]) if rows else ""
 
 
+def _updates(change: Change) -> Iterator[int]:
+    """Yield the times that may be the last update of a thread."""
+    for row in change.checkpoints:
+        if not row.outline.ns:
+            yield row.outline.created_at
+    if change.touches:
+        yield change.now
+
+
 def _begun(change: Change) -> Program[Thread]:
     """Let the thread of a change be there, and in listings. Returns its row."""
     thread_id = to_column(change.thread_id)
     owner, expires_at, check = change.beginning
     about = (text_or_null(owner), expires_at, check or None)
-    yield from execute(sql.BEGIN_THREAD, (thread_id, change.now, change.now, *about))
-    yield from execute(sql.ADD_ROOT_HEAD, (thread_id, change.now, text_or_null(owner)))
+    yield from execute(sql.ADD_ROOT_HEAD, (thread_id, change.now))
+    yield from execute(sql.BEGIN_THREAD, (thread_id, change.now, change.now, *about, thread_id))
     (row,) = yield from execute(sql.THREAD, (thread_id,))
     return Thread(*row)
 

@@ -142,13 +142,9 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         thread, namespace = to_column(thread_id), to_column(ns)
         if checkpoint_id is None:
-            start = yield from execute(sql.CHAIN_START_NEWEST, (thread, namespace))
+            rows = yield from execute(sql.CHAIN_OF_NEWEST, (thread, namespace, limit))
         else:
-            start = yield from execute(sql.CHAIN_START, (thread, namespace, *twice(checkpoint_id)))
-        if not start:
-            return []
-        number, parent, of_thread = start[0]
-        rows = yield from execute(sql.CHAIN, (number, parent, of_thread, namespace, limit))
+            rows = yield from execute(sql.CHAIN, (thread, namespace, *twice(checkpoint_id), limit))
         return [checkpoint_row(thread_id, columns) for columns in rows]
 
     def epoch(self, thread_id: str) -> Program[int | None]:
@@ -198,14 +194,18 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     def damage(self) -> Program[list[tuple[str, str]]]:
         """Return the rows whose thread is missing, and what SQLite's own check of pages and indexes reports.
 
-        And threads without the head that they are listed by.
+        And threads without the head that they are listed by, or whose row does not tell its minute.
         """
         lost = yield from execute(sql.LOST_ROWS)
         found = [(f"table {table}", f"{count} rows belong to no thread") for table, count in lost if count]
-        ((unlisted,),) = yield from execute(sql.UNLISTED)
+        ((unlisted, misplaced),) = yield from execute(sql.UNLISTED)
         if unlisted:
             found.append(
                 ("table threadmark_head", f"{unlisted} threads are in no listing: their rows are missing here")
+            )
+        if misplaced:
+            found.append(
+                ("table threadmark_thread", f"{misplaced} threads are listed at a wrong time of their last update")
             )
         structure = yield from execute(sql.CHECK_STRUCTURE)
         return found + [("the database file", str(line)) for (line,) in structure if line != "ok"]
