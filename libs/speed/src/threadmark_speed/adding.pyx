@@ -184,7 +184,8 @@ cdef class Adder:
                 run(self.checkpoint, columns)
             except IntegrityError:  # it is there already
                 return None
-            run(self.head, (thread_column, columns[1], columns[2], columns[5]))
+            newest_id = id_column(fields(fields(row)[0])[2])
+            run(self.head, (thread_column, columns[1], columns[2], columns[5], newest_id))
             follows = not columns[1] and columns[5] // self.minute != minute
         if segments:
             self.add_segments(run, number, segments)

@@ -10,7 +10,7 @@ from threadmark.program import Program
 from threadmark.store import ANYONE, FIRST_RECORD, Added, Change, CheckpointRow, Key, Refusal, WriteRow
 from threadmark.text import to_column
 from threadmark_sqlite import sql
-from threadmark_sqlite.columns import from_blob_column, from_text_column, from_text_or_null, text_or_null
+from threadmark_sqlite.columns import from_blob_column, from_text_column, from_text_or_null, id_column, text_or_null
 from threadmark_sqlite.placeholders import with_rows
 from threadmark_sqlite.replica_store import outdated
 from threadmark_sqlite.steps import execute, executemany
@@ -106,8 +106,9 @@ def insert(thread: Thread, change: Change) -> Program[list[WriteRow]]:
         yield from _insert_segments(thread.number, change.segments)
     for row in change.checkpoints:
         yield from execute(sql.ADD_CHECKPOINT, checkpoint_columns(thread.number, row))
-        _, ns, _, rank, _, created_at, _ = row.outline
-        yield from execute(sql.ADD_TO_HEAD, (to_column(change.thread_id), to_column(ns), to_column(rank), created_at))
+        _, ns, checkpoint_id, rank, _, created_at, _ = row.outline
+        head = (to_column(change.thread_id), to_column(ns), to_column(rank), created_at, id_column(checkpoint_id))
+        yield from execute(sql.ADD_TO_HEAD, head)
     if change.touches:
         yield from execute(sql.TOUCH, (change.now, to_column(change.thread_id)))
     if any(moment // sql.MINUTE != thread.minute for moment in _updates(change)):

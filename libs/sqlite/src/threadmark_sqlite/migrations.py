@@ -253,7 +253,8 @@ MIGRATIONS = (
             # Every statement of an earlier release names the old column: a process of one that is still running knows
             # nothing of what follows, and must neither read nor write.
             "ALTER TABLE threadmark_thread RENAME COLUMN number TO thread",
-            # The same without `owner`, and without the indexes that each put would have to write.
+            # Without `owner`, without the indexes that each put would have to write, and with `newest_id`. That is not
+            # known here: such ids are bytes, which SQLite cannot make of text.
             """
             CREATE TABLE threadmark_plain_head (
                 thread_id TEXT NOT NULL,
@@ -261,6 +262,7 @@ MIGRATIONS = (
                 newest TEXT NOT NULL,
                 checkpoints INTEGER NOT NULL,
                 updated_at INTEGER NOT NULL,
+                newest_id BLOB,
                 PRIMARY KEY (thread_id, ns)
             )
             WITHOUT ROWID

@@ -240,10 +240,40 @@ WHERE t.thread_id = ?
 
 _WITH_ID = "((c.rank = ? AND c.id IS NULL) OR c.id = ?)"
 
+_FOUND = f"t.epoch, t.owner, t.expires_at, {_ROW}"
+
+# Pending writes of a checkpoint, without the columns that are asked for.
+_WRITES = "w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum"
+
+
+def _of_records(statement: str) -> str:
+    """The same statement for the records of batches."""
+    return statement.replace("threadmark_write", "threadmark_batch")
+
+
+def _with_records(statement: str) -> str:
+    return f"{statement}UNION ALL{_of_records(statement)}"
+
+
+WRITES_OF_CHECKPOINT = _with_records(f"""
+SELECT NULL, {_WRITES}
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_write AS w ON w.thread = t.thread
+WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
+""")
+_WRITES_BESIDE = f"NULL, {_WRITES}, NULL, NULL, NULL, NULL, NULL, NULL"
+
+# The checkpoint and its writes: one statement sees one snapshot, and takes less than two. The first column tells which.
+_FIND_WRITES = _with_records(f"""
+SELECT {_WRITES_BESIDE}
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_write AS w ON w.thread = t.thread
+WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
+""")
 FIND = f"""
-SELECT NULL, t.epoch, t.owner, t.expires_at, {_ROW}
+SELECT 1, NULL, {_FOUND}
 {_OF_THREAD} AND c.ns = ? AND {_WITH_ID}
-"""
+UNION ALL{_FIND_WRITES}"""
 
 # The head stands by itself: where the thread or its checkpoints are not found, it tells that they should be.
 _NEWEST_OF_HEADS = """
@@ -257,19 +287,28 @@ LEFT JOIN threadmark_checkpoint AS c ON c.number = (
     LIMIT 1
 )
 """
+
+# The head's row is the first. The writes are those of the checkpoint that the head names.
+_FIND_WRITES_OF_NEWEST = _with_records(f"""
+SELECT {_WRITES_BESIDE}
+FROM threadmark_head AS h
+CROSS JOIN threadmark_thread AS t ON t.thread_id = h.thread_id
+CROSS JOIN threadmark_write AS w ON w.thread = t.thread AND w.ns = h.ns AND w.checkpoint_id = h.newest_id
+WHERE h.thread_id = ? AND h.ns = ? AND h.checkpoints <> 0
+""")
 FIND_NEWEST = f"""
-SELECT h.newest, t.epoch, t.owner, t.expires_at, {_ROW}
+SELECT h.newest, h.newest_id, {_FOUND}
 {_NEWEST_OF_HEADS}
 WHERE h.thread_id = ? AND h.ns = ? AND h.checkpoints <> 0
-"""
+UNION ALL{_FIND_WRITES_OF_NEWEST}"""
 NEWEST_OF_THREADS = f"""
-SELECT h.thread_id, h.newest, t.epoch, t.owner, t.expires_at, {_ROW}
+SELECT h.thread_id, h.newest, {_FOUND}
 {_NEWEST_OF_HEADS}
 WHERE h.ns = ? AND h.checkpoints <> 0 AND h.thread_id IN ({{placeholders}})
 """
 
 FIND_NEWEST_WITHOUT_HEAD = f"""
-SELECT '', t.epoch, t.owner, t.expires_at, {_ROW}
+SELECT '', NULL, {_FOUND}
 {_OF_THREAD} AND c.ns = ?
 ORDER BY c.rank DESC
 LIMIT 1
@@ -301,10 +340,11 @@ VALUES (?, '', '', 0, ?)
 
 # The root head of a thread without checkpoints was updated when the thread was created: that does not count here.
 ADD_TO_HEAD = """
-INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at)
-VALUES (?, ?, ?, 1, ?)
+INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at, newest_id)
+VALUES (?, ?, ?, 1, ?, ?)
 ON CONFLICT (thread_id, ns) DO UPDATE
 SET newest = max(newest, excluded.newest),
+    newest_id = CASE WHEN excluded.newest >= newest THEN excluded.newest_id ELSE newest_id END,
     checkpoints = checkpoints + 1,
     updated_at = CASE WHEN checkpoints > 0 THEN max(updated_at, excluded.updated_at) ELSE excluded.updated_at END
 """
@@ -335,6 +375,7 @@ CHANGED_ROWS = "SELECT total_changes()"
 COUNT_OFF = """
 UPDATE threadmark_head
 SET checkpoints = checkpoints - ?,
+    newest_id = NULL,
     newest = coalesce((SELECT max(c.rank) FROM threadmark_checkpoint AS c WHERE c.thread = ? AND c.ns = ?), newest)
 WHERE thread_id = ? AND ns = ?
 """
@@ -459,25 +500,8 @@ INSERT INTO threadmark_checkpoint (thread, ns, rank, id, parent, created_at, met
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
-_WRITE = "w.ns, w.checkpoint_id, w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum"
+_WRITE = f"w.ns, w.checkpoint_id, {_WRITES}"
 
-
-def _of_records(statement: str) -> str:
-    """The same statement for the records of batches."""
-    return statement.replace("threadmark_write", "threadmark_batch")
-
-
-def _with_records(statement: str) -> str:
-    return f"{statement}UNION ALL{_of_records(statement)}"
-
-
-# Without the columns that are asked for.
-WRITES_OF_CHECKPOINT = _with_records("""
-SELECT w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum
-FROM threadmark_thread AS t
-CROSS JOIN threadmark_write AS w ON w.thread = t.thread
-WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
-""")
 
 WRITES_OF_CHECKPOINTS = _with_records(f"""
 SELECT {_WRITE}

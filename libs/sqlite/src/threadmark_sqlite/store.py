@@ -45,7 +45,7 @@ from threadmark_sqlite.columns import (
 )
 from threadmark_sqlite.placeholders import chunks, with_pairs, with_placeholders, with_rows
 from threadmark_sqlite.replica_store import SqliteReplicaStore, noted
-from threadmark_sqlite.steps import directly, execute, executemany
+from threadmark_sqlite.steps import directly, execute, execute_alone, executemany
 from threadmark_sqlite.thread_store import SqliteThreadStore
 
 if TYPE_CHECKING or IN_USE:
@@ -67,19 +67,25 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     ) -> Program[Found | None]:
         thread, namespace = to_column(thread_id), to_column(ns)
         if checkpoint_id is None:
-            rows = yield from execute(sql.FIND_NEWEST, (thread, namespace))
+            rows = yield from execute_alone(sql.FIND_NEWEST, (thread, namespace) * 3)
             if not rows:
                 rows = yield from execute(sql.FIND_NEWEST_WITHOUT_HEAD, (thread, namespace))
         else:
-            rows = yield from execute(sql.FIND, (thread, namespace, *twice(checkpoint_id)))
+            asked = (thread, namespace, id_column(checkpoint_id))
+            rows = yield from execute_alone(sql.FIND, (thread, namespace, *twice(checkpoint_id), *asked, *asked))
+            if rows and rows[0][0] is None:  # there are writes only
+                return None
         if not rows:
             return None
-        found = _found(thread_id, rows[0])
+        newest, written_for, *columns = rows[0]
+        found = _found(thread_id, newest if checkpoint_id is None else None, columns)
         if found.row is None:
             return found
         found_id = found.row.outline.id
-        column = id_column(found_id)
-        writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (thread, namespace, column, thread, namespace, column))
+        writes = rows[1:]
+        if checkpoint_id is None and written_for != (column := id_column(found_id)):  # they are another checkpoint's
+            asked = (thread, namespace, column)
+            writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (*asked, *asked))
         return found._replace(writes=writes_of(ns, found_id, writes)) if writes else found
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
@@ -95,11 +101,11 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         found: dict[str, Found] = {}
         for some in chunks(list(columns)):
             rows = yield from execute(with_placeholders(sql.NEWEST_OF_THREADS, some), (namespace, *some))
-            found.update((columns[column], _found(columns[column], row)) for column, *row in rows)
+            found.update((columns[column], _found(columns[column], head, row)) for column, head, *row in rows)
         for column, thread_id in columns.items():
             if thread_id not in found:
                 rows = yield from execute(sql.FIND_NEWEST_WITHOUT_HEAD, (column, namespace))
-                found.update((thread_id, _found(thread_id, row)) for row in rows)
+                found.update((thread_id, _found(thread_id, head, row)) for head, _, *row in rows)
         return found
 
     def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
@@ -269,8 +275,9 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
 _NO_SEGMENTS: Mapping[bytes, bytes] = {}
 
 
-def _found(thread_id: str, columns: Sequence[Any]) -> Found:
-    head, epoch, owner, expires_at, *of_checkpoint = columns
+def _found(thread_id: str, head: Any, columns: Sequence[Any]) -> Found:
+    """What was found, from the column of its head (None where it was not asked for) and those of `sql._FOUND`."""
+    epoch, owner, expires_at, *of_checkpoint = columns
     newest = None if head is None else from_text_column(head)
     owner = None if owner is None else from_text_column(owner)
     if of_checkpoint[0] is None:  # there is a head, and nothing else
