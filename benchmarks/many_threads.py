@@ -94,17 +94,17 @@ def _copy_in_sqlite(path: Path, count: int) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executemany(
             "INSERT INTO threadmark_thread"
-            " (thread_id, epoch, live, created_at, owner, title, folded_title, metadata, checksum, token)"
-            " VALUES (?, 1, 1, ?, ?, ?, ?, ?, ?, 0)",
+            " (thread_id, epoch, live, created_at, owner, title, folded_title, metadata, checksum, token, minute)"
+            " VALUES (?, 1, 1, ?, ?, ?, ?, ?, ?, 0, ? / 60000000)",
             (
-                (r.thread_id, r.created_at, r.owner, r.title, (r.title or "").casefold(), r.metadata, r.check)
-                for r, _ in _threads(count)
+                (r.thread_id, r.created_at, r.owner, r.title, (r.title or "").casefold(), r.metadata, r.check, updated)
+                for r, updated in _threads(count)
             ),
         )
         connection.executemany(
-            "INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at, owner)"
-            f" SELECT ?, ns, newest, {_CHECKPOINTS}, ?, ? FROM threadmark_head WHERE thread_id = '000000000'",
-            ((row.thread_id, updated_at, row.owner) for row, updated_at in _threads(count)),
+            "INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at)"
+            f" SELECT ?, ns, newest, {_CHECKPOINTS}, ? FROM threadmark_head WHERE thread_id = '000000000'",
+            ((row.thread_id, updated_at) for row, updated_at in _threads(count)),
         )
         for table, columns in (
             ("checkpoint", "ns, rank, id, parent, created_at, metadata, header, checksum"),
@@ -113,10 +113,10 @@ def _copy_in_sqlite(path: Path, count: int) -> None:
         ):
             of_copy = ", ".join(f"c.{column.strip()}" for column in columns.split(","))
             connection.execute(
-                f"INSERT INTO threadmark_{table} (thread, {columns}) SELECT t.number, {of_copy}"
+                f"INSERT INTO threadmark_{table} (thread, {columns}) SELECT t.thread, {of_copy}"
                 f" FROM threadmark_thread AS t CROSS JOIN threadmark_{table} AS c"
                 " WHERE t.thread_id > '000000000' AND c.thread ="
-                " (SELECT number FROM threadmark_thread WHERE thread_id = '000000000')"
+                " (SELECT thread FROM threadmark_thread WHERE thread_id = '000000000')"
             )
 
 

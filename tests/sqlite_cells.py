@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from damage import Damage, Field
 
 _KEYS = {
-    "threadmark_thread": ("number",),
+    "threadmark_thread": ("thread",),
     "threadmark_segment": ("number",),
     "threadmark_checkpoint": ("number",),
     "threadmark_write": ("thread", "ns", "checkpoint_id", "task_id", "idx"),
@@ -23,7 +23,7 @@ def row_key(table: str) -> tuple[str, ...]:
 
 def cells(database: sqlite3.Connection, *tables: str) -> Iterator[Field]:
     """Every column with a value of every row of these tables (of all tables)."""
-    names = dict(database.execute("SELECT number, thread_id FROM threadmark_thread").fetchall())
+    names = dict(database.execute("SELECT thread, thread_id FROM threadmark_thread").fetchall())
     for table in tables or TABLES:
         keys = row_key(table)
         cursor = database.execute(f"SELECT {', '.join(keys)}, * FROM {table}")

@@ -29,8 +29,13 @@ def is_walk(plan: list[str]) -> bool:
 
 
 def sorts(plan: list[str]) -> bool:
-    """Whether rows are sorted."""
-    return any("TEMP B-TREE FOR ORDER BY" in line or "TEMP B-TREE FOR LAST" in line for line in plan)
+    """Whether all rows are sorted."""
+    return any("TEMP B-TREE FOR ORDER BY" in line for line in plan)
+
+
+def sorts_groups(plan: list[str]) -> bool:
+    """Whether rows are sorted among those that an index has in one place."""
+    return any("TEMP B-TREE FOR RIGHT PART" in line or "TEMP B-TREE FOR LAST" in line for line in plan)
 
 
 def on_connection(connection: sqlite3.Connection) -> Callable[[Step], Any]:

@@ -244,7 +244,6 @@ def test_whoever_has_no_key_gives_nobody_a_thread(tmp_path: Path) -> None:
         fill(saver.for_owner("ada"))
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("UPDATE threadmark_thread SET owner = 'eve'")
-        database.execute("UPDATE threadmark_head SET owner = 'eve'")
     with SqliteSaver(path, keyring=ring("old")) as saver:
         eve = saver.for_owner("eve")
         attempts: list[Callable[[], object]] = [

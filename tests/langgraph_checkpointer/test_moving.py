@@ -523,7 +523,7 @@ def test_damaged_checkpoint_is_reported_and_the_others_go_back(theirs: Callable[
     with sqlite3.connect(tmp_path / "ours.db") as damage:
         damage.execute(
             "UPDATE threadmark_segment SET data = zeroblob(length(data)) "
-            "WHERE thread = (SELECT number FROM threadmark_thread WHERE thread_id = 'damaged')"
+            "WHERE thread = (SELECT thread FROM threadmark_thread WHERE thread_id = 'damaged')"
         )
     damage.close()
     with SqliteSaver(tmp_path / "ours.db") as source, theirs(tmp_path) as target:

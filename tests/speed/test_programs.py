@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from threadmark.program import Program, Step, play
+from threadmark.program import Program, Step, Transaction, play
 from threadmark_speed.files import status_of
+from threadmark_sqlite.driver import connection as running
+from threadmark_sqlite.driver.connection import committed, plain_text, played
 from threadmark_sqlite.driver.connection import execute as execute_step
-from threadmark_sqlite.driver.connection import plain_text, played
-from threadmark_sqlite.steps import directly, execute, executemany
+from threadmark_sqlite.steps import directly, execute, execute_alone, executemany
 
 
 @pytest.fixture
@@ -109,6 +110,81 @@ def test_damaged_text_is_read(run: Any, connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO kept VALUES (1, CAST(x'ff41' AS TEXT))")
     assert run(connection, execute("SELECT text FROM kept")) == [("\udcffA",)]
     assert connection.text_factory is plain_text
+
+
+@pytest.fixture(params=[pytest.param(True, id="compiled"), pytest.param(False, id="python")])
+def executed(
+    request: pytest.FixtureRequest, connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """What SQLite is told on the connection."""
+    monkeypatch.setattr(running, "IN_USE", request.param)
+    told: list[str] = []
+    connection.set_trace_callback(told.append)
+    return told
+
+
+_LONG = "SELECT number FROM kept"
+_COUNT = "SELECT count(*) FROM kept"
+
+
+def _reading(*, alone: bool = True, more: bool = False, other: sqlite3.Connection | None = None) -> Program[Any]:
+    rows = yield from (execute_alone if alone else execute)(_LONG)
+    if other is not None and len(rows) < 2:
+        other.execute("INSERT INTO kept (text) VALUES ('')")
+    return (rows, (yield from execute_alone(_COUNT))) if more else rows
+
+
+def test_one_statement_needs_no_transaction(connection: sqlite3.Connection, executed: list[str]) -> None:
+    assert committed(connection, Transaction(_reading, writes=False)) == []
+    assert executed == [_LONG]
+    executed.clear()
+    assert committed(connection, Transaction(partial(_reading, more=True), writes=False)) == ([], [(0,)])
+    assert executed == [_LONG, "BEGIN", _LONG, _COUNT, "COMMIT"]
+    executed.clear()
+    assert committed(connection, Transaction(partial(_reading, alone=False), writes=False)) == []
+    assert executed == ["BEGIN", _LONG, "COMMIT"]
+    executed.clear()
+    assert committed(connection, Transaction(_reading, writes=True)) == []
+    assert executed == ["BEGIN IMMEDIATE", _LONG, "COMMIT"]
+
+
+def test_a_program_starts_anew_in_another_snapshot(tmp_path: Path, executed: list[str]) -> None:
+    reader, writer = (sqlite3.connect(tmp_path / "kept.db", isolation_level=None) for _ in range(2))
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("CREATE TABLE kept (number INTEGER PRIMARY KEY, text TEXT)")
+    reader.set_trace_callback(executed.append)
+    read = partial(_reading, more=True, other=writer)
+    # The row that comes in the middle of the first attempt is seen by both statements; that of the second, by neither.
+    assert committed(reader, Transaction(read, writes=False)) == ([(1,)], [(1,)])
+    assert executed == [_LONG, "BEGIN", _LONG, _LONG, _COUNT, "COMMIT"]
+    assert writer.execute(_COUNT).fetchall() == [(2,)]
+    assert not reader.in_transaction
+    reader.close()
+    writer.close()
+
+
+def test_what_fails_is_rolled_back(connection: sqlite3.Connection, executed: list[str]) -> None:
+    def program(first: Any) -> Program[Any]:
+        yield from first(_LONG)
+        yield from execute("SELECT one FROM nowhere")
+
+    for first, writes in ((execute, True), (execute, False), (execute_alone, False)):
+        executed.clear()
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            committed(connection, Transaction(partial(program, first), writes=writes))
+        assert executed[-1] == "ROLLBACK"
+        assert not connection.in_transaction
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        committed(connection, Transaction(partial(execute_alone, "SELECT one FROM nowhere"), writes=False))
+
+
+def test_nothing_asked_begins_no_reading(connection: sqlite3.Connection, executed: list[str]) -> None:
+    def program() -> Program[int]:
+        yield from ()
+        return 5
+
+    assert committed(connection, Transaction(program, writes=False)) == 5
+    assert executed == []
 
 
 def test_only_a_cursor_is_given_to_a_function(connection: sqlite3.Connection) -> None:

@@ -267,9 +267,9 @@ COLUMNS = some.none() | some.integers() | TEXT | some.binary(max_size=20) | some
 def test_rows_of_columns_are_those_of_the_reference(rows: list[tuple[Any, ...]]) -> None:
     every = [*rows, *rows]  # the second time, ids are known
     assert columns.write_rows(every, reference.any_write) == [reference.any_write(row) for row in every]
-    some_columns = [row[2:] for row in every]
-    found = columns.writes_of("ns", "id", some_columns, reference.any_write_of)
-    assert found == [reference.any_write_of("ns", "id", row) for row in some_columns]
+    for some_columns in ([row[1:] for row in every], [(*row[1:], None) for row in every]):
+        found = columns.writes_of("ns", "id", some_columns, reference.any_write_of)
+        assert found == [reference.any_write_of("ns", "id", row[2:]) for row in every]
     for row in rows:
         outline = reference.any_outline("thread", row[:6])
         assert columns.outline("thread", row[:6], reference.any_outline) == outline

@@ -152,7 +152,7 @@ def test_a_thread_that_no_listing_finds_is_named(database: sqlite3.Connection, s
 
 
 @pytest.mark.parametrize(
-    "damage", ["DELETE FROM threadmark_checkpoint", "UPDATE threadmark_thread SET number = number + 1000000"]
+    "damage", ["DELETE FROM threadmark_checkpoint", "UPDATE threadmark_thread SET thread = thread + 1000000"]
 )
 def test_a_part_of_a_thread_whose_checkpoints_are_all_missing_is_a_problem(
     database: sqlite3.Connection, saver: Saver, damage: str

@@ -141,7 +141,7 @@ def _fill(database: sqlite3.Connection) -> None:
     for statement in (
         f"""{numbers}
         INSERT INTO threadmark_thread
-            (number, thread_id, epoch, live, created_at, position, copied_position, copied_epoch)
+            (thread, thread_id, epoch, live, created_at, position, copied_position, copied_epoch)
         SELECT n, 't' || n, n, 1, n, n, iif(n % 10, NULL, n), iif(n % 10, NULL, n) FROM x""",
         f"""{numbers}
         INSERT INTO threadmark_outbox (thread_id, position, body) SELECT 't' || n, n, x'00' FROM x WHERE n % 10 = 0""",

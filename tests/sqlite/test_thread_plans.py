@@ -11,8 +11,8 @@ from typing import Any, get_args
 
 import pytest
 
-from sqlite_plans import is_walk, on_connection, plan_of, sorts
-from threadmark.program import play
+from sqlite_plans import is_walk, on_connection, plan_of, sorts, sorts_groups
+from threadmark.program import Program, play
 from threadmark.store import ANYONE, Change, CheckpointRow, Outline, WriteRow
 from threadmark.thread_store import SortKey, ThreadPlace, ThreadScope
 from threadmark_conformance.engine import at, checkpoint, early_id
@@ -21,19 +21,21 @@ from threadmark_sqlite.adding import thread_of
 from threadmark_sqlite.store import SqliteStore
 
 THREADS = 2000
+SECOND, MINUTE = 1_000_000, 60_000_000
 STORE = SqliteStore()
 
 _NUMBERS = f"WITH RECURSIVE x (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x WHERE n < {THREADS})"
 _FILL = (
     f"""
     {_NUMBERS}
-    INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, owner, expires_at, lease_ends)
-    SELECT 't' || n, n, 1, n, iif(n % 2, 'ada', NULL), iif(n % 100, NULL, n), iif(n % 200, NULL, 1 << 60) FROM x
+    INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, owner, expires_at, lease_ends, minute)
+    SELECT 't' || n, n, 1, n, iif(n % 2, 'ada', NULL), iif(n % 100, NULL, n), iif(n % 200, NULL, 1 << 60), n / 60
+    FROM x
     """,
     f"""
     {_NUMBERS}
-    INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at, owner)
-    SELECT 't' || n, '', '', 0, n, iif(n % 2, 'ada', NULL) FROM x
+    INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at)
+    SELECT 't' || n, '', '', 0, n * 1000000 FROM x
     """,
 )
 
@@ -56,8 +58,8 @@ def test_a_page_is_a_walk_along_an_index(
     database: sqlite3.Connection, owner: str | None, sort: SortKey, *, descending: bool
 ) -> None:
     index = {
-        ("updated", None): "threadmark_head_updated",
-        ("updated", "ada"): "threadmark_head_owner",
+        ("updated", None): "threadmark_thread_minute",
+        ("updated", "ada"): "threadmark_thread_owner_minute",
         ("created", None): "threadmark_thread_created",
         ("created", "ada"): "threadmark_thread_owner_created",
         ("id", None): "sqlite_autoindex_threadmark_thread_1",
@@ -66,18 +68,19 @@ def test_a_page_is_a_walk_along_an_index(
     scope = ThreadScope(owner, sort=sort, descending=descending)
     filters: list[dict[str, Any]] = [
         {},
-        {"since": 500},
-        {"until": 1500},
-        {"since": 500, "until": 1500},
+        {"since": 500 * SECOND},
+        {"until": 1500 * SECOND},
+        {"since": 500 * SECOND, "until": 1500 * SECOND},
         {"status": "idle"},
     ]
     if owner is not None:  # of all threads, those that a search finds are looked up if they are few
         filters += [{"text": "t1", "fragments": ["k"]}, {"status": "interrupted"}, {"status": "error"}]
-    places = (None, ThreadPlace(0 if sort == "id" else 1000, "t1000"))
+    places = (None, ThreadPlace({"id": 0, "created": 1000, "updated": 1000 * SECOND}[sort], "t1000"))
     for filtered, place in itertools.product(filters, places):
         wanted = scope._replace(**filtered)
         plan = plan_of(database, STORE.thread_page(wanted, place, 0, 20))
         assert is_walk(plan), (wanted, plan)
+        assert sorts_groups(plan) == (sort == "updated"), (wanted, plan)
         assert f"INDEX {index}" in plan[0].replace("COVERING ", ""), (wanted, plan)
         assert "COVERING" not in plan[0] or sort == "updated"
         is_range = place is not None or owner is not None or (sort == "updated" and {"since", "until"} & {*filtered})
@@ -114,8 +117,8 @@ def test_threads_are_counted_along_an_index(database: sqlite3.Connection) -> Non
     scopes = {
         ThreadScope(): ("threadmark_thread_created", THREADS),
         ThreadScope("ada"): ("threadmark_thread_owner", THREADS // 2),
-        ThreadScope(since=1501): ("threadmark_head_updated", 500),
-        ThreadScope("ada", until=501): ("threadmark_head_owner", 250),
+        ThreadScope(since=1501 * SECOND): ("threadmark_thread_minute", 500),
+        ThreadScope("ada", until=501 * SECOND): ("threadmark_thread_owner_minute", 250),
         ThreadScope(status="busy"): ("threadmark_thread_lease", 10),
         ThreadScope(expired=1000): ("threadmark_thread_expires", 10),
     }
@@ -141,6 +144,27 @@ def test_figures_of_many_threads_are_small_enough_to_add_up(database: sqlite3.Co
     database.execute("ROLLBACK")
 
 
+def test_a_page_reads_no_further_than_the_minute_that_it_ends_in(database: sqlite3.Connection) -> None:
+    for place in (None, ThreadPlace(1000 * SECOND, "t1000")):
+        steps = [_steps(database, STORE.thread_page(ThreadScope(owner), place, 0, 20)) for owner in (None, "ada")]
+        assert 0 < max(steps) < _steps(database, STORE.thread_page(ThreadScope(sort="created"), None, 0, THREADS)) / 8
+
+
+def _steps(database: sqlite3.Connection, program: Program[Any]) -> int:
+    """Return how many tens of steps SQLite takes in its own programs for the statements."""
+    count = 0
+
+    def note() -> int:
+        nonlocal count
+        count += 1
+        return 0
+
+    database.set_progress_handler(note, 10)
+    play(program, on_connection(database))
+    database.set_progress_handler(None, 0)
+    return count
+
+
 def _change(number: int, writes: list[WriteRow]) -> Change:
     outline = Outline("t1", "", early_id(number), early_id(number), None, number, "{}")
     rows = () if writes else (CheckpointRow(outline, b"header", b"", None),)
@@ -156,6 +180,10 @@ def test_a_put_writes_its_row_and_the_head_and_nothing_else(database: sqlite3.Co
     assert database.total_changes - before == 2
     played(STORE.add(_change(3, [WriteRow("", early_id(2), "task", 0, "", "channel", b"", b"")])))
     assert database.total_changes - before == 3
+    played(STORE.add(_change(MINUTE - 1, [])))
+    assert database.total_changes - before == 5
+    played(STORE.add(_change(MINUTE, [])))  # the first of another minute
+    assert database.total_changes - before == 8
     database.execute("ROLLBACK")
 
 
@@ -185,17 +213,6 @@ def test_no_statement_of_a_run_is_prepared_twice() -> None:
         step(2)
         assert prepared == []
     connection.close()
-
-
-def test_a_process_of_an_earlier_release_cannot_put(database: sqlite3.Connection) -> None:
-    as_it_did = """
-    INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints)
-    VALUES (?, ?, ?, 1)
-    ON CONFLICT (thread_id, ns) DO UPDATE
-    SET newest = max(newest, excluded.newest), checkpoints = checkpoints + 1
-    """
-    with pytest.raises(sqlite3.IntegrityError):
-        database.execute(as_it_did, ("t1", "", "1"))
 
 
 def test_the_clock_is_asked_only_where_there_is_a_lease(database: sqlite3.Connection) -> None:

@@ -139,7 +139,7 @@ cpdef list write_columns(thread, rows):
 cdef class Adder:
     """Adds what is not unusual. It is made with the statements (the module), and with `placeholders.with_rows`."""
 
-    cdef object thread, thread_without, segments, checkpoint, head, touch, writes, records
+    cdef object thread, thread_without, segments, checkpoint, head, touch, follow, minute, writes, records
     cdef object row_of_segment, row_of_write, with_rows
     cdef long long first_record
 
@@ -147,6 +147,7 @@ cdef class Adder:
         self.thread, self.thread_without = statements.PLAIN_THREAD, statements.PLAIN_THREAD_WITHOUT
         self.segments, self.row_of_segment = statements.ADD_SEGMENTS, statements.ROW_OF_SEGMENT
         self.checkpoint, self.head, self.touch = statements.ADD_CHECKPOINT, statements.ADD_TO_HEAD, statements.TOUCH
+        self.follow, self.minute = statements.FOLLOW_HEAD, statements.MINUTE
         self.writes, self.records, self.row_of_write = statements.ADD_WRITES, statements.ADD_RECORDS, statements.ROW_OF_WRITE
         self.with_rows = with_rows
         self.first_record = FIRST_RECORD
@@ -171,22 +172,28 @@ cdef class Adder:
         found = self.plain(run, fetch, thread_column, checkpoints)
         if not found:
             return None
-        number, epoch, owner, expires_at = found[0]
+        number, epoch, owner, expires_at, minute = found[0]
         if expected is not None and expected != epoch:
             return None
         if only_owner and owner != owner_column(beginning):
             return None
+        cdef bint follows = False
         for row in checkpoints:
             columns = checkpoint_columns(number, row)
             try:
                 run(self.checkpoint, columns)
             except IntegrityError:  # it is there already
                 return None
-            run(self.head, (thread_column, columns[1], columns[2], columns[5]))
+            newest_id = id_column(fields(fields(row)[0])[2])
+            run(self.head, (thread_column, columns[1], columns[2], columns[5], newest_id))
+            follows = not columns[1] and columns[5] // self.minute != minute
         if segments:
             self.add_segments(run, number, segments)
         if touches:
             run(self.touch, (now, thread_column))
+            follows = follows or now // self.minute != minute
+        if follows:
+            run(self.follow, (number,))
         if writes:
             self.add_writes(run, number, self.writes, writes[:ordinary])
             self.add_writes(run, number, self.records, writes[ordinary:])

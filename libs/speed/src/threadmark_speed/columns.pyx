@@ -91,17 +91,18 @@ def write_rows(list columns not None, reference):
 
 
 def writes_of(ns, checkpoint_id, list columns not None, reference):
-    """Return rows of a checkpoint's writes from columns without those two."""
+    """Return rows of a checkpoint's writes from columns without those two, the first and those from the eighth aside."""
     cdef list rows = []
+    cdef tuple each
     known_task = task_id = None
     for each in columns:
-        task, idx, path, channel, value, check = each
+        task, idx, path, channel, value, check = each[1], each[2], each[3], each[4], each[5], each[6]
         task_id = identifier(task, known_task, task_id)
         known_task = task
         if is_write(task_id, path, channel, value, check):
             rows.append(named_tuple(WriteRow, (ns, checkpoint_id, task_id, idx, path, channel, value, check)))
         else:
-            rows.append(reference(ns, checkpoint_id, each))
+            rows.append(reference(ns, checkpoint_id, each[1:7]))
     return rows
 
 

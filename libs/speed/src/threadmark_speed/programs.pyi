@@ -2,15 +2,19 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from threadmark.program import Program, Step
+from threadmark.program import Program, Step, Transaction
 
 _T = TypeVar("_T")
 
-def played(
-    connection: sqlite3.Connection,
-    program: Program[_T],
-    query: type,
-    direct: type,
-    execute: Callable[[sqlite3.Connection, Step], Any],
-    again: Callable[[sqlite3.Connection, Step, Exception], Any],
-) -> _T: ...
+class Player:
+    def __init__(
+        self,
+        sql: Any,
+        steps: tuple[type, type, type],
+        execute: Callable[[sqlite3.Connection, Step], Any],
+        again: Callable[[sqlite3.Connection, Step, Exception], Any],
+    ) -> None: ...
+    def played(self, connection: sqlite3.Connection, program: Program[_T]) -> _T: ...
+    def committed(
+        self, connection: sqlite3.Connection, transaction: Transaction[Any], before: Callable[[], None] | None
+    ) -> Any: ...

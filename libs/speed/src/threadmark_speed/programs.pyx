@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Running a program on a connection of sqlite3: the counterpart of `played` in `threadmark_sqlite.driver.connection`."""
+"""Running programs on connections of sqlite3: the counterpart of `threadmark_sqlite.driver.connection`."""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
@@ -14,48 +14,119 @@ cdef extern from "Python.h":
     bint Py_IS_TYPE(object found, type expected)
 
 
-def played(connection, program, type query, type direct, execute, again):
-    """Answer everything that a program asks until it returns. Errors are thrown into it.
+cdef class Player:
+    """Runs programs, each with one cursor for all of its statements: sqlite3 takes as long to make one as to use it."""
 
-    A step of the type `query` is a statement and its parameters. One of the type `direct` is a function, and what to
-    give it after two methods of a cursor. Every other step is left to `execute`, and what failed to `again`, which is
-    given the error.
-    """
-    try:
-        return answered(connection, program, query, direct, execute, again)
-    except:
-        program.close()
-        raise
+    cdef object begin_write, begin_read, commit, rollback
+    cdef type query, direct, alone
+    cdef object execute, again
 
+    def __init__(self, sql, tuple steps, execute, again):
+        """`steps` are the types of a statement, of a function and of a statement that is mostly the only one.
 
-cdef object answered(object connection, object program, type query, type direct, object execute, object again):
-    cdef object cursor = connection.cursor()  # one for all statements
-    cdef object run = cursor.execute, fetch = cursor.fetchall
-    cdef object asked, rows = None, failure = None
-    cdef PyObject *given = NULL
-    while True:
-        if failure is None:
-            how = PyIter_Send(program, rows, &given)
-            asked = <object>given
-            Py_DECREF(asked)  # the reference that was given
-            if how == PYGEN_RETURN:
-                return asked
-        else:
-            try:
-                asked = program.throw(failure)
-            except StopIteration as stop:
-                return stop.value
-            failure = None
+        A function is called with two methods of a cursor and its argument. Every other step is left to `execute`, and
+        what failed to `again`, which is given the error.
+        """
+        self.begin_write, self.begin_read = sql.BEGIN_WRITE, sql.BEGIN_READ
+        self.commit, self.rollback = sql.COMMIT, sql.ROLLBACK
+        self.query, self.direct, self.alone = steps
+        self.execute, self.again = execute, again
+
+    def played(self, connection, program):
+        """Answer everything that a program asks until it returns. Errors are thrown into it."""
+        return _Playing(self, connection).play(program)
+
+    def committed(self, connection, transaction, before):
+        """Run a program in a transaction, which is rolled back if anything fails. Returns its result."""
+        playing = _Playing(self, connection)
         try:
+            if transaction.writes:
+                playing.begin(self.begin_write)
+                result = playing.play(transaction.program())
+            else:
+                playing.reads = True
+                result = playing.play(transaction.program())
+                if playing.is_another:
+                    playing.is_another = False
+                    result = playing.play(transaction.program())
+            if before is not None:
+                before()
+            if playing.has_begun:
+                playing.run(self.commit)
+        except:
+            if connection.in_transaction:
+                connection.execute(self.rollback)
+            raise
+        return result
+
+
+cdef class _Playing:
+    """One cursor, and what the program that uses it has asked so far."""
+
+    cdef Player player
+    cdef object connection, run, fetch
+    cdef bint reads
+    """Whether it is to begin a transaction itself where it needs one."""
+    cdef bint has_begun
+    cdef bint is_another
+    """Whether the program is to be run anew, because its transaction sees another snapshot than its first statement."""
+    cdef object first, seen
+    """The statement that was executed without a transaction, and its answer."""
+
+    def __init__(self, Player player, connection):
+        cursor = connection.cursor()
+        self.player, self.connection = player, connection
+        self.run, self.fetch = cursor.execute, cursor.fetchall
+
+    cdef begin(self, how):
+        self.run(how)
+        self.has_begun = True
+
+    cdef play(self, program):
+        try:
+            return self.answer_all(program)
+        except:
+            program.close()
+            raise
+
+    cdef answer_all(self, program):
+        cdef object asked, rows = None, failure = None
+        cdef PyObject *given = NULL
+        while True:
+            if failure is None:
+                how = PyIter_Send(program, rows, &given)
+                asked = <object>given
+                Py_DECREF(asked)  # the reference that was given
+                if how == PYGEN_RETURN:
+                    return asked
+            else:
+                try:
+                    asked = program.throw(failure)
+                except StopIteration as stop:
+                    return stop.value
+                failure = None
             try:
-                if Py_IS_TYPE(asked, query):
-                    run(asked[0], asked[1])
-                    rows = fetch()
-                elif Py_IS_TYPE(asked, direct):
-                    rows = asked[0](run, fetch, asked[1])
-                else:
-                    rows = execute(connection, asked)
+                if self.reads and not self.has_begun:
+                    if self.first is None and Py_IS_TYPE(asked, self.player.alone):
+                        rows = self.rows_of(asked)
+                        self.first, self.seen = asked, rows
+                        continue
+                    self.begin(self.player.begin_read)
+                    if self.first is not None and self.rows_of(self.first) != self.seen:
+                        self.is_another = True
+                        program.close()
+                        return None
+                rows = self.rows_of(asked)
             except Exception as error:
-                rows = again(connection, asked, error)
+                failure = error
+
+    cdef rows_of(self, asked):
+        try:
+            if Py_IS_TYPE(asked, self.player.query) or Py_IS_TYPE(asked, self.player.alone):
+                self.run(asked[0], asked[1])
+                return self.fetch()
+            if Py_IS_TYPE(asked, self.player.direct):
+                return asked[0](self.run, self.fetch, asked[1])
+            return self.player.execute(self.connection, asked)
         except Exception as error:
-            failure = error
+            return self.player.again(self.connection, asked, error)

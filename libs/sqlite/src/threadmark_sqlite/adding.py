@@ -1,6 +1,6 @@
 """Adding and replacing rows of one thread, as programs: what a change is refused for, and what it inserts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from threadmark.program import Program
 from threadmark.store import ANYONE, FIRST_RECORD, Added, Change, CheckpointRow, Key, Refusal, WriteRow
 from threadmark.text import to_column
 from threadmark_sqlite import sql
-from threadmark_sqlite.columns import from_blob_column, from_text_column, from_text_or_null, text_or_null
+from threadmark_sqlite.columns import from_blob_column, from_text_column, from_text_or_null, id_column, text_or_null
 from threadmark_sqlite.placeholders import with_rows
 from threadmark_sqlite.replica_store import outdated
 from threadmark_sqlite.steps import execute, executemany
@@ -37,11 +37,13 @@ class Thread(NamedTuple):
     ttl: int | None
     left: int | None
     """Microseconds until its lease ends; negative since it has ended, None where there is none."""
+    minute: int | None
+    """That of its last update, as listings have it."""
     has_checkpoint: int = 0
     """Whether the checkpoint is there that was asked for with it."""
 
 
-_NONE = Thread(0, 0, 0, None, None, None, 0, None, None)
+_NONE = Thread(0, 0, 0, None, None, None, 0, None, None, None)
 
 
 def thread_of(thread_id: str) -> Program[Thread | None]:
@@ -104,10 +106,13 @@ def insert(thread: Thread, change: Change) -> Program[list[WriteRow]]:
         yield from _insert_segments(thread.number, change.segments)
     for row in change.checkpoints:
         yield from execute(sql.ADD_CHECKPOINT, checkpoint_columns(thread.number, row))
-        _, ns, _, rank, _, created_at, _ = row.outline
-        yield from execute(sql.ADD_TO_HEAD, (to_column(change.thread_id), to_column(ns), to_column(rank), created_at))
+        _, ns, checkpoint_id, rank, _, created_at, _ = row.outline
+        head = (to_column(change.thread_id), to_column(ns), to_column(rank), created_at, id_column(checkpoint_id))
+        yield from execute(sql.ADD_TO_HEAD, head)
     if change.touches:
         yield from execute(sql.TOUCH, (change.now, to_column(change.thread_id)))
+    if any(moment // sql.MINUTE != thread.minute for moment in _updates(change)):
+        yield from execute(sql.FOLLOW_HEAD, (thread.number,))
     return (yield from _insert_writes(thread.number, change.writes)) if change.writes else []
 
 
@@ -154,13 +159,22 @@ def _newest(change: Change) -> Program[str]:
     return from_text_column(rows[0][0]) if rows else ""
 
 
+def _updates(change: Change) -> Iterator[int]:
+    """Yield the times that may be the last update of a thread."""
+    for row in change.checkpoints:
+        if not row.outline.ns:
+            yield row.outline.created_at
+    if change.touches:
+        yield change.now
+
+
 def _begun(change: Change) -> Program[Thread]:
     """Let the thread of a change be there, and in listings. Returns its row."""
     thread_id = to_column(change.thread_id)
     owner, expires_at, check = change.beginning
     about = (text_or_null(owner), expires_at, check or None)
-    yield from execute(sql.BEGIN_THREAD, (thread_id, change.now, change.now, *about))
-    yield from execute(sql.ADD_ROOT_HEAD, (thread_id, change.now, text_or_null(owner)))
+    yield from execute(sql.ADD_ROOT_HEAD, (thread_id, change.now))
+    yield from execute(sql.BEGIN_THREAD, (thread_id, change.now, change.now, *about, thread_id))
     (row,) = yield from execute(sql.THREAD, (thread_id,))
     return Thread(*row)
 

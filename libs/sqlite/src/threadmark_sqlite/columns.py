@@ -130,10 +130,10 @@ def rewriting_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
 
 
 def writes_of(ns: str, checkpoint_id: str, rows: list[tuple[Any, ...]]) -> list[WriteRow]:
-    """Pending writes of a checkpoint from the columns of `sql.WRITES_OF_CHECKPOINT`."""
+    """Pending writes of a checkpoint from the columns of `sql.WRITES_OF_CHECKPOINT`, or from more."""
     if IN_USE:
         return compiled.writes_of(ns, checkpoint_id, rows, any_write_of)
-    return [any_write_of(ns, checkpoint_id, columns) for columns in rows]
+    return [any_write_of(ns, checkpoint_id, columns[1:7]) for columns in rows]
 
 
 def any_write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:

@@ -246,6 +246,52 @@ MIGRATIONS = (
             "CREATE INDEX threadmark_outbox_position ON threadmark_outbox (position, thread_id)",
         ),
     ),
+    Migration(
+        5,
+        "listings by the minute",
+        (
+            # Every statement of an earlier release names the old column: a process of one that is still running knows
+            # nothing of what follows, and must neither read nor write.
+            "ALTER TABLE threadmark_thread RENAME COLUMN number TO thread",
+            # Without `owner`, without the indexes that each put would have to write, and with `newest_id`. That is not
+            # known here: such ids are bytes, which SQLite cannot make of text.
+            """
+            CREATE TABLE threadmark_plain_head (
+                thread_id TEXT NOT NULL,
+                ns TEXT NOT NULL,
+                newest TEXT NOT NULL,
+                checkpoints INTEGER NOT NULL,
+                updated_at INTEGER NOT NULL,
+                newest_id BLOB,
+                PRIMARY KEY (thread_id, ns)
+            )
+            WITHOUT ROWID
+            """,
+            """
+            INSERT INTO threadmark_plain_head (thread_id, ns, newest, checkpoints, updated_at)
+            SELECT thread_id, ns, newest, checkpoints, updated_at
+            FROM threadmark_head
+            """,
+            "DROP TABLE threadmark_head",
+            "ALTER TABLE threadmark_plain_head RENAME TO threadmark_head",
+            "ALTER TABLE threadmark_thread ADD COLUMN minute INTEGER",
+            """
+            UPDATE threadmark_thread
+            SET minute = (
+                SELECT h.updated_at / 60000000
+                FROM threadmark_head AS h
+                WHERE h.thread_id = threadmark_thread.thread_id AND h.ns = ''
+            )
+            WHERE live = 1
+            """,
+            "CREATE INDEX threadmark_thread_minute ON threadmark_thread (minute, thread_id) WHERE live = 1",
+            """
+            CREATE INDEX threadmark_thread_owner_minute
+            ON threadmark_thread (owner, minute, thread_id)
+            WHERE owner IS NOT NULL
+            """,
+        ),
+    ),
 )
 
 CURRENT = MIGRATIONS[-1].number

@@ -92,7 +92,7 @@ def _of_thread(columns: str, table: str) -> str:
     return f"""
 SELECT {columns}
 FROM threadmark_thread AS t
-CROSS JOIN threadmark_{table} AS x ON x.thread = t.number
+CROSS JOIN threadmark_{table} AS x ON x.thread = t.thread
 WHERE t.thread_id = ?
 """
 
@@ -108,7 +108,7 @@ def _marks(table: str, body: str) -> str:
     return f"""(
         SELECT group_concat(hex({_mark(body, MARK_BYTES)}))
         FROM threadmark_{table} AS x
-        WHERE x.thread = t.number
+        WHERE x.thread = t.thread
     )"""
 
 
@@ -117,7 +117,7 @@ SELECT
     t.thread_id,
     t.epoch,
     t.position,
-    (SELECT max(c.rank) FROM threadmark_checkpoint AS c WHERE c.thread = t.number AND c.ns = ''),
+    (SELECT max(c.rank) FROM threadmark_checkpoint AS c WHERE c.thread = t.thread AND c.ns = ''),
     hex(substr(t.checksum, -{MARK_BYTES})),
     {_marks("checkpoint", "header")},
     {_marks("write", "value")},

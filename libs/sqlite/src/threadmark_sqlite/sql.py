@@ -44,7 +44,7 @@ COMMITS_OF_OTHERS = "PRAGMA data_version"
 # microseconds: the sum of a few thousand would be no integer any more.
 SUMMARY = """
 SELECT
-    (SELECT max(number) FROM threadmark_thread),
+    (SELECT max(thread) FROM threadmark_thread),
     (SELECT sum(epoch & 0xFFFFFFFF) FROM threadmark_thread),
     (SELECT sum(token & 0xFFFFFFFF) FROM threadmark_thread),
     (SELECT max(number) FROM threadmark_segment),
@@ -83,10 +83,17 @@ VALUES ({number:d}, '{name}', strftime('%Y-%m-%dT%H:%M:%S+00:00', 'now'))
 # The database's clock, in microseconds since 1970; SQLite knows it to the millisecond.
 CLOCK = "(CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)"
 
+# What listings by the last update go along: a put writes nothing there but in the first of its minute.
+MINUTE = 60_000_000  # microseconds
+_MINUTE_OF_HEAD = (
+    f"(SELECT h.updated_at / {MINUTE} FROM threadmark_head AS h WHERE h.thread_id = {{thread_id}} AND h.ns = '')"
+)
+
 # What a change has to know of its thread. The clock is asked only where there was a lease that nobody has ended.
 _THREAD = f"""
-SELECT number, epoch, live, deleted_up_to, owner, expires_at, token, lease_ttl,
-    CASE WHEN lease_ends IS NOT NULL THEN lease_ends - {CLOCK} END
+SELECT thread, epoch, live, deleted_up_to, owner, expires_at, token, lease_ttl,
+    CASE WHEN lease_ends IS NOT NULL THEN lease_ends - {CLOCK} END,
+    minute
 """
 _OF_ID = """
 FROM threadmark_thread AS t
@@ -99,14 +106,14 @@ THREAD_AND_CHECKPOINT = f"""{_THREAD},
     EXISTS (
         SELECT 1
         FROM threadmark_checkpoint AS c
-        WHERE c.thread = t.number AND c.ns = ? AND ((c.rank = ? AND c.id IS NULL) OR c.id = ?)
+        WHERE c.thread = t.thread AND c.ns = ? AND ((c.rank = ? AND c.id IS NULL) OR c.id = ?)
     )
 {_OF_ID}"""
 
 # A thread that a change goes to like most: it is there, was never deleted, and has no lease. Each column less is a
 # twentieth of what the statement costs. A checkpoint under its own rank is not looked for: adding it again fails.
 PLAIN_THREAD = """
-SELECT number, epoch, owner, expires_at
+SELECT thread, epoch, owner, expires_at, minute
 FROM threadmark_thread AS t
 WHERE t.thread_id = ? AND t.live = 1 AND t.deleted_up_to IS NULL AND t.lease_ends IS NULL
 """
@@ -114,15 +121,15 @@ PLAIN_THREAD_WITHOUT = f"""{PLAIN_THREAD}
     AND NOT EXISTS (
         SELECT 1
         FROM threadmark_checkpoint AS c
-        WHERE c.thread = t.number AND c.ns = ? AND c.id = ?
+        WHERE c.thread = t.thread AND c.ns = ? AND c.id = ?
     )
 """
 
 # A new thread, or one of which only the memory of a deleted one or a lease is there.
 # A process of an earlier release that deletes a thread leaves its title and metadata.
-BEGIN_THREAD = """
-INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, owner, expires_at, checksum)
-VALUES (?, ?, 1, ?, ?, ?, ?)
+BEGIN_THREAD = f"""
+INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, owner, expires_at, checksum, minute)
+VALUES (?, ?, 1, ?, ?, ?, ?, {_MINUTE_OF_HEAD.format(thread_id="?")})
 ON CONFLICT (thread_id) DO UPDATE
 SET live = 1,
     created_at = excluded.created_at,
@@ -131,13 +138,14 @@ SET live = 1,
     folded_title = NULL,
     metadata = NULL,
     expires_at = excluded.expires_at,
-    checksum = excluded.checksum
+    checksum = excluded.checksum,
+    minute = excluded.minute
 """
 
 NEXT_EPOCH = """
 UPDATE threadmark_thread
 SET epoch = epoch + 1
-WHERE number = ?
+WHERE thread = ?
 """
 
 # Run on a file that has replaced the open one: what savers remember of the old file must not be relied on here.
@@ -157,12 +165,13 @@ SET live = 0,
     metadata = NULL,
     expires_at = NULL,
     checksum = NULL,
+    minute = NULL,
     token = CASE WHEN token > 0 THEN max(token + 1, {CLOCK}) ELSE token END,
     lease_ends = NULL,
     lease_ttl = NULL,
     holder = NULL,
     began = NULL
-WHERE number = ?
+WHERE thread = ?
 """
 
 FORGET_BURIED = f"""
@@ -225,16 +234,46 @@ _ROW = f"{_OUTLINE}, c.header, c.checksum"
 # The join order is pinned: without statistics SQLite might walk all checkpoints for one thread.
 _OF_THREAD = """
 FROM threadmark_thread AS t
-CROSS JOIN threadmark_checkpoint AS c ON c.thread = t.number
+CROSS JOIN threadmark_checkpoint AS c ON c.thread = t.thread
 WHERE t.thread_id = ?
 """
 
 _WITH_ID = "((c.rank = ? AND c.id IS NULL) OR c.id = ?)"
 
+_FOUND = f"t.epoch, t.owner, t.expires_at, {_ROW}"
+
+# Pending writes of a checkpoint, without the columns that are asked for.
+_WRITES = "w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum"
+
+
+def _of_records(statement: str) -> str:
+    """The same statement for the records of batches."""
+    return statement.replace("threadmark_write", "threadmark_batch")
+
+
+def _with_records(statement: str) -> str:
+    return f"{statement}UNION ALL{_of_records(statement)}"
+
+
+WRITES_OF_CHECKPOINT = _with_records(f"""
+SELECT NULL, {_WRITES}
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_write AS w ON w.thread = t.thread
+WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
+""")
+_WRITES_BESIDE = f"NULL, {_WRITES}, NULL, NULL, NULL, NULL, NULL, NULL"
+
+# The checkpoint and its writes: one statement sees one snapshot, and takes less than two. The first column tells which.
+_FIND_WRITES = _with_records(f"""
+SELECT {_WRITES_BESIDE}
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_write AS w ON w.thread = t.thread
+WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
+""")
 FIND = f"""
-SELECT NULL, t.epoch, t.owner, t.expires_at, {_ROW}
+SELECT 1, NULL, {_FOUND}
 {_OF_THREAD} AND c.ns = ? AND {_WITH_ID}
-"""
+UNION ALL{_FIND_WRITES}"""
 
 # The head stands by itself: where the thread or its checkpoints are not found, it tells that they should be.
 _NEWEST_OF_HEADS = """
@@ -243,24 +282,33 @@ LEFT JOIN threadmark_thread AS t ON t.thread_id = h.thread_id
 LEFT JOIN threadmark_checkpoint AS c ON c.number = (
     SELECT n.number
     FROM threadmark_checkpoint AS n
-    WHERE n.thread = t.number AND n.ns = h.ns
+    WHERE n.thread = t.thread AND n.ns = h.ns
     ORDER BY n.rank DESC
     LIMIT 1
 )
 """
+
+# The head's row is the first. The writes are those of the checkpoint that the head names.
+_FIND_WRITES_OF_NEWEST = _with_records(f"""
+SELECT {_WRITES_BESIDE}
+FROM threadmark_head AS h
+CROSS JOIN threadmark_thread AS t ON t.thread_id = h.thread_id
+CROSS JOIN threadmark_write AS w ON w.thread = t.thread AND w.ns = h.ns AND w.checkpoint_id = h.newest_id
+WHERE h.thread_id = ? AND h.ns = ? AND h.checkpoints <> 0
+""")
 FIND_NEWEST = f"""
-SELECT h.newest, t.epoch, t.owner, t.expires_at, {_ROW}
+SELECT h.newest, h.newest_id, {_FOUND}
 {_NEWEST_OF_HEADS}
 WHERE h.thread_id = ? AND h.ns = ? AND h.checkpoints <> 0
-"""
+UNION ALL{_FIND_WRITES_OF_NEWEST}"""
 NEWEST_OF_THREADS = f"""
-SELECT h.thread_id, h.newest, t.epoch, t.owner, t.expires_at, {_ROW}
+SELECT h.thread_id, h.newest, {_FOUND}
 {_NEWEST_OF_HEADS}
 WHERE h.ns = ? AND h.checkpoints <> 0 AND h.thread_id IN ({{placeholders}})
 """
 
 FIND_NEWEST_WITHOUT_HEAD = f"""
-SELECT '', t.epoch, t.owner, t.expires_at, {_ROW}
+SELECT '', NULL, {_FOUND}
 {_OF_THREAD} AND c.ns = ?
 ORDER BY c.rank DESC
 LIMIT 1
@@ -278,7 +326,7 @@ HEADS_OF_NAMESPACE = "h.ns = ?"
 COUNTED_HEADS = """
 SELECT h.thread_id, c.ns, max(c.rank), count(*)
 FROM threadmark_thread AS h
-CROSS JOIN threadmark_checkpoint AS c ON c.thread = h.number
+CROSS JOIN threadmark_checkpoint AS c ON c.thread = h.thread
 WHERE h.live = 1 AND {clauses}
 GROUP BY h.thread_id, c.ns
 """
@@ -286,16 +334,17 @@ COUNTED_OF_NAMESPACE = "c.ns = ?"
 
 # Without it the thread would be in no listing.
 ADD_ROOT_HEAD = """
-INSERT OR IGNORE INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at, owner)
-VALUES (?, '', '', 0, ?, ?)
+INSERT OR IGNORE INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at)
+VALUES (?, '', '', 0, ?)
 """
 
 # The root head of a thread without checkpoints was updated when the thread was created: that does not count here.
 ADD_TO_HEAD = """
-INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at)
-VALUES (?, ?, ?, 1, ?)
+INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at, newest_id)
+VALUES (?, ?, ?, 1, ?, ?)
 ON CONFLICT (thread_id, ns) DO UPDATE
 SET newest = max(newest, excluded.newest),
+    newest_id = CASE WHEN excluded.newest >= newest THEN excluded.newest_id ELSE newest_id END,
     checkpoints = checkpoints + 1,
     updated_at = CASE WHEN checkpoints > 0 THEN max(updated_at, excluded.updated_at) ELSE excluded.updated_at END
 """
@@ -313,12 +362,20 @@ SET updated_at = max(updated_at, ?)
 WHERE thread_id = ? AND ns = ''
 """
 
+# Run where the root head's last update may have come to be in another minute.
+FOLLOW_HEAD = f"""
+UPDATE threadmark_thread
+SET minute = {_MINUTE_OF_HEAD.format(thread_id="threadmark_thread.thread_id")}
+WHERE thread = ?
+"""
+
 # How many rows this connection has changed so far: asked before and after a removal, to subtract what it removed from
 # the count of the head. Rows that were lost before stay counted, and so are missed.
 CHANGED_ROWS = "SELECT total_changes()"
 COUNT_OFF = """
 UPDATE threadmark_head
 SET checkpoints = checkpoints - ?,
+    newest_id = NULL,
     newest = coalesce((SELECT max(c.rank) FROM threadmark_checkpoint AS c WHERE c.thread = ? AND c.ns = ?), newest)
 WHERE thread_id = ? AND ns = ?
 """
@@ -339,26 +396,26 @@ WHERE thread_id = ?
 LOST_ROWS = """
 SELECT 'threadmark_checkpoint', count(*)
 FROM threadmark_checkpoint
-WHERE thread NOT IN (SELECT number FROM threadmark_thread WHERE live = 1)
+WHERE thread NOT IN (SELECT thread FROM threadmark_thread WHERE live = 1)
 UNION ALL
 SELECT 'threadmark_write', count(*)
 FROM threadmark_write
-WHERE thread NOT IN (SELECT number FROM threadmark_thread WHERE live = 1)
+WHERE thread NOT IN (SELECT thread FROM threadmark_thread WHERE live = 1)
 UNION ALL
 SELECT 'threadmark_batch', count(*)
 FROM threadmark_batch
-WHERE thread NOT IN (SELECT number FROM threadmark_thread WHERE live = 1)
+WHERE thread NOT IN (SELECT thread FROM threadmark_thread WHERE live = 1)
 UNION ALL
 SELECT 'threadmark_segment', count(*)
 FROM threadmark_segment
-WHERE thread NOT IN (SELECT number FROM threadmark_thread WHERE live = 1)
+WHERE thread NOT IN (SELECT thread FROM threadmark_thread WHERE live = 1)
 """
-# Threads that no listing finds.
-UNLISTED = """
-SELECT count(*)
+# Threads that no listing finds, and those that one by the last update has in a wrong place.
+UNLISTED = f"""
+SELECT coalesce(sum(h.ns IS NULL), 0), coalesce(sum(h.ns IS NOT NULL AND t.minute IS NOT h.updated_at / {MINUTE}), 0)
 FROM threadmark_thread AS t
+LEFT JOIN threadmark_head AS h ON h.thread_id = t.thread_id AND h.ns = ''
 WHERE t.live = 1
-    AND NOT EXISTS (SELECT 1 FROM threadmark_head AS h WHERE h.thread_id = t.thread_id AND h.ns = '')
 """
 CHECK_STRUCTURE = "PRAGMA integrity_check"
 
@@ -371,15 +428,18 @@ SELECT {_ROW}
 {_OF_THREAD} AND c.ns = ? AND c.id IN ({{placeholders}})
 """
 
-# A checkpoint and its ancestors, nearest first.
-CHAIN = f"""
-WITH RECURSIVE chain (depth, number, parent) AS (
-    SELECT 0, ?, ?
+_CHAIN = f"""
+WITH RECURSIVE chain (depth, number, thread, ns, parent) AS (
+    SELECT *
+    FROM (
+        SELECT 0, c.number, c.thread, c.ns, c.parent
+        {_OF_THREAD} AND c.ns = ? {{start}}
+    )
     UNION ALL
-    SELECT chain.depth + 1, c.number, c.parent
+    SELECT chain.depth + 1, c.number, c.thread, c.ns, c.parent
     FROM chain
     CROSS JOIN threadmark_checkpoint AS c
-    WHERE c.thread = ? AND c.ns = ?
+    WHERE c.thread = chain.thread AND c.ns = chain.ns
         AND ((c.rank = chain.parent AND c.id IS NULL) OR c.id = chain.parent)
     LIMIT ?
 )
@@ -389,23 +449,15 @@ CROSS JOIN threadmark_checkpoint AS c ON c.number = chain.number
 ORDER BY chain.depth
 """
 
-CHAIN_START = f"""
-SELECT c.number, c.parent, c.thread
-{_OF_THREAD} AND c.ns = ? AND {_WITH_ID}
-"""
-
-CHAIN_START_NEWEST = f"""
-SELECT c.number, c.parent, c.thread
-{_OF_THREAD} AND c.ns = ?
-ORDER BY c.rank DESC
-LIMIT 1
-"""
+# A checkpoint and its ancestors, nearest first.
+CHAIN = _CHAIN.format(start=f"AND {_WITH_ID}")
+CHAIN_OF_NEWEST = _CHAIN.format(start="ORDER BY c.rank DESC LIMIT 1")
 
 # A page of outlines: the clauses that a scope asks for are joined by AND.
 PAGE = f"""
 SELECT t.thread_id, {_OUTLINE}
 FROM threadmark_thread AS t
-CROSS JOIN threadmark_checkpoint AS c ON c.thread = t.number
+CROSS JOIN threadmark_checkpoint AS c ON c.thread = t.thread
 WHERE {{clauses}}
 ORDER BY c.rank DESC, t.thread_id DESC, c.ns DESC
 LIMIT ?
@@ -448,37 +500,20 @@ INSERT INTO threadmark_checkpoint (thread, ns, rank, id, parent, created_at, met
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
-_WRITE = "w.ns, w.checkpoint_id, w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum"
+_WRITE = f"w.ns, w.checkpoint_id, {_WRITES}"
 
-
-def _of_records(statement: str) -> str:
-    """The same statement for the records of batches."""
-    return statement.replace("threadmark_write", "threadmark_batch")
-
-
-def _with_records(statement: str) -> str:
-    return f"{statement}UNION ALL{_of_records(statement)}"
-
-
-# Without the columns that are asked for.
-WRITES_OF_CHECKPOINT = _with_records("""
-SELECT w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum
-FROM threadmark_thread AS t
-CROSS JOIN threadmark_write AS w ON w.thread = t.number
-WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
-""")
 
 WRITES_OF_CHECKPOINTS = _with_records(f"""
 SELECT {_WRITE}
 FROM threadmark_thread AS t
-CROSS JOIN threadmark_write AS w ON w.thread = t.number
+CROSS JOIN threadmark_write AS w ON w.thread = t.thread
 WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id IN ({{placeholders}})
 """)
 
 WRITES_OF_THREAD = _with_records(f"""
 SELECT {_WRITE}
 FROM threadmark_thread AS t
-CROSS JOIN threadmark_write AS w ON w.thread = t.number
+CROSS JOIN threadmark_write AS w ON w.thread = t.thread
 WHERE t.thread_id = ?
 """)
 
@@ -506,7 +541,7 @@ REMOVE_RECORDS = _of_records(REMOVE_WRITES)
 SEGMENTS = """
 SELECT s.key, s.data
 FROM threadmark_thread AS t
-CROSS JOIN threadmark_segment AS s ON s.thread = t.number
+CROSS JOIN threadmark_segment AS s ON s.thread = t.thread
 WHERE t.thread_id = ? AND s.key IN ({placeholders})
 """
 
@@ -515,13 +550,13 @@ WITH asked (thread_id, key) AS (VALUES {placeholders})
 SELECT t.thread_id, s.key, s.data
 FROM asked
 CROSS JOIN threadmark_thread AS t ON t.thread_id = asked.thread_id
-CROSS JOIN threadmark_segment AS s ON s.thread = t.number AND s.key = asked.key
+CROSS JOIN threadmark_segment AS s ON s.thread = t.thread AND s.key = asked.key
 """
 
 SEGMENT_SIZES = """
 SELECT s.key, length(s.data)
 FROM threadmark_thread AS t
-CROSS JOIN threadmark_segment AS s ON s.thread = t.number
+CROSS JOIN threadmark_segment AS s ON s.thread = t.thread
 WHERE t.thread_id = ?
 """
 
@@ -533,9 +568,9 @@ ROW_OF_SEGMENT = "(?, ?, ?)"
 
 COPY_SEGMENTS = """
 INSERT OR IGNORE INTO threadmark_segment (thread, key, data)
-SELECT target.number, s.key, s.data
+SELECT target.thread, s.key, s.data
 FROM threadmark_segment AS s, threadmark_thread AS source, threadmark_thread AS target
-WHERE source.thread_id = ? AND target.thread_id = ? AND s.thread = source.number
+WHERE source.thread_id = ? AND target.thread_id = ? AND s.thread = source.thread
 """
 
 REMOVE_SEGMENT = """

@@ -21,6 +21,16 @@ class Query(_Statement, Step):
     __slots__ = ()
 
 
+class Alone(Query):
+    """One statement with which its program mostly ends.
+
+    As the first of a program that reads it is executed without a transaction: it sees one snapshot by itself. Where the
+    program goes on, the driver begins the transaction and executes it once more; see `connection.committed`.
+    """
+
+    __slots__ = ()
+
+
 class Many(_Statement, Step):
     """One statement that is executed for each item of `params`."""
 
@@ -48,6 +58,12 @@ _step = tuple.__new__
 def execute(sql: str, params: Sequence[Any] = ()) -> Program[Rows]:
     """Execute one statement. Returns its rows, an empty list if it gives none."""
     rows: Rows = yield _step(Query, (sql, params))
+    return rows
+
+
+def execute_alone(sql: str, params: Sequence[Any] = ()) -> Program[Rows]:
+    """Like `execute`, for the first statement of a program that mostly ends with it."""
+    rows: Rows = yield _step(Alone, (sql, params))
     return rows
 
 

@@ -45,7 +45,7 @@ from threadmark_sqlite.columns import (
 )
 from threadmark_sqlite.placeholders import chunks, with_pairs, with_placeholders, with_rows
 from threadmark_sqlite.replica_store import SqliteReplicaStore, noted
-from threadmark_sqlite.steps import directly, execute, executemany
+from threadmark_sqlite.steps import directly, execute, execute_alone, executemany
 from threadmark_sqlite.thread_store import SqliteThreadStore
 
 if TYPE_CHECKING or IN_USE:
@@ -67,19 +67,25 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     ) -> Program[Found | None]:
         thread, namespace = to_column(thread_id), to_column(ns)
         if checkpoint_id is None:
-            rows = yield from execute(sql.FIND_NEWEST, (thread, namespace))
+            rows = yield from execute_alone(sql.FIND_NEWEST, (thread, namespace) * 3)
             if not rows:
                 rows = yield from execute(sql.FIND_NEWEST_WITHOUT_HEAD, (thread, namespace))
         else:
-            rows = yield from execute(sql.FIND, (thread, namespace, *twice(checkpoint_id)))
+            asked = (thread, namespace, id_column(checkpoint_id))
+            rows = yield from execute_alone(sql.FIND, (thread, namespace, *twice(checkpoint_id), *asked, *asked))
+            if rows and rows[0][0] is None:  # there are writes only
+                return None
         if not rows:
             return None
-        found = _found(thread_id, rows[0])
+        newest, written_for, *columns = rows[0]
+        found = _found(thread_id, newest if checkpoint_id is None else None, columns)
         if found.row is None:
             return found
         found_id = found.row.outline.id
-        column = id_column(found_id)
-        writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (thread, namespace, column, thread, namespace, column))
+        writes = rows[1:]
+        if checkpoint_id is None and written_for != (column := id_column(found_id)):  # they are another checkpoint's
+            asked = (thread, namespace, column)
+            writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (*asked, *asked))
         return found._replace(writes=writes_of(ns, found_id, writes)) if writes else found
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
@@ -95,11 +101,11 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         found: dict[str, Found] = {}
         for some in chunks(list(columns)):
             rows = yield from execute(with_placeholders(sql.NEWEST_OF_THREADS, some), (namespace, *some))
-            found.update((columns[column], _found(columns[column], row)) for column, *row in rows)
+            found.update((columns[column], _found(columns[column], head, row)) for column, head, *row in rows)
         for column, thread_id in columns.items():
             if thread_id not in found:
                 rows = yield from execute(sql.FIND_NEWEST_WITHOUT_HEAD, (column, namespace))
-                found.update((thread_id, _found(thread_id, row)) for row in rows)
+                found.update((thread_id, _found(thread_id, head, row)) for head, _, *row in rows)
         return found
 
     def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
@@ -142,13 +148,9 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         thread, namespace = to_column(thread_id), to_column(ns)
         if checkpoint_id is None:
-            start = yield from execute(sql.CHAIN_START_NEWEST, (thread, namespace))
+            rows = yield from execute(sql.CHAIN_OF_NEWEST, (thread, namespace, limit))
         else:
-            start = yield from execute(sql.CHAIN_START, (thread, namespace, *twice(checkpoint_id)))
-        if not start:
-            return []
-        number, parent, of_thread = start[0]
-        rows = yield from execute(sql.CHAIN, (number, parent, of_thread, namespace, limit))
+            rows = yield from execute(sql.CHAIN, (thread, namespace, *twice(checkpoint_id), limit))
         return [checkpoint_row(thread_id, columns) for columns in rows]
 
     def epoch(self, thread_id: str) -> Program[int | None]:
@@ -198,14 +200,18 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     def damage(self) -> Program[list[tuple[str, str]]]:
         """Return the rows whose thread is missing, and what SQLite's own check of pages and indexes reports.
 
-        And threads without the head that they are listed by.
+        And threads without the head that they are listed by, or whose row does not tell its minute.
         """
         lost = yield from execute(sql.LOST_ROWS)
         found = [(f"table {table}", f"{count} rows belong to no thread") for table, count in lost if count]
-        ((unlisted,),) = yield from execute(sql.UNLISTED)
+        ((unlisted, misplaced),) = yield from execute(sql.UNLISTED)
         if unlisted:
             found.append(
                 ("table threadmark_head", f"{unlisted} threads are in no listing: their rows are missing here")
+            )
+        if misplaced:
+            found.append(
+                ("table threadmark_thread", f"{misplaced} threads are listed at a wrong time of their last update")
             )
         structure = yield from execute(sql.CHECK_STRUCTURE)
         return found + [("the database file", str(line)) for (line,) in structure if line != "ok"]
@@ -269,8 +275,9 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
 _NO_SEGMENTS: Mapping[bytes, bytes] = {}
 
 
-def _found(thread_id: str, columns: Sequence[Any]) -> Found:
-    head, epoch, owner, expires_at, *of_checkpoint = columns
+def _found(thread_id: str, head: Any, columns: Sequence[Any]) -> Found:
+    """What was found, from the column of its head (None where it was not asked for) and those of `sql._FOUND`."""
+    epoch, owner, expires_at, *of_checkpoint = columns
     newest = None if head is None else from_text_column(head)
     owner = None if owner is None else from_text_column(owner)
     if of_checkpoint[0] is None:  # there is a head, and nothing else

@@ -5,7 +5,7 @@ with old ones, too.
 """
 
 from threadmark.model import SPECIAL_WRITES
-from threadmark_sqlite.sql import CLOCK
+from threadmark_sqlite.sql import CLOCK, MINUTE
 
 _OUTLINE = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum, h.updated_at"
 
@@ -24,14 +24,11 @@ UPDATE threadmark_thread
 SET owner = ?, title = ?, folded_title = ?, metadata = ?, expires_at = ?, checksum = ?
 WHERE thread_id = ?
 """
-SET_OWNER = """
-UPDATE threadmark_head
-SET owner = ?
-WHERE thread_id = ? AND ns = ''
-"""
 
 # Where a walk begins; each needs the clause of its index among those of the page.
 _THREADS = "threadmark_thread AS t INDEXED BY threadmark_thread"
+BY_UPDATE = f"{_THREADS}_minute"
+BY_OWNER_AND_UPDATE = f"{_THREADS}_owner_minute"
 BY_CREATION = f"{_THREADS}_created"
 BY_OWNER = f"{_THREADS}_owner"
 BY_OWNER_AND_CREATION = f"{_THREADS}_owner_created"
@@ -39,19 +36,21 @@ BY_EXPIRY = f"{_THREADS}_expires"
 BY_LEASE = f"{_THREADS}_lease"
 BY_ID = "threadmark_thread AS t INDEXED BY sqlite_autoindex_threadmark_thread_1"
 THREADS_BY = {
+    ("updated", False): BY_UPDATE,
+    ("updated", True): BY_OWNER_AND_UPDATE,
     ("created", False): BY_CREATION,
     ("created", True): BY_OWNER_AND_CREATION,
     ("id", False): BY_ID,
     ("id", True): BY_OWNER,
 }
 """Those by the sort key, and whether one owner's threads are listed."""
-BY_UPDATE = "threadmark_head AS h INDEXED BY threadmark_head_updated"
-BY_OWNER_AND_UPDATE = "threadmark_head AS h INDEXED BY threadmark_head_owner"
+BY_MINUTE = (BY_UPDATE, BY_OWNER_AND_UPDATE)
+"""Those along which threads of one minute come in any order, and are sorted."""
+MINUTE_OF_THREAD = "t.minute"
 
 BY_NUMBER = "threadmark_thread AS t"
 
 HEAD_OF_THREAD = "CROSS JOIN threadmark_head AS h ON h.thread_id = t.thread_id"
-THREAD_OF_HEAD = "CROSS JOIN threadmark_thread AS t ON t.thread_id = h.thread_id"
 
 PAGE = f"""
 SELECT {_OUTLINE}
@@ -63,12 +62,12 @@ LIMIT ? OFFSET ?
 
 # Which threads a search finds, in any order: to read all rows once takes a tenth of a walk that looks up each.
 FOUND = """
-SELECT t.number
+SELECT t.thread
 FROM threadmark_thread AS t NOT INDEXED
 WHERE {clauses}
 LIMIT ?
 """
-WITH_NUMBER = "t.number IN (SELECT value FROM json_each(?))"
+WITH_NUMBER = "t.thread IN (SELECT value FROM json_each(?))"
 
 COUNT = """
 SELECT count(*)
@@ -77,20 +76,21 @@ WHERE {clauses}
 """
 
 PLACES = {
-    "updated": ("h.updated_at", "h.thread_id"),
+    "updated": ("h.updated_at", "t.thread_id"),
     "created": ("t.created_at", "t.thread_id"),
     "id": ("t.thread_id",),
 }
-"""What a listing is sorted by: as its index has it."""
+"""What a listing is sorted by: as its index has it, but for those of `BY_MINUTE`."""
 
 AFTER = "({columns}) {sign} ({placeholders})"
 
 LIVE = "t.live = 1"
 ROOT_HEAD = "h.ns IS ''"
 OF_OWNER = "t.owner = ?"
-OF_HEADS_OWNER = "h.owner = ?"
 SINCE = "h.updated_at >= ?"
 UNTIL = "h.updated_at < ?"
+FROM_MINUTE = f"{MINUTE_OF_THREAD} >= ? / {MINUTE}"
+TO_MINUTE = f"{MINUTE_OF_THREAD} <= ? / {MINUTE}"
 EXPIRED = "t.expires_at <= ?"
 WITH_FRAGMENT = "instr(t.metadata, ?) > 0"
 WITH_TEXT = "(instr(t.folded_title, ?) > 0 OR instr(t.thread_id, ?) > 0)"
@@ -98,7 +98,7 @@ WITH_TEXT = "(instr(t.folded_title, ?) > 0 OR instr(t.thread_id, ?) > 0)"
 _NEWEST = """(
     SELECT coalesce(c.id, c.rank)
     FROM threadmark_checkpoint AS c
-    WHERE c.thread = t.number AND c.ns = ''
+    WHERE c.thread = t.thread AND c.ns = ''
     ORDER BY c.rank DESC
     LIMIT 1
 )"""
@@ -116,7 +116,7 @@ def _special(idx: int) -> str:
     return f"""EXISTS (
     SELECT 1
     FROM threadmark_write AS w INDEXED BY threadmark_write_status
-    WHERE w.thread = t.number AND w.ns = '' AND w.idx IN (-1, -3) AND w.idx = {idx} AND {_STEP} = {_NEWEST}
+    WHERE w.thread = t.thread AND w.ns = '' AND w.idx IN (-1, -3) AND w.idx = {idx} AND {_STEP} = {_NEWEST}
 )"""
 
 
@@ -149,14 +149,14 @@ WITH_STATUS = {
 
 
 def _sum(what: str, table: str) -> str:
-    return f"(SELECT coalesce(sum({what}), 0) FROM threadmark_{table} AS x WHERE x.thread = t.number)"
+    return f"(SELECT coalesce(sum({what}), 0) FROM threadmark_{table} AS x WHERE x.thread = t.thread)"
 
 
 COUNTS = f"""
 SELECT
     t.thread_id,
-    (SELECT count(*) FROM threadmark_checkpoint AS c WHERE c.thread = t.number),
-    (SELECT count(DISTINCT c.ns) FROM threadmark_checkpoint AS c WHERE c.thread = t.number),
+    (SELECT count(*) FROM threadmark_checkpoint AS c WHERE c.thread = t.thread),
+    (SELECT count(DISTINCT c.ns) FROM threadmark_checkpoint AS c WHERE c.thread = t.thread),
     {_sum("length(x.data)", "segment")}
         + {_sum("length(x.header) + length(CAST(x.metadata AS BLOB))", "checkpoint")}
         + {_sum("length(x.value)", "write")}

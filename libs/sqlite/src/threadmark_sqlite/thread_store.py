@@ -49,21 +49,24 @@ class SqliteThreadStore(ThreadStore):
         return list(found.values())
 
     def set_thread(self, row: ThreadRow) -> Program[None]:
-        owner, *others = thread_columns(row)
-        thread_id = to_column(row.thread_id)
-        yield from execute(sql.SET_THREAD, (owner, *others, thread_id))
-        yield from execute(sql.SET_OWNER, (owner, thread_id))
+        yield from execute(sql.SET_THREAD, (*thread_columns(row), to_column(row.thread_id)))
 
     def thread_page(
         self, scope: ThreadScope, after: ThreadPlace | None, offset: int, limit: int
     ) -> Program[list[ThreadOutline]]:
-        tables, clauses = _walk(scope, (yield from _found(scope)))
-        columns = sql.PLACES[scope.sort]
+        walk, clauses = _walk(scope, (yield from _found(scope)))
+        columns = order = sql.PLACES[scope.sort]
         if after is not None:
             clauses.append(_after(scope, columns, after))
+        if walk in sql.BY_MINUTE:
+            order = (sql.MINUTE_OF_THREAD, *columns)
+            clauses += _minutes(scope, after)
         direction = "DESC" if scope.descending else "ASC"
-        order = ", ".join(f"{column} {direction}" for column in columns)
-        statement = sql.PAGE.format(tables=tables, clauses=_joined(clauses), order=order)
+        statement = sql.PAGE.format(
+            tables=f"{walk} {sql.HEAD_OF_THREAD}",
+            clauses=_joined(clauses),
+            order=", ".join(f"{column} {direction}" for column in order),
+        )
         rows = yield from execute(statement, (*_params(clauses), limit, offset))
         return [thread_outline(row) for row in rows]
 
@@ -71,7 +74,10 @@ class SqliteThreadStore(ThreadStore):
         if scope.since is None and scope.until is None:
             tables, clauses = _walk_without_heads(scope)
         else:
-            tables, clauses = _walk(scope._replace(sort="updated"), None)
+            walk, clauses = _walk(scope._replace(sort="updated"), None)
+            if walk in sql.BY_MINUTE:
+                clauses += _minutes(scope, None)
+            tables = f"{walk} {sql.HEAD_OF_THREAD}"
         statement = sql.COUNT.format(tables=tables, clauses=_joined(clauses))
         ((count,),) = yield from execute(statement, _params(clauses))
         return int(count)
@@ -124,7 +130,7 @@ def _found(scope: ThreadScope) -> Program[list[int] | None]:
 
 
 def _walk(scope: ThreadScope, found: Sequence[int] | None) -> tuple[str, list[Clause]]:
-    """Return which index to go along and what to join, and the conditions of the scope.
+    """Return which index to go along, and the conditions of the scope on threads and their root heads.
 
     Where few threads were found, nothing is gone along.
     """
@@ -134,15 +140,20 @@ def _walk(scope: ThreadScope, found: Sequence[int] | None) -> tuple[str, list[Cl
     if scope.until is not None:
         clauses.append((sql.UNTIL, (scope.until,)))
     if found is not None:
-        return f"{sql.BY_NUMBER} {sql.HEAD_OF_THREAD}", [(sql.WITH_NUMBER, (dumps(found),)), *clauses]
-    few = _few(scope)
-    if few is None and scope.sort == "updated":
-        if scope.owner is None:
-            return f"{sql.BY_UPDATE} {sql.THREAD_OF_HEAD}", clauses
-        # The head's owner is a copy: it finds the threads, and the thread's own decides.
-        clauses.append((sql.OF_HEADS_OWNER, (to_column(scope.owner),)))
-        return f"{sql.BY_OWNER_AND_UPDATE} {sql.THREAD_OF_HEAD}", clauses
-    return f"{few or sql.THREADS_BY[scope.sort, scope.owner is not None]} {sql.HEAD_OF_THREAD}", clauses
+        return sql.BY_NUMBER, [(sql.WITH_NUMBER, (dumps(found),)), *clauses]
+    return _few(scope) or sql.THREADS_BY[scope.sort, scope.owner is not None], clauses
+
+
+def _minutes(scope: ThreadScope, after: ThreadPlace | None) -> Iterator[Clause]:
+    """Yield between which minutes a walk along them goes."""
+    first = [] if scope.since is None else [scope.since]
+    last = [] if scope.until is None else [scope.until]
+    if after is not None:
+        (last if scope.descending else first).append(after.value)
+    if first:
+        yield sql.FROM_MINUTE, (max(first),)
+    if last:
+        yield sql.TO_MINUTE, (min(last),)
 
 
 def _walk_without_heads(scope: ThreadScope) -> tuple[str, list[Clause]]:

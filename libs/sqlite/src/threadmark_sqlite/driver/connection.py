@@ -17,7 +17,7 @@ from threadmark.program import Program, Step, Transaction, play
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.migrations import CURRENT, is_current, is_made, migrate
-from threadmark_sqlite.steps import Direct, Many, Query
+from threadmark_sqlite.steps import Alone, Direct, Many, Query
 
 if TYPE_CHECKING or IN_USE:
     from threadmark_speed import programs
@@ -166,17 +166,67 @@ def committed(
 
     It is the program's own, but for what is done `before` the commit.
     """
+    if IN_USE:
+        return _player.committed(connection, transaction, before)
     try:
-        connection.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
-        result = played(connection, transaction.program())
+        if transaction.writes:
+            connection.execute(sql.BEGIN_WRITE)
+            result, has_begun = play(transaction.program(), partial(execute, connection)), True
+        else:
+            result, has_begun = _read(connection, transaction)
         if before is not None:
             before()
-        connection.execute(sql.COMMIT)
+        if has_begun:
+            connection.execute(sql.COMMIT)
     except BaseException:
         if connection.in_transaction:  # asked here: to call a function of ours would be a place for an interrupt
             connection.execute(sql.ROLLBACK)
         raise
     return result
+
+
+def _read(connection: sqlite3.Connection, transaction: Transaction[Any]) -> tuple[Any, bool]:
+    """Run a program that reads. Returns its result, and whether a transaction was begun for it."""
+    snapshot = _Snapshot(connection)
+    try:
+        result = play(transaction.program(), snapshot.answer)
+    except _AnotherSnapshotError:
+        result = play(transaction.program(), partial(execute, connection))
+    return result, snapshot.has_begun
+
+
+class _AnotherSnapshotError(BaseException):
+    """Somebody has committed between a program's first statement and the beginning of its transaction.
+
+    No `Exception`, which would be thrown into the program.
+    """
+
+
+class _Snapshot:
+    """Answers what a program asks that reads, all of it from one snapshot of the database.
+
+    A statement by itself sees one. So the transaction begins when more is asked than one `Alone`, which is executed
+    again then: with the same answer, what the program has done with it holds in the transaction, too.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._alone: tuple[Alone, Any] | None = None
+        """The statement that was executed without a transaction, and its answer."""
+        self.has_begun = False
+
+    def answer(self, step: Step) -> Any:
+        connection, alone = self._connection, self._alone
+        if not self.has_begun:
+            if alone is None and isinstance(step, Alone):
+                rows = execute(connection, step)
+                self._alone = step, rows
+                return rows
+            connection.execute(sql.BEGIN_READ)
+            self.has_begun = True
+            if alone is not None and execute(connection, alone[0]) != alone[1]:
+                raise _AnotherSnapshotError
+        return execute(connection, step)
 
 
 def end_transaction(connection: sqlite3.Connection) -> None:
@@ -225,7 +275,7 @@ def try_to_empty_log(connection: sqlite3.Connection, settings: Settings) -> bool
 def played(connection: sqlite3.Connection, program: Program[T]) -> T:
     """Run a program. Returns its result."""
     if IN_USE:
-        return programs.played(connection, program, Query, Direct, execute, again)
+        return _player.played(connection, program)
     return play(program, partial(execute, connection))
 
 
@@ -256,6 +306,10 @@ def again(connection: sqlite3.Connection, step: Step, error: Exception) -> Any:
         raise error
     connection.text_factory = plain_text  # not from the beginning: it takes longer than what sqlite3 does itself
     return execute(connection, step)
+
+
+if TYPE_CHECKING or IN_USE:
+    _player = programs.Player(sql, (Query, Direct, Alone), execute, again)
 
 
 def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError:
