@@ -36,6 +36,7 @@ LAYERS = (
     "serde",
     "rope",
     "stored",
+    "packs",
     "header",
     "program",
     "logs",

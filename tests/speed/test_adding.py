@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from length import times
 from threadmark.program import Program, play
-from threadmark.store import ANYONE, FIRST_RECORD, Added, Change, CheckpointRow, Follows, Outline, WriteRow
+from threadmark.store import ANYONE, FIRST_RECORD, PACK, Added, Change, CheckpointRow, Follows, Outline, WriteRow
 from threadmark.thread_store import beginning
 from threadmark_speed import adding
 from threadmark_sqlite import columns
@@ -33,7 +33,8 @@ near_ids = st.builds(lambda text, at, other: text[:at] + other + text[at + 1 :],
 blobs = st.binary(max_size=40)
 outlines = st.builds(Outline, texts, texts, ids, ids, st.none() | ids, st.integers(0, 2**62), texts)
 checkpoints = st.builds(CheckpointRow, outlines, blobs, blobs, st.none())
-writes = st.builds(WriteRow, texts, ids | near_ids, ids | near_ids, st.integers(-4, 2**31), texts, texts, blobs, blobs)
+indexes = st.integers(-4, 2**31) | st.just(PACK)
+writes = st.builds(WriteRow, texts, ids | near_ids, ids | near_ids, indexes, texts, texts, blobs, blobs)
 
 
 @given(checkpoints)
@@ -102,6 +103,22 @@ def test_a_run_is_stored_the_same() -> None:
         assert pair.directly == 4
         assert pair.add(_change([_checkpoint(LATE)], epoch=BEGUN)) == Added(BEGUN, exists=True)
         assert pair.add(_change([], [_write(FIRST_RECORD), _write(2)])) == MADE
+
+
+def test_what_becomes_of_a_pack_is_told_the_same() -> None:
+    record, left_out = _write(FIRST_RECORD), MADE._replace(pack_left_out=True)
+    with Pair() as pair:
+        pair.add(_change([_checkpoint(EARLY)]))
+        assert pair.add(_change([], [_write(PACK), record])) == MADE
+        assert pair.directly == 3
+        assert pair.add(_change([], [_write(PACK, value=b"other"), record])) == left_out
+        assert pair.directly == 3
+        assert pair.add(_change([], [_write(1), _write(PACK), record])) == left_out  # as a copy adds them
+        assert pair.add(_change([], [_write(1), record])) == MADE
+        assert pair.add(_change([], [_write(-1), _write(PACK), record])) == left_out
+        other = _write(PACK)._replace(task_id="another")
+        assert pair.add(_change([], [other, record])) == MADE
+        assert pair.add(_change([], [other, other._replace(task_id="third")])) == left_out
 
 
 def test_many_rows_take_more_than_one_statement() -> None:

@@ -16,6 +16,9 @@ from threadmark.thread_store import NO_BEGINNING, Beginning, ThreadStore
 TOMBSTONE_MICROSECONDS = 24 * 3600 * 1_000_000
 """How long a deleted thread is remembered: longer than a run that was going on then."""
 
+PACK = 1 << 29
+"""The `WriteRow.idx` of the row that holds all that a task wrote to ordinary channels (`packs.py`)."""
+
 FIRST_RECORD = 1 << 30
 """From this `WriteRow.idx` on a row is the record of a batch of writes (`saver/proving/batches.py`)."""
 
@@ -89,7 +92,10 @@ class CheckpointRow(NamedTuple):
 
 
 class WriteRow(NamedTuple):
-    """A pending write as it is stored. `idx` numbers its task's writes, and is negative for the special channels."""
+    """A pending write as it is stored, or several in one row (`PACK`).
+
+    `idx` numbers the writes of a task, and is negative for the special channels.
+    """
 
     ns: str
     checkpoint_id: str
@@ -242,6 +248,8 @@ class Added(NamedTuple):
     """That of the entry of a change that was made, 0 where it has none."""
     previous: int = 0
     """The thread's last position before that one, 0 where there was none."""
+    pack_left_out: bool = False
+    """Whether a row of the change with the idx `PACK` was left out, because its task had one already."""
 
 
 def was_added(change: Change, added: Added) -> bool:

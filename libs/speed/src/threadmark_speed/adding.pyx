@@ -14,7 +14,7 @@ from libc.string cimport memchr
 
 from sqlite3 import IntegrityError, OperationalError
 
-from threadmark.store import FIRST_RECORD, Added
+from threadmark.store import FIRST_RECORD, PACK, Added
 from threadmark.text import to_column
 
 cdef extern from "Python.h":
@@ -141,7 +141,7 @@ cdef class Adder:
 
     cdef object thread, thread_without, segments, checkpoint, head, touch, follow, minute, writes, records
     cdef object row_of_segment, row_of_write, with_rows
-    cdef long long first_record
+    cdef long long first_record, pack
 
     def __init__(self, statements, with_rows):
         self.thread, self.thread_without = statements.PLAIN_THREAD, statements.PLAIN_THREAD_WITHOUT
@@ -150,7 +150,7 @@ cdef class Adder:
         self.follow, self.minute = statements.FOLLOW_HEAD, statements.MINUTE
         self.writes, self.records, self.row_of_write = statements.ADD_WRITES, statements.ADD_RECORDS, statements.ROW_OF_WRITE
         self.with_rows = with_rows
-        self.first_record = FIRST_RECORD
+        self.first_record, self.pack = FIRST_RECORD, PACK
 
     def __call__(self, run, fetch, change):
         """Add the rows of a change. Returns what became of it, or None where the program is to see to it.
@@ -194,10 +194,12 @@ cdef class Adder:
             follows = follows or now // self.minute != minute
         if follows:
             run(self.follow, (number,))
+        cdef bint pack_left_out = False
         if writes:
-            self.add_writes(run, number, self.writes, writes[:ordinary])
+            there = ordinary - self.add_writes(run, number, self.writes, writes[:ordinary])
+            pack_left_out = there and fields(writes[0])[3] == self.pack
             self.add_writes(run, number, self.records, writes[ordinary:])
-        return Added(epoch, replaced_writes=[], expires_at=expires_at)
+        return Added(epoch, replaced_writes=[], expires_at=expires_at, pack_left_out=pack_left_out)
 
     cdef object plain(self, run, fetch, thread, checkpoints):
         """The columns of `sql.PLAIN_THREAD`, or None."""
@@ -216,16 +218,18 @@ cdef class Adder:
             return None  # no error of SQLite's: the text is damaged, and the program reads it all the same
 
     cdef Py_ssize_t ordinary(self, writes) except -2:
-        """How many writes come before the records of batches, or -1 where there are others."""
+        """How many writes come before the records of batches, or -1 where there are others, or a pack beside others."""
         cdef Py_ssize_t count = 0, seen = 0
         cdef long long index
+        cdef bint has_pack = False
         for row in writes:
             index = fields(row)[3]
             if index < 0 or (index < self.first_record and count < seen):
                 return -1
             seen += 1
             count += index < self.first_record
-        return count
+            has_pack |= index == self.pack
+        return -1 if has_pack and count > 1 else count
 
     cdef int add_segments(self, run, number, segments) except -1:
         cdef list every = list(segments.items()), columns
@@ -237,12 +241,13 @@ cdef class Adder:
             run(self.with_rows(self.segments, self.row_of_segment, len(columns) // 3), columns)
         return 0
 
-    cdef int add_writes(self, run, number, statement, rows) except -1:
-        cdef Py_ssize_t start
+    cdef Py_ssize_t add_writes(self, run, number, statement, rows) except -1:
+        """Returns how many were added: the others were there."""
+        cdef Py_ssize_t start, count = 0
         for start in range(0, len(rows), MOST_ROWS):
             some = rows[start : start + MOST_ROWS]
-            run(self.with_rows(statement, self.row_of_write, len(some)), write_columns(number, some))
-        return 0
+            count += run(self.with_rows(statement, self.row_of_write, len(some)), write_columns(number, some)).rowcount
+        return count
 
 
 cdef object owner_column(object beginning):

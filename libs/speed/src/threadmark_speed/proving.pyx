@@ -1,9 +1,9 @@
 # cython: language_level=3
 """Proving rows, compiled: what `threadmark.saver.proving` does with the rows of a checkpoint where all is as it should.
 
-The write rows of a checkpoint are proven, compared with the records of their batches, opened and sorted in one call.
-Whatever is unusual (damage, a row of the first format, text with surrogates) is left to the reference, which alone
-raises errors: nothing here says more than that rows are sound.
+The write rows of a checkpoint are proven, compared with the records of their batches, unpacked, opened and sorted in
+one call. Whatever is unusual (damage, a row of the first format, a write that has a row and is in a pack, text with
+surrogates) is left to the reference, which alone raises errors: nothing here says more than that rows are sound.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -17,7 +17,7 @@ from threadmark_speed.tuples cimport named_tuple
 from operator import attrgetter
 
 from threadmark.errors import CorruptDataError
-from threadmark.store import FIRST_RECORD, WriteRow
+from threadmark.store import FIRST_RECORD, PACK, WriteRow
 from threadmark.stored import Stored
 from threadmark_speed.plain import NeedsReferenceError
 
@@ -44,9 +44,13 @@ cdef enum:  # the fields of a `threadmark.store.WriteRow`
     ROW_CHECK
     FIELDS
 
+cdef enum:
+    MEMBER_FIELDS = 3  # of a write in a pack: its index, channel and value
+
 cdef object from_bytes = Stored.from_bytes
 cdef object order = attrgetter("row.task_path", "row.task_id", "row.idx")
 cdef int64_t first_record = FIRST_RECORD
+cdef int64_t pack_index = PACK
 
 
 def proven_writes(thread_id, list rows not None, type write_class not None):
@@ -56,7 +60,7 @@ def proven_writes(thread_id, list rows not None, type write_class not None):
     """
     try:
         return proven(thread_id, rows, write_class)
-    except (NeedsReferenceError, UnicodeError, CorruptDataError):
+    except (NeedsReferenceError, UnicodeError, OverflowError, CorruptDataError):
         return None
 
 
@@ -64,8 +68,9 @@ cdef list proven(thread_id, list rows, type write_class):
     cdef Packer packer = Packer()
     cdef Py_ssize_t index
     cdef int overflow = 0
-    cdef list writes = [], records = []
-    cdef bint is_sorted = True
+    cdef int64_t idx
+    cdef list writes = [], recorded = [], records = []
+    cdef bint is_sorted = True, has_packs = False, has_others = False
     for each in rows:
         if type(each) is not WriteRow or PyTuple_GET_SIZE(each) != FIELDS:
             raise NeedsReferenceError
@@ -77,16 +82,50 @@ cdef list proven(thread_id, list rows, type write_class):
         if not packer.agrees(PyTuple_GET_ITEM(each, ROW_CHECK)):
             raise NeedsReferenceError
         expect_types(each)
-        if PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(each, INDEX), &overflow) >= first_record:
+        idx = PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(each, INDEX), &overflow)
+        if idx >= first_record:
             records.append(each)
             continue
-        if writes and is_sorted:
-            is_sorted = not follows(<object>PyTuple_GET_ITEM(writes[-1], 0), each)
-        writes.append(named_tuple(write_class, (each, stored(<object>PyTuple_GET_ITEM(each, VALUE)))))
-    expect_recorded(writes, records)
+        recorded.append(each)
+        last = <object>PyTuple_GET_ITEM(writes[-1], 0) if writes else None
+        if idx == pack_index:
+            has_packs = True
+            first = unpack(each, writes, write_class)
+        else:
+            has_others |= idx >= 0
+            writes.append(named_tuple(write_class, (each, stored(<object>PyTuple_GET_ITEM(each, VALUE)))))
+            first = each
+        if last is not None and is_sorted:
+            is_sorted = not follows(last, first)
+    expect_recorded(recorded, records)
+    if has_packs and has_others and len({write[0][:INDEX + 1] for write in writes}) < len(writes):
+        raise NeedsReferenceError
     if not is_sorted:
         writes.sort(key=order)
     return writes
+
+
+cdef object unpack(pack, list writes, type write_class):
+    """Append the writes in a pack. Returns the row of the first."""
+    cdef Py_ssize_t position, before = -1, index
+    cdef list fields = items(<bytes>PyTuple_GET_ITEM(pack, VALUE))
+    cdef object first = None
+    ns, checkpoint_id, task, _, path, _, _, _ = <tuple>pack
+    if not fields or len(fields) % MEMBER_FIELDS:
+        raise NeedsReferenceError
+    for position in range(0, len(fields), MEMBER_FIELDS):
+        number, channel, body = fields[position], fields[position + 1], fields[position + 2]
+        if type(number) is not int or type(channel) is not str or type(body) is not bytes:
+            raise NeedsReferenceError
+        index = number
+        if index <= before:
+            raise NeedsReferenceError
+        before = index
+        row = named_tuple(WriteRow, (ns, checkpoint_id, task, number, path, channel, body, b""))
+        writes.append(named_tuple(write_class, (row, stored(body))))
+        if first is None:
+            first = row
+    return first
 
 
 cdef int expect_types(row) except -1:
@@ -133,18 +172,18 @@ cdef object stored(bytes body):
     return named_tuple(Stored, (tag, PyBytes_FromStringAndSize(<char *>content + start, size - start), b"", body))
 
 
-cdef int expect_recorded(list writes, list records) except -1:
-    """Raise unless the records of batches list these writes, and no other."""
+cdef int expect_recorded(list rows, list records) except -1:
+    """Raise unless the records of batches list these rows, and no other."""
     cdef Py_ssize_t position = 0
     cdef bint in_step = True
     listed = []
     for record in records:
         for index in indexes(<bytes>PyTuple_GET_ITEM(record, VALUE)):
             listed.append((record, index))
-    if len(listed) == len(writes):
-        for position in range(len(writes)):
+    if len(listed) == len(rows):
+        for position in range(len(rows)):
             record, index = listed[position]
-            each = <object>PyTuple_GET_ITEM(writes[position], 0)
+            each = rows[position]
             in_step = (
                 <object>PyTuple_GET_ITEM(each, INDEX) == index and compared(each, record, TASK) == 0
                 and compared(each, record, CHECKPOINT) == 0 and compared(each, record, NS) == 0
@@ -153,14 +192,23 @@ cdef int expect_recorded(list writes, list records) except -1:
                 break
         if in_step:
             return 0
-    there = {write[0][:INDEX + 1] for write in writes}
+    there = {row[:INDEX + 1] for row in rows}
     if there != {(*record[:INDEX], index) for record, index in listed}:
         raise NeedsReferenceError
     return 0
 
 
 cdef list indexes(bytes body):
-    """Return the indexes that a record's body lists: a literal without a tag, an array of integers."""
+    """Return the indexes that a record's body lists."""
+    cdef list found = items(body)
+    for index in found:
+        if type(index) is not int:
+            raise NeedsReferenceError
+    return found
+
+
+cdef list items(bytes body):
+    """Return the items in a literal without a tag, which is an array."""
     cdef Bytes left
     left.next = <const unsigned char *>PyBytes_AS_STRING(body)
     left.end = left.next + PyBytes_GET_SIZE(body)
@@ -170,7 +218,4 @@ cdef list indexes(bytes body):
     found = read_value(&left, 0)
     if type(found) is not list or left.next != left.end:
         raise NeedsReferenceError
-    for index in <list>found:
-        if type(index) is not int:
-            raise NeedsReferenceError
     return found

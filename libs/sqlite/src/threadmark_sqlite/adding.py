@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from threadmark.compiled import IN_USE
 from threadmark.program import Program
-from threadmark.store import ANYONE, FIRST_RECORD, Added, Change, CheckpointRow, Key, Refusal, WriteRow
+from threadmark.store import ANYONE, FIRST_RECORD, PACK, Added, Change, CheckpointRow, Key, Refusal, WriteRow
 from threadmark.text import to_column
 from threadmark_sqlite import sql
 from threadmark_sqlite.columns import from_blob_column, from_text_column, from_text_or_null, id_column, text_or_null
@@ -87,21 +87,30 @@ def is_stored(thread: Thread, change: Change) -> Program[bool]:
     return bool((yield from old_headers(thread.number, change.checkpoints)))
 
 
-def added(thread: Thread, change: Change, replaced_writes: Sequence[WriteRow], *, replaced: bool = False) -> Added:
+class Inserted(NamedTuple):
+    """What became of the writes of a change."""
+
+    replaced: Sequence[WriteRow]
+    """Those that replaced others, each with the value of the other one."""
+    pack_left_out: bool = False
+
+
+def added(thread: Thread, change: Change, writes: Inserted, *, replaced: bool = False) -> Added:
     """Return what became of a change that was made."""
     ttl = thread.ttl or 0
     is_due = change.token == thread.token and thread.left is not None and thread.left < ttl // 2
     return Added(
         thread.epoch + replaced,
         replaced=replaced,
-        replaced_writes=replaced_writes,
+        replaced_writes=writes.replaced,
         renewal=ttl if is_due else 0,
         expires_at=thread.expires_at,
+        pack_left_out=writes.pack_left_out,
     )
 
 
-def insert(thread: Thread, change: Change) -> Program[list[WriteRow]]:
-    """Insert the rows of a change. Returns the writes that replaced others, each with the value of the other one."""
+def insert(thread: Thread, change: Change) -> Program[Inserted]:
+    """Insert the rows of a change. Returns what became of its writes."""
     if change.segments:
         yield from _insert_segments(thread.number, change.segments)
     for row in change.checkpoints:
@@ -113,7 +122,7 @@ def insert(thread: Thread, change: Change) -> Program[list[WriteRow]]:
         yield from execute(sql.TOUCH, (change.now, to_column(change.thread_id)))
     if any(moment // sql.MINUTE != thread.minute for moment in _updates(change)):
         yield from execute(sql.FOLLOW_HEAD, (thread.number,))
-    return (yield from _insert_writes(thread.number, change.writes)) if change.writes else []
+    return (yield from _insert_writes(thread.number, change.writes)) if change.writes else Inserted([])
 
 
 def remove_checkpoints(thread_id: str, keys: Sequence[tuple[Any, ...]]) -> Program[None]:
@@ -189,26 +198,27 @@ def _insert_segments(thread: int, segments: Mapping[bytes, bytes]) -> Program[No
         yield from execute(with_rows(sql.ADD_SEGMENTS, sql.ROW_OF_SEGMENT, len(some)), columns)
 
 
-def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[list[WriteRow]]:
-    kinds: dict[str, list[WriteRow]] = {}
+def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[Inserted]:
+    kinds: dict[tuple[str, bool], list[WriteRow]] = {}
     for row in rows:
         index = row.idx
         kind = sql.REPLACE_WRITES if index < 0 else sql.ADD_WRITES if index < FIRST_RECORD else sql.ADD_RECORDS
-        if kind in kinds:
-            kinds[kind].append(row)
-        else:
-            kinds[kind] = [row]
+        kinds.setdefault((kind, index == PACK), []).append(row)
     replaced: list[WriteRow] = []
-    for row in kinds.get(sql.REPLACE_WRITES, ()):
+    for row in kinds.get((sql.REPLACE_WRITES, False), ()):
         *key, _, index, _, _, _ = write_columns(thread, [row])
         stored = yield from execute(sql.STORED_WRITE, (*key, index))
         replaced += [row._replace(value=from_blob_column(value)) for (value,) in stored]
-    for statement, every in kinds.items():
+    pack_left_out = False
+    for (statement, are_packs), every in kinds.items():
         for start in range(0, len(every), _ROWS):
             some = every[start : start + _ROWS]
             columns = write_columns(thread, some)
             yield from execute(with_rows(statement, sql.ROW_OF_WRITE, len(some)), columns)
-    return replaced
+            if are_packs:
+                ((count,),) = yield from execute(sql.ADDED_ROWS)
+                pack_left_out = pack_left_out or count < len(some)
+    return Inserted(replaced, pack_left_out)
 
 
 def twice(checkpoint_id: str) -> tuple[str, str]:

@@ -525,6 +525,7 @@ ADD_WRITES = f"INSERT OR IGNORE {_ADD_WRITES}"
 ADD_RECORDS = _of_records(ADD_WRITES)
 REPLACE_WRITES = f"INSERT OR REPLACE {_ADD_WRITES}"
 ROW_OF_WRITE = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ADDED_ROWS = "SELECT changes()"  # how many rows the statement before added
 
 STORED_WRITE = """
 SELECT value

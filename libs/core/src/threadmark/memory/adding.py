@@ -6,7 +6,7 @@ from threadmark.memory.replica_store import add_entry
 from threadmark.memory.tables import Tables, Thread, clock
 from threadmark.memory.thread_store import newest
 from threadmark.replica_store import Copied, is_followed
-from threadmark.store import ANYONE, Added, Change, CheckpointRow, Follows, Refusal, WriteRow
+from threadmark.store import ANYONE, PACK, Added, Change, CheckpointRow, Follows, Refusal, WriteRow
 from threadmark.thread_store import ThreadRow
 
 
@@ -23,10 +23,12 @@ def add_change(tables: Tables, change: Change, *, replace: bool) -> Added:
     add_segments(tables, thread, change.segments.items())
     _update(tables, thread, change)
     replaced = _add_checkpoints(tables, thread, change.checkpoints)
+    pack_left_out = any(row.idx == PACK and row[:4] in thread.writes for row in change.writes)
     added = Added(
         thread.epoch,
         replaced=replaced,
         replaced_writes=_add_writes(tables, thread, change.writes),
+        pack_left_out=pack_left_out,
         renewal=_renewal(thread, change),
         expires_at=thread.row.expires_at,
     )

@@ -20,7 +20,7 @@ from threadmark.saver.operations.inspecting import (
     some_threads,
 )
 from threadmark.saver.operations.listing import good, loaders, open_headers
-from threadmark.saver.proving.batches import is_record, without_records
+from threadmark.saver.proving.batches import count_writes, is_pack, is_record, members, without_records
 from threadmark.saver.proving.checks import prove_write
 from threadmark.saver.proving.writes import opened_write
 from threadmark.store import CheckpointRow, WriteRow
@@ -69,8 +69,8 @@ class _Tally:
         self._stored = sum(contents.sizes.values()) + metadata + records
         self._whole = metadata
         self._overhead = records
-        self._writes = without_records(contents.writes)
-        for row in self._writes:
+        self._writes = count_writes(thread_id, contents.writes)
+        for row in without_records(contents.writes):
             self._write(thread_id, row)
 
     def checkpoints(self, rows: Iterable[CheckpointRow], found: Iterable[CheckpointLoader | CorruptDataError]) -> None:
@@ -92,7 +92,7 @@ class _Tally:
         return Stats(
             int(contents.epoch is not None),
             len(contents.outlines),
-            len(self._writes),
+            self._writes,
             len(contents.sizes),
             self._stored,
             self._whole,
@@ -105,12 +105,13 @@ class _Tally:
         self._stored += len(row.value)
         try:
             prove_write(thread_id, row)
-            value = opened_write(thread_id, row).value
+            rows = members(thread_id, row) if is_pack(row) else [row]
+            values = [opened_write(thread_id, each).value for each in rows]
         except CorruptDataError as error:
             self._problems.append(damaged(error))
             return
-        self._whole += self._size(value)
-        self._overhead += value.overhead()
+        self._whole += sum(map(self._size, values))
+        self._overhead += len(row.value) - sum(len(value.body) - value.overhead() for value in values)
 
     def _checkpoint(self, loader: CheckpointLoader) -> None:
         self._whole += self._size(loader.header_stored)

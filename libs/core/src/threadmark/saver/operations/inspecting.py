@@ -16,7 +16,7 @@ from threadmark.saver.loading.loader import LoadedCheckpoint
 from threadmark.saver.operations.listing import Item, load_many, thread_ids, whole
 from threadmark.saver.operations.reporting import Reporter, reporter_of
 from threadmark.saver.paging import Pages
-from threadmark.saver.proving.batches import without_records
+from threadmark.saver.proving.batches import count_writes, members_or_itself
 from threadmark.saver.proving.checks import header_location, task_location
 from threadmark.saver.proving.completeness import missing
 from threadmark.saver.proving.thread_rows import sound_row
@@ -169,9 +169,9 @@ def _verify_thread(context: SaverContext, thread_id: str, *, decode: bool) -> Op
         epoch = yield from read(context.store.epoch, thread_id)
         if epoch == contents.epoch:
             findings.add_orphans(contents.sizes)
-            writes = without_records(contents.writes)
+            writes = count_writes(thread_id, contents.writes)
             there = int(epoch is not None)
-            return Verified(there, len(contents.outlines), len(writes), findings.problems, findings.unreadable)
+            return Verified(there, len(contents.outlines), writes, findings.problems, findings.unreadable)
     raise TransientStoreError(f"thread {thread_id!r}: rows were deleted {_ATTEMPTS} times during the check; try again")
 
 
@@ -211,7 +211,7 @@ def _orphan_writes(context: SaverContext, thread_id: str, contents: Contents) ->
             groups.setdefault(row[:2], []).append(row)
     found = []
     for rows in groups.values():
-        keys = sorted({key for row in rows for key in _keys_of(row)})
+        keys = sorted({key for row in rows for each in members_or_itself(thread_id, row) for key in _keys_of(each)})
         segments = (yield from context.store.segments(thread_id, keys)) if keys else {}
         found.append(_OrphanWrites(rows, segments))
     return found

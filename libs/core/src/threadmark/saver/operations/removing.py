@@ -18,7 +18,7 @@ from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decode_metadata
 from threadmark.saver.operations.listing import all_outlines
 from threadmark.saver.paging import Pages
-from threadmark.saver.proving.batches import without_records
+from threadmark.saver.proving.batches import count_writes
 from threadmark.saver.proving.checks import checkpoint_row, prove_checkpoint
 from threadmark.saver.proving.completeness import prove_complete
 from threadmark.saver.proving.writes import proven_writes
@@ -117,7 +117,7 @@ def removal_of(context: SaverContext, thread_id: str, rule: Rule) -> Program[Rem
     sizes = yield from context.store.segment_sizes(thread_id)
     written = {key for write in proven_writes(thread_id, kept) for key in write.value.segment_keys()}
     swept = sorted(sizes.keys() - needed - written)
-    pruned = Pruned(1, len(doomed), len(without_records(gone)), len(swept), sum(sizes[key] for key in swept))
+    pruned = Pruned(1, len(doomed), count_writes(thread_id, gone), len(swept), sum(sizes[key] for key in swept))
     whole = rule.everything or bool(outlines and len(doomed) == len(outlines) and not kept)
     return Removal(outlines, doomed, late, gone, swept, whole, pruned)
 

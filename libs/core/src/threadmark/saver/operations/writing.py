@@ -13,7 +13,8 @@ from threadmark.config import ParsedConfig, owner_in, parse_config
 from threadmark.errors import ConfigError, ThreadDeletedError, TransientStoreError
 from threadmark.metadata import merged, run_id_of, to_json
 from threadmark.model import ChannelVersions, Checkpoint, Config
-from threadmark.program import Operation, read, write
+from threadmark.packs import Written
+from threadmark.program import Operation, read, read_itself, write
 from threadmark.rope import Source, layout
 from threadmark.saver.arguments import (
     check_config,
@@ -30,8 +31,8 @@ from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.refusals import refusal_error
 from threadmark.saver.operations.removing import sweep
-from threadmark.saver.proving.batches import batch_record
-from threadmark.saver.proving.checks import checkpoint_row, write_rows
+from threadmark.saver.proving.batches import proven_batches, rows_of_batch, separate_rows
+from threadmark.saver.proving.checks import checkpoint_row
 from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_segments
 from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
 from threadmark.stored import LITERAL_LIMIT, Stored, before_literal
@@ -149,8 +150,8 @@ def put_writes(
     for _ in range(_ATTEMPTS):
         found = _remembered(context, where, channels, early=True)
         current, deduplicator = found or (yield from _read(context, where, channels or (), early=True))
-        written, digests = _stored_writes(deduplicator, where, current, encoded, task_path, large=large)
-        rows = write_rows(thread_id, ns, checkpoint_id, task_id, written)
+        written, digests = _stored_writes(deduplicator, where, current, encoded, large=large)
+        rows = rows_of_batch(thread_id, ns, checkpoint_id, task_id, task_path, written)
         epoch = deduplicator.epoch
         change = Change(
             thread_id,
@@ -164,9 +165,11 @@ def put_writes(
             beginning=_beginning(context, config, {}, thread_id) if epoch is None else NO_BEGINNING,
         )
         added = yield from add_change(context, deduplicator, change)
+        if added is not None and added.pack_left_out:
+            added = yield from _add_rest(context, deduplicator, change, added, written)
         if added is not None:
             if added.replaced_writes:
-                yield from _clear_away(context, thread_id, added.replaced_writes, rows)
+                yield from _clear_away(context, thread_id, added.replaced_writes, written)
             if current is None or current.epoch != added.epoch:
                 context.encoding_cache.see_epoch(thread_id, added.epoch)
             if digests:
@@ -180,14 +183,10 @@ def _stored_writes(
     where: ParsedConfig,
     current: Known | None,
     encoded: Mapping[int, tuple[str, tuple[str, bytes]]],
-    task_path: str,
     *,
     large: bool,
-) -> tuple[list[tuple[int, str, str, bytes]], list[tuple[str, bytes]]]:
-    """Give encoded writes their stored form, and add their batch's record.
-
-    Returns what `write_rows` takes, and the digests by channel, of those that have one.
-    """
+) -> tuple[list[Written], list[tuple[str, bytes]]]:
+    """Give encoded writes their stored form. Returns them, and the digests by channel, of those that have one."""
     # Whoever reads a pending write reads the values of its checkpoint, too.
     beside = _segments_of_values(current) if current and large else ()
     written, digests = [], []
@@ -199,9 +198,27 @@ def _stored_writes(
             _, _, digest, body = deduplicator.store((tag, data), near, beside)
             if digest:
                 digests.append((channel, digest))
-        written.append((index, task_path, channel, body))
-    written.append(batch_record(tuple(encoded)))
+        written.append((index, channel, body))
     return written, digests
+
+
+def _add_rest(
+    context: SaverContext, deduplicator: Deduplicator, change: Change, added: Added, written: Sequence[Written]
+) -> Operation[Added | None]:
+    """Add those of a task's writes whose indexes it had not written yet, after a change that left out its pack.
+
+    Returns what became of both changes, as `add_change` does.
+    """
+    thread_id, (ns, checkpoint_id, task_id, _, task_path, *_) = change.thread_id, change.writes[0]
+    found = yield from read_itself(context.store.writes, thread_id, [(ns, checkpoint_id)])
+    there = {row.idx for row in proven_batches(thread_id, [row for row in found if row.task_id == task_id])}
+    rest = [each for each in written if each[0] >= 0 and each[0] not in there]
+    if not rest:
+        return added
+    rows = separate_rows(thread_id, ns, checkpoint_id, task_id, task_path, rest)
+    change = change._replace(epoch=added.epoch, segments={}, writes=rows)
+    of_rest = yield from add_change(context, deduplicator, change)
+    return of_rest and of_rest._replace(replaced_writes=added.replaced_writes)
 
 
 def _segments_of_values(known: Known) -> set[bytes]:
@@ -266,11 +283,11 @@ def _lacks(context: SaverContext, thread_id: str, known: Known, channels: Collec
 
 
 def _clear_away(
-    context: SaverContext, thread_id: str, old: Sequence[WriteRow], new: Sequence[WriteRow]
+    context: SaverContext, thread_id: str, old: Sequence[WriteRow], new: Sequence[Written]
 ) -> Operation[None]:
     """Count what replaced writes leave behind, and sweep the thread when it is much: that reads every header."""
     manifests = [layout(Stored.from_bytes(row.value).packed) for row in old if row.value[:1] != b"\x00"]
-    needed = {key for row in new for key in Stored.from_bytes(row.value).segment_keys()}
+    needed = {key for _, _, body in new for key in Stored.from_bytes(body).segment_keys()}
     left = {key: size for manifest in manifests for key, size in zip(manifest.keys, manifest.sizes, strict=True)}
     waste = sum(size for key, size in left.items() if key not in needed)
     if waste and context.encoding_cache.add_waste(thread_id, waste) >= _MUCH_WASTE:

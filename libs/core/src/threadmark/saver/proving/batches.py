@@ -1,8 +1,8 @@
-"""Which writes a task has stored: a record beside them, so that a write that is lost or hidden is missed.
+"""The rows of what a task writes, with a record beside them, so that a row that is lost or hidden is missed.
 
-A write is found by its key, so damage to its key hides it. Each `put_writes` therefore adds one more row, the record
-of the batch: under an index of its own, it lists the indexes of the batch. What a record lists must be there, and what
-is there must be listed.
+A row is found by its key, so damage to its key hides it. Each `put_writes` therefore adds one more row, the record
+of the batch: under an index of its own, it lists the indexes of the batch's rows. What a record lists must be there,
+and what is there must be listed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,15 +12,37 @@ from zlib import crc32
 import msgpack
 
 from threadmark.digests import pack_plain
-from threadmark.errors import CorruptDataError
-from threadmark.saver.proving.checks import prove_write, task_location, write_location
-from threadmark.store import FIRST_RECORD, WriteRow
+from threadmark.errors import CorruptDataError, located
+from threadmark.packs import Written, pack_writes, unpack_writes
+from threadmark.saver.proving.checks import prove_write, task_location, write_location, write_rows
+from threadmark.store import FIRST_RECORD, PACK, WriteRow
 from threadmark.stored import Stored
 
 _WriteKey = tuple[str, str, str, int]
 
 
-@lru_cache(64)  # most tasks write as much as another one
+def rows_of_batch(
+    thread_id: str, ns: str, checkpoint_id: str, task_id: str, task_path: str, written: Sequence[Written]
+) -> list[WriteRow]:
+    """Return the rows of what a task wrote: one for its ordinary writes, which are given in ascending order."""
+    rows = [(index, task_path, channel, value) for index, channel, value in written if index < 0]
+    ordinary = [each for each in written if each[0] >= 0] if rows else written
+    if ordinary:
+        rows.append((PACK, task_path, "", pack_writes(ordinary)))
+    rows.append(batch_record(tuple([index for index, *_ in rows])))
+    return write_rows(thread_id, ns, checkpoint_id, task_id, rows)
+
+
+def separate_rows(
+    thread_id: str, ns: str, checkpoint_id: str, task_id: str, task_path: str, written: Sequence[Written]
+) -> list[WriteRow]:
+    """Return a row for each of these writes of a task, which has a pack already."""
+    rows = [(index, task_path, channel, value) for index, channel, value in written]
+    rows.append(batch_record(tuple([index for index, *_ in rows])))
+    return write_rows(thread_id, ns, checkpoint_id, task_id, rows)
+
+
+@lru_cache(64)  # most batches are a pack, and list only that
 def batch_record(written: tuple[int, ...]) -> tuple[int, str, str, bytes]:
     """The record of a batch of one task's writes with these indexes, as `checks.write_rows` takes it.
 
@@ -36,13 +58,23 @@ def is_record(row: WriteRow) -> bool:
     return isinstance(row.idx, int) and row.idx >= FIRST_RECORD  # a damaged file may hold anything
 
 
+def is_pack(row: WriteRow) -> bool:
+    """Whether the row holds all that a task wrote to ordinary channels at once."""
+    return isinstance(row.idx, int) and row.idx == PACK
+
+
 def without_records(rows: Iterable[WriteRow]) -> list[WriteRow]:
-    """The writes among these rows."""
+    """Return these rows but records: those of writes."""
     return [row for row in rows if not is_record(row)]
 
 
+def count_writes(thread_id: str, rows: Iterable[WriteRow]) -> int:
+    """Return how many writes these rows hold, whether they are sound or not. A pack that cannot be read is one."""
+    return len({each[:4] for row in without_records(rows) for each in members_or_itself(thread_id, row)})
+
+
 def proven_batches(thread_id: str, rows: Sequence[WriteRow]) -> list[WriteRow]:
-    """Verify all write rows of some checkpoints. Returns the writes.
+    """Verify all write rows of some checkpoints. Returns the writes, those of a pack as rows of their own.
 
     Raises CorruptDataError if a row is damaged or missing.
     """
@@ -61,11 +93,44 @@ def proven_batches(thread_id: str, rows: Sequence[WriteRow]) -> list[WriteRow]:
     there = {row[:4] for row in writes}
     for key, row in listed.items():
         if key not in there:
-            raise CorruptDataError(f"the write with index {key[3]} is missing", task_location(thread_id, row))
+            missing = "row of its writes" if key[3] == PACK else f"write with index {key[3]}"
+            raise CorruptDataError(f"the {missing} is missing", task_location(thread_id, row))
     for row in recorded:
         if row[:4] not in listed:
             raise CorruptDataError("the record of its batch is missing", write_location(thread_id, row))
-    return writes
+    return unpacked(thread_id, writes)
+
+
+def unpacked(thread_id: str, rows: list[WriteRow]) -> list[WriteRow]:
+    """Return a row for each write that these rows hold, which are no records. Those out of a pack have no check.
+
+    Raises CorruptDataError if a pack cannot be read.
+    """
+    packs = [row for row in rows if is_pack(row)]
+    if not packs:
+        return rows
+    single = [row for row in rows if not is_pack(row)]
+    # A write may have a row of its own as well: an earlier release stored it, or the other database of a pair.
+    there = {row[:4] for row in single}
+    return single + [each for pack in packs for each in members(thread_id, pack) if each[:4] not in there]
+
+
+def members(thread_id: str, pack: WriteRow) -> list[WriteRow]:
+    """Return a row for each write in a pack. Raises CorruptDataError if the pack cannot be read."""
+    ns, checkpoint_id, task_id, _, task_path, _, body, _ = pack
+    with located(task_location(thread_id, pack)):
+        written = unpack_writes(body)
+    return [
+        WriteRow(ns, checkpoint_id, task_id, index, task_path, channel, value, b"") for index, channel, value in written
+    ]
+
+
+def members_or_itself(thread_id: str, row: WriteRow) -> list[WriteRow]:
+    """Return the rows of the writes in a pack; any other row, and a pack that cannot be read, as it is."""
+    try:
+        return members(thread_id, row) if is_pack(row) else [row]
+    except CorruptDataError:
+        return [row]
 
 
 def _listed(thread_id: str, record: WriteRow) -> tuple[int, ...]:

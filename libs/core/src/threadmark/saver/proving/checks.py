@@ -9,7 +9,7 @@ from threadmark.errors import CorruptDataError
 from threadmark.sealed import NOT_SEALED
 from threadmark.sealed_threads import NOT_OPENED
 from threadmark.sealing import HOW_TO_SEAL
-from threadmark.store import CheckpointRow, Outline, WriteRow
+from threadmark.store import PACK, CheckpointRow, Outline, WriteRow
 
 if TYPE_CHECKING or IN_USE:
     from threadmark_speed import checks as compiled_checks
@@ -104,7 +104,9 @@ def channel_location(outline: Outline, channel: str) -> str:
 
 
 def write_location(thread_id: str, row: WriteRow) -> str:
-    """How an error names a pending write."""
+    """How an error names a pending write, or the row of several."""
+    if isinstance(row.idx, int) and row.idx >= PACK:  # a damaged file may hold anything
+        return task_location(thread_id, row)
     return (
         f"thread {thread_id!r}, namespace {row.ns!r}, checkpoint {row.checkpoint_id!r}, "
         f"pending write of task {row.task_id!r} to channel {row.channel!r}"

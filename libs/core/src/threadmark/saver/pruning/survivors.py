@@ -14,6 +14,7 @@ from threadmark.program import Program
 from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.delta import counted_channels, is_snapshot, may_be_delta
+from threadmark.saver.proving.batches import is_pack, members_or_itself
 from threadmark.saver.proving.checks import channel_location
 from threadmark.saver.pruning.ancestry import Headers, Held, children_first
 from threadmark.saver.pruning.calls import Calls, by_depth
@@ -95,8 +96,13 @@ class _Survey:
         self._outlines = {outline.key: outline for outline in outlines}
         self._counted = counted_channels(outlines)
         self._written: dict[Key, set[str]] = {}
+        self._unreadable: set[Key] = set()
+        """The checkpoints for which anything may have been written."""
         for row in writes:
-            self._written.setdefault((row.ns, row.checkpoint_id), set()).add(row.channel)
+            rows = members_or_itself(thread_id, row)
+            self._written.setdefault(row[:2], set()).update(each.channel for each in rows)
+            if is_pack(rows[0]):
+                self._unreadable.add(row[:2])
         self.doomed: set[Key] = set()
         self.needed: set[bytes] = set()
 
@@ -147,7 +153,7 @@ class _Survey:
         if parent is None:
             return _Visited(key, None, _NONE, _NONE, found, reads_sends=False, segments=segments)
         lacking = frozenset(filter(may_be_delta, header.versions.keys() - header.values.keys()))
-        sent = _SENDS in self._written.get(parent, ()) and sends_lie_with_parent(header)
+        sent = bool(self._written_among(frozenset({_SENDS}), parent)) and sends_lie_with_parent(header)
         return _Visited(key, parent, lacking, sought - found.keys(), found, reads_sends=sent, segments=segments)
 
     def _snapshots(self, visited: Iterable[_Visited]) -> Program[dict[Key, set[str]]]:
@@ -179,11 +185,16 @@ class _Survey:
         found: dict[Key, _Channels] = {}
         for each in reversed(visited):
             above: set[str] = set(self._counted)
+            sought = each.lacking | each.passed_on
             if each.parent is not None:
-                above |= self._written.get(each.parent, set()) | snapshots.get(each.parent, set())
+                above |= self._written_among(sought, each.parent) | snapshots.get(each.parent, set())
                 above |= found.get(each.parent, _NONE)
-            found[each.key] = (each.lacking | each.passed_on) & above
+            found[each.key] = sought & above
         return found
+
+    def _written_among(self, channels: _Channels, key: Key) -> _Channels:
+        """Which of these channels the tasks of a checkpoint wrote, or may have written, to."""
+        return channels if key in self._unreadable else channels & self._written.get(key, set())
 
 
 def sends_lie_with_parent(header: Header) -> bool:
