@@ -15,6 +15,7 @@ from threadmark.forks import begin_anew_after_fork
 from threadmark.header import Header
 from threadmark.logs import log
 from threadmark.rope import Source
+from threadmark.store import CheckpointRow
 from threadmark.stored import Stored
 
 _ENTRY_OVERHEAD = 400
@@ -47,6 +48,8 @@ class Known(NamedTuple):
     """The header's own stored form."""
     has_manifests: bool = True
     """Whether any of its values may be more than a literal."""
+    row: CheckpointRow | None = None
+    """Its row, if that was made here or has been proven: whoever finds the same row need not prove it again."""
 
 
 class _Thread:
@@ -116,6 +119,8 @@ class EncodingCache:
         """Remember a checkpoint that was read or stored."""
         key, thread_key = ("checkpoint", thread_id, ns, checkpoint_id), ("thread", thread_id)
         size = 5 * len(known.source.data)  # a decoded header takes several times the memory of its encoding
+        if known.row is not None:
+            size += len(known.row.outline.metadata)
         with self._lock:
             entry = self._entries.get(thread_key)
             if entry is not None:

@@ -104,12 +104,13 @@ def store(
             rank = rank_after(parent.rank, draft.id)
         moment, (epoch, segments) = now(), deduplicator.needs()
         outline = tuple.__new__(Outline, (thread_id, ns, draft.id, rank, parent_id, moment, metadata.text))
+        row = checkpoint_row(outline, stored.body, run_id)
         change = Change(
             thread_id,
             epoch,
             moment,
             segments,
-            (checkpoint_row(outline, stored.body, run_id),),
+            (row,),
             (),
             parent_id,
             partial(needed_segments, header, stored),
@@ -121,7 +122,7 @@ def store(
         is_settled = not (deduplicator.deduplicated or any(outcome[1:]) or epoch not in (None, outcome.epoch))
         added = outcome if is_settled else (yield from _settled(context, deduplicator, change, outcome))
         if added is not None:
-            known = tuple.__new__(Known, (added.epoch, rank, header, source, stored.body, has_manifests))
+            known = tuple.__new__(Known, (added.epoch, rank, header, source, stored.body, has_manifests, row))
             context.encoding_cache.see_checkpoint(thread_id, ns, draft.id, known)
             if added.replaced:
                 yield from sweep(context, thread_id)
