@@ -7,7 +7,7 @@ import pytest
 
 from threadmark.config import config_metadata
 from threadmark.memory import MemorySaver
-from threadmark.metadata import CheckedMetadata, merged, to_json
+from threadmark.metadata import checked, merged
 from threadmark.model import Checkpoint
 
 CONFIG = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
@@ -80,7 +80,10 @@ def test_checked_metadata_is_taken_as_it_is() -> None:
     config = {"configurable": {"thread_id": "1", "user": "ada"}, "metadata": {"run": "x"}}
     assert config_metadata(config) == {"run": "x", "user": "ada"}
     assert config_metadata(CONFIG) == {}
-    given = CheckedMetadata({"step": 1})
-    assert merged(config, given) is given
-    assert to_json(given) == '{"step":1}'
     assert merged(config, {"step": 1}) == {"step": 1, "run": "x", "user": "ada"}
+    given = checked({"step": 1})
+    assert given.text == '{"step":1}'
+    with MemorySaver() as saver:
+        found = saver.get_tuple(saver.put(config, _checkpoint(1, {}, {}), given, {}))
+    assert found is not None
+    assert found.metadata == {"step": 1}

@@ -3,11 +3,17 @@
 import random
 import threading
 
+import pytest
+
 from signals.strikes import Interruptions, Step
 from threadmark.digests import proof
+from threadmark.errors import CorruptDataError
 from threadmark.header import Header
 from threadmark.rope import Source, deduplicate
 from threadmark.saver.caches.encoding_cache import EncodingCache, Known
+from threadmark.saver.loading import loader
+from threadmark.saver.proving.checks import checkpoint_row, prove_checkpoint
+from threadmark.store import CheckpointRow, Outline
 from threadmark.stored import Stored
 
 _HEADER = Header({}, {}, b"", None)
@@ -151,3 +157,47 @@ def test_an_interrupt_at_any_instruction_leaves_what_it_holds_within_its_capacit
             encoding_cache.see_values("thread", 1, [(_stored(data), Source(data))])
         assert encoding_cache.used == sum(cost for cost, _ in encoding_cache._entries.values()) <= 3000
     assert interruptions.raised > 50
+
+
+def test_a_row_that_was_proven_is_proven_by_comparison_and_another_one_by_its_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever of the row has changed, its number's type included, is seen."""
+    proven: list[CheckpointRow] = []
+
+    def noted(row: CheckpointRow) -> None:
+        proven.append(row)
+        prove_checkpoint(row)
+
+    monkeypatch.setattr(loader, "prove_checkpoint", noted)
+    body = Stored("h1", _HEADER.to_bytes(), b"").body
+    row = checkpoint_row(Outline("thread", "", "id", "rank", None, 1, "{}"), body, "run")
+    encoding_cache = EncodingCache(10_000)
+    remembered = Known(1, "rank", _HEADER, Source(_HEADER.to_bytes()), body, False, row)
+    encoding_cache.see_checkpoint("thread", "", "id", remembered)
+    found = loader.CheckpointLoader(row._replace(run_id=None), (), encoding_cache).remembered(1)
+    assert found is not None
+    assert found.header is _HEADER
+    assert not proven
+    for changed in (
+        row._replace(check=bytes(12)),
+        row._replace(outline=row.outline._replace(metadata='{"a":1}')),
+        row._replace(outline=row.outline._replace(rank="other")),
+        row._replace(outline=row.outline._replace(parent="")),
+        row._replace(outline=row.outline._replace(created_at=1.0)),  # type: ignore[arg-type]  # of a damaged file
+        row._replace(header=body + b"\0"),
+    ):
+        with pytest.raises(CorruptDataError, match="is not what was written"):
+            loader.CheckpointLoader(changed, (), encoding_cache)
+    assert len(proven) == 6
+
+
+def test_all_data_is_all_or_nothing() -> None:
+    encoding_cache = EncodingCache(10_000)
+    values = [(Stored("m", b"\0", bytes([number]) * 16), Source(bytes([number]))) for number in range(2)]
+    encoding_cache.see_values("thread", 1, values)
+    digests = [stored.digest for stored, _ in values]
+    assert encoding_cache.all_data("thread", digests) == {digests[0]: b"\0", digests[1]: b"\1"}
+    assert encoding_cache.all_data("thread", [*digests, b"unknown"]) is None
+    assert encoding_cache.all_data("other", digests) is None
+    assert encoding_cache.all_data("thread", []) == {}

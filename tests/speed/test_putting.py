@@ -16,7 +16,7 @@ from threadmark.saver.arguments import are_plain_in_python
 from threadmark.saver.proving import checks
 from threadmark.saver.storing import encode, inherit_in_python
 from threadmark.serde import Serde
-from threadmark.store import WriteRow
+from threadmark.store import CheckpointRow, Outline, WriteRow
 from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
 from threadmark_speed import putting
 from threadmark_speed.packing import CannotPackError
@@ -108,6 +108,18 @@ def test_rows_of_writes_are_the_same(thread_id: str, task_id: str, written: list
     assert all(row.check == row[-1] and checks.prove_write(thread_id, row) for row in rows)
 
 
+@given(TEXTS, TEXTS, st.none() | TEXTS, INTS, BODIES)
+def test_rows_of_checkpoints_are_the_same(
+    thread_id: str, checkpoint_id: str, parent: str | None, moment: int, header: bytes
+) -> None:
+    outline = Outline(thread_id, "", checkpoint_id, checkpoint_id, parent, moment, "{}")
+    row = checks.checkpoint_row(outline, header, "run")
+    with mock.patch.object(checks, "IN_USE", new=False):
+        assert checks.checkpoint_row(outline, header, "run") == row
+    assert type(row) is CheckpointRow
+    checks.prove_checkpoint(row)
+
+
 SMALL = st.none() | st.booleans() | INTS | FLOATS | TEXTS | BODIES | st.just(2**70) | st.just([1]) | st.just(Text("x"))
 
 
@@ -166,6 +178,8 @@ def test_arguments_of_other_types_are_refused_before_they_are_read() -> None:
         putting.inherit(None, [], (), {}, parent, True)  # type: ignore[arg-type]  # as above
     with pytest.raises(CannotPackError):
         putting.inherit({"a": 1}, [], (), {"a": 1}, parent._replace(versions={"a": 1}), True)
+    with pytest.raises(CannotPackError):
+        putting.checkpoint_row(CheckpointRow, (1, 2), b"", None)
     with pytest.raises(CannotPackError):
         putting.write_rows(WriteRow, 2, "1", "", "1", "task", [(1, 2)])  # type: ignore[list-item]  # as above
     cls: Any

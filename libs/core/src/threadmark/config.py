@@ -8,20 +8,22 @@ from threadmark.errors import ConfigError, shown
 from threadmark.model import MAPPING, Config
 from threadmark.names import THREAD_ID_BYTES, as_text, check_length
 
-# Keys of `configurable` and `metadata` that say where a run is, not what it is about.
-_NOT_METADATA = {
-    "thread_id",
-    "checkpoint_id",
-    "checkpoint_ns",
-    "checkpoint_map",
-    "langgraph_step",
-    "langgraph_node",
-    "langgraph_triggers",
-    "langgraph_path",
-    "langgraph_checkpoint_ns",
-    "lease_token",
-    "expect_newest",
-}
+NOT_METADATA = frozenset(
+    {
+        "thread_id",
+        "checkpoint_id",
+        "checkpoint_ns",
+        "checkpoint_map",
+        "langgraph_step",
+        "langgraph_node",
+        "langgraph_triggers",
+        "langgraph_path",
+        "langgraph_checkpoint_ns",
+        "lease_token",
+        "expect_newest",
+    }
+)
+"""Keys of `configurable` and `metadata` that say where a run is, not what it is about."""
 
 
 _NO_TOKEN = 2**63 - 1
@@ -111,10 +113,10 @@ def config_metadata(config: Config) -> dict[str, Any]:
             continue
         if not isinstance(part, MAPPING):
             raise ConfigError(f"the config's 'metadata' must be a dictionary, not {type(part).__name__}")
-        if _NOT_METADATA.issuperset(part):
+        if NOT_METADATA.issuperset(part):
             continue
         for key, value in part.items():
-            if key in _NOT_METADATA or key in found:
+            if key in NOT_METADATA or key in found:
                 continue
             if not isinstance(key, str):
                 raise ConfigError(f"the config's key {shown(key)} is not a string: keys become those of metadata")

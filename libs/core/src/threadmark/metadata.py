@@ -6,15 +6,20 @@ a filter to read fewer rows (`certain_fragments`); the filter itself decides.
 
 import json
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from threadmark.config import config_metadata
+from threadmark.compiled import IN_USE
+from threadmark.config import NOT_METADATA, config_metadata
 from threadmark.errors import ConfigError, CorruptDataError, SerializationError, shown
 from threadmark.model import MAPPING, Config, Metadata
 from threadmark.names import as_text
+
+if TYPE_CHECKING or IN_USE:
+    from threadmark_speed import given
 
 DEEPEST = 100
 """Levels of metadata, and of a filter. What was stored can then be read wherever in a program the reader is called:
@@ -32,15 +37,34 @@ _decode = json.JSONDecoder().raw_decode
 
 
 class CheckedMetadata(Metadata):
-    """Metadata that is merged with a configuration's and has passed `check_plain`: neither is done again."""
+    """Metadata merged with a configuration's, and found to be what JSON gives back. Nothing of that is done again."""
 
-    __slots__ = ()
+    __slots__ = ("text",)
+
+    text: str
+    """Its JSON."""
+
+
+def _nothing_usual(_: Config, __: Mapping[str, Any]) -> CheckedMetadata | None:
+    return None
+
+
+usual_metadata: Callable[[Config, Mapping[str, Any]], CheckedMetadata | None] = (
+    partial(given.usual_metadata, CheckedMetadata, NOT_METADATA, orjson.dumps) if IN_USE else _nothing_usual
+)
+"""Does what `checked` and `merged` do for metadata of usual types. Returns None for any other, and for text with NUL,
+which stands for itself here and is left out by LangGraph."""
+
+
+def checked(merged: Metadata) -> CheckedMetadata:
+    """Check what `merged` has returned. Raises SerializationError if JSON does not give it back."""
+    made = CheckedMetadata(merged)
+    made.text = to_json(merged)
+    return made
 
 
 def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
     """A checkpoint's metadata: every key given, then what the run's configuration adds."""
-    if type(metadata) is CheckedMetadata:
-        return metadata
     if not isinstance(metadata, MAPPING):
         raise ConfigError(f"metadata must be a dictionary, not {type(metadata).__name__}")
     result = dict(metadata)
@@ -51,11 +75,8 @@ def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
 
 def to_json(metadata: Mapping[str, Any]) -> str:
     """Convert metadata to JSON that `from_json` reads back equal. Raises SerializationError if that is impossible."""
-    if type(metadata) is CheckedMetadata:
-        plain: Metadata = metadata
-    else:
-        plain = metadata if type(metadata) is dict else dict(metadata)
-        check_plain(plain, "metadata")
+    plain = metadata if type(metadata) is dict else dict(metadata)
+    check_plain(plain, "metadata")
     try:
         text = orjson.dumps(plain).decode()
     except orjson.JSONEncodeError:  # an int of more than 64 bits, or lone surrogates

@@ -15,6 +15,7 @@ MODULES: tuple[str, ...] = (
     "checks",
     "columns",
     "files",
+    "given",
     "manifests",
     "matches",
     "objects",

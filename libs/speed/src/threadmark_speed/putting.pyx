@@ -27,14 +27,18 @@ cdef extern from "Python.h":
     PyTypeObject *Py_TYPE(object found)
     PyTypeObject PyUnicode_Type, PyLong_Type, PyBool_Type, PyFloat_Type, PyBytes_Type
     PyObject *PyDict_GetItemWithError(object mapping, object key) except? NULL
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
     Py_ssize_t PyTuple_GET_SIZE(object items)
     PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
 
 cdef enum:
+    ID_BYTES = 256  # of a checkpoint's id
+    MOST_BYTES = 6  # of a letter, as in `threadmark.names`
     LITERAL_LIMIT = 96
     STORED_FIELDS = 4  # of `stored.Stored`: the tag, what is packed, the digest and the body
     DIGEST = 2
     BODY = 3
+    OUTLINE_FIELDS = 7  # of `store.Outline`
     ROW_FIELDS = 8  # of `store.WriteRow`
     WRITTEN_FIELDS = 4
     GUESSED = 64  # bytes of a name with its version or value
@@ -51,7 +55,36 @@ def _refuse():
     raise CannotPackError
 
 
-def pack_fields(checkpoint not None):
+def usual_checkpoint(type cls not None, checkpoint, new):
+    """Return the `arguments.GivenCheckpoint` of a checkpoint with none but the usual fields, None for any other."""
+    cdef PyObject *found
+    if type(checkpoint) is not dict:
+        return None
+    checkpoint_id = _item(checkpoint, "id")
+    if Py_TYPE(checkpoint_id) is not &PyUnicode_Type or not checkpoint_id:
+        return None
+    found = PyDict_GetItemWithError(checkpoint, "v")
+    if PyUnicode_GET_LENGTH(checkpoint_id) * MOST_BYTES > ID_BYTES or (
+        found is not NULL and Py_TYPE(<object>found) is not &PyLong_Type
+    ):
+        return None
+    values, versions = _item(checkpoint, "channel_values"), _item(checkpoint, "channel_versions")
+    if not are_plain(values, versions, new):
+        return None
+    plain = pack_fields(checkpoint)
+    if plain is None:
+        return None
+    reads = [channel for channel in <dict>new if channel in <dict>values]
+    fields = checkpoint_id, checkpoint, values, versions, (<dict>new).keys(), reads, plain
+    return named_tuple(cls, fields)
+
+
+cdef object _item(checkpoint, str key):
+    cdef PyObject *found = PyDict_GetItemWithError(checkpoint, key)
+    return None if found is NULL else <object>found
+
+
+cpdef bytes pack_fields(checkpoint):
     """Return the encoded fields of a checkpoint, as `header.split_fields` does where there are none but the usual ones.
 
     Returns None where only that can tell.
@@ -86,6 +119,10 @@ def pack_fields(checkpoint not None):
 
 def pack_header(dict versions not None, dict values not None, bytes plain not None, rest):
     """Return what `header.Header.to_bytes` does. Raises CannotPackError where only that can tell."""
+    return _packed_header(versions, values, plain, rest)
+
+
+cdef bytes _packed_header(dict versions, dict values, bytes plain, rest):
     cdef Packer packer = Packer(_refuse)
     cdef Py_ssize_t position = 0, count = len(values), written = 0
     cdef PyObject *key
@@ -120,7 +157,7 @@ cdef object _field(stored, int index):
     return found
 
 
-def are_plain(values, versions, new):
+cpdef bint are_plain(values, versions, new):
     """Whether these are dictionaries whose keys are of type str, the versions being of type str or int."""
     return _has_plain_keys(values) and _has_plain_keys(new) and _has_plain_keys(versions) and _are_plain(versions)
 
@@ -147,8 +184,53 @@ cdef bint _are_plain(dict versions):
     return True
 
 
+def lay_out(
+    type cls not None,
+    dict given not None,
+    list reads not None,
+    new,
+    dict versions not None,
+    parent,
+    bint has_manifests,
+    bytes plain not None,
+    rest,
+    bint is_fast,
+):
+    """Find what a checkpoint has of its parent, as `storing.inherit_in_python` does.
+
+    Where `is_fast`, short numbers and texts among the other values get their stored form, of the class `cls`. What is
+    returned last is the header's encoding, None where there are other values still, or where only the reference can
+    tell.
+    """
+    values, changed, has_manifests = _inherited(given, reads, new, versions, parent, has_manifests)
+    if is_fast:
+        changed = _without_literals(cls, values, changed)
+    if changed:
+        return values, changed, has_manifests, None
+    try:
+        return values, changed, has_manifests, _packed_header(versions, values, plain, rest)
+    except CannotPackError:
+        return values, changed, has_manifests, None
+
+
+cdef list _without_literals(type cls, dict values, list changed):
+    """Give short numbers and texts their stored form. Returns the other channels."""
+    cdef list others = []
+    for channel in changed:
+        stored = _literal(cls, values[channel])
+        if stored is None:
+            others.append(channel)
+        else:
+            values[channel] = stored
+    return others
+
+
 def inherit(dict given not None, list reads not None, new, dict versions not None, parent, bint has_manifests):
-    """Return what `storing.inherit` does."""
+    """Return what `storing.inherit_in_python` does."""
+    return _inherited(given, reads, new, versions, parent, has_manifests)
+
+
+cdef tuple _inherited(dict given, list reads, new, dict versions, parent, bint has_manifests):
     cdef dict values = given.copy(), stored = parent.values, held = parent.versions
     cdef set fresh = set(new)
     cdef list changed = []
@@ -190,7 +272,7 @@ cdef bint _is_unchanged(channel, dict versions, dict held) except -1:
     return PyObject_RichCompareBool(version, before, Py_EQ)
 
 
-cdef bytes _scalar(value):
+cdef bytes scalar_bytes(value):
     """Return the encoding of a number, a text or bytes; None for anything else."""
     cdef PyTypeObject *cls = Py_TYPE(value)
     cdef Packer packer
@@ -212,12 +294,16 @@ cdef bytes _scalar(value):
 
 def scalar(value):
     """Return the encoding of a number, a text or bytes, as the serializer makes it; None for anything else."""
-    return _scalar(value)
+    return scalar_bytes(value)
 
 
 def literal(type cls not None, value):
     """Return the `stored.Stored` of a short number, text or bytes; None for anything else."""
-    cdef bytes data = _scalar(value), body
+    return _literal(cls, value)
+
+
+cdef _literal(type cls, value):
+    cdef bytes data = scalar_bytes(value), body
     cdef Py_ssize_t size
     if data is None or PyBytes_GET_SIZE(data) > LITERAL_LIMIT:
         return None
@@ -226,6 +312,20 @@ def literal(type cls not None, value):
     memcpy(PyBytes_AS_STRING(body), PyBytes_AS_STRING(before_plain), 3)
     memcpy(PyBytes_AS_STRING(body) + 3, PyBytes_AS_STRING(data), size)
     return named_tuple(cls, (plain_tag, data, no_digest, body))
+
+
+def checkpoint_row(type cls not None, outline, header, run_id):
+    """Return what `checks.checkpoint_row` does. Raises CannotPackError where only that can tell."""
+    cdef Packer packer = Packer(_refuse)
+    cdef Py_ssize_t index
+    if not isinstance(outline, tuple) or PyTuple_GET_SIZE(outline) != OUTLINE_FIELDS:
+        raise CannotPackError
+    packer.byte(0x90 + OUTLINE_FIELDS + 1)
+    for index in range(OUTLINE_FIELDS):
+        packer.value(<object>PyTuple_GET_ITEM(outline, index), 1, False)
+    packer.value(header, 1, False)
+    check = check_of_bytes(<unsigned char *>packer.start, packer.used)
+    return named_tuple(cls, (outline, header, check, run_id))
 
 
 def write_rows(type cls not None, int recorded, thread_id, ns, checkpoint_id, task_id, written):

@@ -7,8 +7,8 @@ What is written with every step is a bytearray: for bytes, sqlite3 looks for an 
 as long as the copy.
 """
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from threadmark.compiled import IN_USE
@@ -68,13 +68,8 @@ def from_blob_column(column: Any) -> bytes:
     return column if isinstance(column, bytes) else b""
 
 
-def outline(thread_id: str, columns: Any) -> Outline:
-    """A checkpoint's outline from the columns of `sql._OUTLINE`."""
-    return compiled.outline(thread_id, columns, any_outline) if IN_USE else any_outline(thread_id, columns)
-
-
 def any_outline(thread_id: str, columns: Any) -> Outline:
-    """Do the same in Python, whatever the columns hold."""
+    """Do what `outline` does in Python, whatever the columns hold."""
     ns, checkpoint_id, ranked, parent, created_at, metadata = columns
     rank = from_text_column(ranked)
     return _row(
@@ -91,10 +86,8 @@ def any_outline(thread_id: str, columns: Any) -> Outline:
     )
 
 
-def checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
-    """A checkpoint from the columns of `sql._ROW`."""
-    if IN_USE:
-        return compiled.checkpoint_row(thread_id, columns, any_outline)
+def any_checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
+    """Do what `checkpoint_row` does in Python, whatever the columns hold."""
     *of_outline, header, check = columns
     return _row(
         CheckpointRow,
@@ -105,6 +98,15 @@ def checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
             None,
         ),
     )
+
+
+outline: Callable[[str, Any], Outline] = partial(compiled.outline, reference=any_outline) if IN_USE else any_outline
+"""Returns a checkpoint's outline from the columns of `sql._OUTLINE`."""
+
+checkpoint_row: Callable[[str, Any], CheckpointRow] = (
+    partial(compiled.checkpoint_row, reference=any_outline) if IN_USE else any_checkpoint_row
+)
+"""Returns a checkpoint from the columns of `sql._ROW`."""
 
 
 def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:

@@ -462,6 +462,7 @@ WHERE {{clauses}}
 ORDER BY c.rank DESC, t.thread_id DESC, c.ns DESC
 LIMIT ?
 """
+PAGE_OF_ROWS = PAGE.replace(_OUTLINE, _ROW)
 PAGE_ALL = "TRUE"
 PAGE_OF_THREAD = "t.thread_id = ?"
 PAGE_OF_OWNER = "t.owner = ?"

@@ -38,6 +38,7 @@ from threadmark_sqlite.columns import (
     from_id_column,
     from_text_column,
     id_column,
+    name,
     outline,
     rewriting_columns,
     write_rows,
@@ -121,7 +122,12 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         clauses, params = _clauses(scope, after)
         rows = yield from execute(sql.PAGE.format(clauses=" AND ".join(clauses)), (*params, limit))
-        return [outline(from_text_column(thread_id), columns) for thread_id, *columns in rows]
+        return [outline(name(thread_id), columns) for thread_id, *columns in rows]
+
+    def page_of_rows(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[CheckpointRow] | None]:
+        clauses, params = _clauses(scope, after)
+        rows = yield from execute(sql.PAGE_OF_ROWS.format(clauses=" AND ".join(clauses)), (*params, limit))
+        return [checkpoint_row(name(thread_id), columns) for thread_id, *columns in rows]
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
         found: list[CheckpointRow] = []

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from threadmark.compiled import IN_USE
-from threadmark.config import ParsedConfig
+from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import ConfigError, shown
-from threadmark.model import MAPPING, ChannelVersions, Checkpoint
+from threadmark.model import MAPPING, ChannelVersions, Checkpoint, Config
 from threadmark.names import ID_BYTES, MESSAGES_NS, MOST_BYTES, NAMESPACE_BYTES, THREAD_ID_BYTES, as_text, check_length
 from threadmark.versions import Version
 
 if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import putting
+    from threadmark_speed import given, putting
 
 T = TypeVar("T")
 
@@ -38,6 +38,14 @@ _TEXT = frozenset({str})
 _PLAIN_VERSIONS = frozenset({str, int})
 
 
+def _nothing_usual(_: object, __: str) -> bool:
+    return False
+
+
+are_usual_writes: Callable[[object, str], bool] = given.are_usual_writes if IN_USE else _nothing_usual
+"""Whether writes are certain to pass `given_writes`, and none is to a special channel. False where only that tells."""
+
+
 class GivenWrites(list[tuple[str, Any]]):
     """Writes that have passed `given_writes`: it does not look at them again."""
 
@@ -54,10 +62,16 @@ class GivenCheckpoint(NamedTuple):
     versions: Mapping[str, Version]
     new: Collection[str]
     """The channels that have changed. Their versions are in the checkpoint."""
+    reads: list[str] | None = None
+    """Those of them that have a value, where that is known."""
+    plain: bytes | None = None
+    """The other fields as `header.split_fields` packs them, where there are none but the usual ones."""
 
 
 def given_checkpoint(checkpoint: Checkpoint, new_versions: ChannelVersions) -> GivenCheckpoint:
     """Check the checkpoint and new versions given to `put`. Returns them with channel names of type `str`."""
+    if IN_USE and (usual := putting.usual_checkpoint(GivenCheckpoint, checkpoint, new_versions)) is not None:
+        return usual
     if new_versions is None:
         raise ConfigError("new_versions must be a dictionary: an empty one, where no channel has changed")
     if not isinstance(checkpoint, MAPPING):
@@ -95,13 +109,22 @@ def given_writes(writes: Iterable[tuple[str, Any]]) -> GivenWrites:
     """Check the writes given to `put_writes`, any iterable. Returns them with channel names of type `str`."""
     if type(writes) is GivenWrites:
         return writes
-    given: Iterable[Any] = writes if type(writes) in _LISTS else _listed(writes, "writes", "(channel, value) pairs")
+    listed: Iterable[Any] = writes if type(writes) in _LISTS else _listed(writes, "writes", "(channel, value) pairs")
     return GivenWrites(
         [
             write if type(write) is tuple and len(write) == _PAIR and type(write[0]) is str else _write(write)
-            for write in given
+            for write in listed
         ]
     )
+
+
+def given_config(config: Config) -> ParsedConfig:
+    """Parse a run's configuration. Its names may be stored, as `check_config` says."""
+    if IN_USE and (usual := given.usual_config(ParsedConfig, config)) is not None:
+        return usual
+    where = parse_config(config)
+    check_config(where)
+    return where
 
 
 def check_config(where: ParsedConfig) -> None:

@@ -4,7 +4,7 @@ A `Draft` encodes a checkpoint's values. A `Deduplicator` gives each its stored 
 repeats.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
 from threadmark.header import HEADER_TAG, Header, split_fields
 from threadmark.model import SPECIAL_WRITES
 from threadmark.rope import Deduplicated, Source, deduplicate, keys_in, patch
-from threadmark.saver.arguments import GivenCheckpoint
+from threadmark.saver.arguments import GivenCheckpoint, given_writes
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
 from threadmark.serde import Serde, Serializer, compiled
@@ -99,6 +99,10 @@ class Deduplicator:
         """What the step after this checkpoint wrote to the channel, the last first."""
         return self._encoding_cache.written(self._thread_id, ns, checkpoint_id, channel, self._epoch)
 
+    def needs(self) -> tuple[int | None, dict[bytes, bytes]]:
+        """What a change needs beside its rows: the epoch that must be proven, and the segments to add."""
+        return self.epoch, self.segments()
+
     def segments(self) -> dict[bytes, bytes]:
         """The segments to add, in the form they are stored in."""
         return {key: shrink(data) for key, data in self._fresh.items()} if self._fresh else {}
@@ -159,37 +163,45 @@ class Draft:
         self._values = given.values if type(given.values) is dict else dict(given.values)
         self._versions = dict(given.versions)
         self._new = given.new
-        self._plain, self._rest = split_fields(given.fields, partial(encode, serde, "the checkpoint"))
+        self._plain, self._rest = (
+            split_fields(given.fields, partial(encode, serde, "the checkpoint"))
+            if given.plain is None
+            else (given.plain, None)
+        )
         self._encoded: dict[str, tuple[str, bytes]] = {}
-        self.reads = list(filter(given.values.__contains__, given.new))
+        self.reads = list(filter(given.values.__contains__, given.new)) if given.reads is None else given.reads
         """The channels whose value in the parent is worth having, to store only what changed."""
 
     def header(
         self, deduplicator: Deduplicator, parent: Known | None, written: Callable[[str], Sequence[Source]]
-    ) -> Header:
-        """Return the header with every value in its stored form. `written` gives what tasks wrote to a channel."""
+    ) -> tuple[Header, bytes]:
+        """Return the header with every value in its stored form, and its encoding.
+
+        `written` gives what tasks wrote to a channel.
+        """
         held, has_manifests = (parent.header, parent.has_manifests) if parent else (_NO_PARENT, False)
-        values, changed, has_manifests = inherit(
-            self._values, self.reads, self._new, self._versions, held, has_manifests
-        )
+        packed = None
+        drafted = self._values, self.reads, self._new, self._versions, held, has_manifests
+        if IN_USE:
+            # A number or a short text is encoded by the compiled part at once, as this serializer would.
+            is_fast = compiled.in_use and type(self._serde) is Serde
+            values, changed, has_manifests, packed = putting.lay_out(Stored, *drafted, self._plain, self._rest, is_fast)
+        else:
+            values, changed, has_manifests = inherit_in_python(*drafted)
         if has_manifests:
             deduplicator.inherit()
-        known = held.values
-        is_fast = _is_fast(self._serde)
         for channel in changed:
             encoded = self._encoded.get(channel)
             if encoded is None:
-                if is_fast and (stored := compiled.putting.literal(Stored, self._values[channel])) is not None:
-                    values[channel] = stored
-                    continue
                 encoded = self._encoded[channel] = encode(self._serde, f'channel "{channel}"', self._values[channel])
             tag, data = encoded
             if len(data) <= LITERAL_LIMIT:
                 values[channel] = Stored(tag, data, b"")
             else:
-                near = [*deduplicator.sources(known.get(channel)), *written(channel)]
+                near = [*deduplicator.sources(held.values.get(channel)), *written(channel)]
                 values[channel] = deduplicator.store(encoded, near)
-        return Header(self._versions, values, self._plain, self._rest)
+        header = tuple.__new__(Header, (self._versions, values, self._plain, self._rest))
+        return header, header.to_bytes() if packed is None else packed
 
 
 _NO_PARENT = Header({}, {}, b"", None)
@@ -214,9 +226,6 @@ def inherit_in_python(
     if len(reads) < len(values) - len(inherited):  # others cannot be inherited either
         reads = [channel for channel in given if channel not in inherited]
     return values, reads, has_manifests and any(map(_DIGEST, inherited.values()))
-
-
-inherit = putting.inherit if IN_USE else inherit_in_python
 
 
 def _inherited(new: Collection[str], versions: dict[str, Version], parent: Header) -> dict[str, Stored]:
@@ -245,11 +254,6 @@ def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(keys))
 
 
-def _is_fast(serde: Serializer) -> bool:
-    """Whether a number or a text may be encoded by the compiled part at once, as the serializer would."""
-    return compiled.in_use and type(serde) is Serde
-
-
 def encode(serde: Serializer, what: str, value: Any) -> tuple[str, bytes]:
     """Encode a value. Errors say what it is, such as a channel, and where inside it they occurred.
 
@@ -274,18 +278,22 @@ def encode(serde: Serializer, what: str, value: Any) -> tuple[str, bytes]:
 
 
 def encode_writes(
-    serde: Serializer, given: Sequence[tuple[str, Any]]
+    serde: Serializer, writes: Iterable[tuple[str, Any]]
 ) -> tuple[dict[int, tuple[str, tuple[str, bytes]]], int]:
-    """Encode what a task wrote. Returns (channel, (tag, data)) by the index of each write, and the size of all data.
+    """Check and encode what a task wrote.
 
-    A task has one write of a special channel, so the last of a batch stands for all.
+    Returns (channel, (tag, data)) by the index of each write, and the size of all data. A task has one write of a
+    special channel, so the last of a batch stands for all.
     """
+    if compiled.in_use and type(serde) is Serde:
+        # It has `encode` do what is neither a number nor a text.
+        usual = compiled.given.encoded_writes(writes, SPECIAL_WRITES, PLAIN, encode, serde)
+        if usual is not None:
+            return usual
     encoded = {}
-    is_fast = _is_fast(serde)
-    for position, (channel, value) in enumerate(given):
+    for position, (channel, value) in enumerate(given_writes(writes)):
         index = SPECIAL_WRITES.get(channel, position)
-        data = compiled.putting.scalar(value) if is_fast else None
-        encoded[index] = channel, encode(serde, f'channel "{channel}"', value) if data is None else (PLAIN, data)
+        encoded[index] = channel, encode(serde, f'channel "{channel}"', value)
     size = 0
     for _, (_, data) in encoded.values():
         size += len(data)

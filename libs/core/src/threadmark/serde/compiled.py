@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from threadmark.compiled import IN_USE
 
 if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import objects, packing, plain, putting, reading
+    from threadmark_speed import given, objects, packing, plain, putting, reading
 
-__all__ = ["in_use", "objects", "packing", "plain", "putting", "reading"]
+__all__ = ["given", "in_use", "objects", "packing", "plain", "putting", "reading"]
 
 in_use: bool = IN_USE
 """Whether serializers use it. What they have made is kept, so only tests change this."""

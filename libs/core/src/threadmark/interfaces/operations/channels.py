@@ -61,18 +61,17 @@ class StateDraft(Draft):
 
     def header(
         self, deduplicator: Deduplicator, parent: Known | None, written: Callable[[str], Sequence[Source]]
-    ) -> Header:
-        """Return the header. A channel has a new version if its value is not the parent's."""
-        header = super().header(deduplicator, parent, written)
-        if parent is None:
-            return header._replace(versions=dict.fromkeys(header.values, 1))
-        held = parent.header
-        new = _next_version(list(held.versions.values()))
+    ) -> tuple[Header, bytes]:
+        """Return the header and its encoding. A channel has a new version if its value is not the parent's."""
+        header, _ = super().header(deduplicator, parent, written)
+        held = parent.header if parent else None
+        new = _next_version(list(held.versions.values())) if held else 1
         versions = {
-            channel: held.versions[channel] if _same(value, held.values.get(channel)) else new
+            channel: held.versions[channel] if held and _same(value, held.values.get(channel)) else new
             for channel, value in header.values.items()
         }
-        return header._replace(versions=versions)
+        header = header._replace(versions=versions)
+        return header, header.to_bytes()
 
 
 def _same(value: Stored, other: Stored | None) -> bool:

@@ -9,12 +9,13 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from threadmark.forks import begin_anew_after_fork
 from threadmark.header import Header
 from threadmark.logs import log
 from threadmark.rope import Source
+from threadmark.store import CheckpointRow
 from threadmark.stored import Stored
 
 _ENTRY_OVERHEAD = 400
@@ -26,6 +27,10 @@ _LINES_PER_CAPACITY = 8
 _EntryKey = tuple[object, ...]
 _Entry = tuple[_EntryKey, object, int]
 """A key, a value, and how long the value is."""
+
+_NAMESPACES_KEPT = 4
+_THREAD_SIZE = 1024
+"""What the entry of a thread itself is counted as, with as many namespaces."""
 
 _SIBLINGS_KEPT = 24
 _RECENT_KEPT = 8
@@ -43,6 +48,20 @@ class Known(NamedTuple):
     """The header's own stored form."""
     has_manifests: bool = True
     """Whether any of its values may be more than a literal."""
+    row: CheckpointRow | None = None
+    """Its row, if that was made here or has been proven: whoever finds the same row need not prove it again."""
+
+
+class _Thread:
+    """What is remembered of a thread itself."""
+
+    __slots__ = ("epoch", "newest")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        """As last seen."""
+        self.newest: dict[str, str] = {}
+        """The id of the checkpoint that was last read or stored, by namespace: of the last few namespaces."""
 
 
 class EncodingCache:
@@ -51,8 +70,8 @@ class EncodingCache:
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._used = 0
-        self._entries: OrderedDict[_EntryKey, tuple[int, object]] = OrderedDict()
-        """What each entry costs, and its value."""
+        self._entries: OrderedDict[_EntryKey, tuple[int, Any]] = OrderedDict()
+        """What each entry costs, and its value, whose type the first part of its key tells."""
         self._lock = threading.Lock()
         self._whole = True
         """Whether `_used` is what the entries cost: not while they change, and not after an interrupted change."""
@@ -62,29 +81,33 @@ class EncodingCache:
 
     def epoch(self, thread_id: str) -> int | None:
         """The thread's epoch as last seen."""
-        epoch = self._get(("epoch", thread_id))
-        return epoch if isinstance(epoch, int) else None
+        thread = self._get(("thread", thread_id))
+        return thread.epoch if isinstance(thread, _Thread) else None
 
     def see_epoch(self, thread_id: str, epoch: int) -> None:
         """Remember the epoch that a transaction read. Mostly it is the one that is known."""
-        if self._get(("epoch", thread_id)) != epoch:
-            self._set((("epoch", thread_id), epoch, len(thread_id)))
+        thread = self._get(("thread", thread_id))
+        if isinstance(thread, _Thread):
+            thread.epoch = epoch
+        else:
+            self._set((("thread", thread_id), _Thread(epoch), _THREAD_SIZE))
 
     def checkpoint(self, thread_id: str, ns: str, checkpoint_id: str) -> Known | None:
         """The checkpoint, if it is remembered from the thread's present epoch."""
-        key, epoch_key, entries = ("checkpoint", thread_id, ns, checkpoint_id), ("epoch", thread_id), self._entries
+        key, thread_key, entries = ("checkpoint", thread_id, ns, checkpoint_id), ("thread", thread_id), self._entries
         with self._lock:
-            entry, epoch = entries.get(key), entries.get(epoch_key)
-            if entry is None or epoch is None:
+            entry, of_thread = entries.get(key), entries.get(thread_key)
+            if entry is None or of_thread is None:
                 return None
             entries.move_to_end(key)
-            entries.move_to_end(epoch_key)
-        known = entry[1]
-        return known if isinstance(known, Known) and known.epoch == epoch[1] else None
+            entries.move_to_end(thread_key)
+        known: Known = entry[1]
+        return known if known.epoch == of_thread[1].epoch else None
 
     def newest_held(self, thread_id: str, ns: str) -> str | None:
         """The rank of the checkpoint that was last read or stored, if the bytes of all its values are remembered."""
-        checkpoint_id = self._get(("newest", thread_id, ns))
+        thread = self._get(("thread", thread_id))
+        checkpoint_id = thread.newest.get(ns) if isinstance(thread, _Thread) else None
         known = self._get(("checkpoint", thread_id, ns, checkpoint_id))
         if not isinstance(known, Known):
             return None
@@ -94,12 +117,24 @@ class EncodingCache:
 
     def see_checkpoint(self, thread_id: str, ns: str, checkpoint_id: str, known: Known) -> None:
         """Remember a checkpoint that was read or stored."""
-        self._set(
-            (("epoch", thread_id), known.epoch, len(thread_id)),
-            (("newest", thread_id, ns), checkpoint_id, len(checkpoint_id)),
-            # A decoded header takes several times the memory of its encoding.
-            (("checkpoint", thread_id, ns, checkpoint_id), known, 5 * len(known.source.data)),
-        )
+        key, thread_key = ("checkpoint", thread_id, ns, checkpoint_id), ("thread", thread_id)
+        size = 5 * len(known.source.data)  # a decoded header takes several times the memory of its encoding
+        if known.row is not None:
+            size += len(known.row.outline.metadata)
+        with self._lock:
+            entry = self._entries.get(thread_key)
+            if entry is not None:
+                self._entries.move_to_end(thread_key)
+            thread: _Thread = _Thread(known.epoch) if entry is None else entry[1]
+            thread.epoch, newest = known.epoch, thread.newest
+            newest.pop(ns, None)
+            newest[ns] = checkpoint_id
+            if len(newest) > _NAMESPACES_KEPT:
+                del newest[next(iter(newest))]
+        if entry is None:
+            self._set((thread_key, thread, _THREAD_SIZE), (key, known, size))
+        else:
+            self._set((key, known, size))
 
     def header(self, thread_id: str, ns: str, checkpoint_id: str, body: bytes) -> Known | None:
         """The checkpoint, if its header has this stored form, whenever it was seen."""

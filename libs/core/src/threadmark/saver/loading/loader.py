@@ -44,10 +44,10 @@ class LoadedCheckpoint(NamedTuple):
         """One of its values as the serializer returned it."""
         return Encoded(value.tag, self.data[value.digest] if value.digest else value.packed)
 
-    def known(self) -> Known:
-        """The checkpoint as a later put needs it."""
+    def known(self, row: CheckpointRow | None = None) -> Known:
+        """The checkpoint as a later put needs it, and with its proven row as a later get does."""
         has_manifests = any(map(_DIGEST, self.header.values.values()))
-        return Known(self.epoch, self.outline.rank, self.header, self.source, self.body, has_manifests)
+        return Known(self.epoch, self.outline.rank, self.header, self.source, self.body, has_manifests, row)
 
     def values(self) -> dict[bytes, Stored]:
         """The values whose bytes were read, by digest."""
@@ -80,11 +80,14 @@ class CheckpointLoader:
     """The header's own stored form, where the header is to be read."""
 
     def __init__(self, row: CheckpointRow, writes: Sequence[WriteRow], encoding_cache: EncodingCache) -> None:
-        prove_checkpoint(row)
         outline, body, _, _ = row
-        thread_id, ns, checkpoint_id, _, _, _, _ = outline
-        self.outline, self._body, self._encoding_cache = outline, body, encoding_cache
+        thread_id, ns, checkpoint_id, _, _, created_at, _ = outline
         self._known = known = encoding_cache.header(thread_id, ns, checkpoint_id, body)
+        # The row that is remembered was proven. Only of a number, another one that is equal may be of another type.
+        proven = None if known is None else known.row
+        if proven is None or proven[:3] != row[:3] or type(created_at) is not int:
+            prove_checkpoint(row)
+        self.outline, self._body, self._encoding_cache = outline, body, encoding_cache
         if known is None:
             self._source, self._stored = _NO_SOURCE, self.header_stored
         else:
@@ -196,10 +199,10 @@ def missing_headers(loaders: Iterable[CheckpointLoader]) -> set[bytes]:
     return {key for loader in loaders for key in loader.missing_header_keys()}
 
 
-def remember(encoding_cache: EncodingCache, loaded: LoadedCheckpoint) -> None:
-    """Keep what was read for the put that may follow."""
+def remember(encoding_cache: EncodingCache, loaded: LoadedCheckpoint, row: CheckpointRow) -> None:
+    """Keep what was read for the put that may follow. `row` is the one that was proven."""
     thread_id, ns, checkpoint_id = loaded.outline[:3]
-    encoding_cache.see_checkpoint(thread_id, ns, checkpoint_id, loaded.known())
+    encoding_cache.see_checkpoint(thread_id, ns, checkpoint_id, loaded.known(row))
     values = [(value, value.source(loaded.data[digest])) for digest, value in loaded.values().items()]
     encoding_cache.see_values(thread_id, loaded.epoch, values)
     written = [(row.channel, value.digest) for row, value in loaded.writes]

@@ -41,7 +41,8 @@ def load(
         if where.checkpoint_id is not None and not early:
             yield from prove_absent(context, where)
         return None
-    loader = CheckpointLoader(proven_row(where, found), found.writes, context.encoding_cache)
+    row = proven_row(where, found)
+    loader = CheckpointLoader(row, found.writes, context.encoding_cache)
     loaded = loader.remembered(found.epoch)
     if loaded is None:
         segment_cache = context.segment_cache(found.segments)
@@ -50,7 +51,7 @@ def load(
         yield from fill(segment_cache, context.store, where.thread_id, loader.value_keys(wanted))
         loaded = loader.loaded(found.epoch)
     if loader.is_news:
-        remember(context.encoding_cache, loaded)
+        remember(context.encoding_cache, loaded, row)
     return loaded
 
 

@@ -7,22 +7,17 @@ again with what is there now.
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from threadmark.config import ParsedConfig, owner_in, parse_config
+from threadmark.compiled import IN_USE
+from threadmark.config import ParsedConfig, owner_in
 from threadmark.errors import ConfigError, ThreadDeletedError, TransientStoreError
-from threadmark.metadata import merged, run_id_of, to_json
+from threadmark.metadata import CheckedMetadata, checked, merged, run_id_of, usual_metadata
 from threadmark.model import ChannelVersions, Checkpoint, Config
 from threadmark.packs import Written
-from threadmark.program import Operation, read, read_itself, write
+from threadmark.program import Operation, Transaction, read, read_itself, write
 from threadmark.rope import Source, layout
-from threadmark.saver.arguments import (
-    check_config,
-    check_flag,
-    given_checkpoint,
-    given_task,
-    given_writes,
-)
+from threadmark.saver.arguments import check_flag, given_checkpoint, given_config, given_task
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import extend_expiry, first_expiry, is_due
@@ -37,6 +32,9 @@ from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_
 from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
 from threadmark.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.thread_store import NO_BEGINNING, Beginning, beginning
+
+if TYPE_CHECKING or IN_USE:
+    from threadmark_speed import given
 
 _ATTEMPTS = 64
 """Where each of several puts to one thread prunes it (`keep_last`), one of them may be overtaken many times."""
@@ -61,12 +59,11 @@ def put(
     expect_newest: bool | None,
 ) -> Operation[dict[str, Any]]:
     """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
-    continues = parse_config(config)
+    continues = given_config(config)
     if expect_newest is None:
         expect_newest = config["configurable"].get("expect_newest", context.threads.expect_newest)
     if expect_newest is not context.threads.expect_newest:  # that one has been checked
         check_flag(expect_newest, "expect_newest")
-    check_config(continues)
     draft = Draft(context.serde, given_checkpoint(checkpoint, new_versions))
     return store(context, config, continues, draft, metadata, expect_newest=expect_newest)
 
@@ -87,44 +84,51 @@ def store(
     `replaced_rank` is that of the checkpoint whose place it takes. Where it is the first of its thread, the thread's
     metadata gets the entries `about_thread` in the same transaction.
     """
-    rules = context.threads
-    where = ParsedConfig(continues.thread_id, continues.ns, draft.id, continues.lease_token)
+    # Named tuples are made without their classes, which would call a function in Python for each.
+    thread_id, ns, continued, token = continues
+    where = tuple.__new__(ParsedConfig, (thread_id, ns, draft.id, token))
     # A checkpoint put again under its own config is no child of itself.
-    parent_id = continues.checkpoint_id if continues.checkpoint_id != draft.id else None
+    parent_id = continued if continued != draft.id else None
     if not context.keyring_check.done:
         yield from check_keyring(context)
-    merged_metadata = merged(config, metadata)
-    text, run_id = to_json(merged_metadata), run_id_of(merged_metadata)
+    if type(metadata) is not CheckedMetadata:
+        metadata = usual_metadata(config, metadata) or checked(merged(config, metadata))
+    run_id = run_id_of(metadata) if "run_id" in metadata else None
     for _ in range(_ATTEMPTS):
         found = _remembered(context, continues, draft.reads, early=False)
         parent, deduplicator = found or (yield from _read(context, continues, draft.reads, early=False))
-        header = draft.header(deduplicator, parent, partial(deduplicator.written, where.ns, continues.checkpoint_id))
+        header, data = draft.header(deduplicator, parent, partial(deduplicator.written, ns, continued))
         has_manifests = deduplicator.has_manifests
-        stored, source = deduplicator.store_header(header.to_bytes(), parent and parent.source)
-        rank = replaced_rank or (rank_after(parent.rank, draft.id) if parent and parent_id else draft.id)
-        epoch, moment = deduplicator.epoch, now()
-        outline = Outline(where.thread_id, where.ns, draft.id, rank, parent_id, moment, text)
+        stored, source = deduplicator.store_header(data, parent and parent.source)
+        rank = replaced_rank or draft.id
+        if replaced_rank is None and parent and parent_id and draft.id <= parent.rank:
+            rank = rank_after(parent.rank, draft.id)
+        moment, (epoch, segments) = now(), deduplicator.needs()
+        outline = tuple.__new__(Outline, (thread_id, ns, draft.id, rank, parent_id, moment, metadata.text))
+        row = checkpoint_row(outline, stored.body, run_id)
         change = Change(
-            where.thread_id,
+            thread_id,
             epoch,
             moment,
-            deduplicator.segments(),
-            (checkpoint_row(outline, stored.body, run_id),),
+            segments,
+            (row,),
             (),
             parent_id,
             partial(needed_segments, header, stored),
-            where.lease_token,
-            _beginning(context, config, merged_metadata, where.thread_id) if epoch is None else NO_BEGINNING,
+            token,
+            _beginning(context, config, metadata, thread_id) if epoch is None else NO_BEGINNING,
             expects=_expected_rank(parent, parent_id) if expect_newest else None,
         )
-        added = yield from add_change(context, deduplicator, change, about_thread)
+        outcome: Added = yield _adding(context, change, about_thread)
+        is_settled = not (deduplicator.deduplicated or any(outcome[1:]) or epoch not in (None, outcome.epoch))
+        added = outcome if is_settled else (yield from _settled(context, deduplicator, change, outcome))
         if added is not None:
-            known = Known(added.epoch, rank, header, source, stored.body, has_manifests)
-            context.encoding_cache.see_checkpoint(where.thread_id, where.ns, draft.id, known)
+            known = tuple.__new__(Known, (added.epoch, rank, header, source, stored.body, has_manifests, row))
+            context.encoding_cache.see_checkpoint(thread_id, ns, draft.id, known)
             if added.replaced:
-                yield from sweep(context, where.thread_id)
-            if rules.keep_last is not None:
-                yield from keep_last(context, where, rules.keep_last)
+                yield from sweep(context, thread_id)
+            if context.threads.keep_last is not None:
+                yield from keep_last(context, where, context.threads.keep_last)
             return where.config()
     raise _kept_changing(where)
 
@@ -133,16 +137,14 @@ def put_writes(
     context: SaverContext, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
 ) -> Operation[None]:
     """Store what a task wrote, all of it or nothing."""
-    where = parse_config(config)
+    where = given_config(config)
     thread_id, ns, checkpoint_id, token = where
     if checkpoint_id is None:
         raise ConfigError("put_writes needs the checkpoint_id of the step that the task belongs to")
-    check_config(where)
     task_id, task_path = given_task(task_id, task_path)
-    given = given_writes(writes)
-    if not given:
+    encoded, size = encode_writes(context.serde, writes)
+    if not encoded:
         return
-    encoded, size = encode_writes(context.serde, given)
     if not context.keyring_check.done:
         yield from check_keyring(context)
     large = size >= _WORTH_READING
@@ -302,10 +304,21 @@ def add_change(
 
     Either the epoch it relied on is over, or what was added has gone at once with a thread that had expired.
     """
+    added: Added = yield _adding(context, change, about_thread)
+    return (yield from _settled(context, deduplicator, change, added))
+
+
+def _adding(context: SaverContext, change: Change, about_thread: Mapping[str, Any] | None) -> Transaction[Added]:
+    """The transaction that makes a change."""
     if about_thread is None:
-        added = yield from write(context.store.add, change)
-    else:
-        added = yield from write(add_first, context.store, change, about_thread)
+        return Transaction(partial(context.store.add, change), writes=True)
+    return Transaction(partial(add_first, context.store, change, about_thread), writes=True)
+
+
+def _settled(
+    context: SaverContext, deduplicator: Deduplicator, change: Change, added: Added
+) -> Operation[Added | None]:
+    """Do what follows from the outcome of a change. Returns what `add_change` does."""
     if added.exists:
         added = yield from write(context.store.replace, change)
     if added.refused is not None:
@@ -341,7 +354,7 @@ def live_on(context: SaverContext, change: Change, added: Added) -> Operation[bo
 def _beginning(context: SaverContext, config: Config, metadata: Mapping[str, Any], thread_id: str) -> Beginning:
     """What the thread gets if the change begins it: it may, unless it counts on an epoch."""
     owner, key = context.threads.owner, context.threads.owner_key
-    if owner is None and key is not None:
+    if owner is None and key is not None and not (IN_USE and given.names_nobody(config, metadata, key)):
         owner = owner_in(config, metadata, key)
     if owner is None and not context.threads.ttl:
         return NO_BEGINNING

@@ -1,0 +1,220 @@
+# cython: language_level=3
+"""What callers give to a put or a put_writes, looked at in one call each: configurations, metadata and writes.
+
+The references are the functions of `threadmark.config`, `threadmark.metadata`, `threadmark.saver.arguments` and
+`threadmark.saver.storing`. Each function here knows what engines give, builtin types throughout, and returns None for
+anything else, which only they can judge.
+
+What users gave may change whenever other code runs. Where that is possible, nothing is held but references of our own.
+"""
+
+from cpython.dict cimport PyDict_Next
+from cpython.float cimport PyFloat_AS_DOUBLE
+from cpython.list cimport PyList_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.set cimport PySet_Contains
+from libc.math cimport isfinite
+
+from threadmark_speed.putting cimport scalar_bytes
+from threadmark_speed.tuples cimport named_tuple
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        pass
+
+    PyTypeObject *Py_TYPE(object found)
+    PyTypeObject PyUnicode_Type, PyLong_Type, PyBool_Type, PyFloat_Type, PyDict_Type, PyList_Type, PyTuple_Type
+    PyObject *PyDict_GetItemWithError(object mapping, object key) except? NULL
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    Py_ssize_t PyUnicode_FindChar(object text, Py_UCS4 letter, Py_ssize_t start, Py_ssize_t end, int direction) except -2
+    Py_ssize_t PyTuple_GET_SIZE(object items)
+    PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
+
+cdef enum:
+    MOST_BYTES = 6  # of a letter, as in `threadmark.names`
+    THREAD_ID_BYTES = 512
+    NAMESPACE_BYTES = 1536
+    ID_BYTES = 256
+    DEEPEST = 32  # levels of metadata that are looked at here
+    PAIR = 2
+
+cdef str messages_namespace = "__messages__"
+cdef object unusual = object()
+
+
+def usual_config(type cls not None, config):
+    """Return the `config.ParsedConfig` of a configuration whose names are short enough for the key of a row."""
+    cdef PyObject *found
+    if type(config) is not dict:
+        return None
+    found = PyDict_GetItemWithError(config, "configurable")
+    if found is NULL or Py_TYPE(<object>found) is not &PyDict_Type:
+        return None
+    given = <object>found
+    thread_id = _name(given, "thread_id", THREAD_ID_BYTES)
+    ns = _name(given, "checkpoint_ns", NAMESPACE_BYTES)
+    checkpoint_id = _name(given, "checkpoint_id", ID_BYTES)
+    if thread_id is None or thread_id is unusual or ns is unusual or checkpoint_id is unusual:
+        return None
+    if PyDict_GetItemWithError(given, "lease_token") is not NULL or ns == messages_namespace:
+        return None
+    return named_tuple(cls, (thread_id, ns or "", checkpoint_id or None, None))
+
+
+cdef object _name(given, str key, Py_ssize_t limit):
+    """Return a name, None where there is none."""
+    cdef PyObject *found = PyDict_GetItemWithError(given, key)
+    if found is NULL:
+        return None
+    name = <object>found
+    if name is None or (Py_TYPE(name) is &PyUnicode_Type and PyUnicode_GET_LENGTH(name) * MOST_BYTES <= limit):
+        return name
+    return unusual
+
+
+def names_nobody(config, metadata, key):
+    """Whether neither of these has anything under a key, so that `config.owner_in` returns None."""
+    cdef PyObject *found
+    if type(config) is not dict:
+        return False
+    for name in ("configurable", "metadata"):
+        found = PyDict_GetItemWithError(config, name)
+        if found is not NULL and not _lacks(<object>found, key):
+            return False
+    return isinstance(metadata, dict) and _lacks(metadata, key)
+
+
+cdef bint _lacks(part, key) except -1:
+    cdef PyObject *found
+    if part is None:
+        return True
+    if not isinstance(part, dict):
+        return False
+    found = PyDict_GetItemWithError(part, key)
+    return found is NULL or <object>found is None
+
+
+def usual_metadata(type cls not None, frozenset left_out not None, dumps, config, metadata):
+    """Return metadata merged with a configuration's and checked, with its JSON text, as a `metadata.CheckedMetadata`.
+
+    `left_out` are the keys of a configuration that are none of metadata, `dumps` is orjson's.
+    """
+    cdef PyObject *found
+    if type(config) is not dict or type(metadata) is not dict:
+        return None
+    merged = cls(metadata)
+    for name in ("metadata", "configurable"):
+        found = PyDict_GetItemWithError(config, name)
+        if found is not NULL and <object>found is not None and not _add_scalars(merged, <object>found, left_out):
+            return None
+    if not _is_json(<dict>merged, DEEPEST):
+        return None
+    for value in (<dict>merged).values():
+        if Py_TYPE(value) is &PyUnicode_Type and PyUnicode_FindChar(value, 0, 0, PyUnicode_GET_LENGTH(value), 1) >= 0:
+            return None
+    try:
+        merged.text = dumps(merged).decode()
+    except TypeError:  # an int of more than 64 bits, or lone surrogates
+        return None
+    return merged
+
+
+cdef bint _add_scalars(merged, part, frozenset left_out) except -1:
+    """Add what `config.config_metadata` finds in a part of a configuration. Returns whether all of it is as usual."""
+    cdef Py_ssize_t position = 0, count
+    cdef PyObject *key
+    cdef PyObject *value
+    cdef PyTypeObject *cls
+    if type(part) is not dict:
+        return False
+    count = len(<dict>part)
+    while PyDict_Next(part, &position, &key, &value):
+        name, own = <object>key, <object>value
+        if Py_TYPE(name) is not &PyUnicode_Type:
+            return False
+        if PySet_Contains(left_out, name) or (<str>name).startswith("__"):
+            continue
+        cls = Py_TYPE(own)
+        if cls is &PyUnicode_Type or cls is &PyLong_Type or cls is &PyBool_Type or cls is &PyFloat_Type:
+            (<dict>merged).setdefault(name, own)
+        elif own is not None and cls is not &PyDict_Type and cls is not &PyList_Type:
+            return False  # perhaps of a class that is a kind of text or number
+        if len(<dict>part) != count:
+            return False
+    return True
+
+
+cdef bint _is_json(value, int levels) except -1:
+    """Whether a value is of the types that JSON gives back exactly, or a tuple. No other code runs meanwhile."""
+    cdef PyTypeObject *cls = Py_TYPE(value)
+    cdef Py_ssize_t position = 0, index
+    cdef PyObject *key
+    cdef PyObject *item
+    if cls is &PyUnicode_Type or cls is &PyLong_Type or cls is &PyBool_Type or value is None:
+        return True
+    if cls is &PyFloat_Type:
+        return isfinite(PyFloat_AS_DOUBLE(value))
+    if levels == 0:
+        return False
+    if isinstance(value, dict) and (cls is &PyDict_Type or levels == DEEPEST):
+        while PyDict_Next(value, &position, &key, &item):
+            if Py_TYPE(<object>key) is not &PyUnicode_Type or not _is_json(<object>item, levels - 1):
+                return False
+        return True
+    if cls is &PyList_Type:
+        for index in range(PyList_GET_SIZE(value)):
+            if not _is_json((<list>value)[index], levels - 1):
+                return False
+        return True
+    if cls is &PyTuple_Type:
+        for index in range(PyTuple_GET_SIZE(value)):
+            if not _is_json(<object>PyTuple_GET_ITEM(value, index), levels - 1):
+                return False
+        return True
+    return False
+
+
+def are_usual_writes(writes, special):
+    """Whether these are pairs of a channel and a value, in a list or a tuple, with none to the channel `special`."""
+    cdef Py_ssize_t index
+    if type(writes) is not list and type(writes) is not tuple:
+        return False
+    for write in writes:
+        if not _is_pair(write) or <object>PyTuple_GET_ITEM(write, 0) == special:
+            return False
+    return True
+
+
+cdef bint _is_pair(write):
+    return (
+        Py_TYPE(write) is &PyTuple_Type
+        and PyTuple_GET_SIZE(write) == PAIR
+        and Py_TYPE(<object>PyTuple_GET_ITEM(write, 0)) is &PyUnicode_Type
+    )
+
+
+def encoded_writes(writes, dict special not None, str tag not None, encode, serde):
+    """Check and encode the writes of a task, as `storing.encode_writes` does.
+
+    `tag` is that of plain values, and `encode(serde, where, value)` encodes one that is neither number nor text.
+    """
+    cdef PyObject *found
+    cdef dict encoded = {}
+    cdef list own
+    cdef Py_ssize_t position = 0, size = 0
+    if type(writes) is not list and type(writes) is not tuple:
+        return None
+    own = list(writes)  # to encode a value may change the other list
+    for write in own:
+        if not _is_pair(write):
+            return None
+    for write in own:
+        channel, value = <object>PyTuple_GET_ITEM(write, 0), <object>PyTuple_GET_ITEM(write, 1)
+        found = PyDict_GetItemWithError(special, channel)
+        data = scalar_bytes(value)
+        both = (tag, data) if data is not None else encode(serde, f'channel "{channel}"', value)
+        encoded[position if found is NULL else <object>found] = channel, both
+        position += 1
+    for _, both in encoded.values():
+        size += len(both[1])
+    return encoded, size

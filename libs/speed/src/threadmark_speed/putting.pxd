@@ -1,0 +1,3 @@
+"""What other modules need of putting."""
+
+cdef bytes scalar_bytes(value)
