@@ -4,6 +4,7 @@ import gc
 import random
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 from uuid import UUID
 
 import msgpack
@@ -276,3 +277,13 @@ def test_rows_of_columns_are_those_of_the_reference(rows: list[tuple[Any, ...]])
         found_row = columns.checkpoint_row("thread", row, reference.any_outline)
         assert found_row.outline == outline
         assert [found_row.header, found_row.check] == [reference.from_blob_column(column) for column in row[6:]]
+
+
+@given(some.lists(some.tuples(*[COLUMNS] * 13), min_size=1, max_size=4))
+def test_what_is_found_is_what_the_reference_finds(rows: list[tuple[Any, ...]]) -> None:
+    functions = reference.any_outline, reference.any_write_of, reference.from_text_column
+    for with_head in (True, False):
+        found = columns.found_of("thread", "ns", rows, with_head, *functions)
+        with mock.patch.object(reference, "IN_USE", new=False):
+            expected = reference.found_of("thread", "ns", rows, with_head=with_head)
+        assert [(type(each), each) for each in found] == [(type(each), each) for each in expected]

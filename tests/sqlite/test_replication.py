@@ -57,7 +57,7 @@ def test_a_bare_change_executes_what_it_did_before_there_was_replication(databas
     write = WriteRow("", early_id(1), "task", 0, "", "channel", b"value", b"check")
     put = [sql.THREAD_AND_CHECKPOINT, segments, sql.ADD_CHECKPOINT, sql.ADD_TO_HEAD]
     written = [sql.THREAD, segments, with_rows(sql.ADD_WRITES, sql.ROW_OF_WRITE, 1)]
-    begin = [sql.BEGIN_THREAD, sql.ADD_ROOT_HEAD, sql.THREAD]
+    begin = [sql.ADD_ROOT_HEAD, sql.BEGIN_THREAD, sql.THREAD]
     assert _statements(database, STORE.add(_change(1))) == [*put[:1], *begin, *put[1:]]
     assert _statements(database, STORE.add(_change(2))) == put
     assert _statements(database, STORE.add(_change(3, writes=[write]))) == written

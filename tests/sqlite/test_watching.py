@@ -64,7 +64,7 @@ def test_new_tables_are_told_once(tmp_path: Path, lines: Callable[..., list[str]
             run(lambda: store(saver))
             run(lambda: saver.get(at("thread")))
     (line,) = lines(logging.INFO)
-    assert line.startswith(f"SQLite database {str(path)!r}: made the tables of format 4 in 0.")
+    assert line.startswith(f"SQLite database {str(path)!r}: made the tables of format 5 in 0.")
 
 
 def test_new_tables_are_told_for_a_database_in_memory_and_for_asyncio(
@@ -83,9 +83,9 @@ def test_new_tables_are_told_for_a_database_in_memory_and_for_asyncio(
     asyncio.run(body())
     found = lines(logging.INFO)
     assert [line.partition(" in ")[0].rpartition("/")[2] for line in found] == [
-        "SQLite database ':memory:': made the tables of format 4",
-        "threads.db': made the tables of format 4",
-        "another.db': made the tables of format 4",
+        "SQLite database ':memory:': made the tables of format 5",
+        "threads.db': made the tables of format 5",
+        "another.db': made the tables of format 5",
     ]
 
 
@@ -95,7 +95,7 @@ def test_a_migration_is_told_with_its_formats_and_its_duration(tmp_path: Path, l
     with SqliteSaver(path) as saver:
         assert list(saver.list(None))
     (line,) = lines(logging.INFO)
-    assert line.startswith(f"SQLite database {str(path)!r}: migrated from format 1 to 4 in 0.")
+    assert line.startswith(f"SQLite database {str(path)!r}: migrated from format 1 to 5 in 0.")
 
 
 @pytest.mark.parametrize("run", THREADS)

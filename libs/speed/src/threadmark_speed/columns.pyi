@@ -1,7 +1,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from threadmark.store import CheckpointRow, Outline, WriteRow
+from threadmark.store import CheckpointRow, Found, Outline, WriteRow
 
 def write_rows(columns: list[tuple[Any, ...]], reference: Callable[[Any], WriteRow]) -> list[WriteRow]: ...
 def writes_of(
@@ -11,3 +11,12 @@ def outline(thread_id: str, columns: Sequence[Any], reference: Callable[[str, An
 def checkpoint_row(
     thread_id: str, columns: Sequence[Any], reference: Callable[[str, Any], Outline]
 ) -> CheckpointRow: ...
+def found_of(
+    thread_id: str,
+    ns: str,
+    rows: list[tuple[Any, ...]],
+    with_head: bool,
+    any_outline: Callable[[str, Any], Outline],
+    any_write_of: Callable[[str, str, Any], WriteRow],
+    any_text: Callable[[Any], str],
+) -> Found: ...

@@ -11,7 +11,7 @@ from libc.string cimport memcmp
 from threadmark_speed.tuples cimport named_tuple
 
 from threadmark.ids import UUID_BYTES
-from threadmark.store import CheckpointRow, Outline, WriteRow
+from threadmark.store import CheckpointRow, Found, Outline, WriteRow
 from threadmark.text import ESCAPES
 
 cdef extern from "Python.h":
@@ -28,6 +28,8 @@ cdef enum:
 cdef Py_UCS4 LOW, HIGH
 LOW, HIGH = ESCAPES
 assert UUID_BYTES == UUID
+
+NO_SEGMENTS = {}  # of those that come along with a checkpoint: none do
 
 cdef const char *DIGITS = b"0123456789abcdef"
 
@@ -135,3 +137,19 @@ def checkpoint_row(thread_id, columns, reference):
             None,
         ),
     )
+
+
+def found_of(thread_id, ns, list rows not None, bint with_head, any_outline, any_write_of, any_text):
+    """Return a checkpoint and its writes, whose rows come behind its own. The last three are of the reference."""
+    head, _, epoch, owner, expires_at, *of_checkpoint = rows[0]
+    if not with_head:
+        head = None
+    if head is not None and not is_text(head):
+        head = any_text(head)
+    if owner is not None and not is_text(owner):
+        owner = any_text(owner)
+    if of_checkpoint[0] is None:
+        return tuple.__new__(Found, (0, None, (), NO_SEGMENTS, head, owner, expires_at))
+    row = checkpoint_row(thread_id, of_checkpoint, any_outline)
+    writes = writes_of(ns, row[0][2], rows[1:], any_write_of)
+    return tuple.__new__(Found, (epoch, row, writes, NO_SEGMENTS, head, owner, expires_at))

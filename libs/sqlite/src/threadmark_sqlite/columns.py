@@ -7,13 +7,13 @@ What is written with every step is a bytearray: for bytes, sqlite3 looks for an 
 as long as the copy.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from threadmark.compiled import IN_USE
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
-from threadmark.store import CheckpointRow, Outline, WriteRow
+from threadmark.store import CheckpointRow, Found, Outline, WriteRow
 from threadmark.text import ESCAPES, from_column, to_column
 from threadmark.thread_store import LeaseRow, ThreadCounts, ThreadOutline, ThreadRow
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING or IN_USE:
 
 _LOW, _HIGH = ESCAPES
 """A text with neither is its own column; asked here, since to call a function takes longer than to look."""
+
+NO_SEGMENTS: Mapping[bytes, bytes] = {}
+"""Those that come along with a checkpoint: none do here."""
 
 _row = tuple.__new__
 """Makes a named tuple at once; its class would call a function in Python for each."""
@@ -107,6 +110,19 @@ checkpoint_row: Callable[[str, Any], CheckpointRow] = (
     partial(compiled.checkpoint_row, reference=any_outline) if IN_USE else any_checkpoint_row
 )
 """Returns a checkpoint from the columns of `sql._ROW`."""
+
+
+def found_of(thread_id: str, ns: str, rows: list[tuple[Any, ...]], *, with_head: bool = True) -> Found:
+    """A checkpoint and its writes from the columns of `sql.FIND` and its like. The checkpoint's come first."""
+    if IN_USE:
+        return compiled.found_of(thread_id, ns, rows, with_head, any_outline, any_write_of, from_text_column)
+    head, _, epoch, owner, expires_at, *of_checkpoint = rows[0]
+    newest = from_text_or_null(head) if with_head else None
+    if of_checkpoint[0] is None:  # there is a head, and nothing else
+        return Found(0, None, (), NO_SEGMENTS, newest, from_text_or_null(owner), expires_at)
+    row = checkpoint_row(thread_id, of_checkpoint)
+    writes = writes_of(ns, row.outline.id, rows[1:])
+    return _row(Found, (epoch, row, writes, NO_SEGMENTS, newest, from_text_or_null(owner), expires_at))
 
 
 def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:

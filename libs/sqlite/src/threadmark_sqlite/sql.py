@@ -302,7 +302,7 @@ SELECT h.newest, h.newest_id, {_FOUND}
 WHERE h.thread_id = ? AND h.ns = ? AND h.checkpoints <> 0
 UNION ALL{_FIND_WRITES_OF_NEWEST}"""
 NEWEST_OF_THREADS = f"""
-SELECT h.thread_id, h.newest, {_FOUND}
+SELECT h.thread_id, h.newest, NULL, {_FOUND}
 {_NEWEST_OF_HEADS}
 WHERE h.ns = ? AND h.checkpoints <> 0 AND h.thread_id IN ({{placeholders}})
 """

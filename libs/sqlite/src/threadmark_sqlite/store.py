@@ -34,6 +34,7 @@ from threadmark_sqlite.adding import (
 )
 from threadmark_sqlite.columns import (
     checkpoint_row,
+    found_of,
     from_blob_column,
     from_id_column,
     from_text_column,
@@ -78,16 +79,15 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
                 return None
         if not rows:
             return None
-        newest, written_for, *columns = rows[0]
-        found = _found(thread_id, newest if checkpoint_id is None else None, columns)
-        if found.row is None:
+        found = found_of(thread_id, ns, rows, with_head=checkpoint_id is None)
+        if checkpoint_id is not None or found.row is None:
             return found
         found_id = found.row.outline.id
-        writes = rows[1:]
-        if checkpoint_id is None and written_for != (column := id_column(found_id)):  # they are another checkpoint's
-            asked = (thread, namespace, column)
-            writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (*asked, *asked))
-        return found._replace(writes=writes_of(ns, found_id, writes)) if writes else found
+        if rows[0][1] == (column := id_column(found_id)):
+            return found
+        asked = (thread, namespace, column)  # the writes that came along are another checkpoint's
+        writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (*asked, *asked))
+        return found._replace(writes=writes_of(ns, found_id, writes))
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         found: dict[bytes, bytes] = {}
@@ -102,11 +102,11 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         found: dict[str, Found] = {}
         for some in chunks(list(columns)):
             rows = yield from execute(with_placeholders(sql.NEWEST_OF_THREADS, some), (namespace, *some))
-            found.update((columns[column], _found(columns[column], head, row)) for column, head, *row in rows)
+            found.update((columns[row[0]], found_of(columns[row[0]], ns, [row[1:]])) for row in rows)
         for column, thread_id in columns.items():
             if thread_id not in found:
                 rows = yield from execute(sql.FIND_NEWEST_WITHOUT_HEAD, (column, namespace))
-                found.update((thread_id, _found(thread_id, head, row)) for head, _, *row in rows)
+                found.update((thread_id, found_of(thread_id, ns, [row])) for row in rows)
         return found
 
     def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
@@ -276,20 +276,6 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         return [
             Head(from_text_column(name), from_text_column(ns), from_text_column(rank), n) for name, ns, rank, n in rows
         ]
-
-
-_NO_SEGMENTS: Mapping[bytes, bytes] = {}
-
-
-def _found(thread_id: str, head: Any, columns: Sequence[Any]) -> Found:
-    """What was found, from the column of its head (None where it was not asked for) and those of `sql._FOUND`."""
-    epoch, owner, expires_at, *of_checkpoint = columns
-    newest = None if head is None else from_text_column(head)
-    owner = None if owner is None else from_text_column(owner)
-    if of_checkpoint[0] is None:  # there is a head, and nothing else
-        return Found(0, None, (), {}, newest, owner, expires_at)
-    row = checkpoint_row(thread_id, of_checkpoint)
-    return tuple.__new__(Found, (epoch, row, (), _NO_SEGMENTS, newest, owner, expires_at))  # as in `columns._row`
 
 
 def _by_namespace(keys: Sequence[Key]) -> Iterable[tuple[str, list[str]]]:
