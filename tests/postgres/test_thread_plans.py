@@ -23,7 +23,9 @@ _FILL = f"""
     SELECT 'thread ' || n, n, true, n, 0, 'owner ' || n % 50, 'Title ' || n, 'title ' || n
     FROM generate_series(1, {_THREADS}) AS n;
     INSERT INTO threadmark_head (thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)
-    SELECT 'thread ' || n, ns, '1', '{{}}', 1, {_SECONDS} * 1000000::bigint * n, {_SECONDS} * n / 60, CASE ns WHEN '' THEN 'owner ' || n % 50 END
+    SELECT
+        'thread ' || n, ns, '1', '{{}}', 1, {_SECONDS} * 1000000::bigint * n, {_SECONDS} * n / 60,
+        CASE ns WHEN '' THEN 'owner ' || n % 50 END
     FROM generate_series(1, {_THREADS}) AS n, (VALUES (''), ('child')) AS names (ns);
     INSERT INTO threadmark_checkpoint (thread_id, ns, rank, created_at, metadata, header, checksum)
     SELECT 'thread ' || n, '', '1', 0, '{{}}', '', '' FROM generate_series(1, {_THREADS}) AS n;
