@@ -136,8 +136,8 @@ def _copy_in_postgres(url: str, count: int) -> None:
             for row, updated_at in _threads(count):
                 copy.write_row((row.thread_id, updated_at, row.owner))
         cursor.execute(
-            "INSERT INTO threadmark_head (thread_id, ns, rank, needs, checkpoints, updated_at, owner)"
-            " SELECT u.thread_id, h.ns, h.rank, h.needs, h.checkpoints, u.updated_at, u.owner"
+            "INSERT INTO threadmark_head (thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)"
+            " SELECT u.thread_id, h.ns, h.rank, h.needs, h.checkpoints, u.updated_at, u.updated_at / 60000000, u.owner"
             " FROM updated AS u CROSS JOIN threadmark_head AS h WHERE h.thread_id = '000000000'"
         )
         for table, columns in (

@@ -132,13 +132,17 @@ def session(url: str) -> Iterator[psycopg.Connection]:
 
 
 def _outcome(session: psycopg.Connection, store: PostgresStore, before: Act, change: Change) -> tuple[Any, ...]:
-    """Do it in empty tables. Returns what came of the change, the rows then, and how many statements added."""
+    """Do it in empty tables, as a put does. Returns what came of the change, the rows then, and how many statements
+    added before anything was replaced.
+    """
     asked: list[str] = []
     session.execute("TRUNCATE threadmark_thread, threadmark_segment, threadmark_checkpoint, threadmark_head")
     session.execute("TRUNCATE threadmark_write, threadmark_outbox, threadmark_position")
     commit(session, _first(store))
     commit(session, before(store))
     added = play(session, store.add(change), asked.append)
+    if added.exists:
+        added = play(session, store.replace(change))
     session.commit()
     rows = [
         session.execute(f"SELECT * FROM threadmark_{table} ORDER BY 1, 2, 3".encode()).fetchall() for table in TABLES

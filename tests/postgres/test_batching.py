@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -22,7 +23,7 @@ from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import BatchParams, Blobs, ChangeNumbers, Numbers, Texts, register_dumpers
 from threadmark_postgres.driver import aio
 from threadmark_postgres.driver.batching import MOST, BatchMember, together
-from threadmark_postgres.driver.blocking import StatementBatcher, _Member
+from threadmark_postgres.driver.blocking import _LEADERS, StatementBatcher, _Member
 from threadmark_postgres.steps import Query, Rows
 
 _BLOCKED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'threadmark_write'::regclass"
@@ -234,7 +235,7 @@ def first_of(*params: Any) -> Transaction[Any]:
 def test_a_large_change_goes_alone() -> None:
     for size, shared in ((60_000, True), (70_000, False)):
         for large in (Blobs([bytes(size), b"more", None]), Texts(["x" * size, None])):
-            with BatchMember(first_of(Texts(["thread"]), ChangeNumbers([1, 1]), large)) as part:
+            with closing(BatchMember(first_of(Texts(["thread"]), ChangeNumbers([1, 1]), large))) as part:
                 assert bool(part.query) == shared
 
 
@@ -307,7 +308,16 @@ def test_the_main_thread_which_interrupts_strike_leads_nobody(url: str, monkeypa
         assert set(seen) == {worker}
 
 
-def test_a_leader_at_the_end_of_its_stack_answers_all_and_hands_on() -> None:
+class Told(list[_Member]):
+    """Those who wait, whom somebody makes lead as soon as they come."""
+
+    def append(self, member: _Member) -> None:
+        member.leads = True
+        member.turn.release()
+
+
+@pytest.mark.parametrize("others", [0, 2 * MOST])
+def test_a_leader_at_the_end_of_its_stack_answers_all_and_hands_on(others: int) -> None:
     def ask(query: Query) -> Rows:
         return [(location, 0) for location in query.params[1]]
 
@@ -322,13 +332,16 @@ def test_a_leader_at_the_end_of_its_stack_answers_all_and_hands_on() -> None:
         for frames in range(limit - 40, limit):
             batcher = StatementBatcher(ask)
             batcher.rows(query)
-            members = [_Member(params_of_change(number)) for number in range(2 * MOST)]
-            batcher._waiting["ADD"] = list(members)
+            members = [_Member(params_of_change(number)) for number in range(others)]
+            if others:
+                batcher._leading["ADD"] = _LEADERS
+                batcher._waiting["ADD"] = Told(members)
             with contextlib.suppress(RecursionError):
                 lead_below(frames, batcher)
             going_on = [member.turn.acquire(blocking=False) for member in members].count(True)
             leaders = [member.leads for member in members].count(True)
-            seen.append((len(members) - len(batcher._waiting["ADD"]), going_on, leaders, batcher._leading["ADD"]))
+            taken = len(members) - len(batcher._waiting.get("ADD", ()))
+            seen.append((taken, going_on, leaders, batcher._leading["ADD"]))
 
     query = params_of_change(0)
     seen: list[tuple[int, int, int, int]] = []
@@ -336,7 +349,7 @@ def test_a_leader_at_the_end_of_its_stack_answers_all_and_hands_on() -> None:
     leader.start()
     leader.join()
     assert len(seen) == 40
-    assert set(seen) == {(MOST, MOST, 1, 1), (0, 0, 0, 0)}
+    assert set(seen) == ({(MOST, MOST, 1, _LEADERS), (0, 0, 0, _LEADERS)} if others else {(0, 0, 0, 0)})
 
 
 def test_tasks_hear_of_a_refusal_of_the_pool_and_go_alone_where_the_statement_failed() -> None:

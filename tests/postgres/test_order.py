@@ -80,8 +80,8 @@ def take_heads(keys: Iterable[Key]) -> Query:
     (key,) = keys
     columns = [str(digit) for digit in key]
     return Query(
-        "INSERT INTO threadmark_head (thread_id, ns, rank, needs, checkpoints, updated_at) "
-        "VALUES ($1, $2, '', '{}', 0, 0) "
+        "INSERT INTO threadmark_head (thread_id, ns, rank, needs, checkpoints, updated_at, minute) "
+        "VALUES ($1, $2, '', '{}', 0, 0, 0) "
         "ON CONFLICT (thread_id, ns) DO UPDATE SET rank = threadmark_head.rank RETURNING 1",
         columns,
     )

@@ -1,5 +1,6 @@
 """What the backend thinks without a database: columns, conversations, and which errors pass."""
 
+import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -128,13 +129,13 @@ def test_a_transient_failure_is_tried_again(sqlstate: str) -> None:
 @pytest.mark.parametrize("sqlstate", ["40001", "40P01", "55P03", "57P01", "57P03", "08006", "57014"])
 def test_what_may_succeed_when_it_is_tried_again_is_told_apart(sqlstate: str) -> None:
     with pytest.raises(TransientStoreError, match="somebody said so"):
-        Retries(SETTINGS).next_wait(error(sqlstate), reached=True)
+        Retries(SETTINGS, time.monotonic()).next_wait(error(sqlstate), reached=True)
 
 
 @pytest.mark.parametrize("sqlstate", ["42501", "53100", "42P01", "23502"])
 def test_what_would_fail_again_is_not_transient(sqlstate: str) -> None:
     with pytest.raises(StoreError, match="somebody said so") as caught:
-        Retries(SETTINGS).next_wait(error(sqlstate), reached=True)
+        Retries(SETTINGS, time.monotonic()).next_wait(error(sqlstate), reached=True)
     assert type(caught.value) is StoreError
 
 
@@ -142,16 +143,16 @@ def test_what_would_fail_again_is_not_transient(sqlstate: str) -> None:
 def test_a_permanent_failure_is_an_error_at_once(sqlstate: str) -> None:
     assert not passes(error(sqlstate))
     with pytest.raises(type(to_threadmark_error(error(sqlstate), SETTINGS)), match="somebody said so"):
-        Retries(SETTINGS._replace(timeout=3600)).next_wait(error(sqlstate), reached=True)
+        Retries(SETTINGS._replace(timeout=3600), time.monotonic()).next_wait(error(sqlstate), reached=True)
 
 
 def test_waits_grow_and_end() -> None:
-    retries = Retries(SETTINGS._replace(timeout=3600))
+    retries = Retries(SETTINGS._replace(timeout=3600), time.monotonic())
     waits = [retries.next_wait(error("57P03"), reached=True) for _ in range(12)]
     assert waits[0] == 0
     assert waits[1] < waits[4] < waits[-1] <= 2
     with pytest.raises(TransientStoreError, match="could not be used for 0 s"):
-        Retries(SETTINGS).next_wait(error("57P03"), reached=True)
+        Retries(SETTINGS, time.monotonic()).next_wait(error("57P03"), reached=True)
 
 
 @pytest.mark.parametrize(

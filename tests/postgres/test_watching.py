@@ -17,6 +17,7 @@ from postgres.proxy import Proxy
 from postgres.steps import APIS, aplay, count, play, step, thread
 from threadmark import ConfigError, Saver, StoreError
 from threadmark_postgres import PostgresSaver, ddl
+from threadmark_postgres.migrations import CURRENT
 
 LOGGER = "threadmark.postgres"
 PASSWORD = "correct-horse-battery"  # noqa: S105 - what is looked for in the log
@@ -66,7 +67,7 @@ def test_new_tables_are_told_once(url: str, lines: Callable[..., list[str]], api
 
     asyncio.run(body())
     (line,) = lines(logging.INFO)
-    assert line.startswith(f"{place(url)}: made the tables of format 5 in 0.")
+    assert line.startswith(f"{place(url)}: made the tables of format {CURRENT} in 0.")
 
 
 def test_a_migration_is_told_with_its_formats(
@@ -78,7 +79,7 @@ def test_a_migration_is_told_with_its_formats(
     with PostgresSaver(url) as saver:
         play(saver, "one", 1)
     (line,) = lines(logging.INFO)
-    assert line.startswith(f"{place(url)}: migrated from format 3 to 5 in 0.")
+    assert line.startswith(f"{place(url)}: migrated from format 3 to {CURRENT} in 0.")
 
 
 @pytest.mark.parametrize("combine", [True, False])

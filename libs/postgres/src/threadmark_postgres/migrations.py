@@ -1,8 +1,8 @@
 """The database's format, in numbered steps. A released step is never changed, a new one is added.
 
 Steps are applied with their record in one transaction, under a lock that other processes wait for. A step only adds
-what the release before does not mind, so that it may be applied while that release runs. The third and the fourth are
-the exceptions: a process of an earlier release can read then, and can add no checkpoint and begin no thread.
+what the release before does not mind, so that it may be applied while that release runs. The third, the fourth and the
+sixth are the exceptions: a process of an earlier release can read then, and can add no checkpoint and begin no thread.
 """
 
 from collections.abc import Iterator
@@ -246,6 +246,25 @@ MIGRATIONS = (
                 term bigint NOT NULL,
                 body text COLLATE "C" NOT NULL
             )
+            """,
+        ),
+    ),
+    Migration(
+        6,
+        "heads updated in place",
+        statements=(
+            "DROP INDEX tm.head_updated",
+            "DROP INDEX tm.head_owner",
+            "ALTER TABLE tm.head ADD COLUMN minute bigint NOT NULL DEFAULT 0",
+            "UPDATE tm.head SET minute = updated_at / 60000000",
+            # A process that still runs an earlier release would leave the minute as it was: where it would move a head,
+            # it is refused from here on.
+            "ALTER TABLE tm.head ALTER COLUMN minute DROP DEFAULT",
+            "CREATE INDEX threadmark_head_minute ON tm.head (minute, thread_id) WHERE ns = ''",
+            """
+            CREATE INDEX threadmark_head_owner_minute
+            ON tm.head (owner, minute, thread_id)
+            WHERE ns = '' AND owner IS NOT NULL
             """,
         ),
     ),

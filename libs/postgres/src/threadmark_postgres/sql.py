@@ -74,6 +74,10 @@ _LEASE_REFUSAL = f"""
     END
 """
 
+# A head's `minute`, by which listings find it: `updated_at` changes with each put, and in an index it would be written
+# there each time.
+MINUTE = "{} / 60000000"
+
 # A thread has a head for the namespace "" as long as it is there: with the rank "" where it has no checkpoint.
 NO_CHECKPOINT = "{head}.rank = '' AND {head}.checkpoints = 0"
 
@@ -93,8 +97,8 @@ WITH revived AS (
     WHERE thread_id = $1::text AND NOT live AND {_LEASE_REFUSAL.format(given="$2::bigint", row="t")} IS NULL
     RETURNING thread_id, created_at, owner
 )
-INSERT INTO tm.head (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
-SELECT thread_id, '', '', '{{}}', 0, created_at, owner
+INSERT INTO tm.head (thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)
+SELECT thread_id, '', '', '{{}}', 0, created_at, {MINUTE.format("created_at")}, owner
 FROM revived
 ON CONFLICT DO NOTHING
 """
@@ -478,9 +482,9 @@ _TOUCHED = """UNION ALL
         SELECT NULL, thread_id, '', '', NULL, now, owner
         FROM proven
         """
-_ADD_MADE_HEADS = """), headed AS (
-    INSERT INTO tm.head (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
-    SELECT thread_id, '', '', '{}', 0, created_at, owner
+_ADD_MADE_HEADS = f"""), headed AS (
+    INSERT INTO tm.head (thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)
+    SELECT thread_id, '', '', '{{}}', 0, created_at, {MINUTE.format("created_at")}, owner
     FROM made
     ORDER BY thread_id
     ON CONFLICT DO NOTHING
@@ -573,6 +577,7 @@ FROM judged
 # others count on, so whoever replaces it takes the thread for itself (`PostgresStore.replace`). OFFSET 0 makes it one
 # look-up in the index for each, as in ROWS: a plan that was made when the tables were small, and is kept, would else go
 # through the whole thread. Below, the conditions with ANY say again what the joins say, for the same reason.
+_LATEST = "coalesce(max(created_at) FILTER (WHERE number IS NOT NULL), max(created_at))"
 _ADD_CHECKPOINTS = f"""
 {_ADD}, given AS (
     SELECT proven.thread_id, proven.owner, fresh.*
@@ -614,14 +619,15 @@ _ADD_CHECKPOINTS = f"""
     FROM added
     JOIN fresh USING (thread_id, ns, rank)
 ), headed AS (
-    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
+    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)
     SELECT
         thread_id,
         ns,
         max(rank),
         coalesce((array_agg(needs ORDER BY rank DESC))[1]::bytea[], '{{}}'),
         count(number),
-        coalesce(max(created_at) FILTER (WHERE number IS NOT NULL), max(created_at)),
+        {_LATEST},
+        {MINUTE.format(_LATEST)},
         CASE WHEN ns = '' THEN max(owner) END
     FROM (
         SELECT number, thread_id, ns, rank, needs, created_at, owner
@@ -636,6 +642,10 @@ _ADD_CHECKPOINTS = f"""
         updated_at = greatest(
             CASE WHEN h.checkpoints > 0 OR excluded.checkpoints = 0 THEN h.updated_at END,
             excluded.updated_at
+        ),
+        minute = greatest(
+            CASE WHEN h.checkpoints > 0 OR excluded.checkpoints = 0 THEN h.minute END,
+            excluded.minute
         )
 )
 {
@@ -776,44 +786,46 @@ SELECT epoch, {exists}, renewal, expires_at
 FROM held
 """
 
-# The epoch is the same with the lock as without it, or else the rest of the statement would see another state than the
-# lock is for.
+# Where the rest of a statement reads something else that was there before the lock, the epoch must be the same with the
+# lock as without it.
 SEEN_EPOCH = "coalesce($2::bigint, (SELECT epoch FROM tm.thread WHERE thread_id = $1::text))"
 ANY_EPOCH = "coalesce($2::bigint, epoch)"
+
+# What was there before the lock is read by none of the two statements, so the epoch is not compared with that. A thread
+# that has begun has its head for "", so a head that is made here is that of another namespace, which has no owner.
+#
+# A checkpoint that was stored under another rank than its id is ranked behind it, by `rank_after`. So none is there
+# under another rank where the new one's is the greatest of its namespace, which is known when its head is written. If
+# it is not the greatest, that counts as if the checkpoint had been there: whoever replaces it leaves one.
+NOT_NEWEST, NOT_ADDED = "(SELECT rank FROM headed) IS DISTINCT FROM $7::text", "(SELECT rank FROM headed) IS NULL"
 _SEGMENTS_OF_CHECKPOINT = _SEGMENTS_ALONE.format(keys="$15", data="$16")
 ADD_CHECKPOINT_ALONE = f"""
-{_ADD_ALONE.format(epoch=SEEN_EPOCH)}{_SEGMENTS_OF_CHECKPOINT}, added AS (
+{_ADD_ALONE.format(epoch=ANY_EPOCH)}{_SEGMENTS_OF_CHECKPOINT}, added AS (
     INSERT INTO tm.checkpoint
         (thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)
     SELECT
         $1::text, $6::text, NULL, $7::text, $8::text, $9::bigint,
         $10::text, $11::bytea, $12::bytea, $13::bigint
     FROM held
-    WHERE NOT EXISTS (
-        SELECT
-        FROM tm.checkpoint AS c
-        WHERE c.thread_id = $1::text AND c.ns = $6::text AND c.id = $7::text
-    )
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (thread_id, ns, rank) DO NOTHING
     RETURNING rank
 ), headed AS (
-    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, owner)
-    SELECT
-        $1::text, $6::text, $7::text, $14::bytea[], 1, $9::bigint, CASE WHEN $6::text = '' THEN held.owner END
-    FROM held
-    CROSS JOIN added
+    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, minute)
+    SELECT $1::text, $6::text, rank, $14::bytea[], 1, $9::bigint, {MINUTE.format("$9::bigint")}
+    FROM added
     ON CONFLICT (thread_id, ns) DO UPDATE
     SET rank = greatest(h.rank, excluded.rank),
         needs = CASE WHEN excluded.rank > h.rank THEN excluded.needs ELSE h.needs END,
         checkpoints = h.checkpoints + 1,
-        updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at)
+        updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at),
+        minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, excluded.minute)
+    RETURNING rank
 )
-{_ACCEPTED.format(exists="NOT EXISTS (SELECT FROM added)")}
+{_ACCEPTED.format(exists=NOT_NEWEST)}
 """
 
 # The writes are counted from 0, and the last one is the record of the others: it has its own path, and a number that is
-# greater, so they are in the order of their keys. Nothing else here reads what was there before the lock, so the epoch
-# is not compared with that.
+# greater, so they are in the order of their keys.
 _SEGMENTS_OF_WRITES = _SEGMENTS_ALONE.format(keys="$14", data="$15")
 ADD_WRITES_ALONE = f"""
 {_ADD_ALONE.format(epoch=ANY_EPOCH)}{_SEGMENTS_OF_WRITES}, added AS (
@@ -889,9 +901,9 @@ FROM judged
 # Something else was stored in the thread that listings go by.
 TOUCH = """
 UPDATE tm.head
-SET updated_at = greatest(updated_at, $2::bigint)
+SET updated_at = greatest(updated_at, $2::bigint), minute = greatest(minute, {})
 WHERE thread_id = $1::text AND ns = ''
-"""
+""".format(MINUTE.format("$2::bigint"))
 
 
 # Waits for a removal that holds the thread's row, and keeps the next one away. With FOR SHARE, two that have waited and
@@ -1027,8 +1039,8 @@ RETURNING thread_id
 
 COPY_SEGMENTS = """
 WITH heads AS (
-    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at)
-    SELECT $2::text, ns, rank, needs, 0, updated_at
+    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, minute)
+    SELECT $2::text, ns, rank, needs, 0, updated_at, minute
     FROM tm.head
     WHERE thread_id = $1::text
     ON CONFLICT (thread_id, ns) DO UPDATE

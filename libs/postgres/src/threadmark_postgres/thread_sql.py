@@ -1,7 +1,7 @@
 """Every statement about threads themselves: their rows, their listing and their leases. `sql` has the others."""
 
 from threadmark.model import SPECIAL_WRITES
-from threadmark_postgres.sql import CLOCK
+from threadmark_postgres.sql import CLOCK, MINUTE
 
 _THREAD = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum"
 
@@ -62,13 +62,15 @@ SELECT count(*)
 {_LISTED.strip()}
 """
 ORDERS = {
-    "updated": "h.updated_at {direction}, h.thread_id {direction}",
+    "updated": "h.minute {direction}, h.updated_at {direction}, h.thread_id {direction}",
     "created": "t.created_at {direction}, t.thread_id {direction}",
     "id": "t.thread_id {direction}",
 }
 
+# The index has the minute, the rest is sorted within each.
+_MINUTE = MINUTE.format("${0}::bigint")
 THREADS_BEHIND = {
-    "updated": "(h.updated_at, h.thread_id) {sign} (${}::bigint, ${}::text)",
+    "updated": f"(h.updated_at, h.thread_id) {{sign}} (${{0}}::bigint, ${{1}}::text) AND h.minute {{sign}}= {_MINUTE}",
     "created": "(t.created_at, t.thread_id) {sign} (${}::bigint, ${}::text)",
 }
 # Both tables are read in this order then, and neither from its beginning.
@@ -76,8 +78,8 @@ THREADS_BEHIND_ID = "t.thread_id {sign} ${0}::text AND h.thread_id {sign} ${0}::
 
 ALL_THREADS = "true"
 THREADS_OF_OWNER = {"updated": "h.owner = ${}::text", "created": "t.owner = ${}::text", "id": "t.owner = ${}::text"}
-THREADS_SINCE = "h.updated_at >= ${}::bigint"
-THREADS_UNTIL = "h.updated_at < ${}::bigint"
+THREADS_SINCE = f"h.updated_at >= ${{0}}::bigint AND h.minute >= {_MINUTE}"
+THREADS_UNTIL = f"h.updated_at < ${{0}}::bigint AND h.minute <= {_MINUTE}"
 THREADS_EXPIRED = "t.expires_at <= ${}::bigint"
 # Of LIKE the planner knows how many rows it lets pass: where few do, it does not go along the index of the order.
 THREADS_WITH_FRAGMENT = "t.metadata LIKE ${}::text"

@@ -7,7 +7,7 @@ the thread), its program runs by itself: one bad change fails alone. There is no
 """
 
 from collections.abc import Sequence
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from threadmark.program import Transaction
 from threadmark_postgres.arrays import BatchParams, size_of
@@ -49,10 +49,8 @@ class BatchMember:
             return True
         return False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End the program, wherever it is."""
         self._program.close()
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import psycopg
+from psycopg.generators import execute
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
@@ -15,8 +16,9 @@ from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkEr
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, split_rows, together
+from threadmark_postgres.driver.cancellation import Errand, in_use, of_thread
 from threadmark_postgres.driver.conversation import Conversation
-from threadmark_postgres.driver.exchange import exchange, is_plain
+from threadmark_postgres.driver.exchange import exchange, is_plain, received, send_prepared
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.steps import Query, Rows
 
@@ -30,7 +32,7 @@ class ConnectionSource(Protocol):
     """Where connections come from. One that comes back in a transaction, or broken, is not lent again."""
 
     def lend(self) -> Any:
-        """A context that holds a connection in autocommit mode."""
+        """A context that holds a connection in autocommit mode, and in which the thread's errand uses it."""
 
     def forget_idle(self, longest: float) -> None:
         """Stop lending connections opened before now, as the server has gone. Takes `longest` seconds at most."""
@@ -61,7 +63,11 @@ class Pool:
         except queue.Empty:
             self._wait()
         try:
-            return self._idle_connection() or self._connect()
+            return self._idle.pop()
+        except IndexError:
+            pass
+        try:
+            return self._connect()
         except BaseException:
             self._free.put(None)
             raise
@@ -115,18 +121,27 @@ class Pool:
 
 
 class _Loan:
-    """A context that holds a connection of a pool."""
+    """A context that holds a connection of a pool, which the errand of this thread uses, if it has one."""
 
-    __slots__ = ("_connection", "_pool")
+    __slots__ = ("_connection", "_errand", "_pool")
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     def __enter__(self) -> Connection:
-        self._connection = self._pool.take()
-        return self._connection
+        self._errand: Errand | None = getattr(of_thread, "errand", None)
+        self._connection = connection = self._pool.take()
+        if self._errand is not None:
+            try:
+                self._errand.uses(connection)
+            except BaseException:
+                self._pool.give_back(connection)
+                raise
+        return connection
 
     def __exit__(self, *_: object) -> None:
+        if self._errand is not None:
+            self._errand.uses(None)
         self._pool.give_back(self._connection)
 
 
@@ -156,7 +171,8 @@ class BorrowedConnection:
             if not before:
                 connection.autocommit = True
             try:
-                yield connection
+                with in_use(connection):
+                    yield connection
             finally:
                 if not before and is_free(connection):
                     connection.autocommit = before
@@ -189,40 +205,51 @@ class StatementBatcher:
         self._waiting: dict[str, list[_Member]] = {}
         self._leading: Counter[str] = Counter()
 
+    # Whoever leads may be at the end of its stack, where no function of ours can be called any more. So the others
+    # are answered, and the lead is handed on, without one.
+
     def rows(self, query: Query) -> Rows:
         """Return this caller's rows of the shared answer, or none if its program has to run alone."""
-        member = _Member(query)
+        kind = query.kind or query.sql
+        member: _Member | None = None
+        is_alone = False
         try:
-            self._come(member)
-            if not member.leads:
-                member.turn.acquire()
+            with self._changing:
+                is_alone = self._leading[kind] < _LEADERS  # nobody waits then
+                if is_alone:
+                    self._leading[kind] += 1
+                else:
+                    member = _Member(query)
+                    self._waiting.setdefault(kind, []).append(member)
+            if member is None:
+                return self._ask(query)
+            member.turn.acquire()
             if member.leads:
-                self._lead(member)
+                self._lead(member, kind)
+        except ThreadmarkError:  # of the pool, not of the statement
+            raise
+        except Exception:  # noqa: BLE001 - whose fault it is shows when the program runs by itself
+            return []
         finally:
-            if member.leads:
-                self._hand_on(member.kind)
+            if is_alone or (member is not None and member.leads):
+                with self._changing:
+                    if waiting := self._waiting.get(kind):
+                        successor = waiting.pop(0)
+                        successor.leads = True
+                        successor.turn.release()
+                    else:
+                        self._leading[kind] -= 1
         if member.refusal is not None:
             raise member.refusal
         return member.rows
 
-    def _come(self, member: "_Member") -> None:
-        with self._changing:
-            if self._leading[member.kind] < _LEADERS:
-                self._leading[member.kind] += 1
-                member.leads = True
-            else:
-                self._waiting.setdefault(member.kind, []).append(member)
-
-    # Whoever leads may be at the end of its stack, where no function of ours can be called any more. So the others
-    # are answered, and the lead is handed on, without one.
-
-    def _lead(self, leader: "_Member") -> None:
+    def _lead(self, leader: "_Member", kind: str) -> None:
         members = [leader]
         answers: list[Rows] = []
         refusal: ThreadmarkError | None = None
         try:
             with self._changing:
-                waiting = self._waiting.get(leader.kind, [])
+                waiting = self._waiting.get(kind, [])
                 members += waiting[: MOST - 1]
                 del waiting[: MOST - 1]
             answers = split_rows(self._ask(together([member.query for member in members])), len(members))
@@ -236,22 +263,12 @@ class StatementBatcher:
                 if member is not leader:
                     member.turn.release()
 
-    def _hand_on(self, kind: str) -> None:
-        with self._changing:
-            if waiting := self._waiting.get(kind):
-                successor = waiting.pop(0)
-                successor.leads = True
-                successor.turn.release()
-            else:
-                self._leading[kind] -= 1
-
 
 class _Member:
     """A thread in a batch: it goes on when its turn is released, answered or to lead."""
 
     def __init__(self, query: Query) -> None:
         self.query = query
-        self.kind = query.kind or query.sql
         self.rows: Rows = []
         self.refusal: ThreadmarkError | None = None
         self.leads = False
@@ -287,6 +304,10 @@ def answer(connection: Connection, query: Query, *, prepare: bool) -> Rows:
 def _answers(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> list[Rows]:
     if is_plain(connection):
         with connection.lock:
+            if prepare and len(batch) == 1 and (statements := send_prepared(connection, batch[0])) is not None:
+                rows = received(connection, statements, connection.wait(execute(connection.pgconn)))
+                if rows is not None:
+                    return [rows]
             return connection.wait(exchange(connection, batch, prepare=prepare))
     return _answers_of_cursors(connection, batch, prepare=None if prepare else False)
 

@@ -48,11 +48,11 @@ class Errand:
             if not self._wanted:
                 return None
             self._begun = True
-        _of_thread.errand = self
+        of_thread.errand = self
         try:
             return self._work()
         finally:
-            _of_thread.errand = None
+            of_thread.errand = None
             self._ended.set_result(None)
 
     def leave(self) -> bool:
@@ -81,7 +81,8 @@ class Errand:
             self._connection = connection
 
 
-_of_thread = threading.local()
+of_thread = threading.local()
+"""Has the thread's `errand`, where it has one."""
 
 
 class in_use:  # noqa: N801 - it is used as a function would be
@@ -93,7 +94,7 @@ class in_use:  # noqa: N801 - it is used as a function would be
         self._connection = connection
 
     def __enter__(self) -> None:
-        self._errand: Errand | None = getattr(_of_thread, "errand", None)
+        self._errand: Errand | None = getattr(of_thread, "errand", None)
         if self._errand is not None:
             self._errand.uses(self._connection)
 

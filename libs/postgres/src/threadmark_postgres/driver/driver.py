@@ -17,7 +17,7 @@ from threadmark.program import Transaction
 from threadmark.workers import Workers, may_be_interrupted, run_on_loop
 from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.batching import BatchMember
-from threadmark_postgres.driver.cancellation import for_main_thread, in_order, in_use, on_thread
+from threadmark_postgres.driver.cancellation import for_main_thread, in_order, on_thread
 from threadmark_postgres.driver.conversation import conversation
 from threadmark_postgres.driver.failures import (
     Retries,
@@ -158,20 +158,26 @@ class PostgresDriver:
 
     def _run_batched(self, transaction: Transaction[Any]) -> Any:
         if transaction.writes and self._settings.combine:
-            with BatchMember(transaction) as part:
-                if part.query and part.ends_with(self._batcher().rows(part.query)):
+            part = BatchMember(transaction)
+            try:
+                if part.query is not None and part.ends_with(self._batcher().rows(part.query)):
                     return part.result
+            finally:
+                part.close()
         return self._run(transaction)
 
     async def _arun_batched(self, transaction: Transaction[Any]) -> Any:
         if transaction.writes and self._settings.combine:
-            with BatchMember(transaction) as part:
-                if part.query and part.ends_with(await self._batcher_of_loop().rows(part.query)):
+            part = BatchMember(transaction)
+            try:
+                if part.query is not None and part.ends_with(await self._batcher_of_loop().rows(part.query)):
                     return part.result
+            finally:
+                part.close()
         return await self._arun(transaction)
 
     def _run(self, transaction: Transaction[Any]) -> Any:
-        retries = Retries(self._settings)
+        begun, retries = time.monotonic(), None
         while True:
             source = self._source()
             try:
@@ -179,13 +185,14 @@ class PostgresDriver:
             except UnicodeEncodeError as error:
                 raise_encoding_error(error)
             except psycopg.Error as error:
+                retries = retries or Retries(self._settings, begun)
                 wait = retries.next_wait(error, reached=self._reached)
                 if is_for_all(error):
                     source.forget_idle(retries.left)
             time.sleep(wait)
 
     async def _arun(self, transaction: Transaction[Any]) -> Any:
-        retries = Retries(self._settings)
+        begun, retries = time.monotonic(), None
         while True:
             source = self._source_of_loop()
             try:
@@ -193,6 +200,7 @@ class PostgresDriver:
             except UnicodeEncodeError as error:
                 raise_encoding_error(error)
             except psycopg.Error as error:
+                retries = retries or Retries(self._settings, begun)
                 wait = retries.next_wait(error, reached=self._reached)
                 if is_for_all(error):
                     await source.forget_idle(retries.left)
@@ -200,13 +208,14 @@ class PostgresDriver:
 
     def _run_shared(self, query: Query) -> Rows:
         try:
-            with self._source().lend() as connection, in_use(connection):
+            with self._source().lend() as connection:
                 self._reached = True
                 if not self._ready:
                     self._prepare(connection, creates_tables=True)
                 begun = time.monotonic()
                 rows = blocking.answer(connection, query, prepare=self._settings.prepare)
-                self._note_if_slow(begun, query)
+                if (seconds := time.monotonic() - begun) >= self._settings.slow:
+                    self._note_slow(seconds, query)
                 return rows
         except psycopg.Error as error:
             if not self._reached:  # this is everybody's error: each by itself would wait for it once more
@@ -222,7 +231,8 @@ class PostgresDriver:
                     await self._aprepare(connection, creates_tables=True)
                 begun = time.monotonic()
                 rows = await aio.answer(connection, query, prepare=self._settings.prepare)
-                self._note_if_slow(begun, query)
+                if (seconds := time.monotonic() - begun) >= self._settings.slow:
+                    self._note_slow(seconds, query)
                 return rows
         except psycopg.Error as error:
             if not self._reached:  # this is everybody's error: each by itself would wait for it once more
@@ -231,7 +241,7 @@ class PostgresDriver:
             raise
 
     def _run_once(self, source: blocking.ConnectionSource, transaction: Transaction[Any]) -> Any:
-        with source.lend() as connection, in_use(connection):
+        with source.lend() as connection:
             self._reached = True
             if not self._ready and not self._prepare(connection, creates_tables=transaction.creates_tables):
                 return None
@@ -244,9 +254,8 @@ class PostgresDriver:
                 return None
             return await self._atransact(connection, transaction)
 
-    def _note_if_slow(self, begun: float, query: Query) -> None:
-        if (seconds := time.monotonic() - begun) >= self._settings.slow:
-            log.note_slow(self._settings, seconds, Transaction(partial(execute, query.sql), writes=True))
+    def _note_slow(self, seconds: float, query: Query) -> None:
+        log.note_slow(self._settings, seconds, Transaction(partial(execute, query.sql), writes=True))
 
     def _transact(self, connection: blocking.Connection, transaction: Transaction[Any]) -> Any:
         begun = time.monotonic()
@@ -302,6 +311,8 @@ class PostgresDriver:
         return Transaction(partial(migrate, self._settings.schema, self._partitions), writes=True)
 
     def _source(self) -> blocking.ConnectionSource:
+        if self._pool is not None and self._process == os.getpid() and not self._closed:
+            return self._pool
         with self._changing:
             self._check_process()
             if self._given is not None:
@@ -322,6 +333,8 @@ class PostgresDriver:
             return self._pools[loop]
 
     def _batcher(self) -> blocking.StatementBatcher:
+        if self._threads is not None and self._process == os.getpid() and not self._closed:
+            return self._threads
         with self._changing:
             self._check_process()
             if self._threads is None:

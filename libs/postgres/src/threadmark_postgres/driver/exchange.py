@@ -47,19 +47,16 @@ class Statements:
         # It takes the adapters alone, because these objects are kept by their connection, and must not keep it.
         self.loading = Transformer(connection.adapters)
         self._uses: dict[str, int] = {}
-        self._names: dict[str, bytes] = {}
-
-    def name(self, statement: str) -> bytes | None:
-        """Return the name of a prepared statement, None if this one is not prepared."""
-        return self._names.get(statement)
+        self.names: dict[str, bytes] = {}
+        """The names of the prepared ones."""
 
     def new_name(self, statement: str, threshold: int) -> bytes | None:
         """Count a use of a statement. Returns a name for it if it is now to be prepared."""
-        if statement in self._names:
+        if statement in self.names:
             return None
         uses = self._uses.get(statement, 0)
-        if uses >= threshold and len(self._names) < _MOST:
-            return self._names.setdefault(statement, (_NAME % next(_numbers)).encode())
+        if uses >= threshold and len(self.names) < _MOST:
+            return self.names.setdefault(statement, (_NAME % next(_numbers)).encode())
         if len(self._uses) >= _MOST:
             self._uses.clear()
         self._uses[statement] = uses + 1
@@ -68,11 +65,11 @@ class Statements:
     def forget(self) -> None:
         """Forget what is prepared: the server does not know it, or not any more."""
         self._uses.clear()
-        self._names.clear()
+        self.names.clear()
 
     def was_not_prepared(self, statement: str) -> None:
         """Forget one statement, which the server refused or never came to."""
-        self._names.pop(statement, None)
+        self.names.pop(statement, None)
 
 
 _of_connection: WeakKeyDictionary[Connection, Statements] = WeakKeyDictionary()
@@ -82,6 +79,30 @@ def is_plain(connection: Connection) -> bool:
     """Whether statements can be exchanged here: in UTF-8, and not in a pipeline that the connection's user began."""
     pgconn = connection.pgconn
     return pgconn.pipeline_status == PipelineStatus.OFF and pgconn.parameter_status(b"client_encoding") == b"UTF8"
+
+
+def send_prepared(connection: Connection, query: Query) -> Statements | None:
+    """Send a statement that is prepared already, as nearly all are. `received` reads its answer.
+
+    Returns None, and has sent nothing, where it is not prepared.
+    """
+    statements = _of_connection.get(connection)
+    if statements is None or query.sql not in statements.names:
+        return None
+    _send(connection.pgconn, statements, query)
+    return statements
+
+
+def received(connection: Connection, statements: Statements, results: Sequence[PGresult]) -> Rows | None:
+    """Return the rows of the answer, None where the statement is to be sent again: the server has forgotten it."""
+    if results[0].status in _GOOD:
+        return _rows(statements, results)
+    try:
+        _check(results, statements)
+    except errors.InvalidSqlStatementName:
+        if connection.pgconn.transaction_status != TransactionStatus.IDLE:
+            raise
+    return None
 
 
 def exchange(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> PQGen[list[Rows]]:
@@ -143,7 +164,7 @@ def _together(
 def _send(pgconn: PGconn, statements: Statements, query: Query) -> None:
     params = packed(query.params)
     formats = [Format.BINARY] * len(params)
-    name = statements.name(query.sql)
+    name = statements.names.get(query.sql)
     if name is None:
         pgconn.send_query_params(query.sql.encode(), params, None, formats, Format.BINARY)
     else:

@@ -5,6 +5,7 @@ connection was lost is tried again even if its commit may have been carried out.
 """
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -57,13 +58,13 @@ _NOT_SOON = "shutting down"
 
 
 class Retries(Attempts):
-    """The retries of one operation.
+    """The retries of one operation, which began at the moment `begun` of the monotonic clock.
 
     A saver that never had a connection does not wait: an address that is wrong looks like a server that is away.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings.timeout)
+    def __init__(self, settings: Settings, begun: float) -> None:
+        super().__init__(settings.timeout - (time.monotonic() - begun))
         self._settings = settings
 
     def next_wait(self, error: psycopg.Error, *, reached: bool) -> float:

@@ -1,0 +1,117 @@
+"""A put updates its head in place, and listings by the last update are exact all the same."""
+
+import itertools
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from postgres.steps import play, step, thread
+from postgres.test_leases import commit
+from threadmark.thread_store import ThreadOutline, ThreadPlace, ThreadScope
+from threadmark_postgres import PostgresSaver
+from threadmark_postgres.store import PostgresStore
+
+MINUTE = 60_000_000
+NOW = 1_764_000_000_000_000 // MINUTE * MINUTE
+
+UPDATED = [NOW + minute * MINUTE + offset for minute in (-1, 0, 1, 2) for offset in (-2, -1, 0, 0, 1, MINUTE // 2)]
+"""When the threads were last updated: at the borders of minutes, some at the same moment."""
+
+
+def _counts(tables: psycopg.Connection) -> tuple[int, int]:
+    """How often heads were updated, and how often in place."""
+    ((updated, in_place),) = tables.execute(
+        "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'threadmark_head'"
+    ).fetchall()
+    return updated, in_place
+
+
+def test_a_put_updates_its_head_in_place(url: str, tables: psycopg.Connection) -> None:
+    with PostgresSaver(url) as saver:
+        play(saver, "one", 40, 1)
+    until = time.monotonic() + 30
+    while (counts := _counts(tables))[0] < 39 and time.monotonic() < until:  # a session tells at its end
+        time.sleep(0.1)
+    updated, in_place = counts
+    assert updated == 39
+    assert in_place >= 37  # the index has another minute once or twice meanwhile
+
+
+@pytest.fixture
+def listed(url: str, tables: psycopg.Connection) -> Iterator[psycopg.Connection]:
+    """A database with a thread for each moment."""
+    with PostgresSaver(url) as saver:
+        for number in range(len(UPDATED)):
+            saver.put(thread(f"{number:02}"), *step(number, 0))
+    for number, moment in enumerate(UPDATED):
+        tables.execute(
+            "UPDATE threadmark_head SET updated_at = %s, minute = %s / 60000000 WHERE thread_id = %s",
+            (moment, moment, f"{number:02}"),
+        )
+    with psycopg.connect(url) as session:
+        yield session
+
+
+def _expected(scope: ThreadScope) -> list[tuple[int, str]]:
+    threads = [(moment, f"{number:02}") for number, moment in enumerate(UPDATED)]
+    chosen = [
+        (moment, name)
+        for moment, name in threads
+        if (scope.since is None or moment >= scope.since) and (scope.until is None or moment < scope.until)
+    ]
+    return sorted(chosen, reverse=scope.descending)
+
+
+def _listed(session: psycopg.Connection, scope: ThreadScope, limit: int) -> list[tuple[int, str]]:
+    found: list[ThreadOutline] = []
+    place = None
+    while True:
+        page: list[Any] = commit(session, PostgresStore(None).thread_page(scope, place, 0, limit))
+        found += page
+        if len(page) < limit:
+            return [(each.updated_at, each.row.thread_id) for each in found]
+        place = ThreadPlace(page[-1].updated_at, page[-1].row.thread_id)
+
+
+@pytest.mark.parametrize("descending", [True, False])
+@pytest.mark.parametrize("limit", [1, 5, 100])
+def test_pages_by_the_last_update_are_exact_across_minutes(
+    listed: psycopg.Connection, limit: int, *, descending: bool
+) -> None:
+    scope = ThreadScope(descending=descending)
+    assert _listed(listed, scope, limit) == _expected(scope)
+
+
+def test_since_and_until_are_exact_across_minutes(listed: psycopg.Connection) -> None:
+    moments = [None, *sorted({*UPDATED})]
+    for since, until in itertools.product(moments, moments):
+        scope = ThreadScope(since=since, until=until)
+        assert _listed(listed, scope, 100) == _expected(scope)
+        assert commit(listed, PostgresStore(None).count_threads(scope)) == len(_expected(scope))
+
+
+def test_a_database_of_format_5_keeps_its_threads_in_their_order(url: str, tables: psycopg.Connection) -> None:
+    stored = Path(__file__).parent.parent / "stored" / "postgres-5.sql"
+    tables.execute(stored.read_bytes())
+    before = tables.execute("SELECT thread_id, ns, updated_at FROM stored.threadmark_head ORDER BY 3, 1").fetchall()
+    with PostgresSaver(url, schema="stored") as saver:
+        found = [(each.id, each.updated) for each in saver.threads(sort="updated").threads]
+    assert [name for name, _ in found] == [name for name, ns, _ in before if ns == ""]
+    after = tables.execute("SELECT thread_id, ns, updated_at, minute FROM stored.threadmark_head ORDER BY 3, 1")
+    assert after.fetchall() == [(*head, head[2] // MINUTE) for head in before]
+
+
+def test_a_process_of_an_earlier_release_moves_no_head(url: str, tables: psycopg.Connection) -> None:
+    """Its statements know nothing of the minute, by which the thread would be listed in a wrong place then."""
+    with PostgresSaver(url) as saver:
+        saver.put(thread("one"), *step(1))
+    with pytest.raises(psycopg.errors.NotNullViolation):
+        tables.execute(
+            "INSERT INTO threadmark_head (thread_id, ns, rank, needs, checkpoints, updated_at) "
+            "VALUES ('one', '', '', '{}', 1, 0) "
+            "ON CONFLICT (thread_id, ns) DO UPDATE SET updated_at = excluded.updated_at"
+        )
