@@ -146,7 +146,7 @@ cdef class Adder:
     def __init__(self, statements, with_rows):
         self.thread, self.thread_without = statements.PLAIN_THREAD, statements.PLAIN_THREAD_WITHOUT
         self.segments, self.row_of_segment = statements.ADD_SEGMENTS, statements.ROW_OF_SEGMENT
-        self.checkpoint, self.head, self.touch = statements.ADD_CHECKPOINT, statements.ADD_TO_HEAD, statements.TOUCH
+        self.checkpoint, self.head, self.touch = statements.ADD_UNDER_RANK, statements.ADD_TO_HEAD, statements.TOUCH
         self.follow, self.minute = statements.FOLLOW_HEAD, statements.MINUTE
         self.writes, self.records, self.row_of_write = statements.ADD_WRITES, statements.ADD_RECORDS, statements.ROW_OF_WRITE
         self.with_rows = with_rows
@@ -178,10 +178,11 @@ cdef class Adder:
         if only_owner and owner != owner_column(beginning):
             return None
         cdef bint follows = False
+        cdef tuple columns
         for row in checkpoints:
             columns = checkpoint_columns(number, row)
             try:
-                run(self.checkpoint, columns)
+                run(self.checkpoint, columns[:3] + columns[4:])  # its rank is its id
             except IntegrityError:  # it is there already
                 return None
             newest_id = id_column(fields(fields(row)[0])[2])

@@ -501,6 +501,12 @@ INSERT INTO threadmark_checkpoint (thread, ns, rank, id, parent, created_at, met
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
+# The same for one whose rank is its id. For None, sqlite3 looks for an adapter, which takes as long as five values.
+ADD_UNDER_RANK = """
+INSERT INTO threadmark_checkpoint (thread, ns, rank, parent, created_at, metadata, header, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
 _WRITE = f"w.ns, w.checkpoint_id, {_WRITES}"
 
 
