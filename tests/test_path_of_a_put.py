@@ -21,6 +21,8 @@ COMPILED = {f"threadmark/rope/{name}.py" for name in ("deduplicate", "match", "p
     "threadmark/text.py",
     "threadmark_sqlite/adding.py",
     "threadmark_sqlite/columns.py",
+    "threadmark_sqlite/driver/database_files.py",
+    "threadmark_sqlite/driver/playing.py",
 }
 """Modules that a put does not go through where their compiled counterparts are used."""
 

@@ -14,7 +14,7 @@ from threadmark.store import ANYONE, FIRST_RECORD, PACK, Added, Change, Checkpoi
 from threadmark.thread_store import beginning
 from threadmark_speed import adding
 from threadmark_sqlite import columns
-from threadmark_sqlite.driver.connection import execute, played
+from threadmark_sqlite.driver.playing import execute, played
 from threadmark_sqlite.migrations import ddl
 from threadmark_sqlite.store import SqliteStore
 

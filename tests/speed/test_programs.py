@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from threadmark.program import Program, Step, Transaction, play
-from threadmark_speed.files import status_of
-from threadmark_sqlite.driver import connection as running
-from threadmark_sqlite.driver.connection import committed, plain_text, played
-from threadmark_sqlite.driver.connection import execute as execute_step
+from threadmark.program import Program, Step, Transaction
+from threadmark_sqlite.driver.playing import committed, committed_in_python, plain_text, played, played_in_python
 from threadmark_sqlite.steps import directly, execute, execute_alone, executemany
 
 
@@ -24,11 +21,12 @@ def connection() -> Iterator[sqlite3.Connection]:
     opened.close()
 
 
-def in_python(connection: sqlite3.Connection, program: Program[Any]) -> Any:
-    return play(program, partial(execute_step, connection))
-
-
-BOTH = pytest.mark.parametrize("run", [pytest.param(played, id="compiled"), pytest.param(in_python, id="python")])
+BOTH = pytest.mark.parametrize(
+    "run", [pytest.param(played, id="compiled"), pytest.param(played_in_python, id="python")]
+)
+BOTH_COMMIT = pytest.mark.parametrize(
+    "commit", [pytest.param(committed, id="compiled"), pytest.param(committed_in_python, id="python")]
+)
 
 
 @BOTH
@@ -112,12 +110,9 @@ def test_damaged_text_is_read(run: Any, connection: sqlite3.Connection) -> None:
     assert connection.text_factory is plain_text
 
 
-@pytest.fixture(params=[pytest.param(True, id="compiled"), pytest.param(False, id="python")])
-def executed(
-    request: pytest.FixtureRequest, connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
-) -> list[str]:
+@pytest.fixture
+def executed(connection: sqlite3.Connection) -> list[str]:
     """What SQLite is told on the connection."""
-    monkeypatch.setattr(running, "IN_USE", request.param)
     told: list[str] = []
     connection.set_trace_callback(told.append)
     return told
@@ -134,28 +129,30 @@ def _reading(*, alone: bool = True, more: bool = False, other: sqlite3.Connectio
     return (rows, (yield from execute_alone(_COUNT))) if more else rows
 
 
-def test_one_statement_needs_no_transaction(connection: sqlite3.Connection, executed: list[str]) -> None:
-    assert committed(connection, Transaction(_reading, writes=False)) == []
+@BOTH_COMMIT
+def test_one_statement_needs_no_transaction(commit: Any, connection: sqlite3.Connection, executed: list[str]) -> None:
+    assert commit(connection, Transaction(_reading, writes=False)) == []
     assert executed == [_LONG]
     executed.clear()
-    assert committed(connection, Transaction(partial(_reading, more=True), writes=False)) == ([], [(0,)])
+    assert commit(connection, Transaction(partial(_reading, more=True), writes=False)) == ([], [(0,)])
     assert executed == [_LONG, "BEGIN", _LONG, _COUNT, "COMMIT"]
     executed.clear()
-    assert committed(connection, Transaction(partial(_reading, alone=False), writes=False)) == []
+    assert commit(connection, Transaction(partial(_reading, alone=False), writes=False)) == []
     assert executed == ["BEGIN", _LONG, "COMMIT"]
     executed.clear()
-    assert committed(connection, Transaction(_reading, writes=True)) == []
+    assert commit(connection, Transaction(_reading, writes=True)) == []
     assert executed == ["BEGIN IMMEDIATE", _LONG, "COMMIT"]
 
 
-def test_a_program_starts_anew_in_another_snapshot(tmp_path: Path, executed: list[str]) -> None:
+@BOTH_COMMIT
+def test_a_program_starts_anew_in_another_snapshot(commit: Any, tmp_path: Path, executed: list[str]) -> None:
     reader, writer = (sqlite3.connect(tmp_path / "kept.db", isolation_level=None) for _ in range(2))
     writer.execute("PRAGMA journal_mode = WAL")
     writer.execute("CREATE TABLE kept (number INTEGER PRIMARY KEY, text TEXT)")
     reader.set_trace_callback(executed.append)
     read = partial(_reading, more=True, other=writer)
     # The row that comes in the middle of the first attempt is seen by both statements; that of the second, by neither.
-    assert committed(reader, Transaction(read, writes=False)) == ([(1,)], [(1,)])
+    assert commit(reader, Transaction(read, writes=False)) == ([(1,)], [(1,)])
     assert executed == [_LONG, "BEGIN", _LONG, _LONG, _COUNT, "COMMIT"]
     assert writer.execute(_COUNT).fetchall() == [(2,)]
     assert not reader.in_transaction
@@ -163,7 +160,8 @@ def test_a_program_starts_anew_in_another_snapshot(tmp_path: Path, executed: lis
     writer.close()
 
 
-def test_what_fails_is_rolled_back(connection: sqlite3.Connection, executed: list[str]) -> None:
+@BOTH_COMMIT
+def test_what_fails_is_rolled_back(commit: Any, connection: sqlite3.Connection, executed: list[str]) -> None:
     def program(first: Any) -> Program[Any]:
         yield from first(_LONG)
         yield from execute("SELECT one FROM nowhere")
@@ -171,19 +169,37 @@ def test_what_fails_is_rolled_back(connection: sqlite3.Connection, executed: lis
     for first, writes in ((execute, True), (execute, False), (execute_alone, False)):
         executed.clear()
         with pytest.raises(sqlite3.OperationalError, match="no such table"):
-            committed(connection, Transaction(partial(program, first), writes=writes))
+            commit(connection, Transaction(partial(program, first), writes=writes))
         assert executed[-1] == "ROLLBACK"
         assert not connection.in_transaction
     with pytest.raises(sqlite3.OperationalError, match="no such table"):
-        committed(connection, Transaction(partial(execute_alone, "SELECT one FROM nowhere"), writes=False))
+        commit(connection, Transaction(partial(execute_alone, "SELECT one FROM nowhere"), writes=False))
 
 
-def test_nothing_asked_begins_no_reading(connection: sqlite3.Connection, executed: list[str]) -> None:
+@BOTH_COMMIT
+def test_who_waits_joins_before_the_commit(commit: Any, connection: sqlite3.Connection, executed: list[str]) -> None:
+    transaction: Transaction[Any] = Transaction(partial(execute, _COUNT), writes=True)
+    waiting: list[int] = []
+
+    def join() -> None:
+        waiting.clear()
+        played(connection, execute(_LONG))
+
+    assert commit(connection, transaction, waiting, join) == [(0,)]
+    assert executed == ["BEGIN IMMEDIATE", _COUNT, "COMMIT"]
+    executed.clear()
+    waiting.append(1)
+    assert commit(connection, transaction, waiting, join) == [(0,)]
+    assert executed == ["BEGIN IMMEDIATE", _COUNT, _LONG, "COMMIT"]
+
+
+@BOTH_COMMIT
+def test_nothing_asked_begins_no_reading(commit: Any, connection: sqlite3.Connection, executed: list[str]) -> None:
     def program() -> Program[int]:
         yield from ()
         return 5
 
-    assert committed(connection, Transaction(program, writes=False)) == 5
+    assert commit(connection, Transaction(program, writes=False)) == 5
     assert executed == []
 
 
@@ -193,17 +209,4 @@ def test_only_a_cursor_is_given_to_a_function(connection: sqlite3.Connection) ->
         return fetch()
 
     assert played(connection, directly(function, 3)) == [(3,)]
-    assert in_python(connection, directly(function, 3)) is None
-
-
-def test_a_file_is_looked_at_the_same(tmp_path: Path) -> None:
-    path = tmp_path / "żółw.db"
-    path.write_bytes(b"12345")
-    seen = path.stat()
-    assert status_of(str(path)) == (seen.st_dev, seen.st_ino, seen.st_mtime_ns, 5)
-    for wrong, kind in ((path / "below", NotADirectoryError), (tmp_path / "none", FileNotFoundError)):
-        with pytest.raises(kind) as error:
-            status_of(str(wrong))
-        assert error.value.filename == str(wrong)
-    with pytest.raises(ValueError, match="null byte"):
-        status_of("a\0b")
+    assert played_in_python(connection, directly(function, 3)) is None

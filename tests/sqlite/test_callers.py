@@ -87,9 +87,9 @@ class Line:
 
     def call(self, name: str, program: Callable[[], Program[Any]]) -> Caller:
         """Have a thread run a program, and wait until it waits behind others."""
-        waiting = len(self.writer._callers._waiting)
+        waiting = len(self.writer._callers.waiting)
         caller = Caller(name, partial(self.run, program))
-        _until(lambda: len(self.writer._callers._waiting) == waiting + 1)
+        _until(lambda: len(self.writer._callers.waiting) == waiting + 1)
         return caller
 
     @contextmanager
@@ -265,7 +265,7 @@ def test_a_full_stack_stops_only_the_one_whose_it_is(line: Line) -> None:
     for frames in range(limit - 40, limit):
         with line.held_up() as first:
             deep = Caller("deep", partial(add_below, frames, f"deep {frames}"))
-            _until(lambda deep=deep: bool(line.writer._callers._waiting) or not deep.is_alive())  # type: ignore[misc]
+            _until(lambda deep=deep: bool(line.writer._callers.waiting) or not deep.is_alive())  # type: ignore[misc]
             others = [line.call(f"caller {number}", partial(_add, f"{frames} {number}")) for number in range(2)]
         assert [each.result() for each in others] == [f"{frames} 0", f"{frames} 1"]
         assert first.result() == "held"

@@ -14,7 +14,9 @@ and a function of the backend's own for a step. So a `yield from` that was forgo
 
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
-from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
+
+from threadmark.compiled import IN_USE
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -106,7 +108,7 @@ async def arun(driver: Driver, operation: Operation[T]) -> T:
     return await aplay(operation, driver.arun)
 
 
-def play(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Any]) -> T:
+def play_in_python(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Any]) -> T:
     """Answer everything that a generator yields until it returns. Errors of `answer` are thrown into it."""
     try:
         asked = next(generator)
@@ -121,6 +123,12 @@ def play(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Any]) ->
         return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
     finally:
         generator.close()
+
+
+if TYPE_CHECKING or not IN_USE:
+    play = play_in_python
+else:
+    from threadmark_speed.programs import play
 
 
 async def aplay(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Awaitable[Any]]) -> T:

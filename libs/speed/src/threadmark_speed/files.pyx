@@ -1,11 +1,10 @@
 # cython: language_level=3
-"""Looking at a file: the counterpart of `status_of` in `threadmark_sqlite.driver.database_files`.
+"""Looking at files: the counterpart of `LooksInPython` in `threadmark_sqlite.driver.database_files`. Not for Windows.
 
 `os.stat` makes an object of nineteen fields, which takes longer than the kernel takes to answer.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
-from cpython.exc cimport PyErr_SetFromErrnoWithFilenameObject
 from cpython.ref cimport Py_DECREF
 
 cdef extern from "Python.h":
@@ -46,17 +45,71 @@ cdef extern from *:
     int threadmark_look(const char *path, threadmark_status *found) nogil
 
 
-def status_of(path):
-    """Return the device, the inode, when the file was last written to and its size. Not for Windows."""
-    cdef bytes encoded = converted(path)
-    cdef threadmark_status seen
-    cdef const char *start = PyBytes_AS_STRING(encoded)
-    cdef int failed
-    with nogil:  # the file may be on another machine
-        failed = threadmark_look(start, &seen)
-    if failed:
-        PyErr_SetFromErrnoWithFilenameObject(OSError, path)
-    return seen.device, seen.inode, seen.modified, seen.size
+cdef struct Place:
+    const char *path
+    long long device
+    unsigned long long inode
+
+
+cdef bint is_at(const Place *place, threadmark_status *seen) noexcept nogil:
+    """Look at a place. Whether the file is there that is known to be."""
+    return threadmark_look(place.path, seen) == 0 and seen.device == place.device and seen.inode == place.inode
+
+
+cdef class Looks:
+    """The files of a database that is open."""
+
+    cdef bytes path, log_path
+    cdef Place database, its_log
+    cdef bint has_log, has_stamp
+    cdef long long modified, size
+
+    def __init__(self, path, database, log_path):
+        self.path, self.log_path = converted(path), converted(log_path)
+        self.database.path, self.its_log.path = PyBytes_AS_STRING(self.path), PyBytes_AS_STRING(self.log_path)
+        self.database.device, self.database.inode = database
+
+    @property
+    def log(self):
+        return (self.its_log.device, self.its_log.inode) if self.has_log else None
+
+    @log.setter
+    def log(self, log):
+        self.has_log = log is not None
+        if self.has_log:
+            self.its_log.device, self.its_log.inode = log
+
+    @property
+    def stamp(self):
+        return (self.modified, self.size) if self.has_stamp else None
+
+    @stamp.setter
+    def stamp(self, stamp):
+        self.has_stamp = stamp is not None
+        if self.has_stamp:
+            self.modified, self.size = stamp
+
+    cpdef bint is_there(self):
+        cdef threadmark_status seen
+        with nogil:  # the file may be on another machine
+            found = is_at(&self.database, &seen)
+        return found
+
+    cpdef bint is_untouched(self):
+        cdef threadmark_status seen
+        with nogil:
+            found = is_at(&self.database, &seen)
+        return found and self.has_stamp and seen.modified == self.modified and seen.size == self.size
+
+    cpdef bint is_kept(self):
+        cdef threadmark_status seen, of_log
+        cdef bint has_log = self.has_log  # it may be set while nobody has the interpreter
+        with nogil:
+            found = is_at(&self.database, &seen)
+            found_log = not has_log or is_at(&self.its_log, &of_log)
+        if found:
+            self.modified, self.size, self.has_stamp = seen.modified, seen.size, True
+        return found and found_log
 
 
 cdef bytes converted(object path):

@@ -1,10 +1,13 @@
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar
 
 from threadmark.program import Program, Step, Transaction
 
 _T = TypeVar("_T")
+_Asked = TypeVar("_Asked")
+
+def play(generator: Generator[_Asked, Any, _T], answer: Callable[[_Asked], Any]) -> _T: ...
 
 class Player:
     def __init__(
@@ -16,5 +19,9 @@ class Player:
     ) -> None: ...
     def played(self, connection: sqlite3.Connection, program: Program[_T]) -> _T: ...
     def committed(
-        self, connection: sqlite3.Connection, transaction: Transaction[Any], before: Callable[[], None] | None
+        self,
+        connection: sqlite3.Connection,
+        transaction: Transaction[Any],
+        waiting: Sequence[object] = (),
+        join: Callable[[], None] | None = None,
     ) -> Any: ...

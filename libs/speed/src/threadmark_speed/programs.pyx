@@ -14,6 +14,40 @@ cdef extern from "Python.h":
     bint Py_IS_TYPE(object found, type expected)
 
 
+def play(generator, answer):
+    """Answer everything that a generator yields until it returns. Errors of `answer` are thrown into it."""
+    cdef object asked, result = None, failure = None
+    cdef bint has_ended = False
+    try:
+        while True:
+            asked = next_asked(generator, result, failure, &has_ended)
+            if has_ended:
+                return asked
+            failure = None
+            try:
+                result = answer(asked)
+            except Exception as error:  # it may know what to do; if not, the error passes through
+                failure = error
+    except:
+        generator.close()
+        raise
+
+
+cdef object next_asked(object generator, object sent, object failure, bint *has_ended):
+    """Send an answer, or throw a failure. Returns what the generator asks next, or what it returns where it has ended."""
+    cdef PyObject *given = NULL
+    if failure is not None:
+        try:
+            return generator.throw(failure)
+        except StopIteration as stop:
+            has_ended[0] = True
+            return stop.value
+    has_ended[0] = PyIter_Send(generator, sent, &given) == PYGEN_RETURN
+    asked = <object>given
+    Py_DECREF(asked)  # the reference that was given
+    return asked
+
+
 cdef class Player:
     """Runs programs, each with one cursor for all of its statements: sqlite3 takes as long to make one as to use it."""
 
@@ -36,8 +70,11 @@ cdef class Player:
         """Answer everything that a program asks until it returns. Errors are thrown into it."""
         return _Playing(self, connection).play(program)
 
-    def committed(self, connection, transaction, before):
-        """Run a program in a transaction, which is rolled back if anything fails. Returns its result."""
+    def committed(self, connection, transaction, waiting=None, join=None):
+        """Run a program in a transaction, which is rolled back if anything fails. Returns its result.
+
+        If anybody is `waiting` by the time of the commit, `join` lets them share it.
+        """
         playing = _Playing(self, connection)
         try:
             if transaction.writes:
@@ -49,8 +86,8 @@ cdef class Player:
                 if playing.is_another:
                     playing.is_another = False
                     result = playing.play(transaction.program())
-            if before is not None:
-                before()
+            if waiting and join is not None:
+                join()
             if playing.has_begun:
                 playing.run(self.commit)
         except:
@@ -91,20 +128,12 @@ cdef class _Playing:
 
     cdef answer_all(self, program):
         cdef object asked, rows = None, failure = None
-        cdef PyObject *given = NULL
+        cdef bint has_ended = False
         while True:
-            if failure is None:
-                how = PyIter_Send(program, rows, &given)
-                asked = <object>given
-                Py_DECREF(asked)  # the reference that was given
-                if how == PYGEN_RETURN:
-                    return asked
-            else:
-                try:
-                    asked = program.throw(failure)
-                except StopIteration as stop:
-                    return stop.value
-                failure = None
+            asked = next_asked(program, rows, failure, &has_ended)
+            if has_ended:
+                return asked
+            failure = None
             try:
                 if self.reads and not self.has_begun:
                     if self.first is None and Py_IS_TYPE(asked, self.player.alone):

@@ -19,11 +19,11 @@ from threadmark_sqlite.driver.connection import (
     Settings,
     connection_pragmas,
     path_in,
-    plain_text,
     reads_only,
     to_threadmark_error,
 )
 from threadmark_sqlite.driver.log import log
+from threadmark_sqlite.driver.playing import plain_text
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 from threadmark_sqlite.migrations import CURRENT, is_current, is_made, migrate
 from threadmark_sqlite.steps import Direct, Many, Query

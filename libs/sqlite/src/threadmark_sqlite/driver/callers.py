@@ -18,6 +18,8 @@ from threadmark_sqlite.driver.jobs import BATCH, Job
 class Lead(list[Job]):
     """Tells a caller to commit its own transaction, and with it those of the others in this list."""
 
+    __slots__ = ()
+
 
 class Callers:
     """Who leads, and who waits. The main thread does neither: an interrupt could stop it half-way.
@@ -28,55 +30,57 @@ class Callers:
 
     def __init__(self) -> None:
         self._changing = threading.RLock()  # a finalizer may come in the middle of it
-        self._waiting: list[Job] = []
+        """Held to change who waits. A lone caller, whom nobody waits for, does without."""
+        self.waiting: list[Job] = []
+        """Those who have come while somebody leads, in their order."""
         self._led = threading.Lock()
         """Held from when somebody leads until nobody waits any more."""
         self._leader: int | None = None
         """The thread that leads."""
         self._closed = False
 
-    def enter(self, transaction: Transaction[Any]) -> Lead | Answer:
-        """Come with a transaction. Returns a `Lead`, or where to wait, for the result or for a `Lead`."""
-        thread = threading.get_ident()
-        with self._changing:
-            if self._closed:
-                raise ClosedError
-            if self._led.acquire(blocking=False):
-                self._leader = thread
-                return Lead()
-            if self._leader == thread:
-                raise StoreError(_NESTED)
-            waiting = Answer()
-            self._waiting.append(Job(transaction, waiting))
-            return waiting
+    def enter(self, transaction: Transaction[Any]) -> Answer | None:
+        """Come with a transaction. Returns None to whoever leads, or where to wait, for the result or for a `Lead`."""
+        if not self._led.acquire(False):
+            return self._wait(transaction)
+        self._leader = threading.get_ident()
+        if not self._closed:
+            return None
+        if next_ones := self.leave():
+            next_ones.pop(0).waiting.set_result(Lead(next_ones))
+        raise ClosedError
 
     def lead(self) -> None:
         """Note that this thread leads: it was told so."""
         self._leader = threading.get_ident()
 
-    def join(self, others: Lead) -> Sequence[Transaction[Any]]:
+    def join(self, others: list[Job]) -> Sequence[Transaction[Any]]:
         """Let those who wait share the commit that is about to be made. Returns their transactions; mostly none."""
-        if not self._waiting:
+        if not self.waiting:
             return ()
         with self._changing:
-            joining = self._waiting[: BATCH - 1 - len(others)]
+            joining = self.waiting[: BATCH - 1 - len(others)]
             others += joining
-            del self._waiting[: len(joining)]
+            del self.waiting[: len(joining)]
         return [job.transaction for job in joining]
 
-    def leave(self, unfinished: Sequence[Job] = ()) -> list[Job]:
+    def leave(self, unfinished: Sequence[Job] = ()) -> list[Job] | None:
         """Lead no more. Returns those who are next, the first of whom must be told to lead; mostly nobody.
 
         The unfinished are ahead of those who came after them.
         """
+        self._leader = None
+        if not self.waiting and not unfinished:
+            self._led.release()
+            # Whoever comes meanwhile waits first and looks then whether somebody still leads: so one sees the other.
+            if not self.waiting or not self._led.acquire(False):
+                return None
         with self._changing:
-            self._leader = None
             if unfinished:
-                self._waiting[:0] = unfinished
-            next_ones = self._waiting[:BATCH]
-            if next_ones:
-                del self._waiting[:BATCH]
-            else:
+                self.waiting[:0] = unfinished
+            next_ones = self.waiting[:BATCH]
+            del self.waiting[:BATCH]
+            if not next_ones:
                 self._led.release()
             return next_ones
 
@@ -86,6 +90,22 @@ class Callers:
             self._closed = True
         with self._led:
             pass
+
+    def _wait(self, transaction: Transaction[Any]) -> Answer | None:
+        """Come while somebody leads. Returns where to wait, or None if that one has left meanwhile."""
+        waiting = Answer()
+        job = Job(transaction, waiting)
+        with self._changing:
+            if self._closed:
+                raise ClosedError
+            if self._leader == threading.get_ident():
+                raise StoreError(_NESTED)
+            self.waiting.append(job)
+            if self._led.acquire(False):
+                self._leader = threading.get_ident()
+                self.waiting.pop()
+                return None
+            return waiting
 
 
 _NESTED = (

@@ -1,4 +1,4 @@
-"""Opening SQLite connections, running programs on them, and what their errors mean."""
+"""Opening SQLite connections, and what their errors mean."""
 
 import math
 import os
@@ -6,23 +6,16 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from operator import methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from threadmark.compiled import IN_USE
 from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError, TransientStoreError
-from threadmark.program import Program, Step, Transaction, play
+from threadmark.program import Transaction
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.log import log
+from threadmark_sqlite.driver.playing import committed, end_transaction, played
 from threadmark_sqlite.migrations import CURRENT, is_current, is_made, migrate
-from threadmark_sqlite.steps import Alone, Direct, Many, Query
-
-if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import programs
-
-T = TypeVar("T")
 
 MEMORY = ":memory:"
 
@@ -41,10 +34,6 @@ class Settings(NamedTuple):
 
     def __str__(self) -> str:
         return f"SQLite database {self.path!r}"
-
-
-plain_text = methodcaller("decode", "utf-8", "surrogateescape")
-"""How any text can be read: damaged text must reach the row's check, which names its place, and not fail before."""
 
 
 class NotThereError(Exception):
@@ -159,82 +148,6 @@ def transact(connection: sqlite3.Connection, transaction: Transaction[Any], sett
     return result
 
 
-def committed(
-    connection: sqlite3.Connection, transaction: Transaction[Any], before: Callable[[], None] | None = None
-) -> Any:
-    """Run a program in a transaction, which is rolled back if anything fails. Returns its result.
-
-    It is the program's own, but for what is done `before` the commit.
-    """
-    if IN_USE:
-        return _player.committed(connection, transaction, before)
-    try:
-        if transaction.writes:
-            connection.execute(sql.BEGIN_WRITE)
-            result, has_begun = play(transaction.program(), partial(execute, connection)), True
-        else:
-            result, has_begun = _read(connection, transaction)
-        if before is not None:
-            before()
-        if has_begun:
-            connection.execute(sql.COMMIT)
-    except BaseException:
-        if connection.in_transaction:  # asked here: to call a function of ours would be a place for an interrupt
-            connection.execute(sql.ROLLBACK)
-        raise
-    return result
-
-
-def _read(connection: sqlite3.Connection, transaction: Transaction[Any]) -> tuple[Any, bool]:
-    """Run a program that reads. Returns its result, and whether a transaction was begun for it."""
-    snapshot = _Snapshot(connection)
-    try:
-        result = play(transaction.program(), snapshot.answer)
-    except _AnotherSnapshotError:
-        result = play(transaction.program(), partial(execute, connection))
-    return result, snapshot.has_begun
-
-
-class _AnotherSnapshotError(BaseException):
-    """Somebody has committed between a program's first statement and the beginning of its transaction.
-
-    No `Exception`, which would be thrown into the program.
-    """
-
-
-class _Snapshot:
-    """Answers what a program asks that reads, all of it from one snapshot of the database.
-
-    A statement by itself sees one. So the transaction begins when more is asked than one `Alone`, which is executed
-    again then: with the same answer, what the program has done with it holds in the transaction, too.
-    """
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._alone: tuple[Alone, Any] | None = None
-        """The statement that was executed without a transaction, and its answer."""
-        self.has_begun = False
-
-    def answer(self, step: Step) -> Any:
-        connection, alone = self._connection, self._alone
-        if not self.has_begun:
-            if alone is None and isinstance(step, Alone):
-                rows = execute(connection, step)
-                self._alone = step, rows
-                return rows
-            connection.execute(sql.BEGIN_READ)
-            self.has_begun = True
-            if alone is not None and execute(connection, alone[0]) != alone[1]:
-                raise _AnotherSnapshotError
-        return execute(connection, step)
-
-
-def end_transaction(connection: sqlite3.Connection) -> None:
-    """Roll back an open transaction. One may be left by an error or interrupt during another one's handling."""
-    if connection.in_transaction:
-        connection.execute(sql.ROLLBACK)
-
-
 def give_space_back(connection: sqlite3.Connection) -> bool:
     """Return free pages to the file system, and empty the log, which may hold what was removed.
 
@@ -272,46 +185,6 @@ def try_to_empty_log(connection: sqlite3.Connection, settings: Settings) -> bool
         connection.execute(sql.BUSY_TIMEOUT.format(milliseconds=round(settings.timeout * 1000)))
 
 
-def played(connection: sqlite3.Connection, program: Program[T]) -> T:
-    """Run a program. Returns its result."""
-    if IN_USE:
-        return _player.played(connection, program)
-    return play(program, partial(execute, connection))
-
-
-def execute(connection: sqlite3.Connection, step: Step) -> Any:
-    """Execute one step. Returns its rows."""
-    try:
-        if isinstance(step, Query):
-            # No variable refers to the cursor: an error's traceback would keep it, and it a file that was closed.
-            return connection.execute(*step).fetchall()
-        if isinstance(step, Many):
-            connection.cursor().executemany(*step)
-            return []
-        if isinstance(step, Direct):
-            return None
-    except (sqlite3.OperationalError, UnicodeDecodeError) as error:
-        return again(connection, step, error)
-    raise TypeError(f"the SQLite backend has no {type(step).__name__}")
-
-
-def again(connection: sqlite3.Connection, step: Step, error: Exception) -> Any:
-    """Execute a step that met damaged text once more, so that it can be read. Raises any other error."""
-    if isinstance(error, UnicodeDecodeError):
-        # SQLite quotes damaged text in its message, and sqlite3 cannot read that.
-        damage = sqlite3.DatabaseError("the database's own structures are damaged")
-        damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise damage from error
-    if not _met_damaged_text(connection, error):
-        raise error
-    connection.text_factory = plain_text  # not from the beginning: it takes longer than what sqlite3 does itself
-    return execute(connection, step)
-
-
-if TYPE_CHECKING or IN_USE:
-    _player = programs.Player(sql, (Query, Direct, Alone), execute, again)
-
-
 def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError:
     """Return the error that says what an error of SQLite means to the user."""
     code = getattr(error, "sqlite_errorcode", None)
@@ -340,12 +213,6 @@ _MEANINGS = {
 def _text(column: str | bytes) -> str:
     """Return a text column as str, whatever text factory the connection has."""
     return column if isinstance(column, str) else os.fsdecode(column)
-
-
-def _met_damaged_text(connection: sqlite3.Connection, error: Exception) -> bool:
-    """Whether a query failed because sqlite3 could not decode a column: no error of SQLite's own, so it has no code."""
-    is_operational = isinstance(error, sqlite3.OperationalError)
-    return is_operational and connection.text_factory is str and not hasattr(error, "sqlite_errorcode")
 
 
 def _use_log(connection: sqlite3.Connection, settings: Settings) -> None:

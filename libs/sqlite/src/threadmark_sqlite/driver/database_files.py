@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from threadmark.compiled import IN_USE
 from threadmark.errors import StoreError
@@ -40,12 +40,8 @@ class Files(NamedTuple):
 
 def status_of(path: str) -> tuple[int, int, int, int]:
     """Return the device, the inode, when the file was last written to (in nanoseconds) and its size."""
-    seen = os.stat(path)  # noqa: PTH116 - a Path takes longer, and this is done three times a write
+    seen = os.stat(path)  # noqa: PTH116 - a Path takes longer, and this is done before every transaction
     return seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size
-
-
-if IN_USE and sys.platform != "win32":
-    from threadmark_speed.files import status_of
 
 
 def file_id(seen: os.stat_result) -> FileId:
@@ -61,13 +57,49 @@ def id_of(path: str) -> FileId | None:
         return None
 
 
-def is_at(path: str, known: FileId) -> bool:
-    """Whether the known file is at the path."""
-    try:
-        device, inode, _, _ = status_of(path)
-    except OSError:
-        return False
-    return (device, inode) == known
+class LooksInPython:
+    """Looks at the files of a database that is open, each of which only tells whether they are as they were.
+
+    If they are not, `Watch` finds out what has happened.
+    """
+
+    def __init__(self, path: str, database: FileId, log_path: str) -> None:
+        self._path, self._database, self._log_path = path, database, log_path
+        self.log: FileId | None = None
+        """Its log, once that is known."""
+        self.stamp: tuple[int, int] | None = None
+        """When the file was last written to and its size, after what we did ourselves."""
+
+    def is_there(self) -> bool:
+        """Whether the database is at its path."""
+        return self._stamp_at(self._path, self._database) is not None
+
+    def is_untouched(self) -> bool:
+        """Whether it is there and has its stamp."""
+        return self.stamp is not None and self._stamp_at(self._path, self._database) == self.stamp
+
+    def is_kept(self) -> bool:
+        """Whether it is there, which gives it its stamp, and its log, too."""
+        stamp = self._stamp_at(self._path, self._database)
+        if stamp is not None:
+            self.stamp = stamp
+        return stamp is not None and (self.log is None or self._stamp_at(self._log_path, self.log) is not None)
+
+    @staticmethod
+    def _stamp_at(path: str, known: FileId) -> tuple[int, int] | None:
+        try:
+            device, inode, modified, size = status_of(path)
+        except OSError:
+            return None
+        return (modified, size) if (device, inode) == known else None
+
+
+if TYPE_CHECKING:
+    Looks = LooksInPython
+elif IN_USE and sys.platform != "win32":
+    from threadmark_speed.files import Looks
+else:
+    Looks = LooksInPython
 
 
 def take_log_away(settings: Settings, connection: sqlite3.Connection | None, files: Files) -> None:

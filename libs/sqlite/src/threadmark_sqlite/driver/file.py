@@ -38,6 +38,7 @@ class FileDriver:
         self._opening = threading.Lock()
         self._closing = threading.Lock()
         self._handles: Handles | None = None
+        """What is open; None again in the child of a fork, and once this is closed."""
         self._opened: list[Handles] = []
         """Those that are not closed: the current ones, and what belonged to files that were replaced."""
         self._closed = False
@@ -55,10 +56,11 @@ class FileDriver:
 
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result."""
-        self._expect_allowed(transaction)
+        if transaction.writes and self._settings.read_only:
+            raise self._refusal()
         try:
             while True:
-                handles = self._of_this_process()
+                handles = self._handles or self._of_this_process()
                 try:
                     if transaction.writes:
                         return handles.writer.run(transaction)
@@ -71,10 +73,11 @@ class FileDriver:
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio. A write that was begun is finished even if its task is cancelled."""
-        self._expect_allowed(transaction)
+        if transaction.writes and self._settings.read_only:
+            raise self._refusal()
         try:
             while True:
-                handles = self._of_this_process()
+                handles = self._handles or self._of_this_process()
                 try:
                     if transaction.writes:
                         return await handles.writer.submit(transaction)
@@ -137,13 +140,11 @@ class FileDriver:
         self._opened.clear()
         self._handles = None
 
-    def _expect_allowed(self, transaction: Transaction[Any]) -> None:
-        if transaction.writes and self._settings.read_only:
-            raise StoreError(f"{self._settings}{READ_ONLY}")
+    def _refusal(self) -> StoreError:
+        return StoreError(f"{self._settings}{READ_ONLY}")
 
     def _of_this_process(self) -> Handles:
-        if (handles := self._handles) is not None and not self._closed:
-            return handles
+        """Return what is open, opened if nothing is."""
         for other in _drivers.beside(self):
             other.look_again()
         with self._opening:

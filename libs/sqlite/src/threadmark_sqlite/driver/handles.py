@@ -17,11 +17,11 @@ from threadmark_sqlite.driver.connection import (
     NotThereError,
     Settings,
     connect,
-    end_transaction,
     for_reading,
     to_threadmark_error,
     transact,
 )
+from threadmark_sqlite.driver.playing import end_transaction
 from threadmark_sqlite.driver.unchanging import UnsettledError, is_unchanging, is_whole, read_unchanging
 from threadmark_sqlite.driver.watch import Watch
 from threadmark_sqlite.driver.writer import Writer
@@ -53,11 +53,11 @@ class Handles:
         if may_be_interrupted():
             with self._main_thread:
                 return self._read(transaction)
-        self._permits.acquire()
+        self._permits.free.get()
         try:
             return self._read(transaction)
         finally:
-            self._permits.release()
+            self._permits.free.put(None)
 
     def expect_there(self) -> None:
         """Raise unless the file that is open is at the path."""
@@ -127,18 +127,24 @@ class Handles:
 
     def _read(self, transaction: Transaction[Any]) -> Any:
         try:
-            self._expect_open()
-            self._watch.expect_there()
-            if not self._idle:
+            try:
+                connection: sqlite3.Connection | None = self._idle.pop()
+            except IndexError:
+                connection = None
+            if connection is None:
+                self._expect_open()
+                self._watch.expect_there()
                 settings = for_reading(self._settings)
                 if settings.read_only and is_whole(settings.path):
                     with suppress(UnsettledError):
                         return read_unchanging(settings, transaction)
-            connection = self._open(creates_tables=transaction.creates_tables)
-            if connection is None:
-                return read_unchanging(self._settings, transaction)
+                connection = self._open(settings, creates_tables=transaction.creates_tables)
+                if connection is None:
+                    return read_unchanging(self._settings, transaction)
             try:
-                end_transaction(connection)
+                self._watch.expect_there()
+                if connection.in_transaction:
+                    end_transaction(connection)
                 return transact(connection, transaction, self._settings)
             finally:
                 self._idle.append(connection)
@@ -157,13 +163,8 @@ class Handles:
         if self._closed:
             raise ClosedError
 
-    def _open(self, *, creates_tables: bool) -> sqlite3.Connection | None:
+    def _open(self, settings: Settings, *, creates_tables: bool) -> sqlite3.Connection | None:
         """Return a connection for reading, or None for a file that must be opened again for each transaction."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            pass
-        settings = for_reading(self._settings)
         try:
             return self._watch.open(
                 partial(connect, settings, creates_tables=creates_tables),
@@ -184,21 +185,21 @@ class _Permits:
     """A semaphore made of a queue: `threading.Semaphore` is written in Python, and takes as long as a statement."""
 
     def __init__(self, count: int) -> None:
-        self._free: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.free: queue.SimpleQueue[None] = queue.SimpleQueue()
         for _ in range(count):
-            self._free.put(None)
+            self.free.put(None)
 
     def acquire(self, timeout: float | None = None) -> bool:
         """Take one, waiting for it up to `timeout` seconds. Returns whether there was one."""
         try:
-            self._free.get(timeout=timeout)
+            self.free.get(timeout=timeout)
         except queue.Empty:
             return False
         return True
 
     def release(self) -> None:
         """Give one back."""
-        self._free.put(None)
+        self.free.put(None)
 
 
 def _end_epochs() -> Program[None]:

@@ -11,15 +11,14 @@ from threadmark.program import Transaction
 from threadmark_sqlite.driver.connection import (
     NotThereError,
     Settings,
-    end_transaction,
     expect_made,
     give_space_back,
-    plain_text,
     prepare,
     to_threadmark_error,
     transact,
 )
 from threadmark_sqlite.driver.log import log
+from threadmark_sqlite.driver.playing import end_transaction, plain_text
 
 
 class SharedDriver:

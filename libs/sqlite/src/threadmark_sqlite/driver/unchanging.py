@@ -16,10 +16,9 @@ from threadmark_sqlite.driver.connection import (
     expect_file,
     expect_made,
     location,
-    plain_text,
-    played,
     transact,
 )
+from threadmark_sqlite.driver.playing import plain_text, played
 from threadmark_sqlite.migrations import is_current
 
 

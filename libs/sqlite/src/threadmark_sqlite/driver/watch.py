@@ -17,7 +17,7 @@ from functools import partial
 from threadmark.errors import StoreError, TransientStoreError
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import Settings, location
-from threadmark_sqlite.driver.database_files import FileId, Files, file_id, id_of, is_at, status_of, take_log_away
+from threadmark_sqlite.driver.database_files import FileId, Files, Looks, file_id, id_of, status_of, take_log_away
 from threadmark_sqlite.driver.unchanging import is_whole
 
 _ATTEMPTS = 100
@@ -39,12 +39,12 @@ class Watch:
         self._settings = settings
         self._learning = threading.RLock()  # a signal's handler may open a connection, too
         self._files: Files | None = None
+        self.looks: Looks | None = None
+        """All that is needed while files are as they were. None before they are known, and once nothing is allowed."""
         self._refusal: str | None = None
         """Why nothing is read or stored any more."""
         self._left = False
         self._overwritten = False
-        self._stamp: tuple[int, int] | None = None
-        """When the file was last written to and its size, after what we did ourselves."""
         self._version = 0
         """Which commit of other connections the writer saw last."""
         self._alone = True
@@ -84,26 +84,32 @@ class Watch:
 
     def expect_there(self) -> None:
         """Before a transaction: raise unless the file that is open is at the path."""
-        if self._files is not None:
+        if ((looks := self.looks) is None or not looks.is_there()) and self._files is not None:
             self._look_again(self._files)
 
     def expect_untouched(self, connection: sqlite3.Connection) -> None:
         """Before a transaction that writes: the same, and raise if somebody is seen to have written over the file."""
-        if self._files is None:
+        looks = self.looks
+        if self._files is None or (looks is not None and looks.is_untouched()):
             return
         stamp = self._look_again(self._files)
-        if self._stamp is None:
+        if looks is None:
+            return
+        if looks.stamp is None:
             self._version = _commits_of_others(connection)
-        elif stamp != self._stamp:
+        elif stamp != looks.stamp:
             self._examine(connection, self._files, stamp)
-        self._stamp = stamp
+        looks.stamp = stamp
 
     def expect_kept(self) -> None:
         """After a commit: raise unless what was stored is in files that others find."""
-        if self._files is None:
+        looks = self.looks
+        if self._files is None or (looks is not None and looks.is_kept()):
             return
-        self._stamp = self._look_again(self._files)
-        if self._files.log is not None and not is_at(self._files.log_path, self._files.log):
+        stamp = self._look_again(self._files)
+        if looks is not None:
+            looks.stamp = stamp
+        if self._files.log is not None and id_of(self._files.log_path) != self._files.log:
             raise self._refused(_LOG_GONE.format(log=self._files.log_path))
 
     def leave(self, connection: sqlite3.Connection | None) -> None:
@@ -117,6 +123,7 @@ class Watch:
         if files is not None and replaced and files.log is not None and id_of(files.log_path) == files.log:
             take_log_away(self._settings, connection, files)
         self._left = True
+        self.looks = None
 
     def close(self, connection: sqlite3.Connection) -> None:
         """Close a connection. The last one to be closed copies the log into the file, unless that was written over."""
@@ -140,7 +147,11 @@ class Watch:
         path = os.path.realpath(self._settings.path)
         with self._learning:
             if self._files is None or (self._files.log is None and self._files.database == before):
+                if self._files is None:
+                    self.looks = Looks(self._settings.path, before, f"{path}-wal")
                 self._files = Files(path, f"{path}-wal", before, id_of(f"{path}-wal"), id_of(f"{path}-shm"))
+                if self.looks is not None:
+                    self.looks.log = self._files.log
             return self._files.database == before
 
     def _look_again(self, files: Files) -> tuple[int, int]:
@@ -178,6 +189,7 @@ class Watch:
 
     def _refused(self, reason: str) -> StoreError:
         self._refusal = f"{self._settings}{reason}"
+        self.looks = None
         return StoreError(self._refusal)
 
 

@@ -16,29 +16,30 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from threadmark.errors import StoreError
 from threadmark.exits import close_at_exit
 from threadmark.program import Transaction
-from threadmark.workers import Answer, Failed, may_be_interrupted
+from threadmark.workers import Failed, may_be_interrupted
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.callers import Callers, Lead
 from threadmark_sqlite.driver.connection import (
     Settings,
-    committed,
     connect,
     empty_log,
-    end_transaction,
     give_space_back,
-    played,
     to_threadmark_error,
     try_to_empty_log,
 )
 from threadmark_sqlite.driver.forking import Pausing
 from threadmark_sqlite.driver.jobs import Job, Jobs, answer
 from threadmark_sqlite.driver.log import log
+from threadmark_sqlite.driver.playing import committed, end_transaction, played
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
+
+_RECLAIMS = attrgetter("reclaims_space")
 
 Joining = Callable[[], Sequence[Transaction[Any]]]
 """Returns the transactions of those who have come meanwhile; they share the commit."""
@@ -56,6 +57,7 @@ class Writer:
         self.turn = threading.Lock()
         """Held by whoever uses the connection."""
         self._settings = settings
+        self._slow = settings.slow
         self._watch = watch
         self._connection: sqlite3.Connection | None = None
         self._serving = threading.Lock()
@@ -70,13 +72,14 @@ class Writer:
         if may_be_interrupted() or not self._jobs.idle:
             self._let_serve()
             return self._jobs.submit(transaction).result()
-        outcome: Any = self._callers.enter(transaction)
-        if isinstance(outcome, Answer):
-            outcome = outcome.result()
+        others: list[Job] = []
+        if (waiting := self._callers.enter(transaction)) is not None:
+            outcome = waiting.result()
             if not isinstance(outcome, Lead):
                 return outcome
             self._callers.lead()
-        others = unfinished = outcome
+            others = outcome
+        unfinished: Sequence[Job] = others
         try:
             lead = self._lead if others else self._lead_alone
             outcome, answers, unfinished = lead(transaction, others)
@@ -133,19 +136,26 @@ class Writer:
                     empty_log(connection)
                 self._watch.close(connection)
 
-    def _lead_alone(self, transaction: Transaction[Any], others: Lead) -> Led:
+    def _lead_alone(self, transaction: Transaction[Any], others: list[Job]) -> Led:
         """Like `_lead`, where nobody waits yet: mostly nobody will."""
         outcomes: list[Any] = []
         stored = False
         try:
             with self.turn:
-                connection, begun = self._ready(), time.monotonic()
+                connection, looks = self._connection, self._watch.looks
+                if connection is None or connection.in_transaction or looks is None or not looks.is_untouched():
+                    connection = self._ready()
+                begun = time.monotonic()
                 try:
-                    outcome = committed(connection, transaction, partial(self._join, connection, others, outcomes))
+                    join = partial(self._join, connection, others, outcomes)
+                    outcome = committed(connection, transaction, self._callers.waiting, join)
                     stored = True
                 finally:
-                    reclaims = transaction.reclaims_space or any(job.transaction.reclaims_space for job in others)
-                    self._finish(connection, transaction, begun, reclaims=reclaims, others=len(others))
+                    is_slow = time.monotonic() - begun >= self._slow
+                    if others or is_slow or transaction.reclaims_space or self._log_is_due:
+                        self._finish(connection, [transaction, *[job.transaction for job in others]], begun)
+                    elif looks is None or not looks.is_kept():
+                        self._watch.expect_kept()
         except BaseException as error:
             if others:
                 if not stored:
@@ -157,12 +167,12 @@ class Writer:
                 raise
         return outcome, list(zip(others, outcomes, strict=True)) if others else (), ()
 
-    def _join(self, connection: sqlite3.Connection, others: Lead, outcomes: list[Any]) -> None:
+    def _join(self, connection: sqlite3.Connection, others: list[Job], outcomes: list[Any]) -> None:
         """Run the transactions of those who have come meanwhile, until nobody has."""
         while joining := self._callers.join(others):
             outcomes += [played(connection, transaction.program()) for transaction in joining]
 
-    def _lead(self, transaction: Transaction[Any], others: Lead) -> Led:
+    def _lead(self, transaction: Transaction[Any], others: list[Job]) -> Led:
         """Commit for the caller on this thread, for others, and for those who come before the commit.
 
         Returns the outcome of the caller's own transaction, the others that are done with their outcomes, and those
@@ -209,8 +219,7 @@ class Writer:
         try:
             connection, begun = self._ready(), time.monotonic()
             outcomes = self._together(connection, transactions, joining)
-            reclaims = any(transaction.reclaims_space for transaction in transactions)
-            self._finish(connection, transactions[0], begun, reclaims=reclaims, others=len(transactions) - 1)
+            self._finish(connection, transactions, begun)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
             return [Failed(self._meant(error))] * len(transactions)
         return outcomes
@@ -220,26 +229,19 @@ class Writer:
         if self._connection is None:
             self._connection = self._watch.open(lambda expect_same: connect(self._settings, expect_same))
         connection = self._connection
-        end_transaction(connection)
+        if connection.in_transaction:
+            end_transaction(connection)
         self._watch.expect_untouched(connection)
         return connection
 
-    def _finish(
-        self,
-        connection: sqlite3.Connection,
-        transaction: Transaction[Any],
-        begun: float,
-        *,
-        reclaims: bool,
-        others: int = 0,
-    ) -> None:
+    def _finish(self, connection: sqlite3.Connection, transactions: Sequence[Transaction[Any]], begun: float) -> None:
         """After the commit, or after it failed. Raises if what was stored is not in files that others find."""
-        if reclaims:
+        if any(map(_RECLAIMS, transactions)):
             self._log_is_due = not give_space_back(connection)
         elif self._log_is_due:
             self._log_is_due = not try_to_empty_log(connection, self._settings)
-        if (seconds := time.monotonic() - begun) >= self._settings.slow:
-            log.note_slow(self._settings, seconds, transaction, others)
+        if (seconds := time.monotonic() - begun) >= self._slow:
+            log.note_slow(self._settings, seconds, transactions[0], len(transactions) - 1)
         self._watch.expect_kept()
 
     def _together(

@@ -1,0 +1,144 @@
+"""Running programs on connections, in transactions."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from threadmark.compiled import IN_USE
+from threadmark.program import Program, Step, Transaction, play
+from threadmark_sqlite import sql
+from threadmark_sqlite.steps import Alone, Direct, Many, Query
+
+if TYPE_CHECKING or IN_USE:
+    from threadmark_speed.programs import Player
+
+T = TypeVar("T")
+
+plain_text = methodcaller("decode", "utf-8", "surrogateescape")
+"""How any text can be read: damaged text must reach the row's check, which names its place, and not fail before."""
+
+
+def committed_in_python(
+    connection: sqlite3.Connection,
+    transaction: Transaction[Any],
+    waiting: Sequence[object] = (),
+    join: Callable[[], None] | None = None,
+) -> Any:
+    """Run a program in a transaction, which is rolled back if anything fails. Returns its result.
+
+    If anybody is `waiting` by the time of the commit, `join` lets them share it.
+    """
+    try:
+        if transaction.writes:
+            connection.execute(sql.BEGIN_WRITE)
+            result, has_begun = play(transaction.program(), partial(execute, connection)), True
+        else:
+            result, has_begun = _read(connection, transaction)
+        if waiting and join is not None:
+            join()
+        if has_begun:
+            connection.execute(sql.COMMIT)
+    except BaseException:
+        if connection.in_transaction:  # asked here: to call a function of ours would be a place for an interrupt
+            connection.execute(sql.ROLLBACK)
+        raise
+    return result
+
+
+def _read(connection: sqlite3.Connection, transaction: Transaction[Any]) -> tuple[Any, bool]:
+    """Run a program that reads. Returns its result, and whether a transaction was begun for it."""
+    snapshot = _Snapshot(connection)
+    try:
+        result = play(transaction.program(), snapshot.answer)
+    except _AnotherSnapshotError:
+        result = play(transaction.program(), partial(execute, connection))
+    return result, snapshot.has_begun
+
+
+class _AnotherSnapshotError(BaseException):
+    """Somebody has committed between a program's first statement and the beginning of its transaction.
+
+    No `Exception`, which would be thrown into the program.
+    """
+
+
+class _Snapshot:
+    """Answers what a program asks that reads, all of it from one snapshot of the database.
+
+    A statement by itself sees one. So the transaction begins when more is asked than one `Alone`, which is executed
+    again then: with the same answer, what the program has done with it holds in the transaction, too.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._alone: tuple[Alone, Any] | None = None
+        """The statement that was executed without a transaction, and its answer."""
+        self.has_begun = False
+
+    def answer(self, step: Step) -> Any:
+        connection, alone = self._connection, self._alone
+        if not self.has_begun:
+            if alone is None and isinstance(step, Alone):
+                rows = execute(connection, step)
+                self._alone = step, rows
+                return rows
+            connection.execute(sql.BEGIN_READ)
+            self.has_begun = True
+            if alone is not None and execute(connection, alone[0]) != alone[1]:
+                raise _AnotherSnapshotError
+        return execute(connection, step)
+
+
+def end_transaction(connection: sqlite3.Connection) -> None:
+    """Roll back an open transaction. One may be left by an error or interrupt during another one's handling."""
+    if connection.in_transaction:
+        connection.execute(sql.ROLLBACK)
+
+
+def played_in_python(connection: sqlite3.Connection, program: Program[T]) -> T:
+    """Run a program. Returns its result."""
+    return play(program, partial(execute, connection))
+
+
+def execute(connection: sqlite3.Connection, step: Step) -> Any:
+    """Execute one step. Returns its rows."""
+    try:
+        if isinstance(step, Query):
+            # No variable refers to the cursor: an error's traceback would keep it, and it a file that was closed.
+            return connection.execute(*step).fetchall()
+        if isinstance(step, Many):
+            connection.cursor().executemany(*step)
+            return []
+        if isinstance(step, Direct):
+            return None
+    except (sqlite3.OperationalError, UnicodeDecodeError) as error:
+        return again(connection, step, error)
+    raise TypeError(f"the SQLite backend has no {type(step).__name__}")
+
+
+def again(connection: sqlite3.Connection, step: Step, error: Exception) -> Any:
+    """Execute a step that met damaged text once more, so that it can be read. Raises any other error."""
+    if isinstance(error, UnicodeDecodeError):
+        # SQLite quotes damaged text in its message, and sqlite3 cannot read that.
+        damage = sqlite3.DatabaseError("the database's own structures are damaged")
+        damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise damage from error
+    if not _met_damaged_text(connection, error):
+        raise error
+    connection.text_factory = plain_text  # not from the beginning: it takes longer than what sqlite3 does itself
+    return execute(connection, step)
+
+
+def _met_damaged_text(connection: sqlite3.Connection, error: Exception) -> bool:
+    """Whether a query failed because sqlite3 could not decode a column: no error of SQLite's own, so it has no code."""
+    is_operational = isinstance(error, sqlite3.OperationalError)
+    return is_operational and connection.text_factory is str and not hasattr(error, "sqlite_errorcode")
+
+
+if IN_USE:
+    _player = Player(sql, (Query, Direct, Alone), execute, again)
+    committed, played = _player.committed, _player.played
+else:
+    committed, played = committed_in_python, played_in_python
