@@ -175,10 +175,11 @@ def test_a_row_that_was_proven_is_proven_by_comparison_and_another_one_by_its_ch
     encoding_cache = EncodingCache(10_000)
     remembered = Known(1, "rank", _HEADER, Source(_HEADER.to_bytes()), body, False, row)
     encoding_cache.see_checkpoint("thread", "", "id", remembered)
-    found = loader.CheckpointLoader(row._replace(run_id=None), (), encoding_cache).remembered(1)
+    found = loader.remembered(row._replace(run_id=None), (), encoding_cache, 1)
     assert found is not None
     assert found.header is _HEADER
     assert not proven
+    assert loader.remembered(row, (), encoding_cache, 2) is None
     for changed in (
         row._replace(check=bytes(12)),
         row._replace(outline=row.outline._replace(metadata='{"a":1}')),
@@ -187,6 +188,7 @@ def test_a_row_that_was_proven_is_proven_by_comparison_and_another_one_by_its_ch
         row._replace(outline=row.outline._replace(created_at=1.0)),  # type: ignore[arg-type]  # of a damaged file
         row._replace(header=body + b"\0"),
     ):
+        assert loader.remembered(changed, (), encoding_cache) is None
         with pytest.raises(CorruptDataError, match="is not what was written"):
             loader.CheckpointLoader(changed, (), encoding_cache)
     assert len(proven) == 6

@@ -62,31 +62,25 @@ class LoadedCheckpoint(NamedTuple):
 class CheckpointLoader:
     """One checkpoint while it is being read.
 
-    Call `remembered`, which mostly answers for all that follows. Else call `missing_header_keys`, fetch, `open_header`,
-    `value_keys`, fetch, `loaded`, with all that was fetched on one segment cache. Damage raises a CorruptDataError that
-    names what is damaged.
+    Call `missing_header_keys`, fetch, `open_header`, `value_keys`, fetch, `loaded`, with all that was fetched on one
+    segment cache. Damage raises a CorruptDataError that names what is damaged.
     """
 
     __slots__ = (
         "_body", "_data", "_encoding_cache", "_known", "_missing", "_segment_cache", "_source", "_stored", "_writes",
-        "header", "is_news", "outline",
+        "header", "outline",
     )  # fmt: skip
 
     header: Header
-    is_news: bool
-    """Whether there is anything in what was loaded that was not remembered from the epoch that was given."""
     _segment_cache: SegmentCache
     _stored: Stored
     """The header's own stored form, where the header is to be read."""
 
     def __init__(self, row: CheckpointRow, writes: Sequence[WriteRow], encoding_cache: EncodingCache) -> None:
+        prove_checkpoint(row)
         outline, body, _, _ = row
-        thread_id, ns, checkpoint_id, _, _, created_at, _ = outline
+        thread_id, ns, checkpoint_id, _, _, _, _ = outline
         self._known = known = encoding_cache.header(thread_id, ns, checkpoint_id, body)
-        # The row that is remembered was proven. Only of a number, another one that is equal may be of another type.
-        proven = None if known is None else known.row
-        if proven is None or proven[:3] != row[:3] or type(created_at) is not int:
-            prove_checkpoint(row)
         self.outline, self._body, self._encoding_cache = outline, body, encoding_cache
         if known is None:
             self._source, self._stored = _NO_SOURCE, self.header_stored
@@ -111,25 +105,6 @@ class CheckpointLoader:
     def missing_header_keys(self) -> Sequence[bytes]:
         """The same, unless the header is remembered."""
         return self.header_keys() if self._known is None else ()
-
-    def remembered(self, epoch: int = NO_EPOCH) -> LoadedCheckpoint | None:
-        """Return the loaded checkpoint where its header is remembered, and so are the values that are no literals.
-
-        None where something is to be fetched.
-        """
-        known = self._known
-        if known is None:
-            return None
-        digests = {*map(_DIGEST, known.header.values.values())} if known.has_manifests else set()
-        if self._writes:
-            digests.update(map(_WRITE_DIGEST, self._writes))
-        digests.discard(b"")
-        data = self._encoding_cache.all_data(self.outline.thread_id, digests) if digests else {}
-        if data is None:
-            return None
-        self.is_news = known.epoch != epoch
-        fields = epoch, self.outline, known.header, self._body, known.source, self._writes, data
-        return tuple.__new__(LoadedCheckpoint, fields)  # the class calls a function in Python
 
     def open_header(self, segment_cache: SegmentCache) -> None:
         """Read the header."""
@@ -160,7 +135,6 @@ class CheckpointLoader:
     def loaded(self, epoch: int = NO_EPOCH) -> LoadedCheckpoint:
         """Return the loaded checkpoint. `epoch` is needed only if it is to be remembered."""
         data = self._with_missing() if self._missing else self._data
-        self.is_news = bool(self._missing) or self._known is None or self._known.epoch != epoch
         return LoadedCheckpoint(epoch, self.outline, self.header, self._body, self._source, self._writes, data)
 
     def _with_missing(self) -> dict[bytes, bytes]:
@@ -192,6 +166,33 @@ class CheckpointLoader:
 
 
 _NO_SOURCE = Source(b"")
+
+
+def remembered(
+    row: CheckpointRow, writes: Sequence[WriteRow], encoding_cache: EncodingCache, epoch: int | None = None
+) -> LoadedCheckpoint | None:
+    """Return a checkpoint all of which is remembered (from this epoch, if one is given): its row and its values.
+
+    None for any other one, which takes a loader. Raises CorruptDataError where its writes are damaged.
+    """
+    outline, body, _, _ = row
+    thread_id, ns, checkpoint_id, _, _, created_at, _ = outline
+    known = encoding_cache.header(thread_id, ns, checkpoint_id, body)
+    if known is None or (epoch is not None and known.epoch != epoch):
+        return None
+    # The row that is remembered was proven. Only of a number, another one that is equal may be of another type.
+    if known.row is None or known.row[:3] != row[:3] or type(created_at) is not int:
+        return None
+    written = proven_writes(thread_id, writes) if writes else []
+    digests = {*map(_DIGEST, known.header.values.values())} if known.has_manifests else set()
+    if written:
+        digests.update(map(_WRITE_DIGEST, written))
+    digests.discard(b"")
+    data = encoding_cache.all_data(thread_id, digests) if digests else {}
+    if data is None:
+        return None
+    fields = NO_EPOCH if epoch is None else epoch, outline, known.header, body, known.source, written, data
+    return tuple.__new__(LoadedCheckpoint, fields)  # the class calls a function in Python
 
 
 def missing_headers(loaders: Iterable[CheckpointLoader]) -> set[bytes]:

@@ -15,7 +15,7 @@ from threadmark.program import Operation, Program, read
 from threadmark.saver.caches.segment_cache import SegmentCache, fill
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decoded
-from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, missing_headers
+from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, missing_headers, remembered
 from threadmark.saver.paging import PageRequest, Pages
 from threadmark.saver.proving.checks import checkpoint_location
 from threadmark.saver.proving.completeness import missing, prove_complete
@@ -295,15 +295,20 @@ def _of_thread(
     writes: dict[Key, list[WriteRow]] = {}
     for write in (yield from context.store.writes(thread, keys)):
         writes.setdefault(write[:2], []).append(write)
-    found = loaders(context, rows, writes)
-    waiting: dict[Key, CheckpointLoader | CorruptDataError] = {}
     done: dict[Key, Item] = {}
-    for key, item in found.items():
-        loaded = item.remembered() if isinstance(item, CheckpointLoader) else None
+    others: list[CheckpointRow] = []
+    for row in rows:
+        key = _KEY(row[0])
+        try:
+            loaded = remembered(row, writes.get(key, ()), context.encoding_cache)
+        except CorruptDataError as error:
+            done[key] = error
+            continue
         if loaded is None:
-            waiting[key] = item
+            others.append(row)
         else:
             done[key] = loaded
+    waiting = loaders(context, others, writes)
     headers = missing_headers(good(waiting))
     yield from fill(segment_cache, context.store, thread, headers)
     open_headers(waiting, segment_cache)

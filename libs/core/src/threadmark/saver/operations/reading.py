@@ -10,16 +10,19 @@ from threadmark.saver.caches.segment_cache import fill
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import refresh_expiry
 from threadmark.saver.loading.decoding import decoded
-from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, Wanted, remember
+from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, Wanted, remember, remembered
 from threadmark.saver.proving.completeness import prove_absent, proven_row
 from threadmark.sealing import looks_sealed
+
+_READS = (False, *Transaction._field_defaults.values())
+"""What a transaction that only reads has beside its program."""
 
 
 def get_tuple(context: SaverContext, config: Config) -> Operation[CheckpointTuple | None]:
     """The checkpoint that `config` names, or the newest of its namespace."""
     where = parse_config(config)
-    # Not by `read`, whose generator would take as long as parsing the configuration.
-    loaded: LoadedCheckpoint | None = yield Transaction(partial(load, context, where), writes=False)
+    # Not by `read`, whose generator would take as long as parsing the configuration, nor by the class of transactions.
+    loaded: LoadedCheckpoint | None = yield tuple.__new__(Transaction, (partial(load, context, where), *_READS))
     if loaded is None:
         yield from expect_plain_once(context)
         return None
@@ -42,16 +45,16 @@ def load(
             yield from prove_absent(context, where)
         return None
     row = proven_row(where, found)
+    loaded = remembered(row, found.writes, context.encoding_cache, found.epoch)
+    if loaded is not None:
+        return loaded
     loader = CheckpointLoader(row, found.writes, context.encoding_cache)
-    loaded = loader.remembered(found.epoch)
-    if loaded is None:
-        segment_cache = context.segment_cache(found.segments)
-        yield from fill(segment_cache, context.store, where.thread_id, loader.missing_header_keys())
-        loader.open_header(segment_cache)
-        yield from fill(segment_cache, context.store, where.thread_id, loader.value_keys(wanted))
-        loaded = loader.loaded(found.epoch)
-    if loader.is_news:
-        remember(context.encoding_cache, loaded, row)
+    segment_cache = context.segment_cache(found.segments)
+    yield from fill(segment_cache, context.store, where.thread_id, loader.missing_header_keys())
+    loader.open_header(segment_cache)
+    yield from fill(segment_cache, context.store, where.thread_id, loader.value_keys(wanted))
+    loaded = loader.loaded(found.epoch)
+    remember(context.encoding_cache, loaded, row)
     return loaded
 
 
