@@ -19,6 +19,7 @@ MOST = 25
 COMPILED = {f"threadmark/rope/{name}.py" for name in ("deduplicate", "match", "packed")} | {
     "threadmark/metadata.py",
     "threadmark/text.py",
+    "threadmark_langgraph/shapes.py",
     "threadmark_sqlite/adding.py",
     "threadmark_sqlite/columns.py",
     "threadmark_sqlite/driver/database_files.py",

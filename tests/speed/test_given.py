@@ -2,21 +2,19 @@
 
 import math
 from typing import Any
-from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from serde.packers import in_python
-from threadmark.config import NOT_METADATA, ParsedConfig, owner_in, parse_config
+from threadmark.config import NOT_METADATA, ParsedConfig, owner_in
 from threadmark.metadata import CheckedMetadata, checked, from_json, merged, usual_metadata
 from threadmark.model import SPECIAL_WRITES
 from threadmark.saver import arguments
-from threadmark.saver.arguments import GivenCheckpoint, check_config, given_checkpoint, given_writes
+from threadmark.saver.arguments import GivenCheckpoint, given_checkpoint, given_config, given_writes
 from threadmark.saver.storing import Draft, encode_writes
 from threadmark.serde import Serde
 from threadmark_speed import given as compiled
-from threadmark_speed import putting
 
 
 class Text(str):
@@ -55,17 +53,10 @@ CONFIGS: Any = st.sampled_from([None, {}, [], {"configurable": 3}]) | st.fixed_d
 )
 
 
-def _parsed(config: Any) -> ParsedConfig:
-    where = parse_config(config)
-    check_config(where)
-    return where
-
-
 @given(CONFIGS)
 def test_configurations_are_parsed_the_same(config: Any) -> None:
-    assert _outcome(arguments.given_config, config) == _outcome(_parsed, config)
-    usual = compiled.usual_config(ParsedConfig, config)
-    assert usual is None or type(usual) is ParsedConfig
+    usual = arguments.usual_config(config)
+    assert usual is None or (type(usual) is ParsedConfig and usual == given_config(config))
 
 
 @given(CONFIGS, st.dictionaries(st.sampled_from(["user_id", "a"]), NAMES))
@@ -157,17 +148,19 @@ CHECKPOINTS = st.fixed_dictionaries(
 )
 
 
+def _drafted(checkpoint: GivenCheckpoint) -> Any:
+    made = Draft(Serde(), checkpoint)
+    return [made.id, made._values, made._versions, list(made._new), made._plain, made._rest, made.reads]
+
+
 @given(
     CHECKPOINTS | st.none(),
     st.none() | st.dictionaries(st.sampled_from(["a", "b", Text("c"), 3]), st.integers(1, 3)),
 )
 def test_checkpoints_are_checked_the_same(checkpoint: Any, new: Any) -> None:
-    def drafted() -> Any:
-        made = Draft(Serde(), given_checkpoint(checkpoint, new))
-        return [made.id, made._values, made._versions, list(made._new), made._plain, made._rest, made.reads]
-
-    found = _outcome(drafted)
-    with mock.patch.object(arguments, "IN_USE", new=False), in_python():
-        assert _outcome(drafted) == found
-    usual = putting.usual_checkpoint(GivenCheckpoint, checkpoint, new)
-    assert usual is None or type(usual) is GivenCheckpoint
+    usual = arguments.usual_checkpoint(checkpoint, new)
+    if usual is not None:
+        assert type(usual) is GivenCheckpoint
+        drafted = _drafted(usual)
+        with in_python():
+            assert _drafted(given_checkpoint(checkpoint, new)) == drafted

@@ -18,6 +18,7 @@ from threadmark.saver.storing import encode, inherit_in_python
 from threadmark.serde import Serde
 from threadmark.store import CheckpointRow, Outline, WriteRow
 from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
+from threadmark_speed import given as given_compiled
 from threadmark_speed import putting
 from threadmark_speed.packing import CannotPackError
 
@@ -164,10 +165,32 @@ def test_the_same_is_inherited(
 
 
 @given(
+    st.lists(st.tuples(FEW, STORED, SOME, SOME, st.booleans()), unique_by=lambda channel: channel[0]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_the_same_is_inherited_where_channels_keep_their_order(
+    channels: list[tuple[str, Stored, Any, Any, bool]],
+    has_more: bool,  # noqa: FBT001 - hypothesis's
+    has_any: bool,  # noqa: FBT001 - as above
+) -> None:
+    given_values = {channel: position for position, (channel, *_) in enumerate(channels)}
+    more = {"of no value": 1} if has_more else {}
+    versions = {**more, **{channel: version for channel, _, version, _, _ in channels}}
+    held = {**more, **{channel: version for channel, _, _, version, _ in channels}}
+    new = {channel: 1 for channel, _, _, _, is_new in channels if is_new}
+    parent = Header(held, {channel: stored for channel, stored, *_ in channels}, b"", None)
+    arguments = (given_values, list(new), new.keys(), versions, parent, has_any)
+    found = putting.inherit(*arguments)
+    assert found == inherit_in_python(*arguments)
+    assert list(found[0]) == list(given_values)
+
+
+@given(
     *[st.none() | st.just([("a", 1)]) | st.dictionaries(st.sampled_from(["a", Text("b"), 1]), VERSIONS | st.none())] * 3
 )
 def test_the_same_is_plain(values: Any, versions: Any, new: Any) -> None:
-    assert putting.are_plain(values, versions, new) == are_plain_in_python(values, versions, new)
+    assert given_compiled.are_plain(values, versions, new) == are_plain_in_python(values, versions, new)
 
 
 def test_arguments_of_other_types_are_refused_before_they_are_read() -> None:

@@ -76,7 +76,7 @@ def split_fields(
     checkpoint: Mapping[str, Any], encode: Callable[[Any], tuple[str, bytes]]
 ) -> tuple[bytes, Encoded | None]:
     """Encode a checkpoint's other fields with msgpack, or `encode` (the serializer). Returns `plain` and `rest`."""
-    if compiled.in_use and (usual := compiled.putting.pack_fields(checkpoint)) is not None:
+    if compiled.in_use and (usual := compiled.given.pack_fields(checkpoint)) is not None:
         return usual, None
     plain: dict[str, Any] = {}
     rest: dict[str, Any] = {}

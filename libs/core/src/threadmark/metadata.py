@@ -45,8 +45,8 @@ class CheckedMetadata(Metadata):
     """Its JSON."""
 
 
-def _nothing_usual(_: Config, __: Mapping[str, Any]) -> CheckedMetadata | None:
-    return None
+def _nothing_usual(*_: object) -> None:
+    """What stands for the compiled part where it is not used."""
 
 
 usual_metadata: Callable[[Config, Mapping[str, Any]], CheckedMetadata | None] = (

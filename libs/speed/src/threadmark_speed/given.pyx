@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""What callers give to a put or a put_writes, looked at in one call each: configurations, metadata and writes.
+"""What callers give to a put or a put_writes, looked at in one call each: configurations, checkpoints, metadata, writes.
 
-The references are the functions of `threadmark.config`, `threadmark.metadata`, `threadmark.saver.arguments` and
-`threadmark.saver.storing`. Each function here knows what engines give, builtin types throughout, and returns None for
+The references are the functions of `threadmark.config`, `threadmark.metadata`, `threadmark.header`,
+`threadmark.saver.arguments` and `threadmark.saver.storing`. Each function here knows what engines give, builtin types throughout, and returns None for
 anything else, which only they can judge.
 
 What users gave may change whenever other code runs. Where that is possible, nothing is held but references of our own.
@@ -15,8 +15,11 @@ from cpython.object cimport PyObject
 from cpython.set cimport PySet_Contains
 from libc.math cimport isfinite
 
+from threadmark_speed.packing cimport Packer
 from threadmark_speed.putting cimport scalar_bytes
 from threadmark_speed.tuples cimport named_tuple
+
+from threadmark_speed.packing import CannotPackError
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
@@ -40,6 +43,8 @@ cdef enum:
 
 cdef str messages_namespace = "__messages__"
 cdef object unusual = object()
+cdef frozenset plain_names = frozenset({"v", "ts", "versions_seen", "updated_channels"})
+cdef frozenset special_names = frozenset({"id", "channel_values", "channel_versions"})
 
 
 def usual_config(type cls not None, config):
@@ -92,6 +97,103 @@ cdef bint _lacks(part, key) except -1:
         return False
     found = PyDict_GetItemWithError(part, key)
     return found is NULL or <object>found is None
+
+
+def _refuse():
+    """What a packer asks for where it meets anything but builtin types."""
+    raise CannotPackError
+
+
+def usual_checkpoint(type cls not None, checkpoint, new):
+    """Return the `arguments.GivenCheckpoint` of a checkpoint with none but the usual fields, None for any other."""
+    cdef PyObject *found
+    if type(checkpoint) is not dict:
+        return None
+    checkpoint_id = _item(checkpoint, "id")
+    if Py_TYPE(checkpoint_id) is not &PyUnicode_Type or not checkpoint_id:
+        return None
+    found = PyDict_GetItemWithError(checkpoint, "v")
+    if PyUnicode_GET_LENGTH(checkpoint_id) * MOST_BYTES > ID_BYTES or (
+        found is not NULL and Py_TYPE(<object>found) is not &PyLong_Type
+    ):
+        return None
+    values, versions = _item(checkpoint, "channel_values"), _item(checkpoint, "channel_versions")
+    if not are_plain(values, versions, new):
+        return None
+    plain = pack_fields(checkpoint)
+    if plain is None:
+        return None
+    reads = [channel for channel in <dict>new if channel in <dict>values]
+    fields = checkpoint_id, checkpoint, values, versions, (<dict>new).keys(), reads, plain
+    return named_tuple(cls, fields)
+
+
+cdef object _item(checkpoint, str key):
+    cdef PyObject *found = PyDict_GetItemWithError(checkpoint, key)
+    return None if found is NULL else <object>found
+
+
+cpdef bytes pack_fields(checkpoint):
+    """Return the encoded fields of a checkpoint, as `header.split_fields` does where there are none but the usual ones.
+
+    Returns None where only that can tell.
+    """
+    cdef Packer packer
+    cdef Py_ssize_t position = 0, count
+    cdef int written = 0
+    cdef PyObject *key
+    cdef PyObject *value
+    if type(checkpoint) is not dict:
+        return None
+    packer, count = Packer(_refuse), len(<dict>checkpoint)
+    packer.byte(0x80)
+    try:
+        while PyDict_Next(checkpoint, &position, &key, &value):
+            name, own_value = <object>key, <object>value
+            if type(name) is not str:
+                return None
+            if name in plain_names:
+                packer.text(name)
+                packer.value(own_value, 1, False)
+                written += 1
+            elif name not in special_names:
+                return None
+            if len(<dict>checkpoint) != count:
+                return None
+    except CannotPackError:
+        return None
+    packer.start[0] = <char>(0x80 + written)
+    return packer.finished()
+
+
+cpdef bint are_plain(values, versions, new):
+    """Whether these are dictionaries whose keys are of type str, the versions being of type str or int."""
+    return _has_plain_keys(values) and _has_plain_keys(new) and _are_plain(versions)
+
+
+cdef bint _has_plain_keys(mapping):
+    cdef Py_ssize_t position = 0
+    cdef PyObject *key
+    if type(mapping) is not dict:
+        return False
+    while PyDict_Next(mapping, &position, &key, NULL):  # no other code runs meanwhile
+        if Py_TYPE(<object>key) is not &PyUnicode_Type:
+            return False
+    return True
+
+
+cdef bint _are_plain(versions):
+    cdef Py_ssize_t position = 0
+    cdef PyObject *key
+    cdef PyObject *version
+    cdef PyTypeObject *cls
+    if type(versions) is not dict:
+        return False
+    while PyDict_Next(versions, &position, &key, &version):
+        cls = Py_TYPE(<object>version)
+        if Py_TYPE(<object>key) is not &PyUnicode_Type or (cls is not &PyUnicode_Type and cls is not &PyLong_Type):
+            return False
+    return True
 
 
 def usual_metadata(type cls not None, frozenset left_out not None, dumps, config, metadata):

@@ -1,14 +1,11 @@
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
 _Tuple = TypeVar("_Tuple", bound=tuple[Any, ...])
 
-def usual_checkpoint(cls: type[_Tuple], checkpoint: object, new: object) -> _Tuple | None: ...
-def pack_fields(checkpoint: Mapping[str, Any]) -> bytes | None: ...
 def pack_header(
     versions: dict[str, Any], values: dict[str, Any], plain: bytes, rest: tuple[str, bytes] | None
 ) -> bytes: ...
-def are_plain(values: object, versions: object, new: object) -> bool: ...
 def inherit(
     given: dict[str, Any],
     reads: list[str],

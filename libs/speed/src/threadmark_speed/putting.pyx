@@ -1,8 +1,8 @@
 # cython: language_level=3
 """What a put does for each channel and each row, compiled: packing headers, and finding what did not change.
 
-The references are the functions of the same purpose in `threadmark.header`,
-`threadmark.saver.arguments`, `threadmark.saver.storing` and `threadmark.saver.proving.checks`. What only they can judge
+The references are the functions of the same purpose in `threadmark.header`, `threadmark.saver.storing` and
+`threadmark.saver.proving.checks`. What only they can judge
 is left to them: CannotPackError, or None, says so.
 
 Dictionaries that users gave may change whenever other code runs. Where that is possible, nothing is held but references
@@ -27,13 +27,13 @@ cdef extern from "Python.h":
     PyTypeObject *Py_TYPE(object found)
     PyTypeObject PyUnicode_Type, PyLong_Type, PyBool_Type, PyFloat_Type, PyBytes_Type
     PyObject *PyDict_GetItemWithError(object mapping, object key) except? NULL
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    void *PyUnicode_DATA(object text)
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
     Py_ssize_t PyTuple_GET_SIZE(object items)
     PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
 
 cdef enum:
-    ID_BYTES = 256  # of a checkpoint's id
-    MOST_BYTES = 6  # of a letter, as in `threadmark.names`
     LITERAL_LIMIT = 96
     STORED_FIELDS = 4  # of `stored.Stored`: the tag, what is packed, the digest and the body
     DIGEST = 2
@@ -43,8 +43,6 @@ cdef enum:
     WRITTEN_FIELDS = 4
     GUESSED = 64  # bytes of a name with its version or value
 
-cdef frozenset plain_names = frozenset({"v", "ts", "versions_seen", "updated_channels"})
-cdef frozenset special_names = frozenset({"id", "channel_values", "channel_versions"})
 cdef str plain_tag = "m"
 cdef bytes no_digest = b""
 cdef bytes before_plain = b"\x00\x01m"
@@ -53,68 +51,6 @@ cdef bytes before_plain = b"\x00\x01m"
 def _refuse():
     """What a packer asks for where it meets anything but builtin types."""
     raise CannotPackError
-
-
-def usual_checkpoint(type cls not None, checkpoint, new):
-    """Return the `arguments.GivenCheckpoint` of a checkpoint with none but the usual fields, None for any other."""
-    cdef PyObject *found
-    if type(checkpoint) is not dict:
-        return None
-    checkpoint_id = _item(checkpoint, "id")
-    if Py_TYPE(checkpoint_id) is not &PyUnicode_Type or not checkpoint_id:
-        return None
-    found = PyDict_GetItemWithError(checkpoint, "v")
-    if PyUnicode_GET_LENGTH(checkpoint_id) * MOST_BYTES > ID_BYTES or (
-        found is not NULL and Py_TYPE(<object>found) is not &PyLong_Type
-    ):
-        return None
-    values, versions = _item(checkpoint, "channel_values"), _item(checkpoint, "channel_versions")
-    if not are_plain(values, versions, new):
-        return None
-    plain = pack_fields(checkpoint)
-    if plain is None:
-        return None
-    reads = [channel for channel in <dict>new if channel in <dict>values]
-    fields = checkpoint_id, checkpoint, values, versions, (<dict>new).keys(), reads, plain
-    return named_tuple(cls, fields)
-
-
-cdef object _item(checkpoint, str key):
-    cdef PyObject *found = PyDict_GetItemWithError(checkpoint, key)
-    return None if found is NULL else <object>found
-
-
-cpdef bytes pack_fields(checkpoint):
-    """Return the encoded fields of a checkpoint, as `header.split_fields` does where there are none but the usual ones.
-
-    Returns None where only that can tell.
-    """
-    cdef Packer packer
-    cdef Py_ssize_t position = 0, count
-    cdef int written = 0
-    cdef PyObject *key
-    cdef PyObject *value
-    if type(checkpoint) is not dict:
-        return None
-    packer, count = Packer(_refuse), len(<dict>checkpoint)
-    packer.byte(0x80)
-    try:
-        while PyDict_Next(checkpoint, &position, &key, &value):
-            name, own_value = <object>key, <object>value
-            if type(name) is not str:
-                return None
-            if name in plain_names:
-                packer.text(name)
-                packer.value(own_value, 1, False)
-                written += 1
-            elif name not in special_names:
-                return None
-            if len(<dict>checkpoint) != count:
-                return None
-    except CannotPackError:
-        return None
-    packer.start[0] = <char>(0x80 + written)
-    return packer.finished()
 
 
 def pack_header(dict versions not None, dict values not None, bytes plain not None, rest):
@@ -133,11 +69,11 @@ cdef bytes _packed_header(dict versions, dict values, bytes plain, rest):
     packer.mapping(versions, 1, False)
     packer.length(0x80, 16, 0xDE, False, count)
     while PyDict_Next(values, &position, &key, &value):
-        channel, stored = <object>key, <object>value
-        packer.value(channel, 2, False)
-        body = _field(stored, BODY)
-        packer.length(0, 0, 0xC4, True, PyBytes_GET_SIZE(body))
-        packer.write(PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
+        channel, body = <object>key, _field(<object>value, BODY)
+        if not _add_short(packer, channel, body):
+            packer.value(channel, 2, False)
+            packer.length(0, 0, 0xC4, True, PyBytes_GET_SIZE(body))
+            packer.write(PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
         written += 1
         if len(values) != count:
             raise CannotPackError
@@ -145,6 +81,25 @@ cdef bytes _packed_header(dict versions, dict values, bytes plain, rest):
         raise CannotPackError
     packer.value(list(rest) if rest else None, 1, False)
     return packer.finished()
+
+
+cdef bint _add_short(Packer packer, channel, body) except -1:
+    """Write a short name and a short body at once, as most are. Returns whether they are."""
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(body), length
+    cdef char *at
+    if Py_TYPE(channel) is not &PyUnicode_Type or not PyUnicode_IS_COMPACT_ASCII(channel):
+        return False
+    length = PyUnicode_GET_LENGTH(channel)
+    if length >= 32 or size > 0xFF:
+        return False
+    packer.reserve(3 + length + size)
+    at = packer.start + packer.used
+    at[0] = <char>(0xA0 + length)
+    memcpy(at + 1, PyUnicode_DATA(channel), length)
+    at[1 + length], at[2 + length] = <char>0xC4, <char>size
+    memcpy(at + 3 + length, PyBytes_AS_STRING(body), size)
+    packer.used += 3 + length + size
+    return True
 
 
 cdef object _field(stored, int index):
@@ -155,33 +110,6 @@ cdef object _field(stored, int index):
     if type(found) is not bytes:
         raise CannotPackError
     return found
-
-
-cpdef bint are_plain(values, versions, new):
-    """Whether these are dictionaries whose keys are of type str, the versions being of type str or int."""
-    return _has_plain_keys(values) and _has_plain_keys(new) and _has_plain_keys(versions) and _are_plain(versions)
-
-
-cdef bint _has_plain_keys(mapping):
-    cdef Py_ssize_t position = 0
-    cdef PyObject *key
-    if type(mapping) is not dict:
-        return False
-    while PyDict_Next(mapping, &position, &key, NULL):  # no other code runs meanwhile
-        if Py_TYPE(<object>key) is not &PyUnicode_Type:
-            return False
-    return True
-
-
-cdef bint _are_plain(dict versions):
-    cdef Py_ssize_t position = 0
-    cdef PyObject *version
-    cdef PyTypeObject *cls
-    while PyDict_Next(versions, &position, NULL, &version):
-        cls = Py_TYPE(<object>version)
-        if cls is not &PyUnicode_Type and cls is not &PyLong_Type:
-            return False
-    return True
 
 
 def lay_out(
@@ -231,6 +159,55 @@ def inherit(dict given not None, list reads not None, new, dict versions not Non
 
 
 cdef tuple _inherited(dict given, list reads, new, dict versions, parent, bint has_manifests):
+    found = _in_step(given, reads, new, versions, parent, has_manifests)
+    return found or _looked_up(given, reads, new, versions, parent, has_manifests)
+
+
+cdef tuple _in_step(dict given, list reads, new, dict versions, parent, bint has_manifests):
+    """Return what `inherit` does where the parent has the same channels in the same order, as in most steps.
+
+    Then nothing need be looked up. Returns None where that is not so. All keys are the same objects, so no other code
+    runs meanwhile but that which compares two versions.
+    """
+    cdef dict stored = parent.values, held = parent.versions
+    cdef set fresh = set(new)
+    cdef list changed = []
+    cdef Py_ssize_t position = 0, position_stored = 0, position_version = 0, position_held = 0
+    cdef bint inherits_one = not has_manifests  # then nobody asks
+    cdef PyObject *key
+    cdef PyObject *key_stored
+    cdef PyObject *key_version
+    cdef PyObject *key_held
+    cdef PyObject *found
+    cdef PyObject *version
+    cdef PyObject *before
+    if len(given) != len(stored) or len(versions) != len(held):
+        return None
+    while PyDict_Next(given, &position, &key, NULL):
+        if not PyDict_Next(stored, &position_stored, &key_stored, &found) or key_stored != key:
+            return None
+        key_version = NULL
+        while key_version != key:  # some channels with a version have no value
+            if not PyDict_Next(versions, &position_version, &key_version, &version):
+                return None
+            if not PyDict_Next(held, &position_held, &key_held, &before) or key_held != key_version:
+                return None
+        channel, own = <object>key, <object>found
+        if channel in fresh or (version != before and not _are_equal(<object>version, <object>before)):
+            changed.append(channel)
+        elif not inherits_one:
+            inherits_one = PyBytes_GET_SIZE(_field(own, DIGEST)) > 0
+    values = stored.copy()
+    for channel in changed:
+        values[channel] = given[channel]
+    return values, reads if len(reads) >= len(changed) else changed, has_manifests and inherits_one
+
+
+cdef bint _are_equal(version, before) except -1:
+    return PyObject_RichCompareBool(version, before, Py_EQ)
+
+
+cdef tuple _looked_up(dict given, list reads, new, dict versions, parent, bint has_manifests):
     cdef dict values = given.copy(), stored = parent.values, held = parent.versions
     cdef set fresh = set(new)
     cdef list changed = []

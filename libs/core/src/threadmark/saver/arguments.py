@@ -6,6 +6,7 @@ is a ConfigError that names the argument. These checks stand in the way of every
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from itertools import chain
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -19,7 +20,7 @@ from threadmark.names import ID_BYTES, MESSAGES_NS, MOST_BYTES, NAMESPACE_BYTES,
 from threadmark.versions import Version
 
 if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import given, putting
+    from threadmark_speed import given
 
 T = TypeVar("T")
 
@@ -36,14 +37,6 @@ _LISTS = frozenset({list, tuple})
 _NO_CHANNELS: Mapping[str, Any] = {}
 _TEXT = frozenset({str})
 _PLAIN_VERSIONS = frozenset({str, int})
-
-
-def _nothing_usual(_: object, __: str) -> bool:
-    return False
-
-
-are_usual_writes: Callable[[object, str], bool] = given.are_usual_writes if IN_USE else _nothing_usual
-"""Whether writes are certain to pass `given_writes`, and none is to a special channel. False where only that tells."""
 
 
 class GivenWrites(list[tuple[str, Any]]):
@@ -68,10 +61,26 @@ class GivenCheckpoint(NamedTuple):
     """The other fields as `header.split_fields` packs them, where there are none but the usual ones."""
 
 
+def nothing_usual(*_: object) -> None:
+    """What stands for the compiled part where it is not used: everything is left to the functions in Python."""
+
+
+usual_config: Callable[[Config], ParsedConfig | None] = (
+    partial(given.usual_config, ParsedConfig) if IN_USE else nothing_usual
+)
+"""Does what `given_config` does for what engines give. Returns None where only that can tell."""
+
+usual_checkpoint: Callable[[Checkpoint, ChannelVersions], GivenCheckpoint | None] = (
+    partial(given.usual_checkpoint, GivenCheckpoint) if IN_USE else nothing_usual
+)
+"""The same for `given_checkpoint`."""
+
+are_usual_writes: Callable[[object, str], bool | None] = given.are_usual_writes if IN_USE else nothing_usual
+"""Whether writes are certain to pass `given_writes`, and none is to one special channel."""
+
+
 def given_checkpoint(checkpoint: Checkpoint, new_versions: ChannelVersions) -> GivenCheckpoint:
     """Check the checkpoint and new versions given to `put`. Returns them with channel names of type `str`."""
-    if IN_USE and (usual := putting.usual_checkpoint(GivenCheckpoint, checkpoint, new_versions)) is not None:
-        return usual
     if new_versions is None:
         raise ConfigError("new_versions must be a dictionary: an empty one, where no channel has changed")
     if not isinstance(checkpoint, MAPPING):
@@ -102,7 +111,7 @@ def are_plain_in_python(values: Any, versions: Any, new: Any) -> bool:
     )
 
 
-_are_plain = putting.are_plain if IN_USE else are_plain_in_python
+_are_plain = given.are_plain if IN_USE else are_plain_in_python
 
 
 def given_writes(writes: Iterable[tuple[str, Any]]) -> GivenWrites:
@@ -120,8 +129,6 @@ def given_writes(writes: Iterable[tuple[str, Any]]) -> GivenWrites:
 
 def given_config(config: Config) -> ParsedConfig:
     """Parse a run's configuration. Its names may be stored, as `check_config` says."""
-    if IN_USE and (usual := given.usual_config(ParsedConfig, config)) is not None:
-        return usual
     where = parse_config(config)
     check_config(where)
     return where

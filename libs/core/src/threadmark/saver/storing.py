@@ -20,7 +20,7 @@ from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
 from threadmark.serde import Serde, Serializer, compiled
 from threadmark.serde.serializer import OWN_TAGS, PLAIN
-from threadmark.stored import LITERAL_LIMIT, LONGEST_TAG, Stored, shrink
+from threadmark.stored import LITERAL_LIMIT, LONGEST_TAG, Stored, before_literal, shrink
 from threadmark.versions import Version
 
 if TYPE_CHECKING or IN_USE:
@@ -33,6 +33,8 @@ _WHOLE_HEADER = 512
 
 _WHOLE_HEADER_OF_LITERALS = 1024
 """The same for a header without manifests: there, more of it is new with every step."""
+
+_BEFORE_HEADER = before_literal(HEADER_TAG)
 
 _DIGEST = attrgetter("digest")
 
@@ -77,10 +79,15 @@ class Deduplicator:
         It resembles its parent's, and nothing else resembles a header.
         """
         if len(data) <= (_WHOLE_HEADER if self.has_manifests else _WHOLE_HEADER_OF_LITERALS):
+            return tuple.__new__(Stored, (HEADER_TAG, data, b"", _BEFORE_HEADER + data)), Source(data)
+        proven = proof(data, parent.proof if parent else None)
+        packed, fresh, manifest = patch(data, parent, self._segment_key)
+        keys = keys_in(packed)
+        if not keys:
             return Stored(HEADER_TAG, data, b""), Source(data)
-        near = [parent] if parent else []
-        stored, source = self._stored((HEADER_TAG, data), near, partial(patch, data, parent, self._segment_key))
-        return stored, source or stored.source(data)
+        self._fresh |= fresh
+        self._used.update(keys)
+        return Stored(HEADER_TAG, packed, proven.digest), Source(data, packed, manifest, proof=proven)
 
     def inherit(self) -> None:
         """Count on values that the thread already holds, some of which are more than literals."""
@@ -101,7 +108,7 @@ class Deduplicator:
 
     def needs(self) -> tuple[int | None, dict[bytes, bytes]]:
         """What a change needs beside its rows: the epoch that must be proven, and the segments to add."""
-        return self.epoch, self.segments()
+        return (self.epoch, self.segments()) if self._inherits or self._used else (None, {})
 
     def segments(self) -> dict[bytes, bytes]:
         """The segments to add, in the form they are stored in."""

@@ -17,7 +17,14 @@ from threadmark.model import ChannelVersions, Checkpoint, Config
 from threadmark.packs import Written
 from threadmark.program import Operation, Transaction, read, read_itself, write
 from threadmark.rope import Source, layout
-from threadmark.saver.arguments import check_flag, given_checkpoint, given_config, given_task
+from threadmark.saver.arguments import (
+    check_flag,
+    given_checkpoint,
+    given_config,
+    given_task,
+    usual_checkpoint,
+    usual_config,
+)
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import extend_expiry, first_expiry, is_due
@@ -34,7 +41,7 @@ from threadmark.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.thread_store import NO_BEGINNING, Beginning, beginning
 
 if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import given
+    from threadmark_speed import given as compiled_given
 
 _ATTEMPTS = 64
 """Where each of several puts to one thread prunes it (`keep_last`), one of them may be overtaken many times."""
@@ -59,12 +66,13 @@ def put(
     expect_newest: bool | None,
 ) -> Operation[dict[str, Any]]:
     """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
-    continues = given_config(config)
+    continues = usual_config(config) or given_config(config)
     if expect_newest is None:
         expect_newest = config["configurable"].get("expect_newest", context.threads.expect_newest)
     if expect_newest is not context.threads.expect_newest:  # that one has been checked
         check_flag(expect_newest, "expect_newest")
-    draft = Draft(context.serde, given_checkpoint(checkpoint, new_versions))
+    given = usual_checkpoint(checkpoint, new_versions) or given_checkpoint(checkpoint, new_versions)
+    draft = Draft(context.serde, given)
     return store(context, config, continues, draft, metadata, expect_newest=expect_newest)
 
 
@@ -119,7 +127,12 @@ def store(
             _beginning(context, config, metadata, thread_id) if epoch is None else NO_BEGINNING,
             expects=_expected_rank(parent, parent_id) if expect_newest else None,
         )
-        outcome: Added = yield _adding(context, change, about_thread)
+        adding = (
+            partial(context.store.add, change)
+            if about_thread is None
+            else partial(add_first, context.store, change, about_thread)
+        )
+        outcome: Added = yield tuple.__new__(Transaction, (adding, *_WRITING))
         is_settled = not (deduplicator.deduplicated or any(outcome[1:]) or epoch not in (None, outcome.epoch))
         added = outcome if is_settled else (yield from _settled(context, deduplicator, change, outcome))
         if added is not None:
@@ -137,7 +150,7 @@ def put_writes(
     context: SaverContext, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
 ) -> Operation[None]:
     """Store what a task wrote, all of it or nothing."""
-    where = given_config(config)
+    where = usual_config(config) or given_config(config)
     thread_id, ns, checkpoint_id, token = where
     if checkpoint_id is None:
         raise ConfigError("put_writes needs the checkpoint_id of the step that the task belongs to")
@@ -297,22 +310,18 @@ def _clear_away(
         yield from sweep(context, thread_id)
 
 
-def add_change(
-    context: SaverContext, deduplicator: Deduplicator, change: Change, about_thread: Mapping[str, Any] | None = None
-) -> Operation[Added | None]:
+def add_change(context: SaverContext, deduplicator: Deduplicator, change: Change) -> Operation[Added | None]:
     """Apply a change. Returns None if it must be prepared again.
 
     Either the epoch it relied on is over, or what was added has gone at once with a thread that had expired.
     """
-    added: Added = yield _adding(context, change, about_thread)
+    added: Added = yield tuple.__new__(Transaction, (partial(context.store.add, change), *_WRITING))
     return (yield from _settled(context, deduplicator, change, added))
 
 
-def _adding(context: SaverContext, change: Change, about_thread: Mapping[str, Any] | None) -> Transaction[Added]:
-    """The transaction that makes a change."""
-    if about_thread is None:
-        return Transaction(partial(context.store.add, change), writes=True)
-    return Transaction(partial(add_first, context.store, change, about_thread), writes=True)
+_NO_PROGRAM: Any = None
+_WRITING = Transaction(_NO_PROGRAM, writes=True)[1:]
+"""What a transaction that writes has beside its program."""
 
 
 def _settled(
@@ -354,7 +363,7 @@ def live_on(context: SaverContext, change: Change, added: Added) -> Operation[bo
 def _beginning(context: SaverContext, config: Config, metadata: Mapping[str, Any], thread_id: str) -> Beginning:
     """What the thread gets if the change begins it: it may, unless it counts on an epoch."""
     owner, key = context.threads.owner, context.threads.owner_key
-    if owner is None and key is not None and not (IN_USE and given.names_nobody(config, metadata, key)):
+    if owner is None and key is not None and not (IN_USE and compiled_given.names_nobody(config, metadata, key)):
         owner = owner_in(config, metadata, key)
     if owner is None and not context.threads.ttl:
         return NO_BEGINNING
