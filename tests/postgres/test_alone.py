@@ -9,7 +9,7 @@ import pytest
 from postgres.test_leases import MINUTE, commit, lease, play
 from postgres.test_order import change_of, checkpoint
 from threadmark.program import Program
-from threadmark.store import ANYONE, Added, Change, CheckpointRow, WriteRow, was_added
+from threadmark.store import ANYONE, FIRST_RECORD, PACK, Added, Change, CheckpointRow, WriteRow, was_added
 from threadmark.thread_store import beginning
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import register_dumpers
@@ -40,11 +40,13 @@ FIRST, SECOND = _row(1), _row(2)
 
 
 def _write(idx: int, path: str = "path", task_id: str = "task") -> WriteRow:
-    return WriteRow("", FIRST.outline.id, task_id, idx, path, "channel", b"value", bytes(12))
+    return WriteRow("", FIRST.outline.id, task_id, idx, path, "channel" if idx < PACK else "", b"value", bytes(12))
 
 
-TASKS = [_write(0), _write(1), _write(2), _write(1 << 30, "")]
+RECORD = _write(FIRST_RECORD, "")
+TASKS = [_write(PACK), RECORD]
 """What a task wrote, and the record of it."""
+OTHER_PACK = _write(PACK)._replace(value=b"other", check=b"other check!")
 
 
 def _writes(rows: Sequence[WriteRow] = TASKS, **others: Any) -> Change:
@@ -97,6 +99,8 @@ TAKEN: Mapping[str, tuple[Act, Change]] = {
     "writes": (_nothing, _writes()),
     "writes with segments and a token": (_leased, _writes(token=ANYONE, segments={b"w" * 12: b"segment"})),
     "writes that are there": (_adds(_writes()), _writes()),
+    "others that are there": (_adds(_writes([OTHER_PACK, RECORD])), _writes()),
+    "the record of which is there": (_adds(_writes([_write(0), RECORD])), _writes()),
     "the owner's": (_nothing, _change(SECOND, only_owner=True, beginning=ADA)),
     "one after a deletion": (_revived, _change(SECOND, continues=_row(9).outline.id)),
 }
@@ -114,10 +118,11 @@ LEFT: Mapping[str, tuple[Act, Change]] = {
 """What comes before, and a change that it leaves to the other one."""
 
 OTHERS: Mapping[str, Sequence[WriteRow]] = {
-    "that do not count from 0": [_write(1), _write(2), _write(1 << 30, "")],
-    "of two paths": [_write(0), _write(1, "another"), _write(2)],
-    "of two tasks": [_write(0), _write(1, task_id="another")],
-    "one of which is special": [_write(0), _write(-1)],
+    "that have rows of their own": [_write(0), RECORD],
+    "of two tasks": [_write(PACK), RECORD._replace(task_id="another")],
+    "one of which is special": [_write(-1), *TASKS],
+    "without a record": [_write(PACK), _write(0)],
+    "that are a pack alone": [_write(PACK)],
 }
 """Writes for which there is only the other one."""
 

@@ -152,10 +152,10 @@ class AddingStore(PostgresThreadStore, Store):
         (row,) = rows
         if len(row) not in _ACCEPTED_COLUMNS:
             return (yield from self._outcome(change, rows))
-        epoch, exists, renewal, expires_at, *numbers = row
-        if exists:
+        epoch, is_there, renewal, expires_at, *numbers = row
+        if is_there and change.checkpoints:
             return Added(epoch, exists=True)
-        added = Added(epoch, renewal=renewal or 0, expires_at=expires_at)
+        added = Added(epoch, renewal=renewal or 0, expires_at=expires_at, pack_left_out=is_there)
         return added._replace(position=numbers[0] or 0, previous=numbers[1] or 0) if numbers else added
 
     def _refusal_without_row(self, change: Change) -> Program[Added | None]:
@@ -263,10 +263,13 @@ def _refusal_without_row(change: Change) -> Added | None:
 def _added(change: Change, epoch: int, *outcome: Any) -> Added:
     """Return what became of an accepted change, from the last columns of its judgement.
 
-    They say whether one of its checkpoints is there already; or, of special writes, which were replaced.
+    They say whether one of its checkpoints is there already; or, of writes, whether a pack is, and which special ones
+    were replaced.
     """
-    if len(outcome) == 1:
-        return Added(epoch, exists=outcome[0])
+    is_there, *old_columns = outcome
+    if not old_columns:
+        return Added(epoch, exists=is_there)
     special = {row.idx: row for row in change.writes if row.idx < 0}
-    old = zip(*(each or () for each in outcome), strict=True)
-    return Added(epoch, replaced_writes=[special[idx]._replace(value=value) for idx, value in old])
+    old = zip(*(each or () for each in old_columns), strict=True)
+    replaced = [special[idx]._replace(value=value) for idx, value in old]
+    return Added(epoch, replaced_writes=replaced or (), pack_left_out=is_there)

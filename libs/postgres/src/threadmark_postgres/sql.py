@@ -10,7 +10,7 @@ The statements about threads themselves stand in `thread_sql`.
 from functools import cache
 
 from threadmark.names import MESSAGES_NS
-from threadmark.store import ANYONE
+from threadmark.store import ANYONE, PACK
 
 # A reading transaction of several statements sees one state of the database. A writing one sees, when it has waited for
 # a lock, what the holder of the lock did.
@@ -692,6 +692,19 @@ _GIVEN_WRITES = f"""
     JOIN proven ON proven.number = fresh.number
 )
 """
+# Whether a change's packs (`store.PACK`) were left out. Of two that one statement adds for one task the first stays,
+# and the checks tell whose that is.
+_PACK_LEFT_OUT = f"""EXISTS (
+        SELECT
+        FROM given
+        WHERE given.number = judged.number AND given.idx = {PACK}
+            AND (given.ns, given.checkpoint_id, given.task_id, given.checksum) NOT IN (
+                SELECT ns, checkpoint_id, task_id, checksum
+                FROM added
+                WHERE thread_id = given.thread_id AND idx = {PACK}
+            )
+    )"""
+_ADDED_WRITES = "RETURNING w.thread_id, w.ns, w.checkpoint_id, w.task_id, w.idx, w.checksum"
 _INSERT_WRITES = """
     INSERT INTO tm.write AS w
         (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
@@ -704,8 +717,9 @@ ADD_WRITES = f"""
 {_GIVEN_WRITES}, added AS (
     {_INSERT_WRITES}
     DO NOTHING
+    {_ADDED_WRITES}
 {_ADD_MADE_HEADS})
-{_JUDGEMENT.format(outcome="false")}
+{_JUDGEMENT.format(outcome=f"{_PACK_LEFT_OUT}, NULL, NULL")}
 """
 
 # A write of a special channel (its idx is negative) replaces the one that is there, another one leaves it. What was
@@ -734,10 +748,11 @@ ADD_SPECIAL_WRITES = f"""
         value = excluded.value,
         checksum = excluded.checksum
     WHERE w.idx < 0
+    {_ADDED_WRITES}
 {_ADD_MADE_HEADS})
 {
     _JUDGEMENT.format(
-        outcome="(SELECT indexes FROM old WHERE number = judged.number),"
+        outcome=f"{_PACK_LEFT_OUT}, (SELECT indexes FROM old WHERE number = judged.number),"
         " (SELECT contents FROM old WHERE number = judged.number)"
     )
 }
@@ -811,25 +826,24 @@ ADD_CHECKPOINT_ALONE = f"""
 {_ACCEPTED.format(exists="NOT EXISTS (SELECT FROM added)")}
 """
 
-# The writes are counted from 0, and the last one is the record of the others: it has its own path, and a number that is
-# greater, so they are in the order of their keys. Nothing else here reads what was there before the lock, so the epoch
-# is not compared with that.
+# A pack and the record of its batch. Nothing else here reads what was there before the lock, so the epoch is not
+# compared with that.
 _SEGMENTS_OF_WRITES = _SEGMENTS_ALONE.format(keys="$14", data="$15")
 ADD_WRITES_ALONE = f"""
 {_ADD_ALONE.format(epoch=ANY_EPOCH)}{_SEGMENTS_OF_WRITES}, added AS (
     INSERT INTO tm.write
         (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
-    SELECT
-        $1::text, $6::text, $5::text, $7::bytea,
-        CASE WHEN fresh.number < cardinality($11::text[]) THEN fresh.number - 1 ELSE $9::bigint END,
-        CASE WHEN fresh.number < cardinality($11::text[]) THEN $8::text ELSE $10::text END,
-        fresh.channel, fresh.value, fresh.checksum
+    SELECT $1::text, $6::text, $5::text, $7::bytea, fresh.idx, fresh.task_path, '', fresh.value, fresh.checksum
     FROM held
-    CROSS JOIN unnest($11::text[], $12::bytea[], $13::bytea[])
-        WITH ORDINALITY AS fresh (channel, value, checksum, number)
+    CROSS JOIN (
+        VALUES
+        ({PACK}, $8::text, $9::bytea, $10::bytea),
+        ($11::bigint, '', $12::bytea, $13::bytea)
+    ) AS fresh (idx, task_path, value, checksum)
     ON CONFLICT DO NOTHING
+    RETURNING idx
 )
-{_ACCEPTED.format(exists="false")}
+{_ACCEPTED.format(exists=f"NOT EXISTS (SELECT FROM added WHERE idx = {PACK})")}
 """
 
 

@@ -110,7 +110,7 @@ def unpacked(thread_id: str, rows: list[WriteRow]) -> list[WriteRow]:
     if not packs:
         return rows
     single = [row for row in rows if not is_pack(row)]
-    # A write may have a row of its own as well: an earlier release stored it, or the other database of a pair.
+    # A write may have a row of its own as well: it was stored before the pack, or in the other database of a pair.
     there = {row[:4] for row in single}
     return single + [each for pack in packs for each in members(thread_id, pack) if each[:4] not in there]
 
