@@ -19,6 +19,7 @@ MODULES: tuple[str, ...] = (
     "matches",
     "objects",
     "packing",
+    "packs",
     "plain",
     "programs",
     "proving",

@@ -76,7 +76,7 @@ cdef list proven(thread_id, list rows, type write_class):
         if type(each) is not WriteRow or PyTuple_GET_SIZE(each) != FIELDS:
             raise NeedsReferenceError
         packer.begin(FIELDS + 1)
-        packer.integer(2)  # `threadmark.saver.proving.checks._RECORDED`
+        packer.integer(2)  # `threadmark.saver.proving.checks.RECORDED`
         packer.field(<PyObject *>thread_id)
         for index in range(ROW_CHECK):
             packer.field(PyTuple_GET_ITEM(each, index))
