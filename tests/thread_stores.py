@@ -186,9 +186,11 @@ class _Walk:
         def make(side: Side) -> Any:
             made = change._replace(token=side.token(thread_id, token), epoch=side.epoch(thread_id, epoch))
             added = side.run(lambda store: store.add(made))
-            if added.exists:  # a store may say so where it is only not sure, and leaves the rest to this
-                added = side.run(lambda store: store.replace(made))
-            return _outcome(side, thread_id, added)
+            outcome = _outcome(side, thread_id, added)
+            if added.exists:
+                replaced = side.run(lambda store: store.replace(made))
+                return outcome, _outcome(side, thread_id, replaced)
+            return outcome
 
         self._pair.same(make)
 

@@ -16,7 +16,7 @@ import pytest
 
 from postgres.steps import play
 from postgres.test_batching import until
-from threadmark.store import Change, CheckpointRow, Outline, WriteRow, now
+from threadmark.store import FIRST_RECORD, PACK, Change, CheckpointRow, Outline, WriteRow, now
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import together
@@ -232,18 +232,23 @@ def segments_alone(keys: Iterable[Key]) -> Query:
 
 
 def writes_alone(keys: Iterable[Key]) -> Query:
-    return alone(writes=[write(5, 5, 5, 5, key) for _, key in sorted(keys)])  # which count from 0
+    return alone(writes=[write(5, 5, 5, 5, key) for _, key in sorted(keys)])
 
 
 def add_write(keys: Iterable[Key]) -> Query:
     return add_writes((5, 5, 5, 5, key) for _, key in keys)
 
 
-@pytest.mark.parametrize(("add", "take"), [(segments_alone, add_segments), (writes_alone, add_write)])
-def test_rows_of_one_change_are_added_in_order(scene: Scene, add: Adding, take: Probe) -> None:
+def test_segments_of_one_change_are_added_in_order(scene: Scene) -> None:
     make_threads(scene, [5])
     before, behind = [(5, 0), (5, 1)], [(5, 3), (5, 4)]
-    assert taken_before(scene, add, take, (5, 2), [*before, *behind]) == before
+    assert taken_before(scene, segments_alone, add_segments, (5, 2), [*before, *behind]) == before
+
+
+def test_writes_of_one_change_are_added_before_their_record(scene: Scene) -> None:
+    make_threads(scene, [5])
+    pack, record = (5, PACK), (5, FIRST_RECORD)
+    assert taken_before(scene, writes_alone, add_write, record, [pack]) == [pack]
 
 
 def test_a_head_is_that_of_the_greatest_rank(scene: Scene, tables: psycopg.Connection) -> None:
@@ -272,17 +277,30 @@ def put_alone() -> Query:
     return alone(checkpoints=[checkpoint(5, 5, 5)])
 
 
+def put_recorded() -> Query:
+    return alone(checkpoints=[checkpoint(5, 5, 5)], entry=b"entry")
+
+
 def write_alone() -> Query:
-    return alone(writes=[write(5, 5, 5, 5, 5)])
+    return alone(writes=[write(5, 5, 5, 5, PACK), write(5, 5, 5, 5, FIRST_RECORD)])
 
 
 PUT = [(take_checkpoints, (5, 5, 5)), (take_heads, (5, 5)), (add_segments, (5, 5))]
+PUT_ALONE = [(take_heads, (5, 5)), (take_checkpoints, (5, 5, 5)), (add_segments, (5, 5))]
+"""Whoever adds the same checkpoint by another statement takes it first. Nobody else meets the two in another order."""
 WRITE = [(add_writes, (5, 5, 5, 5, 5)), (add_segments, (5, 5))]
+PACKED = [(add_writes, (5, 5, 5, 5, PACK)), (add_segments, (5, 5))]
 
 
 @pytest.mark.parametrize(
     ("add_all", "rows"),
-    [(put_and_segment, PUT), (put_alone, PUT), (write_and_segment, WRITE), (write_alone, WRITE)],
+    [
+        (put_and_segment, PUT),
+        (put_alone, PUT_ALONE),
+        (put_recorded, PUT),
+        (write_and_segment, WRITE),
+        (write_alone, PACKED),
+    ],
 )
 def test_tables_are_taken_in_order(scene: Scene, add_all: Callable[[], Query], rows: list[tuple[Probe, Key]]) -> None:
     make_threads(scene, [5])

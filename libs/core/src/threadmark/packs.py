@@ -4,26 +4,34 @@ Each row costs its key, its check and its places in the database, which is more 
 `put_writes` stores for ordinary channels is one row, whose value is the array of its writes. What a task wrote first
 stays: a pack is never changed, and where a task writes again, what it had not written yet is stored in rows of its own.
 Databases of earlier formats have nothing but such rows.
+
+Like any stored value, a pack begins with keys of its segments, so that a backend can bring them along without reading
+it. Where it has more than a byte can count, the others are asked for.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgpack
 
-from threadmark.digests import pack_plain
+from threadmark.digests import KEY_SIZE, pack_plain
 from threadmark.errors import CorruptDataError
-from threadmark.stored import before_literal
+from threadmark.rope import keys_in
 
 Written = tuple[int, str, bytes]
 """The index of a write, its channel and its stored value."""
 
 _FIELDS = 3
-_BEFORE_WRITES = before_literal("")
+
+MOST_KEYS = 255
+"""So many keys a pack names at most, the first ones."""
 
 
-def pack_writes(written: Iterable[Written]) -> bytes:
+def pack_writes(written: Sequence[Written]) -> bytes:
     """Return the value of a pack of these writes, which are given in ascending order."""
-    return _BEFORE_WRITES + pack_plain([field for each in written for field in each])
+    keys = dict.fromkeys([key for _, _, body in written if body[0] for key in keys_in(body)])  # a literal has none
+    named = list(keys)[:MOST_KEYS]
+    fields = [field for each in written for field in each]
+    return b"".join([bytes([len(named)]), *named, pack_plain(fields)])
 
 
 def unpack_writes(body: bytes) -> list[Written]:
@@ -35,9 +43,8 @@ def unpack_writes(body: bytes) -> list[Written]:
 
 
 def _unpacked(body: bytes) -> list[Written]:
-    if not body.startswith(_BEFORE_WRITES):
-        raise ValueError
-    fields = msgpack.unpackb(body[len(_BEFORE_WRITES) :], unicode_errors="surrogatepass")
+    start = 1 + body[0] * KEY_SIZE if body else 0
+    fields = msgpack.unpackb(body[start:], unicode_errors="surrogatepass")
     if type(fields) is not list or not fields:
         raise TypeError
     written = list(zip(fields[::_FIELDS], fields[1::_FIELDS], fields[2::_FIELDS], strict=True))

@@ -235,7 +235,7 @@ class Added(NamedTuple):
     too_late: bool = False
     """The thread was deleted together with the checkpoint that the change continues. Nothing was added."""
     exists: bool = False
-    """A checkpoint of the change exists already, perhaps under another rank. Use `replace`, which leaves one."""
+    """A checkpoint of the change exists already. Nothing was added; use `replace`."""
     replaced: bool = False
     """A checkpoint took the place of one with another header, and the epoch ended: nobody may count on the old one."""
     replaced_writes: Sequence[WriteRow] = ()

@@ -152,10 +152,10 @@ class AddingStore(PostgresThreadStore, Store):
         (row,) = rows
         if len(row) not in _ACCEPTED_COLUMNS:
             return (yield from self._outcome(change, rows))
-        epoch, exists, renewal, expires_at, *numbers = row
-        if exists:
+        epoch, is_there, renewal, expires_at, *numbers = row
+        if is_there and change.checkpoints:
             return Added(epoch, exists=True)
-        added = Added(epoch, renewal=renewal or 0, expires_at=expires_at)
+        added = Added(epoch, renewal=renewal or 0, expires_at=expires_at, pack_left_out=is_there)
         return added._replace(position=numbers[0] or 0, previous=numbers[1] or 0) if numbers else added
 
     def _refusal_without_row(self, change: Change) -> Program[Added | None]:
@@ -183,7 +183,7 @@ class AddingStore(PostgresThreadStore, Store):
             return None
         if change.only_owner and change.beginning.owner is None:  # there NULL stands for anybody
             return None
-        statement, params = shorter(change)
+        statement, params = shorter(change, recorded=_is_fenced(change))
         if params is None:
             return None
         kind = "writes" if change.writes else "checkpoint"
@@ -224,12 +224,17 @@ def keys_as_arrays(keys: Sequence[Key]) -> tuple[Texts, Texts]:
     return Texts(to_column(ns) for ns, _ in keys), Texts(to_column(checkpoint_id) for _, checkpoint_id in keys)
 
 
-def shorter(change: Change) -> tuple[str, tuple[Any, ...] | None]:
-    """Return the shorter statement for the rows of a change with its parameters, None where it is not for these."""
+def shorter(change: Change, *, recorded: bool) -> tuple[str, tuple[Any, ...] | None]:
+    """Return the shorter statement for the rows of a change with its parameters, None where it is not for these.
+
+    What follows another database, or is recorded for others, takes more rows than these, and all of them in one order.
+    """
     if change.writes:
         statement, params = sql.ADD_WRITES_ALONE, writes_alone(change)
     else:
         statement, params = sql.ADD_CHECKPOINT_ALONE, checkpoint_alone(change)
+        if recorded:
+            statement = sql.ADD_CHECKPOINT_IN_ORDER
     if not change.segments:
         statement = sql.without_segments(statement)
     return (sql.without_token(statement) if change.token is None else statement), params
@@ -263,10 +268,13 @@ def _refusal_without_row(change: Change) -> Added | None:
 def _added(change: Change, epoch: int, *outcome: Any) -> Added:
     """Return what became of an accepted change, from the last columns of its judgement.
 
-    They say whether one of its checkpoints is there already; or, of special writes, which were replaced.
+    They say whether one of its checkpoints is there already; or, of writes, whether a pack is, and which special ones
+    were replaced.
     """
-    if len(outcome) == 1:
-        return Added(epoch, exists=outcome[0])
+    is_there, *old_columns = outcome
+    if not old_columns:
+        return Added(epoch, exists=is_there)
     special = {row.idx: row for row in change.writes if row.idx < 0}
-    old = zip(*(each or () for each in outcome), strict=True)
-    return Added(epoch, replaced_writes=[special[idx]._replace(value=value) for idx, value in old])
+    old = zip(*(each or () for each in old_columns), strict=True)
+    replaced = [special[idx]._replace(value=value) for idx, value in old]
+    return Added(epoch, replaced_writes=replaced or (), pack_left_out=is_there)

@@ -9,11 +9,14 @@ from hashlib import blake2b
 from typing import Any
 
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
-from threadmark.store import Change, CheckpointRow, Outline, WriteRow
+from threadmark.store import FIRST_RECORD, PACK, Change, CheckpointRow, Outline, WriteRow
 from threadmark.text import from_column, to_column
 from threadmark_postgres.arrays import Blobs, ChangeNumbers, Numbers, Texts
 
 Columns = tuple[Texts | Blobs | Numbers, ...]
+
+_ROWS_ALONE = 2
+"""What most batches of writes have: a pack and the record of it."""
 
 _TEXT, _LONGER_TEXT = b"\x01", b"\x02\x00"
 """The prefixes of ids that are not UUIDs. The second is used where the first would make one as long as a UUID."""
@@ -170,37 +173,27 @@ def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
 
 
 def writes_alone(change: Change) -> tuple[Any, ...] | None:
-    """Return the parameters of `sql.ADD_WRITES_ALONE`, None where a write would replace others.
+    """Return the parameters of `sql.ADD_WRITES_ALONE`, None where the change is not one task's pack with its record.
 
-    None as well where they are not one task's writes of the checkpoint that the change continues, counted from 0. The
-    last row may have another place: it is the record of the others.
+    They must be of the checkpoint that the change continues.
     """
-    if change.checkpoints:
+    if change.checkpoints or len(change.writes) != _ROWS_ALONE:
         return None
-    ns, checkpoint_id, task_id, _, task_path, *_ = change.writes[0]
-    last = change.writes[-1]
-    channels, values, checks = Texts(), Blobs(), Blobs()
-    for number, row in enumerate(change.writes):
-        row_ns, row_checkpoint_id, row_task_id, idx, row_task_path, channel, value, check = row
-        if row_ns != ns or row_checkpoint_id != checkpoint_id or row_task_id != task_id:
-            return None
-        if (idx != number or row_task_path != task_path) and row is not last:
-            return None
-        channels.append(to_column(channel))
-        values.append(value)
-        checks.append(check)
-    if checkpoint_id != change.continues or last.idx < number:
+    pack, record = change.writes
+    if pack.idx != PACK or record.idx < FIRST_RECORD or pack[:3] != record[:3]:
+        return None
+    if pack.channel or record.channel or record.task_path or pack.checkpoint_id != change.continues:
         return None
     return (
         *_change_alone(change),
-        to_column(ns),
-        id_column(task_id),
-        to_column(task_path),
-        last.idx,
-        to_column(last.task_path),
-        channels,
-        values,
-        checks,
+        to_column(pack.ns),
+        id_column(pack.task_id),
+        to_column(pack.task_path),
+        pack.value,
+        pack.check,
+        record.idx,
+        record.value,
+        record.check,
         *_segments_alone(change),
     )
 

@@ -22,8 +22,10 @@ class FollowingStore(AddingStore):
         rows: Rows = (yield query) if query is not None else []
         if not rows:
             return (yield from self._lock_and_follow(change, follows))
-        ((epoch, exists, _, expires_at),) = rows
-        return Added(epoch, exists=True) if exists else Added(epoch, expires_at=expires_at)
+        ((epoch, is_there, _, expires_at),) = rows
+        if is_there and change.checkpoints:
+            return Added(epoch, exists=True)
+        return Added(epoch, expires_at=expires_at, pack_left_out=is_there)
 
     def _following(self, change: Change, follows: Follows) -> Query | None:
         """Return the statement for the change, None where only several can add it."""
@@ -31,7 +33,7 @@ class FollowingStore(AddingStore):
             return None
         # With it a thread in which this may have been deleted goes the other way.
         first = change.checkpoints[0].outline.id if change.checkpoints else change.writes[0].checkpoint_id
-        statement, params = shorter(change._replace(continues=first))
+        statement, params = shorter(change._replace(continues=first), recorded=True)
         if params is None:
             return None
         query = in_schema(replica_sql.following(statement), self._schema)

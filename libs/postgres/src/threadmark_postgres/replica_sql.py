@@ -9,7 +9,7 @@ from functools import cache
 
 from threadmark.replica_store import LONG_MARK, MARK_BYTES
 from threadmark.store import NEVER
-from threadmark_postgres.sql import ANY_EPOCH, CLOCK, NOT_ADDED, NOT_NEWEST, SEEN_EPOCH
+from threadmark_postgres.sql import ANY_EPOCH, CLOCK, SEEN_EPOCH
 
 # Whether a change under this term, NULL for any, may be made. Its statement adds to the outbox, too, so it has that
 # table's lock before it looks, and nobody raises the term from then until it is committed (LOCK_TERM).
@@ -111,15 +111,6 @@ _MADE = """
         AND (SELECT count(*) FROM given WHERE given.number = judged.number)
             = (SELECT count(*) FROM counted WHERE counted.number = judged.number)"""
 
-# Of a statement for one checkpoint.
-_ADD_CHECKPOINT = "    ON CONFLICT (thread_id, ns, rank) DO NOTHING"
-_NOT_RANKED_OTHERWISE = """    WHERE NOT EXISTS (
-        SELECT
-        FROM tm.checkpoint AS c
-        WHERE c.thread_id = $1::text AND c.ns = $6::text AND c.id = $7::text
-    )
-"""
-
 _LOCKED, _ADDED, _LAST_SELECT = "    FOR SHARE SKIP LOCKED", "RETURNING rank", ")\n\nSELECT "
 _ENTRY = "$term", "$entry"
 
@@ -130,9 +121,7 @@ def alone(statement: str) -> str:
 
     Their parameters follow the others. Its row ends with the entry's position and the one before, NULL where none is.
     """
-    source = ""
-    if _ADDED in statement:
-        statement, source = _looking(statement, _NOT_RANKED_OTHERWISE), "\n    CROSS JOIN added"
+    source = "\n    CROSS JOIN added" if _ADDED in statement else ""
     begin, _, select = statement.rpartition(_LAST_SELECT)
     begin = begin.replace(_LOCKED, f"        AND {_ALLOWED.format(given='$term::bigint')}\n{_LOCKED}")
     select = select.replace(
@@ -149,15 +138,9 @@ def following(statement: str) -> str:
     """
     fresh = _FRESH if _ADDED in statement else ""
     # With writes, too, this reads what was there before the lock: whether the thread has changes of its own.
-    statement = _looking(statement, fresh="").replace("WITH held AS (", "WITH reached AS (")
+    statement = statement.replace(ANY_EPOCH, SEEN_EPOCH).replace("WITH held AS (", "WITH reached AS (")
     statement = statement.replace(f"{_LOCKED}\n", _FOLLOWED.format(fresh=fresh))
     return _numbered(statement, "$term", "$previous", "$position", "$epoch")
-
-
-def _looking(statement: str, fresh: str) -> str:
-    """Return a statement for one change as one that looks before, and so adds nothing where it has to be replaced."""
-    statement = statement.replace(ANY_EPOCH, SEEN_EPOCH).replace(NOT_NEWEST, NOT_ADDED)
-    return statement.replace(_ADD_CHECKPOINT, f"{fresh}{_ADD_CHECKPOINT}")
 
 
 @cache

@@ -10,7 +10,7 @@ The statements about threads themselves stand in `thread_sql`.
 from functools import cache
 
 from threadmark.names import MESSAGES_NS
-from threadmark.store import ANYONE
+from threadmark.store import ANYONE, PACK
 
 # A reading transaction of several statements sees one state of the database. A writing one sees, when it has waited for
 # a lock, what the holder of the lock did.
@@ -702,6 +702,19 @@ _GIVEN_WRITES = f"""
     JOIN proven ON proven.number = fresh.number
 )
 """
+# Whether a change's packs (`store.PACK`) were left out. Of two that one statement adds for one task the first stays,
+# and the checks tell whose that is.
+_PACK_LEFT_OUT = f"""EXISTS (
+        SELECT
+        FROM given
+        WHERE given.number = judged.number AND given.idx = {PACK}
+            AND (given.ns, given.checkpoint_id, given.task_id, given.checksum) NOT IN (
+                SELECT ns, checkpoint_id, task_id, checksum
+                FROM added
+                WHERE thread_id = given.thread_id AND idx = {PACK}
+            )
+    )"""
+_ADDED_WRITES = "RETURNING w.thread_id, w.ns, w.checkpoint_id, w.task_id, w.idx, w.checksum"
 _INSERT_WRITES = """
     INSERT INTO tm.write AS w
         (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
@@ -714,8 +727,9 @@ ADD_WRITES = f"""
 {_GIVEN_WRITES}, added AS (
     {_INSERT_WRITES}
     DO NOTHING
+    {_ADDED_WRITES}
 {_ADD_MADE_HEADS})
-{_JUDGEMENT.format(outcome="false")}
+{_JUDGEMENT.format(outcome=f"{_PACK_LEFT_OUT}, NULL, NULL")}
 """
 
 # A write of a special channel (its idx is negative) replaces the one that is there, another one leaves it. What was
@@ -744,10 +758,11 @@ ADD_SPECIAL_WRITES = f"""
         value = excluded.value,
         checksum = excluded.checksum
     WHERE w.idx < 0
+    {_ADDED_WRITES}
 {_ADD_MADE_HEADS})
 {
     _JUDGEMENT.format(
-        outcome="(SELECT indexes FROM old WHERE number = judged.number),"
+        outcome=f"{_PACK_LEFT_OUT}, (SELECT indexes FROM old WHERE number = judged.number),"
         " (SELECT contents FROM old WHERE number = judged.number)"
     )
 }
@@ -776,79 +791,117 @@ WITH held AS (
 _SEGMENTS_ALONE = """, segments AS (
     INSERT INTO tm.segment (thread_id, key, data)
     SELECT $1::text, fresh.key, fresh.data
-    FROM held
+    FROM {source}
     CROSS JOIN unnest({keys}::bytea[], {data}::bytea[]) AS fresh (key, data)
     ORDER BY fresh.key
     ON CONFLICT DO NOTHING
 )"""
 _ACCEPTED = """
 SELECT epoch, {exists}, renewal, expires_at
-FROM held
-"""
+FROM held"""
 
 # Where the rest of a statement reads something else that was there before the lock, the epoch must be the same with the
 # lock as without it.
 SEEN_EPOCH = "coalesce($2::bigint, (SELECT epoch FROM tm.thread WHERE thread_id = $1::text))"
 ANY_EPOCH = "coalesce($2::bigint, epoch)"
 
-# What was there before the lock is read by none of the two statements, so the epoch is not compared with that. A thread
-# that has begun has its head for "", so a head that is made here is that of another namespace, which has no owner.
-#
-# A checkpoint that was stored under another rank than its id is ranked behind it, by `rank_after`. So none is there
-# under another rank where the new one's is the greatest of its namespace, which is known when its head is written. If
-# it is not the greatest, that counts as if the checkpoint had been there: whoever replaces it leaves one.
-NOT_NEWEST, NOT_ADDED = "(SELECT rank FROM headed) IS DISTINCT FROM $7::text", "(SELECT rank FROM headed) IS NULL"
-_SEGMENTS_OF_CHECKPOINT = _SEGMENTS_ALONE.format(keys="$15", data="$16")
+_CHECKPOINT_COLUMNS = "(thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)"
+_CHECKPOINT_VALUES = """$1::text, $6::text, NULL, $7::text, $8::text, $9::bigint,
+        $10::text, $11::bytea, $12::bytea, $13::bigint"""
+_HEAD_COLUMNS = "(thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)"
+_HEAD_VALUES = f"""$1::text, $6::text, $7::text, $14::bytea[], 1, $9::bigint, {MINUTE.format("$9::bigint")},
+        CASE WHEN $6::text = '' THEN held.owner END"""
+_HEAD_COUNTED = """checkpoints = h.checkpoints + 1,
+        updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at),
+        minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, excluded.minute)"""
+
+# A checkpoint that is stored under another rank than its id has a greater one (`rank_after`). So none with this id is
+# stored where its rank is greater than that of its head, and only such a one is added here. The head comes first for
+# that: two who put the same checkpoint at once, one of them by a statement above, may meet in a circle, which the
+# server ends. What was there before the lock is not read, so the epoch is not compared with that.
+_SEGMENTS_OF_CHECKPOINT = _SEGMENTS_ALONE.format(source="headed", keys="$15", data="$16")
 ADD_CHECKPOINT_ALONE = f"""
-{_ADD_ALONE.format(epoch=ANY_EPOCH)}{_SEGMENTS_OF_CHECKPOINT}, added AS (
-    INSERT INTO tm.checkpoint
-        (thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)
+{_ADD_ALONE.format(epoch=ANY_EPOCH)}, headed AS (
+    INSERT INTO tm.head AS h {_HEAD_COLUMNS}
     SELECT
-        $1::text, $6::text, NULL, $7::text, $8::text, $9::bigint,
-        $10::text, $11::bytea, $12::bytea, $13::bigint
+        {_HEAD_VALUES}
     FROM held
+    ON CONFLICT (thread_id, ns) DO UPDATE
+    SET rank = excluded.rank,
+        needs = excluded.needs,
+        {_HEAD_COUNTED}
+    WHERE h.rank < excluded.rank
+    RETURNING rank
+){_SEGMENTS_OF_CHECKPOINT}, added AS (
+    INSERT INTO tm.checkpoint
+        {_CHECKPOINT_COLUMNS}
+    SELECT
+        {_CHECKPOINT_VALUES}
+    FROM headed
     ON CONFLICT (thread_id, ns, rank) DO NOTHING
     RETURNING rank
+)
+{_ACCEPTED.format(exists="false")}
+CROSS JOIN added
+"""
+
+# The same in the order of the statements above, for a change that is recorded: its position is taken between its
+# checkpoint and its head.
+_SEGMENTS_OF_LISTED_CHECKPOINT = _SEGMENTS_ALONE.format(source="held", keys="$15", data="$16")
+ADD_CHECKPOINT_IN_ORDER = f"""
+{_ADD_ALONE.format(epoch=SEEN_EPOCH)}{_SEGMENTS_OF_LISTED_CHECKPOINT}, added AS (
+    INSERT INTO tm.checkpoint
+        {_CHECKPOINT_COLUMNS}
+    SELECT
+        {_CHECKPOINT_VALUES}
+    FROM held
+    WHERE NOT EXISTS (
+        SELECT
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = $6::text AND c.id = $7::text
+    )
+    ON CONFLICT DO NOTHING
+    RETURNING rank
 ), headed AS (
-    INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, minute)
-    SELECT $1::text, $6::text, rank, $14::bytea[], 1, $9::bigint, {MINUTE.format("$9::bigint")}
-    FROM added
+    INSERT INTO tm.head AS h {_HEAD_COLUMNS}
+    SELECT
+        {_HEAD_VALUES}
+    FROM held
+    CROSS JOIN added
     ON CONFLICT (thread_id, ns) DO UPDATE
     SET rank = greatest(h.rank, excluded.rank),
         needs = CASE WHEN excluded.rank > h.rank THEN excluded.needs ELSE h.needs END,
-        checkpoints = h.checkpoints + 1,
-        updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at),
-        minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, excluded.minute)
-    RETURNING rank
+        {_HEAD_COUNTED}
 )
-{_ACCEPTED.format(exists=NOT_NEWEST)}
+{_ACCEPTED.format(exists="NOT EXISTS (SELECT FROM added)")}
 """
 
-# The writes are counted from 0, and the last one is the record of the others: it has its own path, and a number that is
-# greater, so they are in the order of their keys.
-_SEGMENTS_OF_WRITES = _SEGMENTS_ALONE.format(keys="$14", data="$15")
+# A pack and the record of its batch.
+_SEGMENTS_OF_WRITES = _SEGMENTS_ALONE.format(source="held", keys="$14", data="$15")
 ADD_WRITES_ALONE = f"""
 {_ADD_ALONE.format(epoch=ANY_EPOCH)}{_SEGMENTS_OF_WRITES}, added AS (
     INSERT INTO tm.write
         (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
-    SELECT
-        $1::text, $6::text, $5::text, $7::bytea,
-        CASE WHEN fresh.number < cardinality($11::text[]) THEN fresh.number - 1 ELSE $9::bigint END,
-        CASE WHEN fresh.number < cardinality($11::text[]) THEN $8::text ELSE $10::text END,
-        fresh.channel, fresh.value, fresh.checksum
+    SELECT $1::text, $6::text, $5::text, $7::bytea, fresh.idx, fresh.task_path, '', fresh.value, fresh.checksum
     FROM held
-    CROSS JOIN unnest($11::text[], $12::bytea[], $13::bytea[])
-        WITH ORDINALITY AS fresh (channel, value, checksum, number)
+    CROSS JOIN (
+        VALUES
+        ({PACK}, $8::text, $9::bytea, $10::bytea),
+        ($11::bigint, '', $12::bytea, $13::bytea)
+    ) AS fresh (idx, task_path, value, checksum)
     ON CONFLICT DO NOTHING
+    RETURNING idx
 )
-{_ACCEPTED.format(exists="false")}
+{_ACCEPTED.format(exists=f"NOT EXISTS (SELECT FROM added WHERE idx = {PACK})")}
 """
 
 
 @cache
 def without_segments(statement: str) -> str:
     """Return a statement for one change as one for a change that brings none: it ends with two parameters less."""
-    return statement.replace(_SEGMENTS_OF_CHECKPOINT, "").replace(_SEGMENTS_OF_WRITES, "")
+    for segments in (_SEGMENTS_OF_CHECKPOINT, _SEGMENTS_OF_LISTED_CHECKPOINT, _SEGMENTS_OF_WRITES):
+        statement = statement.replace(segments, "")
+    return statement
 
 
 @cache

@@ -59,7 +59,7 @@ def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bo
     _update(locked, change, old)
     _add_checkpoints(locked, change, old)
     yield from _leave_places(reader, locked, change, {key: member for key, (member, _) in places.items()})
-    replaced_writes = yield from _add_writes(reader, locked, change.writes)
+    replaced_writes, pack_left_out = yield from _add_writes(reader, locked, change.writes)
     position, previous = (0, 0) if change.entry is None else locked.record(change.entry)
     if change.copied is not None:
         locked.set_head({b"f": copied_value(Copied(change.copied.position, change.copied.epoch))})
@@ -71,6 +71,7 @@ def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bo
         expires_at=int_or_none(head.get(b"x")),
         position=position,
         previous=previous,
+        pack_left_out=pack_left_out,
     )
 
 
@@ -245,8 +246,10 @@ def settle_heads(reader: Reader, locked: Locked, gone: Mapping[str, int]) -> Pro
         locked.set_head({head_field(ns): pack((count, to_bytes(rank))) if count else None})
 
 
-def _add_writes(reader: Reader, locked: Locked, rows: Sequence[WriteRow]) -> Program[list[WriteRow]]:
+def _add_writes(reader: Reader, locked: Locked, rows: Sequence[WriteRow]) -> Program[tuple[list[WriteRow], bool]]:
+    """Add writes. Returns those that replaced others, and whether a pack was left out."""
     replaced: list[WriteRow] = []
+    pack_left_out = False
     groups = grouped(rows)
     names = [name for reference, task, *_ in groups for name in (reference, reference + task)]
     known = dict(zip(names, (yield from reader.writes(names)), strict=True))
@@ -256,4 +259,5 @@ def _add_writes(reader: Reader, locked: Locked, rows: Sequence[WriteRow]) -> Pro
             if value is not None:
                 locked.writes.changes[name] = known[name] = value
         replaced += merged.replaced
-    return replaced
+        pack_left_out = pack_left_out or merged.pack_left_out
+    return replaced, pack_left_out

@@ -44,7 +44,7 @@ def _add(settings: Settings, change: Change, replica: tuple[bytes, ...]) -> Prog
     reply = yield from run(ADD, keys + replica, (change_columns(change), STALE, settings.grace))
     outcome, epoch = reply[:2]
     if outcome == b"added":
-        _, _, replaced, renewal, expires_at, is_stale, created, updated, owner, *recorded = reply
+        _, _, replaced, renewal, expires_at, is_stale, created, updated, owner, left_out, *recorded = reply
         position, previous = recorded or (0, 0)
         if is_stale and settings.clustered:
             yield from _index(settings, change.thread_id, created, updated, owner, expires_at)
@@ -59,6 +59,7 @@ def _add(settings: Settings, change: Change, replica: tuple[bytes, ...]) -> Prog
             expires_at=int_or_none(expires_at),
             position=position,
             previous=previous,
+            pack_left_out=bool(left_out),
         )
     if outcome == b"torn":
         raise evicted_error(change.thread_id)

@@ -1,9 +1,12 @@
 """A change as lua/add.lua takes it."""
 
+from contextlib import suppress
 from typing import Any
 
 from threadmark.digests import KEY_SIZE
-from threadmark.store import ANYONE, Change, CheckpointRow
+from threadmark.errors import CorruptDataError
+from threadmark.packs import MOST_KEYS, unpack_writes
+from threadmark.store import ANYONE, PACK, Change, CheckpointRow, WriteRow
 from threadmark_redis.columns import checkpoint_value, pack, to_bytes
 from threadmark_redis.writes import grouped
 
@@ -51,8 +54,15 @@ def needs_column(change: Change) -> bytes:
 
 def _keys_of_writes(change: Change) -> bytes:
     """Return the keys of the segments that writes name. Those of sealed rows, which have no check, nobody can see."""
-    bodies = [row.value for row in change.writes if row.check and row.value]
-    return b"".join(body[1 : 1 + KEY_SIZE * body[0]] for body in bodies)
+    return b"".join(_keys_of(row) for row in change.writes if row.check and row.value)
+
+
+def _keys_of(row: WriteRow) -> bytes:
+    bodies = [row.value]
+    if row.idx == PACK and row.value[0] == MOST_KEYS:  # it may need others
+        with suppress(CorruptDataError):  # it is copied as it is
+            bodies = [value for _, _, value in unpack_writes(row.value)]
+    return b"".join(body[1 : 1 + KEY_SIZE * body[0]] for body in bodies if body)
 
 
 def _added_columns(row: CheckpointRow) -> tuple[Any, ...]:

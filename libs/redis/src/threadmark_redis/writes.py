@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from threadmark.store import Key, WriteRow
+from threadmark.store import PACK, Key, WriteRow
 from threadmark_redis.columns import (
     bytes_of,
     cut,
@@ -89,11 +89,12 @@ def grouped(rows: Sequence[WriteRow]) -> list[tuple[bytes, bytes, bytes, list[An
 
 
 class Merged(NamedTuple):
-    """The fields of a task's writes after more were added, None for one that is as before, and what was replaced."""
+    """The fields of a task's writes after more were added, None for one that is as before, and what became of those."""
 
     main: bytes | None
     own: bytes | None
     replaced: list[WriteRow]
+    pack_left_out: bool
 
 
 def merge_group(main: bytes | None, own: bytes | None, task: bytes, path: bytes, rows: Sequence[WriteRow]) -> Merged:
@@ -107,23 +108,25 @@ def merge_group(main: bytes | None, own: bytes | None, task: bytes, path: bytes,
     }
     fresh: Group = [task, path]
     replaced: list[WriteRow] = []
+    pack_left_out = False
     for row in rows:
         if row.idx in there and row.idx >= 0:
+            pack_left_out = pack_left_out or row.idx == PACK
             continue
         if row.idx in there:
             replaced.append(row._replace(value=there[row.idx]))
         there[row.idx] = row.value
         fresh += (row.idx, to_bytes(row.channel), row.value, row.check)
     if len(fresh) == 2:  # noqa: PLR2004 - the task and its path, and no write
-        return Merged(None, None, [])
+        return Merged(None, None, [], pack_left_out)
     doomed = {row.idx for row in replaced}
     main = _without(main or _SINGLE, task, doomed)
     packed = pack(fresh)
     if own is not None:
-        return Merged(main, _without(own, task, doomed) + packed, replaced)
+        return Merged(main, _without(own, task, doomed) + packed, replaced, pack_left_out)
     if len(main) + len(packed) <= INLINE:
-        return Merged(main + packed, None, replaced)
-    return Merged(_SEVERAL + main[1:] + pack([task]), _SINGLE + packed, replaced)
+        return Merged(main + packed, None, replaced, pack_left_out)
+    return Merged(_SEVERAL + main[1:] + pack([task]), _SINGLE + packed, replaced, pack_left_out)
 
 
 def _without(field: bytes, task: bytes, doomed: set[int]) -> bytes:

@@ -20,6 +20,7 @@ MODULES: tuple[str, ...] = (
     "matches",
     "objects",
     "packing",
+    "packs",
     "plain",
     "programs",
     "proving",

@@ -46,6 +46,7 @@ cdef enum:  # the fields of a `threadmark.store.WriteRow`
 
 cdef enum:
     MEMBER_FIELDS = 3  # of a write in a pack: its index, channel and value
+    KEY_SIZE = 12  # `threadmark.digests.KEY_SIZE`
 
 cdef object from_bytes = Stored.from_bytes
 cdef object order = attrgetter("row.task_path", "row.task_id", "row.idx")
@@ -75,7 +76,7 @@ cdef list proven(thread_id, list rows, type write_class):
         if type(each) is not WriteRow or PyTuple_GET_SIZE(each) != FIELDS:
             raise NeedsReferenceError
         packer.begin(FIELDS + 1)
-        packer.integer(2)  # `threadmark.saver.proving.checks._RECORDED`
+        packer.integer(2)  # `threadmark.saver.proving.checks.RECORDED`
         packer.field(<PyObject *>thread_id)
         for index in range(ROW_CHECK):
             packer.field(PyTuple_GET_ITEM(each, index))
@@ -108,7 +109,7 @@ cdef list proven(thread_id, list rows, type write_class):
 cdef object unpack(pack, list writes, type write_class):
     """Append the writes in a pack. Returns the row of the first."""
     cdef Py_ssize_t position, before = -1, index
-    cdef list fields = items(<bytes>PyTuple_GET_ITEM(pack, VALUE))
+    cdef list fields = packed_fields(<bytes>PyTuple_GET_ITEM(pack, VALUE))
     cdef object first = None
     ns, checkpoint_id, task, _, path, _, _, _ = <tuple>pack
     if not fields or len(fields) % MEMBER_FIELDS:
@@ -198,17 +199,22 @@ cdef int expect_recorded(list rows, list records) except -1:
     return 0
 
 
-cdef list indexes(bytes body):
-    """Return the indexes that a record's body lists."""
-    cdef list found = items(body)
-    for index in found:
-        if type(index) is not int:
-            raise NeedsReferenceError
+cdef list packed_fields(bytes body):
+    """Return the fields of the writes in the value of a pack: the keys of segments, and an array."""
+    cdef Bytes left
+    left.next = <const unsigned char *>PyBytes_AS_STRING(body)
+    left.end = left.next + PyBytes_GET_SIZE(body)
+    if left.next == left.end or left.end - left.next <= 1 + left.next[0] * KEY_SIZE:
+        raise NeedsReferenceError
+    left.next += 1 + left.next[0] * KEY_SIZE
+    found = read_value(&left, 0)
+    if type(found) is not list or left.next != left.end:
+        raise NeedsReferenceError
     return found
 
 
-cdef list items(bytes body):
-    """Return the items in a literal without a tag, which is an array."""
+cdef list indexes(bytes body):
+    """Return the indexes that a record's body lists: a literal without a tag, an array of integers."""
     cdef Bytes left
     left.next = <const unsigned char *>PyBytes_AS_STRING(body)
     left.end = left.next + PyBytes_GET_SIZE(body)
@@ -218,4 +224,7 @@ cdef list items(bytes body):
     found = read_value(&left, 0)
     if type(found) is not list or left.next != left.end:
         raise NeedsReferenceError
+    for index in <list>found:
+        if type(index) is not int:
+            raise NeedsReferenceError
     return found

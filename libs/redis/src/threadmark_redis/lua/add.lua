@@ -158,9 +158,11 @@ if touches then
     updated = math.max(updated, now)
 end
 
-local replaced, number = {}, 0
+local replaced, number, pack_left_out = {}, 0, 0
 for _, group in ipairs(groups) do
-    add_group(writes, group[1], group[2], group[3], group[4], number, replaced)
+    if add_group(writes, group[1], group[2], group[3], group[4], number, replaced) then
+        pack_left_out = 1
+    end
     number = number + #group[4] / 4
 end
 
@@ -193,5 +195,5 @@ if token and token == last and ends > 0 and left < math.floor(ttl / 2) then
 end
 return {
     'added', epoch, replaced, renewal, expires_at or false, stale and 1 or 0, created, updated, owner or false,
-    position, previous,
+    pack_left_out, position, previous,
 }

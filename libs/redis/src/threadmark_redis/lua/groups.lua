@@ -3,6 +3,7 @@
 -- path, and for each write its number, channel, value and check.
 
 local INLINE = 1024
+local PACK = 536870912 -- the number of a row of several writes
 
 local function groups_in(field)
     local found, at = {}, 1
@@ -39,7 +40,8 @@ local function field_without(field, task, doomed)
 end
 
 -- Add writes of one task. `rows` has for each its number, channel, value and check, one behind the other. What was
--- replaced is appended to `replaced`: its place in the whole change, and the old value.
+-- replaced is appended to `replaced`: its place in the whole change, and the old value. Returns whether a row of several
+-- writes was left out, because the task had one.
 local function add_group(key, reference, task, path, rows, first, replaced)
     local main = redis.call('HGET', key, reference) or '\0'
     local own = redis.call('HGET', key, reference .. task)
@@ -53,7 +55,7 @@ local function add_group(key, reference, task, path, rows, first, replaced)
             end
         end
     end
-    local fresh, doomed, any = { task, path }, {}, false
+    local fresh, doomed, any, pack_left_out = { task, path }, {}, false, false
     for at = 1, #rows, 4 do
         local number = rows[at]
         local old = there[number]
@@ -67,10 +69,12 @@ local function add_group(key, reference, task, path, rows, first, replaced)
                 fresh[#fresh + 1] = rows[at + offset]
             end
             there[number] = rows[at + 2]
+        else
+            pack_left_out = pack_left_out or number == PACK
         end
     end
     if #fresh == 2 then
-        return
+        return pack_left_out
     end
     if any then
         main = field_without(main, task, doomed)
@@ -89,4 +93,5 @@ local function add_group(key, reference, task, path, rows, first, replaced)
     if own then
         redis.call('HSET', key, reference .. task, own)
     end
+    return pack_left_out
 end

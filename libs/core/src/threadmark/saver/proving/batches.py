@@ -7,24 +7,36 @@ and what is there must be listed.
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import msgpack
 
+from threadmark.compiled import IN_USE
 from threadmark.digests import pack_plain
 from threadmark.errors import CorruptDataError, located
 from threadmark.packs import Written, pack_writes, unpack_writes
-from threadmark.saver.proving.checks import prove_write, task_location, write_location, write_rows
+from threadmark.saver.proving.checks import RECORDED, prove_write, task_location, write_location, write_rows
 from threadmark.store import FIRST_RECORD, PACK, WriteRow
 from threadmark.stored import Stored
+
+if TYPE_CHECKING or IN_USE:
+    from threadmark_speed import packing, packs
 
 _WriteKey = tuple[str, str, str, int]
 
 
 def rows_of_batch(
-    thread_id: str, ns: str, checkpoint_id: str, task_id: str, task_path: str, written: Sequence[Written]
+    thread_id: str, ns: str, checkpoint_id: str, task_id: str, task_path: str, written: list[Written]
 ) -> list[WriteRow]:
     """Return the rows of what a task wrote: one for its ordinary writes, which are given in ascending order."""
+    if IN_USE:
+        try:
+            return packs.rows_of_pack(
+                WriteRow, RECORDED, _RECORD_OF_PACK, thread_id, ns, checkpoint_id, task_id, task_path, written
+            )
+        except packing.CannotPackError:  # a special write is among them, for one
+            pass
     rows = [(index, task_path, channel, value) for index, channel, value in written if index < 0]
     ordinary = [each for each in written if each[0] >= 0] if rows else written
     if ordinary:
@@ -51,6 +63,10 @@ def batch_record(written: tuple[int, ...]) -> tuple[int, str, str, bytes]:
     """
     listed = pack_plain(sorted(written))
     return FIRST_RECORD | (crc32(listed) & (FIRST_RECORD - 1)), "", "", Stored("", listed, b"").body
+
+
+_RECORD_OF_PACK = batch_record((PACK,))
+"""What most batches have: their writes are a pack, and nothing else."""
 
 
 def is_record(row: WriteRow) -> bool:
@@ -106,13 +122,13 @@ def unpacked(thread_id: str, rows: list[WriteRow]) -> list[WriteRow]:
 
     Raises CorruptDataError if a pack cannot be read.
     """
-    packs = [row for row in rows if is_pack(row)]
-    if not packs:
+    several = [row for row in rows if is_pack(row)]
+    if not several:
         return rows
     single = [row for row in rows if not is_pack(row)]
-    # A write may have a row of its own as well: an earlier release stored it, or the other database of a pair.
+    # A write may have a row of its own as well: it was stored before the pack, or in the other database of a pair.
     there = {row[:4] for row in single}
-    return single + [each for pack in packs for each in members(thread_id, pack) if each[:4] not in there]
+    return single + [each for pack in several for each in members(thread_id, pack) if each[:4] not in there]
 
 
 def members(thread_id: str, pack: WriteRow) -> list[WriteRow]:

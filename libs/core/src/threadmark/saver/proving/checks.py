@@ -15,7 +15,7 @@ if TYPE_CHECKING or IN_USE:
     from threadmark_speed import checks as compiled_checks
     from threadmark_speed import packing, putting
 
-_RECORDED = 2
+RECORDED = 2
 """Comes first in the check of a write whose batch has a record. A thread's name is no number, so it cannot be one."""
 
 
@@ -46,13 +46,13 @@ def write_rows(
     """
     if IN_USE:
         try:
-            return putting.write_rows(WriteRow, _RECORDED, thread_id, ns, checkpoint_id, task_id, written)
+            return putting.write_rows(WriteRow, RECORDED, thread_id, ns, checkpoint_id, task_id, written)
         except packing.CannotPackError:
             pass
     rows = []
     for idx, task_path, channel, value in written:
         fields = ns, checkpoint_id, task_id, idx, task_path, channel, value
-        check = check_of([_RECORDED, thread_id, *fields])
+        check = check_of([RECORDED, thread_id, *fields])
         rows.append(tuple.__new__(WriteRow, (*fields, check)))  # the class calls a function in Python
     return rows
 
@@ -86,7 +86,7 @@ def prove_write(thread_id: str, row: WriteRow) -> bool:
 
     Returns whether its batch has a record: the first format knew none.
     """
-    if row.check == check_of([_RECORDED, thread_id, *row[:-1]]):
+    if row.check == check_of([RECORDED, thread_id, *row[:-1]]):
         return True
     if row.check == row_check(thread_id, *row[:-1]):
         return False

@@ -1,0 +1,15 @@
+from typing import Any, TypeVar
+
+_Tuple = TypeVar("_Tuple", bound=tuple[Any, ...])
+
+def rows_of_pack(
+    cls: type[_Tuple],
+    recorded: int,
+    record: tuple[int, str, str, bytes],
+    thread_id: str,
+    ns: str,
+    checkpoint_id: str,
+    task_id: str,
+    task_path: str,
+    written: list[tuple[int, str, bytes]],
+) -> list[_Tuple]: ...

@@ -1,0 +1,166 @@
+"""Packs are made and read by the compiled part as by the reference."""
+
+import random
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from threadmark.digests import pack_plain
+from threadmark.errors import CorruptDataError
+from threadmark.packs import MOST_KEYS, Written, pack_writes, unpack_writes
+from threadmark.saver.proving import batches
+from threadmark.saver.proving.batches import batch_record, rows_of_batch, separate_rows
+from threadmark.saver.proving.checks import write_rows
+from threadmark.saver.proving.writes import Write, proven_by_reference, proven_writes
+from threadmark.store import PACK, WriteRow
+from threadmark.stored import Stored
+from threadmark_speed import packs, proving
+from threadmark_speed.packing import CannotPackError
+
+TEXT = some.text(some.characters(codec=None, exclude_categories=[]), max_size=40)
+LITERALS = some.builds(lambda tag, data: Stored(tag, data, b"").body, some.sampled_from(["m", "", "ä"]), some.binary())
+KEYS = some.lists(some.binary(min_size=12, max_size=12), min_size=1, max_size=48)
+MANIFESTS = some.builds(
+    lambda keys, rest: Stored("m", bytes([len(keys)]) + b"".join(keys) + rest, b"d" * 16).body, KEYS, some.binary()
+)
+WRITTEN = some.dictionaries(some.integers(-4, 300), some.tuples(TEXT, LITERALS | MANIFESTS), min_size=1).map(
+    lambda found: [(index, *found[index]) for index in sorted(found)]
+)
+"""What tasks write, in ascending order of its indexes."""
+
+SMALL = [(0, "a", b"\0\1m1"), (1, "b", b"\0\1m2"), (3, "a", b"\0\1m3")]
+LONG = b"\1" + b"k" * 12 + b"\5" + b"d" * 16 + b"m\1"
+
+
+def _rows(written: list[Written], task: str = "task", path: str = "path") -> list[WriteRow]:
+    return rows_of_batch("thread", "ns", "checkpoint", task, path, written)
+
+
+def _with_value(body: bytes) -> list[WriteRow]:
+    """The rows of a task whose pack holds other bytes, as somebody would make them who knows the checks."""
+    rows = [(PACK, "path", "", body), batch_record((PACK,))]
+    return write_rows("thread", "ns", "checkpoint", "task", rows)
+
+
+@given(WRITTEN)
+def test_a_batch_is_the_same(written: list[Written]) -> None:
+    rows = _rows(written)
+    with mock.patch.object(batches, "IN_USE", new=False):
+        assert _rows(written) == rows
+    assert {type(row) for row in rows} == {WriteRow}
+    ordinary = [each for each in written if each[0] >= 0]
+    assert [unpack_writes(row.value) for row in rows if row.idx == PACK] == ([ordinary] if ordinary else [])
+
+
+@given(some.lists(WRITTEN, min_size=1, max_size=3), some.randoms())
+def test_what_was_written_is_read_in_its_order(tasks: list[list[Written]], chance: random.Random) -> None:
+    rows = [row for number, written in enumerate(tasks) for row in _rows(written, f"task {number}")]
+    expected = [(f"task {number}", *each) for number, written in enumerate(tasks) for each in written]
+    for _ in range(3):
+        by_reference = proven_by_reference("thread", rows)
+        found = proving.proven_writes("thread", rows, Write)
+        assert found in (by_reference, None)
+        assert [
+            (each.row.task_id, each.row.idx, each.row.channel, each.value.body) for each in by_reference
+        ] == expected
+        chance.shuffle(rows)
+
+
+def test_usual_packs_are_read_by_the_compiled_part() -> None:
+    rows = [*_rows(SMALL), *_rows([(-1, "__error__", b"\0\1m0"), *SMALL], "other", "another")]
+    found = proving.proven_writes("thread", rows, Write)
+    assert found == proven_by_reference("thread", rows)
+    assert found
+    assert {type(write.row) for write in found} == {WriteRow}
+    assert {type(write.value) for write in found} == {Stored}
+
+
+def test_the_row_of_a_write_counts_more_than_a_pack() -> None:
+    own = [(1, "b", b"\0\1mX"), (2, "c", b"\0\1mY")]
+    rows = [*_rows(SMALL), *separate_rows("thread", "ns", "checkpoint", "task", "path", own)]
+    values = [(write.row.idx, write.value.packed) for write in proven_writes("thread", rows)]
+    assert values == [(0, b"1"), (1, b"X"), (2, b"Y"), (3, b"3")]
+    rows = [*_rows(SMALL), *separate_rows("thread", "ns", "checkpoint", "task", "path", own[1:])]
+    assert proving.proven_writes("thread", rows, Write) == proven_by_reference("thread", rows)
+
+
+def test_a_pack_begins_with_the_keys_of_its_segments() -> None:
+    (pack, _) = _rows([(0, "a", LONG), (1, "b", LONG), *[(index, "c", b"\0\1m") for index in (2, 3)]])
+    assert pack.value.startswith(b"\1" + b"k" * 12)
+    bodies = [b"\1" + index.to_bytes(12, "big") + LONG[13:] for index in range(MOST_KEYS + 2)]
+    (pack, _) = _rows([(index, "a", body) for index, body in enumerate(bodies)])
+    assert pack.value[0] == MOST_KEYS
+    assert pack.value[1 : 1 + 12 * MOST_KEYS] == b"".join(body[1:13] for body in bodies[:MOST_KEYS])
+    assert [body for _, _, body in unpack_writes(pack.value)] == bodies
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\0",
+        b"\1" + b"k" * 11,
+        b"\1" + b"k" * 12,
+        b"\0\xc1",
+        b"\0\x90",
+        b"\0\xc0",
+        b"\0\x80",
+        b"\0" + pack_plain([0, "a"]),
+        b"\0" + pack_plain([0, "a", b"\0\0", 1]),
+        b"\0" + pack_plain([0, "a", b"\0\0"]) + b"\0",
+        b"\0" + pack_plain([0, "a", b"\0\0"])[:-1],
+        b"\0" + pack_plain([True, "a", b"\0\0"]),
+        b"\0" + pack_plain([-1, "a", b"\0\0"]),
+        b"\0" + pack_plain(["0", "a", b"\0\0"]),
+        b"\0" + pack_plain([0, b"a", b"\0\0"]),
+        b"\0" + pack_plain([0, "a", "b"]),
+        b"\0" + pack_plain([0, "a", None]),
+        b"\0" + pack_plain([1, "a", b"\0\0", 1, "a", b"\0\0"]),
+        b"\0" + pack_plain([1, "a", b"\0\0", 0, "a", b"\0\0"]),
+        b"\0\xdd\xff\xff\xff\xff\0",
+        b"\0\x93\0\xa1a\xc6\xff\xff\xff\xff",
+        b"\0\x93\0\xa1\xff\xc4\0",
+        b"\0" + b"\x91" * 2000,
+    ],
+)
+def test_a_pack_that_cannot_be_read_names_its_task(body: bytes) -> None:
+    rows = _with_value(body)
+    assert proving.proven_writes("thread", rows, Write) is None
+    with pytest.raises(CorruptDataError, match="pending writes of task 'task': the row of its writes cannot be read"):
+        proven_writes("thread", rows)
+
+
+@given(WRITTEN.filter(lambda written: written[0][0] >= 0), some.data())
+def test_bytes_that_are_changed_are_read_the_same_or_left_to_the_reference(
+    written: list[Written], data: some.DataObject
+) -> None:
+    body = bytearray(pack_writes(written))
+    at = data.draw(some.integers(0, len(body) - 1))
+    body[at : at + data.draw(some.integers(0, 2))] = data.draw(some.binary(max_size=2))
+    rows = _with_value(bytes(body))
+    try:
+        expected = proven_by_reference("thread", rows)
+    except CorruptDataError:
+        assert proving.proven_writes("thread", rows, Write) is None
+    else:
+        assert proving.proven_writes("thread", rows, Write) in (expected, None)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        [(-1, "a", b"\0\0")],
+        [(0, "a", b"")],
+        [(0, "a", "b")],
+        [(0, None, b"\0\0")],
+        [(0, "a")],
+        [[0, "a", b"\0\0"]],
+        [(0, "a", b"\1short")],
+        [None],
+    ],
+)
+def test_what_is_no_ordinary_write_is_left_to_the_reference(written: list[Written]) -> None:
+    with pytest.raises((CannotPackError, TypeError, IndexError)):
+        packs.rows_of_pack(WriteRow, 2, batch_record((PACK,)), "thread", "", "1", "task", "", written)
