@@ -62,6 +62,8 @@ class Deduplicator:
         """Whether any value, so far, is not a literal."""
         self.deduplicated: list[tuple[Stored, Source]] = []
         """What was deduplicated, for the encoding cache."""
+        self.emptied: list[tuple[str, bytes]] = []
+        """The channels that a step has emptied, with the digests of the values that they had."""
 
     def store(self, encoded: tuple[str, bytes], near: Sequence[Source], beside: Collection[bytes] = ()) -> Stored:
         """The stored form of a value: compared with sources near it, and if much of it is new, with all others."""
@@ -101,6 +103,14 @@ class Deduplicator:
     def siblings(self) -> list[Source]:
         """What was deduplicated before in this change, the last first."""
         return [source for _, source in reversed(self.deduplicated)]
+
+    def near(self, ns: str, checkpoint_id: str | None, channel: str, held: Stored | None) -> list[Source]:
+        """What a channel's value after this checkpoint most likely repeats, where the checkpoint `held` another.
+
+        That is its value there, or the one that it had before a step emptied it: the same tasks run in each turn.
+        """
+        before = self.sources(held) or self._encoding_cache.emptied(self._thread_id, ns, channel, self._epoch)
+        return [*before, *self.written(ns, checkpoint_id, channel)]
 
     def written(self, ns: str, checkpoint_id: str | None, channel: str) -> list[Source]:
         """What the step after this checkpoint wrote to the channel, the last first."""
@@ -180,11 +190,11 @@ class Draft:
         """The channels whose value in the parent is worth having, to store only what changed."""
 
     def header(
-        self, deduplicator: Deduplicator, parent: Known | None, written: Callable[[str], Sequence[Source]]
+        self, deduplicator: Deduplicator, parent: Known | None, near: Callable[[str, Stored | None], Sequence[Source]]
     ) -> tuple[Header, bytes]:
         """Return the header with every value in its stored form, and its encoding.
 
-        `written` gives what tasks wrote to a channel.
+        `near` gives what a channel's value is compared with, by its name and the parent's value.
         """
         held, has_manifests = (parent.header, parent.has_manifests) if parent else (_NO_PARENT, False)
         packed = None
@@ -205,8 +215,9 @@ class Draft:
             if len(data) <= LITERAL_LIMIT:
                 values[channel] = Stored(tag, data, b"")
             else:
-                near = [*deduplicator.sources(held.values.get(channel)), *written(channel)]
-                values[channel] = deduplicator.store(encoded, near)
+                values[channel] = deduplicator.store(encoded, near(channel, held.values.get(channel)))
+        if parent is not None and parent.has_manifests:
+            deduplicator.emptied = _emptied(self._new, held.values, values)
         header = tuple.__new__(Header, (self._versions, values, self._plain, self._rest))
         return header, header.to_bytes() if packed is None else packed
 
@@ -252,6 +263,16 @@ def _inherited(new: Collection[str], versions: dict[str, Version], parent: Heade
     if not inherited.keys() <= versions.keys():  # what has no version cannot have kept it
         return {channel: value for channel, value in inherited.items() if channel in versions}
     return inherited
+
+
+def _emptied(new: Iterable[str], before: Mapping[str, Stored], after: Mapping[str, Stored]) -> list[tuple[str, bytes]]:
+    """The channels whose value was more than a literal, and no longer is, with the digests of those values."""
+    emptied = []
+    for channel in new:
+        left = before.get(channel)
+        if left is not None and left.digest and (channel not in after or not after[channel].digest):
+            emptied.append((channel, left.digest))
+    return emptied
 
 
 def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:

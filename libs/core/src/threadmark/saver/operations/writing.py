@@ -105,7 +105,7 @@ def store(
     for _ in range(_ATTEMPTS):
         found = _remembered(context, continues, draft.reads, early=False)
         parent, deduplicator = found or (yield from _read(context, continues, draft.reads, early=False))
-        header, data = draft.header(deduplicator, parent, partial(deduplicator.written, ns, continued))
+        header, data = draft.header(deduplicator, parent, partial(deduplicator.near, ns, continued))
         has_manifests = deduplicator.has_manifests
         stored, source = deduplicator.store_header(data, parent and parent.source)
         rank = replaced_rank or draft.id
@@ -138,6 +138,8 @@ def store(
         if added is not None:
             known = tuple.__new__(Known, (added.epoch, rank, header, source, stored.body, has_manifests, row))
             context.encoding_cache.see_checkpoint(thread_id, ns, draft.id, known)
+            if deduplicator.emptied:
+                context.encoding_cache.see_emptied(thread_id, ns, deduplicator.emptied)
             if added.replaced:
                 yield from sweep(context, thread_id)
             if context.threads.keep_last is not None:
