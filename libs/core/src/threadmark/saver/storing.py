@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from threadmark.compiled import IN_USE
+from threadmark.config import ParsedConfig
 from threadmark.digests import proof
 from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
 from threadmark.header import HEADER_TAG, Header, split_fields
@@ -18,13 +19,16 @@ from threadmark.rope import Deduplicated, Source, deduplicate, keys_in, patch
 from threadmark.saver.arguments import GivenCheckpoint, given_writes
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
+from threadmark.saver.proving.batches import RECORD_OF_PACK
+from threadmark.saver.proving.checks import RECORDED
 from threadmark.serde import Serde, Serializer, compiled
 from threadmark.serde.serializer import OWN_TAGS, PLAIN
+from threadmark.store import WriteRow
 from threadmark.stored import LITERAL_LIMIT, LONGEST_TAG, Stored, before_literal, shrink
 from threadmark.versions import Version
 
 if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import putting
+    from threadmark_speed import packs, putting
 
 _SOURCES = 24
 
@@ -35,6 +39,8 @@ _WHOLE_HEADER_OF_LITERALS = 1024
 """The same for a header without manifests: there, more of it is new with every step."""
 
 _BEFORE_HEADER = before_literal(HEADER_TAG)
+
+_BEFORE_PLAIN = before_literal(PLAIN)
 
 _DIGEST = attrgetter("digest")
 
@@ -326,3 +332,17 @@ def encode_writes(
     for _, (_, data) in encoded.values():
         size += len(data)
     return encoded, size
+
+
+def rows_of_scalars(
+    serde: Serializer, where: ParsedConfig, task_id: str, task_path: str, writes: object
+) -> list[WriteRow] | None:
+    """The rows of what a task wrote, where that is numbers and short texts: they need nothing that the thread holds.
+
+    Returns None for anything else, which `encode_writes` has to see, and without the compiled part.
+    """
+    if not (compiled.in_use and type(serde) is Serde):
+        return None
+    thread_id, ns, checkpoint_id, _ = where
+    at = thread_id, ns, checkpoint_id, task_id, task_path
+    return packs.rows_of_scalars(WriteRow, RECORDED, RECORD_OF_PACK, SPECIAL_WRITES, _BEFORE_PLAIN, *at, writes)
