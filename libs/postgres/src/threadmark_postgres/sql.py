@@ -816,8 +816,9 @@ _HEAD_COUNTED = """checkpoints = h.checkpoints + 1,
         minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, excluded.minute)"""
 
 # A checkpoint that is stored under another rank than its id has a greater one (`rank_after`). So none with this id is
-# stored where its rank is greater than that of its head, and only such a one is added here. The head comes first for
-# that: two who put the same checkpoint at once, one of them by a statement above, may meet in a circle, which the
+# stored where its rank is greater than that of its head, and only such a one is added here; where a damaged head does
+# not know that it is there, the statement fails (`driver.conversation`). The head comes first for that: two who put the
+# same checkpoint, or the same segment, at once, one of them by a statement above, may meet in a circle, which the
 # server ends. What was there before the lock is not read, so the epoch is not compared with that.
 _SEGMENTS_OF_CHECKPOINT = _SEGMENTS_ALONE.format(source="headed", keys="$15", data="$16")
 ADD_CHECKPOINT_ALONE = f"""
@@ -838,11 +839,9 @@ ADD_CHECKPOINT_ALONE = f"""
     SELECT
         {_CHECKPOINT_VALUES}
     FROM headed
-    ON CONFLICT (thread_id, ns, rank) DO NOTHING
-    RETURNING rank
 )
 {_ACCEPTED.format(exists="false")}
-CROSS JOIN added
+CROSS JOIN headed
 """
 
 # The same in the order of the statements above, for a change that is recorded: its position is taken between its
