@@ -428,11 +428,13 @@ WHERE NOT EXISTS (SELECT FROM tm.thread AS t WHERE t.thread_id = kept.thread_id 
 GROUP BY kind
 """
 
-# Threads that no listing finds.
-UNLISTED = """
-SELECT count(*)
+# Threads that no listing finds, having no head, and those that listings find in another minute than that of their last
+# update: a process of an earlier release can tell a head, without a put, that its thread was updated.
+UNLISTED = f"""
+SELECT count(*) FILTER (WHERE h.ns IS NULL), count(*) FILTER (WHERE h.minute <> {MINUTE.format("h.updated_at")})
 FROM tm.thread AS t
-WHERE t.live AND NOT EXISTS (SELECT FROM tm.head AS h WHERE h.thread_id = t.thread_id AND h.ns = '')
+LEFT JOIN tm.head AS h ON h.thread_id = t.thread_id AND h.ns = ''
+WHERE t.live
 """
 
 # A page of outlines: the clauses that a scope asks for are joined by AND.

@@ -193,13 +193,17 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
         return [_head(columns) for columns in rows]
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        """Return the rows whose thread is missing, and threads without the head that they are listed by."""
+        """Return the rows whose thread is missing, and the threads that are listed nowhere or in a wrong place."""
         rows = yield from self._execute(sql.LOST_ROWS)
         found = [(f"table threadmark_{kind}", f"{count} rows belong to no thread") for kind, count in rows]
-        ((unlisted,),) = yield from self._execute(sql.UNLISTED)
+        ((unlisted, misplaced),) = yield from self._execute(sql.UNLISTED)
         if unlisted:
             found.append(
                 ("table threadmark_head", f"{unlisted} threads are in no listing: their rows are missing here")
+            )
+        if misplaced:
+            found.append(
+                ("table threadmark_head", f"{misplaced} threads are listed at a wrong time of their last update")
             )
         return found
 
