@@ -29,7 +29,7 @@ from threadmark_postgres.columns import (
     optional,
     outline,
     run_number,
-    write_row,
+    write_rows,
 )
 from threadmark_postgres.following import FollowingStore
 from threadmark_postgres.replica_store import PostgresReplicaStore
@@ -140,7 +140,7 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
             rows = yield from self._execute(sql.WRITES_OF_THREAD, to_column(thread_id))
         else:
             rows = yield from self._execute(sql.WRITES, to_column(thread_id), *keys_as_arrays(keys))
-        return [write_row(columns) for columns in rows]
+        return write_rows(rows)
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         """One recursive statement."""
