@@ -445,6 +445,7 @@ WHERE {{clauses}}
 ORDER BY c.rank DESC, c.thread_id DESC, c.ns DESC
 LIMIT $1::bigint
 """
+PAGE_OF_ROWS = PAGE.replace(_OUTLINE, _ROW)
 PAGE_OF_ALL = "true"
 PAGE_OF_THREAD = "c.thread_id = ${}::text"
 PAGE_OF_NAMESPACE = "c.ns = ${}::text"
