@@ -224,7 +224,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         rows = yield from execute(sql.SEGMENT_SIZES, (to_column(thread_id),))
-        return dict(rows)
+        return {key: size for key, size in rows if isinstance(key, bytes)}  # damaged, it may be anything
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         ((number, epoch, *_),) = yield from execute(sql.THREAD, (to_column(thread_id),))
