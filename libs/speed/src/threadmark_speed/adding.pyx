@@ -20,6 +20,8 @@ from threadmark.text import to_column
 
 cdef enum:
     MOST_ROWS = 32  # of one statement, as in `threadmark_sqlite.adding`
+    WRITE_COLUMNS = 9
+    MOST_KNOWN = 256  # threads
 
 
 cdef inline object text_column(object text):
@@ -90,7 +92,13 @@ cdef class Adder:
 
     cdef object thread, thread_without, segments, checkpoint, head, touch, follow, minute, writes, records
     cdef object row_of_segment, row_of_write, with_rows
+    cdef object pack_of_same, record
     cdef long long first_record, pack
+    cdef dict known
+    """The number and the epoch of threads that a pack was added to, by the column of their names.
+
+    They may be of another database, or over: the statement that relies on them proves them.
+    """
 
     def __init__(self, statements, with_rows):
         self.thread, self.thread_without = statements.PLAIN_THREAD, statements.PLAIN_THREAD_WITHOUT
@@ -98,7 +106,8 @@ cdef class Adder:
         self.checkpoint, self.head, self.touch = statements.ADD_UNDER_RANK, statements.ADD_TO_HEAD, statements.TOUCH
         self.follow, self.minute = statements.FOLLOW_HEAD, statements.MINUTE
         self.writes, self.records, self.row_of_write = statements.ADD_WRITES, statements.ADD_RECORDS, statements.ROW_OF_WRITE
-        self.with_rows = with_rows
+        self.pack_of_same, self.record = statements.ADD_PACK_OF_SAME, with_rows(self.records, self.row_of_write, 1)
+        self.with_rows, self.known = with_rows, {}
         self.first_record, self.pack = FIRST_RECORD, PACK
 
     def __call__(self, run, fetch, change):
@@ -118,6 +127,11 @@ cdef class Adder:
         if ordinary < 0:
             return None
         thread_column = text_column(thread_id)
+        cdef bint has_pack = ordinary == 1 and fields(writes[0])[3] == self.pack
+        if has_pack and not (checkpoints or touches or only_owner):
+            same = self.add_to_same(run, thread_column, expected, segments, writes)
+            if same is not None:
+                return same
         found = self.plain(run, fetch, thread_column, checkpoints)
         if not found:
             return None
@@ -147,9 +161,35 @@ cdef class Adder:
         cdef bint pack_left_out = False
         if writes:
             there = ordinary - self.add_writes(run, number, self.writes, writes[:ordinary])
-            pack_left_out = there and fields(writes[0])[3] == self.pack
+            pack_left_out = there and has_pack
             self.add_writes(run, number, self.records, writes[ordinary:])
+        if has_pack and expires_at is None:
+            if len(self.known) >= MOST_KNOWN:
+                self.known.clear()
+            self.known[thread_column] = number, epoch
         return Added(epoch, replaced_writes=[], expires_at=expires_at, pack_left_out=pack_left_out)
+
+    cdef object add_to_same(self, run, thread, expected, segments, writes):
+        """Add a pack with its record and segments to a thread that is as it was before. Returns what became of it.
+
+        Returns None, and nothing was added, where the thread is another, or the pack of its task is there.
+        """
+        cdef tuple known = self.known.get(thread)
+        if known is None or len(writes) != 2:
+            return None
+        number, epoch = known
+        if expected is not None and expected != epoch:
+            return None
+        cdef list columns = write_columns(number, writes)
+        cdef list of_record = columns[WRITE_COLUMNS:]
+        columns[WRITE_COLUMNS:] = (number, thread, epoch)
+        if run(self.pack_of_same, columns).rowcount != 1:
+            self.known.pop(thread, None)
+            return None
+        if segments:
+            self.add_segments(run, number, segments)
+        run(self.record, of_record)
+        return Added(epoch, replaced_writes=[])
 
     cdef object plain(self, run, fetch, thread, checkpoints):
         """The columns of `sql.PLAIN_THREAD`, or None."""
