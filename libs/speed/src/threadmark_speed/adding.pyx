@@ -8,82 +8,31 @@ refused, a text that is not ASCII or has to be escaped, an id that is no UUID.
 
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
-from cpython.tuple cimport PyTuple_Check
 from cython cimport final
-from libc.string cimport memchr
+
+from threadmark_speed.texts cimport UUID_BYTES, is_column, pack_uuid
+from threadmark_speed.tuples cimport fields
 
 from sqlite3 import IntegrityError, OperationalError
 
 from threadmark.store import FIRST_RECORD, PACK, Added
 from threadmark.text import to_column
 
-cdef extern from "Python.h":
-    bint PyUnicode_CheckExact(object found)
-    bint PyUnicode_IS_COMPACT_ASCII(object text)
-    void *PyUnicode_DATA(object text)
-    Py_ssize_t PyUnicode_GET_LENGTH(object text)
-
 cdef enum:
-    UUID_LENGTH = 36
-    UUID_BYTES = 16
     MOST_ROWS = 32  # of one statement, as in `threadmark_sqlite.adding`
 
 
-cdef inline tuple fields(object row):
-    """A named tuple as a tuple, so that it is unpacked without an iterator: by number, which is compared."""
-    if not PyTuple_Check(row):
-        raise TypeError("not a row")
-    return <tuple>row
-
-
-cdef inline const char *ascii_text(object text):
-    """The characters of a text in ASCII, or NULL for any other object."""
-    if PyUnicode_CheckExact(text) and PyUnicode_IS_COMPACT_ASCII(text):
-        return <const char *>PyUnicode_DATA(text)
-    return NULL
-
-
-cdef object text_column(object text):
+cdef inline object text_column(object text):
     """The counterpart of `threadmark.text.to_column`."""
-    cdef const char *start = ascii_text(text)
-    cdef Py_ssize_t length
-    if start is not NULL:
-        length = PyUnicode_GET_LENGTH(text)
-        if memchr(start, 0, length) is NULL and memchr(start, 1, length) is NULL:
-            return text
-    return to_column(text)
+    return text if is_column(text) else to_column(text)
 
 
-cdef inline int digit(char character) noexcept:
-    """The value of a hexadecimal digit as UUIDs are written, or -1."""
-    if c'0' <= character <= c'9':
-        return character - c'0'
-    if c'a' <= character <= c'f':
-        return character - c'a' + 10
-    return -1
-
-
-cdef object id_column(object text):
+cdef inline object id_column(object text):
     """The counterpart of the function in `threadmark_sqlite.columns`."""
-    cdef const char *start = ascii_text(text)
     cdef char packed[UUID_BYTES]
-    cdef Py_ssize_t at = 0, made = 0
-    cdef int high, low
-    if start is NULL or PyUnicode_GET_LENGTH(text) != UUID_LENGTH:
-        return text_column(text)
-    while at < UUID_LENGTH:
-        if at == 8 or at == 13 or at == 18 or at == 23:
-            if start[at] != c'-':
-                return text_column(text)
-            at += 1
-            continue
-        high, low = digit(start[at]), digit(start[at + 1])  # groups have even lengths: the second is within the text
-        if high < 0 or low < 0:
-            return text_column(text)
-        packed[made] = <char>(high << 4 | low)
-        made += 1
-        at += 2
-    return PyByteArray_FromStringAndSize(packed, UUID_BYTES)
+    if pack_uuid(text, packed):
+        return PyByteArray_FromStringAndSize(packed, UUID_BYTES)
+    return text_column(text)
 
 
 cdef object blob(object data):

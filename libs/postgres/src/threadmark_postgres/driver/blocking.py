@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import psycopg
+from psycopg.errors import UniqueViolation
 from psycopg.generators import execute
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
@@ -281,7 +282,12 @@ def converse(connection: Connection, conversation: Conversation, *, prepare: boo
     try:
         batch = next(conversation)
         while True:
-            batch = conversation.send(_answers(connection, batch, prepare=prepare))
+            try:
+                answers = _answers(connection, batch, prepare=prepare)
+            except UniqueViolation as error:  # it may know what to do; if not, the error passes through
+                batch = conversation.throw(error)
+            else:
+                batch = conversation.send(answers)
     except StopIteration as stop:
         return stop.value
     except BaseException:
