@@ -20,6 +20,7 @@ from threadmark.text import to_column
 
 cdef enum:
     MOST_ROWS = 32  # of one statement, as in `threadmark_sqlite.adding`
+    MOST_KNOWN = 256  # threads that are remembered
 
 
 cdef inline object text_column(object text):
@@ -88,18 +89,21 @@ cpdef list write_columns(thread, rows):
 cdef class Adder:
     """Adds what is not unusual. It is made with the statements (the module), and with `placeholders.with_rows`."""
 
-    cdef object thread, thread_without, segments, checkpoint, head, touch, follow, minute, writes, records
-    cdef object row_of_segment, row_of_write, with_rows
+    cdef object thread, thread_without, segments, checkpoint, head, head_of_same, take_back, touch, follow, minute
+    cdef object writes, records, row_of_segment, row_of_write, with_rows
     cdef long long first_record, pack
+    cdef dict known  # the columns of threads by thread and namespace, of those that a checkpoint was added to
 
     def __init__(self, statements, with_rows):
         self.thread, self.thread_without = statements.PLAIN_THREAD, statements.PLAIN_THREAD_WITHOUT
         self.segments, self.row_of_segment = statements.ADD_SEGMENTS, statements.ROW_OF_SEGMENT
         self.checkpoint, self.head, self.touch = statements.ADD_UNDER_RANK, statements.ADD_TO_HEAD, statements.TOUCH
+        self.head_of_same, self.take_back = statements.ADD_TO_HEAD_OF_SAME, statements.TAKE_BACK
         self.follow, self.minute = statements.FOLLOW_HEAD, statements.MINUTE
         self.writes, self.records, self.row_of_write = statements.ADD_WRITES, statements.ADD_RECORDS, statements.ROW_OF_WRITE
         self.with_rows = with_rows
         self.first_record, self.pack = FIRST_RECORD, PACK
+        self.known = {}
 
     def __call__(self, run, fetch, change):
         """Add the rows of a change. Returns what became of it, or None where the program is to see to it.
@@ -118,25 +122,20 @@ cdef class Adder:
         if ordinary < 0:
             return None
         thread_column = text_column(thread_id)
-        found = self.plain(run, fetch, thread_column, checkpoints)
-        if not found:
-            return None
-        number, epoch, owner, expires_at, minute = found[0]
-        if expected is not None and expected != epoch:
-            return None
-        if only_owner and owner != owner_column(beginning):
-            return None
+        asked = expected, only_owner, beginning
+        row = checkpoints[0] if checkpoints else None
+        cdef tuple thread = None if row is None else self.same(run, thread_column, asked, row)
         cdef bint follows = False
-        cdef tuple columns
-        for row in checkpoints:
-            columns = checkpoint_columns(number, row)
-            try:
-                run(self.checkpoint, columns[:3] + columns[4:])  # its rank is its id
-            except IntegrityError:  # it is there already
+        if thread is None:
+            found = self.plain(run, fetch, thread_column, row)
+            if not found or not admits(found[0], asked):
                 return None
-            newest_id = id_column(fields(fields(row)[0])[2])
-            run(self.head, (thread_column, columns[1], columns[2], columns[5], newest_id))
-            follows = not columns[1] and columns[5] // self.minute != minute
+            thread = found[0]
+            if row is not None:
+                if not self.add_checkpoint(run, thread_column, thread, row):
+                    return None
+                follows = self.is_of_another_minute(thread, row)
+        number, epoch, _, expires_at, minute = thread
         if segments:
             self.add_segments(run, number, segments)
         if touches:
@@ -151,11 +150,61 @@ cdef class Adder:
             self.add_writes(run, number, self.records, writes[ordinary:])
         return Added(epoch, replaced_writes=[], expires_at=expires_at, pack_left_out=pack_left_out)
 
-    cdef object plain(self, run, fetch, thread, checkpoints):
+    cdef tuple same(self, run, thread, tuple asked, row):
+        """Add the newest checkpoint of a thread that is as it was when it was found. Returns its columns.
+
+        What is remembered is not trusted: the statement that adds to the head compares all of it with what is there.
+        Returns None, and nothing is added, where the thread or the checkpoint is another.
+        """
+        cdef tuple outline = fields(fields(row)[0])
+        _, ns, checkpoint_id, rank, _, created_at, _ = outline
+        cdef tuple known = self.known.get((thread, ns))
+        if known is None or checkpoint_id != rank or not admits(known, asked) or self.is_of_another_minute(known, row):
+            return None
+        cdef tuple columns = checkpoint_columns(known[0], row)
+        if not self.add_row(run, columns):
+            return None
+        ns, rank = columns[1], columns[2]
+        number, epoch, _, _, minute = known
+        head = rank, created_at, id_column(checkpoint_id), thread, ns, rank, created_at, number, epoch, minute, rank
+        if run(self.head_of_same, head).rowcount == 1:
+            return known
+        run(self.take_back, columns[:3])
+        self.known.pop((thread, outline[1]), None)
+        return None
+
+    cdef bint add_checkpoint(self, run, thread_column, tuple thread, row) except -1:
+        """Add a checkpoint whose rank is its id, and to its head. Returns whether it was not there already."""
+        cdef tuple columns = checkpoint_columns(thread[0], row)
+        if not self.add_row(run, columns):
+            return False
+        _, ns, checkpoint_id, _, _, created_at, _ = fields(fields(row)[0])
+        run(self.head, (thread_column, columns[1], columns[2], created_at, id_column(checkpoint_id)))
+        number, epoch, owner, expires_at, minute = thread
+        if owner is None and expires_at is None:
+            if len(self.known) >= MOST_KNOWN:
+                self.known.clear()
+            self.known[thread_column, ns] = number, epoch, None, None, minute if ns else created_at // self.minute
+        return True
+
+    cdef bint add_row(self, run, tuple columns) except -1:
+        """Returns whether a checkpoint was added, and was not there already."""
+        try:
+            run(self.checkpoint, columns[:3] + columns[4:])
+        except IntegrityError:
+            return False
+        return True
+
+    cdef bint is_of_another_minute(self, tuple thread, row) except -1:
+        """Whether a checkpoint may be the last update of a thread that has its last one in another minute."""
+        _, ns, _, _, _, created_at, _ = fields(fields(row)[0])
+        return not ns and created_at // self.minute != thread[4]
+
+    cdef object plain(self, run, fetch, thread, row):
         """The columns of `sql.PLAIN_THREAD`, or None."""
         try:
-            if checkpoints:
-                _, ns, checkpoint_id, rank, _, _, _ = fields(fields(checkpoints[0])[0])
+            if row is not None:
+                _, ns, checkpoint_id, rank, _, _, _ = fields(fields(row)[0])
                 if checkpoint_id != rank:
                     return None
                 run(self.thread_without, (thread, text_column(ns), text_column(checkpoint_id)))
@@ -198,6 +247,14 @@ cdef class Adder:
             some = rows[start : start + MOST_ROWS]
             count += run(self.with_rows(statement, self.row_of_write, len(some)), write_columns(number, some)).rowcount
         return count
+
+
+cdef bint admits(tuple thread, tuple asked) except -1:
+    """Whether a change may be made that expects an epoch, or that only the owner of a thread may make."""
+    expected, only_owner, beginning = asked
+    if expected is not None and expected != thread[1]:
+        return False
+    return not only_owner or thread[2] == owner_column(beginning)
 
 
 cdef object owner_column(object beginning):
