@@ -23,6 +23,7 @@ BEGUN = 4
 
 MADE = Added(BEGUN, replaced_writes=[])
 EARLY, LATE = "1ef00000-0000-6000-8000-000000000001", "1ef00000-0000-6000-8000-00000000000a"
+LATER, LATEST = "1ef00000-0000-6000-8000-00000000000b", "1ef00000-0000-6000-8000-00000000000c"
 TABLES = "thread", "head", "checkpoint", "segment", "write", "batch", "outbox"
 
 texts = st.text(st.characters(codec=None, exclude_categories=[]), max_size=40)
@@ -206,6 +207,84 @@ def test_a_thread_that_was_deleted_is_begun_anew_the_same() -> None:
         assert pair.add(_change([], [_write(0, checkpoint_id=LATE)], continues=LATE)) == MADE._replace(epoch=BEGUN + 1)
 
 
+MEANWHILE = {
+    "nothing": (),
+    "epoch": ("UPDATE threadmark_thread SET epoch = epoch + 1",),
+    "lease": (f"UPDATE threadmark_thread SET token = 5, lease_ends = {2**62}, lease_ttl = 7",),
+    "ended lease": ("UPDATE threadmark_thread SET token = 5, lease_ends = 1, lease_ttl = 7",),
+    "owner": ("UPDATE threadmark_thread SET owner = 'Bob'",),
+    "expiry": (f"UPDATE threadmark_thread SET expires_at = {10**18}",),
+    "expired": ("UPDATE threadmark_thread SET expires_at = 1",),
+    "dead": ("UPDATE threadmark_thread SET live = 0, minute = NULL",),
+    "deleted before": (f"UPDATE threadmark_thread SET deleted_up_to = '{LATER}'",),
+    "deleted after": ("UPDATE threadmark_thread SET deleted_up_to = '9'",),
+    "gone": tuple(f"DELETE FROM threadmark_{table}" for table in ("thread", "head", "checkpoint")),
+    "another thread's number": ("UPDATE threadmark_thread SET thread_id = 'other'",),
+    "another number": ("UPDATE threadmark_thread SET thread = 7", "UPDATE threadmark_checkpoint SET thread = 7"),
+    "minute": ("UPDATE threadmark_thread SET minute = 3",),
+    "no head": ("DELETE FROM threadmark_head",),
+    "newer": ("UPDATE threadmark_head SET newest = '9'",),
+    "updated later": ("UPDATE threadmark_head SET updated_at = 9",),
+    "empty": ("UPDATE threadmark_head SET checkpoints = 0",),
+    "there": (f"UPDATE threadmark_checkpoint SET rank = '{LATEST}' WHERE rank = '{EARLY}'",),
+    "there under another rank": (f"UPDATE threadmark_checkpoint SET id = '{LATEST}' WHERE rank = '{EARLY}'",),
+}
+"""What another process may have done since this one added something."""
+
+
+@pytest.mark.parametrize("what", MEANWHILE)
+def test_what_is_remembered_of_a_thread_is_not_trusted(what: str) -> None:
+    latest = _change([_checkpoint(LATEST)], [_write(0), _write(FIRST_RECORD)], segments={b"k": b"v"}, continues=LATER)
+    for change in (
+        latest,
+        latest._replace(epoch=BEGUN),
+        latest._replace(epoch=BEGUN + 1),
+        latest._replace(only_owner=True),
+        latest._replace(only_owner=True, beginning=beginning("t", "Bob", None)),
+        latest._replace(expects=LATER),
+        latest._replace(token=5),
+        latest._replace(touches=True, now=60_000_000),
+    ):
+        with _remembering() as pair:
+            for statement in MEANWHILE[what]:
+                pair.change(statement)
+            pair.add(change)
+            pair.add(change)
+            pair.add(latest)
+
+
+def test_a_thread_that_was_deleted_is_not_what_is_remembered() -> None:
+    with _remembering() as pair:
+        pair.tell(partial(pair.store.drop, "t", 3))
+        assert pair.add(_change([_checkpoint(LATEST)], continues=LATER)).too_late
+        assert pair.add(_change([_checkpoint(LATEST)], epoch=BEGUN)) == Added(BEGUN + 1)
+        assert pair.add(_change([_checkpoint(LATEST)])) == MADE._replace(epoch=BEGUN + 1)
+
+
+def test_a_thread_that_is_as_it_was_is_not_looked_at_by_itself() -> None:
+    with _remembering() as pair:
+        assert pair.add(_change([_checkpoint(LATEST)])) == MADE
+        assert pair.directly == 2
+        next_minute = _checkpoint("2")._replace(outline=_checkpoint("2").outline._replace(created_at=60_000_000))
+        assert pair.add(_change([next_minute])) == MADE
+        assert pair.directly == 4
+        of_another = _checkpoint("3")._replace(outline=_checkpoint("3").outline._replace(ns="child"))
+        assert pair.add(_change([of_another])) == MADE
+        assert pair.directly == 3
+        assert pair.add(_change([of_another])) == Added(BEGUN, exists=True)
+
+
+def test_many_threads_are_not_all_remembered() -> None:
+    with Pair() as pair:
+        for number in range(300):
+            for checkpoint_id in (EARLY, LATE):
+                pair.add(_change([_checkpoint(checkpoint_id)])._replace(thread_id=str(number)))
+        assert pair.add(_change([_checkpoint(LATER)])._replace(thread_id="299")) == MADE
+        assert pair.directly == 2
+        assert pair.add(_change([_checkpoint(LATER)])._replace(thread_id="3")) == MADE
+        assert pair.directly == 3
+
+
 def test_text_that_is_damaged_is_met_the_same() -> None:
     with Pair() as pair:
         pair.add(_change([_checkpoint(EARLY)], beginning=beginning("t", "Ann", None)))
@@ -219,6 +298,15 @@ def test_anything_is_stored_the_same(told: list[tuple[list[CheckpointRow], list[
     with Pair() as pair:
         for of_checkpoints, of_writes, touches in told:
             pair.add(_change(of_checkpoints, of_writes, touches=touches))
+
+
+def _remembering() -> Pair:
+    """Two databases with a thread that the compiled part remembers."""
+    pair = Pair()
+    for checkpoint_id in (EARLY, LATE, LATER):
+        assert pair.add(_change([_checkpoint(checkpoint_id)])) == MADE
+    assert pair.directly == 2
+    return pair
 
 
 def _checkpoint(checkpoint_id: str) -> CheckpointRow:

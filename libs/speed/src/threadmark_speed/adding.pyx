@@ -90,20 +90,20 @@ cpdef list write_columns(thread, rows):
 cdef class Adder:
     """Adds what is not unusual. It is made with the statements (the module), and with `placeholders.with_rows`."""
 
-    cdef object thread, thread_without, segments, checkpoint, head, touch, follow, minute, writes, records
-    cdef object row_of_segment, row_of_write, with_rows
-    cdef object pack_of_same, record
+    cdef object thread, thread_without, segments, checkpoint, head, head_of_same, take_back, touch, follow, minute
+    cdef object writes, records, pack_of_same, record, row_of_segment, row_of_write, with_rows
     cdef long long first_record, pack
     cdef dict known
-    """The number and the epoch of threads that a pack was added to, by the column of their names.
+    """What was found of threads, and the namespaces in which they have a head, by the column of their names.
 
-    They may be of another database, or over: the statement that relies on them proves them.
+    It may be of another database, or over: the statement that relies on it proves it.
     """
 
     def __init__(self, statements, with_rows):
         self.thread, self.thread_without = statements.PLAIN_THREAD, statements.PLAIN_THREAD_WITHOUT
         self.segments, self.row_of_segment = statements.ADD_SEGMENTS, statements.ROW_OF_SEGMENT
         self.checkpoint, self.head, self.touch = statements.ADD_UNDER_RANK, statements.ADD_TO_HEAD, statements.TOUCH
+        self.head_of_same, self.take_back = statements.ADD_TO_HEAD_OF_SAME, statements.TAKE_BACK
         self.follow, self.minute = statements.FOLLOW_HEAD, statements.MINUTE
         self.writes, self.records, self.row_of_write = statements.ADD_WRITES, statements.ADD_RECORDS, statements.ROW_OF_WRITE
         self.pack_of_same, self.record = statements.ADD_PACK_OF_SAME, with_rows(self.records, self.row_of_write, 1)
@@ -128,29 +128,26 @@ cdef class Adder:
             return None
         thread_column = text_column(thread_id)
         cdef bint has_pack = ordinary == 1 and fields(writes[0])[3] == self.pack
-        if has_pack and not (checkpoints or touches or only_owner):
-            same = self.add_to_same(run, thread_column, expected, segments, writes)
+        cdef tuple asked = (expected, only_owner, beginning), thread = None
+        row = checkpoints[0] if checkpoints else None
+        if row is not None:
+            thread = self.add_to_same_head(run, thread_column, asked, row)
+        elif has_pack and not touches:
+            same = self.add_pack_to_same(run, thread_column, asked, segments, writes)
             if same is not None:
                 return same
-        found = self.plain(run, fetch, thread_column, checkpoints)
-        if not found:
-            return None
-        number, epoch, owner, expires_at, minute = found[0]
-        if expected is not None and expected != epoch:
-            return None
-        if only_owner and owner != owner_column(beginning):
-            return None
         cdef bint follows = False
-        cdef tuple columns
-        for row in checkpoints:
-            columns = checkpoint_columns(number, row)
-            try:
-                run(self.checkpoint, columns[:3] + columns[4:])  # its rank is its id
-            except IntegrityError:  # it is there already
+        if thread is None:
+            found = self.plain(run, fetch, thread_column, row)
+            if not found or not admits(found[0], asked):
                 return None
-            newest_id = id_column(fields(fields(row)[0])[2])
-            run(self.head, (thread_column, columns[1], columns[2], columns[5], newest_id))
-            follows = not columns[1] and columns[5] // self.minute != minute
+            thread = found[0]
+            if row is not None:
+                if not self.add_checkpoint(run, thread_column, thread, row):
+                    return None
+                follows = self.is_of_another_minute(thread, row)
+            self.remember(thread_column, thread, row)
+        number, epoch, _, expires_at, minute = thread
         if segments:
             self.add_segments(run, number, segments)
         if touches:
@@ -163,39 +160,95 @@ cdef class Adder:
             there = ordinary - self.add_writes(run, number, self.writes, writes[:ordinary])
             pack_left_out = there and has_pack
             self.add_writes(run, number, self.records, writes[ordinary:])
-        if has_pack and expires_at is None:
-            if len(self.known) >= MOST_KNOWN:
-                self.known.clear()
-            self.known[thread_column] = number, epoch
         return Added(epoch, replaced_writes=[], expires_at=expires_at, pack_left_out=pack_left_out)
 
-    cdef object add_to_same(self, run, thread, expected, segments, writes):
+    cdef int remember(self, thread_column, tuple thread, row) except -1:
+        """Remember a thread that was found, and that a checkpoint was added to its head, where nothing will expire."""
+        number, epoch, owner, expires_at, minute = thread
+        if expires_at is not None:
+            return 0
+        known = self.known.get(thread_column)
+        cdef set namespaces = set() if known is None else known[1]
+        if row is not None:
+            _, ns, _, _, _, created_at, _ = fields(fields(row)[0])
+            minute = minute if ns else created_at // self.minute
+            namespaces.add(ns)
+        if len(self.known) >= MOST_KNOWN or len(namespaces) > MOST_KNOWN:
+            self.known.clear()
+        self.known[thread_column] = (number, epoch, owner, expires_at, minute), namespaces
+        return 0
+
+    cdef object add_pack_to_same(self, run, thread_column, tuple asked, segments, writes):
         """Add a pack with its record and segments to a thread that is as it was before. Returns what became of it.
 
         Returns None, and nothing was added, where the thread is another, or the pack of its task is there.
         """
-        cdef tuple known = self.known.get(thread)
-        if known is None or len(writes) != 2:
+        known = self.known.get(thread_column)
+        if known is None or len(writes) != 2 or asked[1] or not admits(known[0], asked):
             return None
-        number, epoch = known
-        if expected is not None and expected != epoch:
-            return None
+        number, epoch, _, _, _ = known[0]
         cdef list columns = write_columns(number, writes)
         cdef list of_record = columns[WRITE_COLUMNS:]
-        columns[WRITE_COLUMNS:] = (number, thread, epoch)
+        columns[WRITE_COLUMNS:] = (number, thread_column, epoch)
         if run(self.pack_of_same, columns).rowcount != 1:
-            self.known.pop(thread, None)
+            self.known.pop(thread_column, None)
             return None
         if segments:
             self.add_segments(run, number, segments)
         run(self.record, of_record)
         return Added(epoch, replaced_writes=[])
 
-    cdef object plain(self, run, fetch, thread, checkpoints):
+    cdef tuple add_to_same_head(self, run, thread_column, tuple asked, row):
+        """Add the newest checkpoint of a thread that is as it was when it was found. Returns the thread's columns.
+
+        Returns None, and nothing is added, where the thread or the checkpoint is another.
+        """
+        _, ns, checkpoint_id, rank, _, created_at, _ = fields(fields(row)[0])
+        known = self.known.get(thread_column)
+        if known is None or checkpoint_id != rank or ns not in known[1]:
+            return None
+        cdef tuple thread = known[0]
+        number, epoch, owner, _, minute = thread
+        if owner is not None or not admits(thread, asked) or self.is_of_another_minute(thread, row):
+            return None
+        cdef tuple columns = checkpoint_columns(number, row)
+        if not self.add_row(run, columns):
+            return None
+        ns, rank = columns[1], columns[2]
+        of_head = rank, created_at, id_column(checkpoint_id), thread_column, ns, rank, created_at
+        if run(self.head_of_same, (*of_head, number, epoch, minute, rank)).rowcount == 1:
+            return thread
+        run(self.take_back, columns[:3])
+        self.known.pop(thread_column, None)
+        return None
+
+    cdef bint add_checkpoint(self, run, thread_column, tuple thread, row) except -1:
+        """Add a checkpoint whose rank is its id, and to its head. Returns whether it was not there already."""
+        cdef tuple columns = checkpoint_columns(thread[0], row)
+        if not self.add_row(run, columns):
+            return False
+        _, _, checkpoint_id, _, _, created_at, _ = fields(fields(row)[0])
+        run(self.head, (thread_column, columns[1], columns[2], created_at, id_column(checkpoint_id)))
+        return True
+
+    cdef bint add_row(self, run, tuple columns) except -1:
+        """Returns whether a checkpoint was added, and was not there already."""
+        try:
+            run(self.checkpoint, columns[:3] + columns[4:])
+        except IntegrityError:
+            return False
+        return True
+
+    cdef bint is_of_another_minute(self, tuple thread, row) except -1:
+        """Whether a checkpoint may be the last update of a thread that has its last one in another minute."""
+        _, ns, _, _, _, created_at, _ = fields(fields(row)[0])
+        return not ns and created_at // self.minute != thread[4]
+
+    cdef object plain(self, run, fetch, thread, row):
         """The columns of `sql.PLAIN_THREAD`, or None."""
         try:
-            if checkpoints:
-                _, ns, checkpoint_id, rank, _, _, _ = fields(fields(checkpoints[0])[0])
+            if row is not None:
+                _, ns, checkpoint_id, rank, _, _, _ = fields(fields(row)[0])
                 if checkpoint_id != rank:
                     return None
                 run(self.thread_without, (thread, text_column(ns), text_column(checkpoint_id)))
@@ -238,6 +291,14 @@ cdef class Adder:
             some = rows[start : start + MOST_ROWS]
             count += run(self.with_rows(statement, self.row_of_write, len(some)), write_columns(number, some)).rowcount
         return count
+
+
+cdef bint admits(tuple thread, tuple asked) except -1:
+    """Whether a change may be made that expects an epoch, or that only the owner of a thread may make."""
+    expected, only_owner, beginning = asked
+    if expected is not None and expected != thread[1]:
+        return False
+    return not only_owner or thread[2] == owner_column(beginning)
 
 
 cdef object owner_column(object beginning):

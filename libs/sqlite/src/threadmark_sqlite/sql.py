@@ -349,6 +349,33 @@ SET newest = max(newest, excluded.newest),
     updated_at = CASE WHEN checkpoints > 0 THEN max(updated_at, excluded.updated_at) ELSE excluded.updated_at END
 """
 
+# The same for a checkpoint that is newer than all others, where the thread is as it was found before and plain: the
+# conditions are those of PLAIN_THREAD_WITHOUT. It changes no row where anything is otherwise, so that the thread need
+# not be looked at by itself.
+ADD_TO_HEAD_OF_SAME = """
+UPDATE threadmark_head
+SET newest = ?, checkpoints = checkpoints + 1, updated_at = ?, newest_id = ?
+WHERE thread_id = ? AND ns = ? AND newest < ? AND checkpoints > 0 AND updated_at <= ?
+    AND EXISTS (
+        SELECT 1
+        FROM threadmark_thread AS t
+        WHERE t.thread = ? AND t.thread_id = threadmark_head.thread_id AND t.epoch = ? AND t.minute = ?
+            AND t.live = 1 AND t.deleted_up_to IS NULL AND t.lease_ends IS NULL
+            AND t.owner IS NULL AND t.expires_at IS NULL
+            AND NOT EXISTS (
+                SELECT 1
+                FROM threadmark_checkpoint AS c
+                WHERE c.thread = t.thread AND c.ns = threadmark_head.ns AND c.id = ?
+            )
+    )
+"""
+
+# One that was just added.
+TAKE_BACK = """
+DELETE FROM threadmark_checkpoint
+WHERE thread = ? AND ns = ? AND rank = ?
+"""
+
 HEAD = """
 SELECT newest
 FROM threadmark_head

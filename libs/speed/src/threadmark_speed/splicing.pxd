@@ -1,0 +1,3 @@
+"""What other modules need of the splicing of headers."""
+
+cdef bytes spliced_header(dict versions, dict values, bytes plain, dict held, dict stored, bytes encoding)
