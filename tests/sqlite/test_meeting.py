@@ -184,6 +184,8 @@ def _kept(progress: Progress, work: Callable[[], Any]) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no timer there that interrupts")
+# An interrupt that falls into a finalizer, or into what hypothesis has the garbage collector call, is not raised.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("hectic")
 def test_everybody_is_answered_and_sees_what_was_acknowledged(tmp_path: Path) -> None:
     path, progress = tmp_path / "threads.db", Progress()
