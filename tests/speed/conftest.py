@@ -7,6 +7,7 @@ collect_ignore = (
     if compiled.IN_USE
     else [
         "test_adding.py",
+        "test_both_ways.py",
         "test_given.py",
         "test_params.py",
         "test_programs.py",
