@@ -47,6 +47,9 @@ _DIGEST = attrgetter("digest")
 _MUCH = 1024
 """With this many new bytes, it pays to search everything that is remembered."""
 
+_FARTHEST = 64
+"""But not what is longer than this many times the new bytes: an index is made of all of it."""
+
 
 class Deduplicator:
     """The values of one change, each compared with what it most likely repeats.
@@ -156,7 +159,8 @@ class Deduplicator:
         return self._keep(Stored(tag, packed, digest), Source(data, packed, manifest, proof=proven))
 
     def _deduplicated(self, data: bytes, near: Sequence[Source], beside: Collection[bytes]) -> Deduplicated:
-        if near or len(data) < _MUCH:
+        new = len(data)
+        if near or new < _MUCH:
             deduplicated = deduplicate(data, near, self._segment_key, beside=beside)
             new = sum(map(len, deduplicated.fresh.values()))
             if new < _MUCH:
@@ -166,7 +170,8 @@ class Deduplicator:
         far = self.siblings() + self._encoding_cache.recent(self._thread_id, self._epoch)
         # What finds most comes first. Of a source that is much longer, hardly anything can be used without waste.
         far.sort(key=lambda source: abs(len(source.data) - len(data)))
-        return deduplicate(data, [*near, *far][:_SOURCES], self._segment_key, beside=beside)
+        worth = [source for source in far if len(source.data) <= _FARTHEST * new]
+        return deduplicate(data, [*near, *worth][:_SOURCES], self._segment_key, beside=beside)
 
     def _source(self, digest: bytes) -> Source | None:
         return self._lent.get(digest) or self._encoding_cache.source(self._thread_id, digest, self._epoch)
