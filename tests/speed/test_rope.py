@@ -195,6 +195,17 @@ def test_what_is_new_and_equals_a_segment_is_named_once() -> None:
     assert len(COMPILED.keys_in(again.packed)) == 1
 
 
+@pytest.mark.parametrize("piece", [250, 300, 5_000])
+def test_a_part_of_a_much_longer_source_is_found(piece: int) -> None:
+    chance = random.Random(piece)
+    whole = chance.randbytes(300_000)
+    starts = [chance.randrange(len(whole) - piece) for _ in range(10_000 // piece + 1)]
+    data = chance.randbytes(20).join(whole[start : start + piece] for start in starts)
+    stored = pack((Slice(segment_key(whole), len(whole), 0, len(whole)),))
+    found = COMPILED.deduplicate(data, [Source(whole, stored)], beside=[segment_key(whole)])
+    assert sum(map(len, found.fresh.values())) <= 20 * len(starts) + len(data) // 10
+
+
 def test_edits_and_manifests_are_of_every_kind() -> None:
     chance = random.Random(5)
     lengths = {len(edited(bytes(3000), chance)) for _ in range(200)}

@@ -1,9 +1,10 @@
 """Finding what a value shares with stored ones: compiled, and so a plainer search than that of `threadmark.rope.match`.
 
 Bytes at the same places are compared first, eight at a time. What is left is looked up in an index of the source:
-blocks of 16 bytes, 8,192 of them at most and evenly spread, in a table that keeps one position for each. An entry is a
-guess, so it is compared before it is used, and one that was lost costs a match at most. Each search has a budget
-of bytes, whatever they are. Matches are of equal bytes and do not overlap; a source's bytes may occur in several.
+blocks of 16 bytes, 8,192 of them at most and evenly spread, in a table that keeps one position for each. Of a source that
+is much longer than what is looked for, few blocks are indexed first: mostly all of it stands there in long pieces. An
+entry is a guess, so it is compared before it is used, and one that was lost costs a match at most. Each search has a
+budget of bytes, whatever they are. Matches are of equal bytes and do not overlap; a source's bytes may occur in several.
 
 Pointers are to the bytes of objects that the caller holds, and nothing of Python is called while they are used. The
 interpreter's lock is held: two equal values of 300 KB are compared in 10 microseconds, and a thread may keep the lock
@@ -20,6 +21,9 @@ cdef enum:
     BLOCK = 16  # bytes of an anchor
     STRIDE = 16  # from one anchor of the source to the next, at least
     MOST_BLOCKS = 8192
+    COARSE = 256  # the stride of the first index of a source that is much longer than what is looked for
+    MUCH_LONGER = 16  # times
+    MANY = 4096  # bytes that are looked for must be as many
     LEAST = 16  # a match of fewer bytes is not worth a slice
     JUMP = 48  # a match somewhere else must have as many: a version of LangGraph has 31 zeros, as any other has
     SURE = 1024  # a match of as many is the right one, however far away it is
@@ -105,6 +109,7 @@ cdef class Walk:
     cdef Py_ssize_t budget  # bytes that may still be looked at
     cdef uint32_t *table  # the index: where in the source a block begins, and 1 more; 0 is an empty entry
     cdef int shift
+    cdef bint is_coarse  # whether it could have more blocks
     cdef Py_ssize_t first, stop  # what is indexed of the source
 
     def __cinit__(self):
@@ -170,8 +175,11 @@ cdef class Walk:
             if end - at < JUMP or stop - first < JUMP or self.budget <= 0:
                 return 0
             if self.table == NULL:
-                self.make_index(first, stop)
+                self.make_index(first, stop, end - at >= MANY and stop - first > MUCH_LONGER * (end - at))
             best = self.jump(at, end, start)
+            if self.is_coarse and (not best.length or best.at - at >= COARSE):  # short pieces may have been skipped
+                self.make_index(self.first, self.stop, False)
+                best = self.jump(at, end, start)
             if not best.length:
                 return 0
             self.keep(best.at, best.start, best.length)
@@ -200,15 +208,19 @@ cdef class Walk:
             self.keep(at[0], start[0], length)
             at[0], start[0] = at[0] + length, start[0] + length
 
-    cdef int make_index(self, Py_ssize_t first, Py_ssize_t stop) except -1:
+    cdef int make_index(self, Py_ssize_t first, Py_ssize_t stop, bint coarse) except -1:
         """Index the blocks of source[first:stop]. Of those that share an entry, the first has it."""
         cdef Py_ssize_t stride = STRIDE, at
         cdef uint32_t *entry
         cdef int bits = 6
         while (stop - first) // stride > MOST_BLOCKS:
             stride *= 2
+        self.is_coarse = coarse and stride < COARSE
+        if self.is_coarse:
+            stride = COARSE
         while (stop - first) // stride * 2 > 1 << bits:
             bits += 1
+        free(self.table)
         self.table = <uint32_t *>calloc(1 << bits, sizeof(uint32_t))
         if self.table == NULL:
             raise MemoryError

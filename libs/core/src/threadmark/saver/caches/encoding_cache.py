@@ -271,7 +271,9 @@ class EncodingCache:
 
     def _longer(self, key: _EntryKey, digests: Sequence[bytes], kept: int) -> _Entry:
         """Return a list with digests at its beginning, the last of them first."""
-        return key, list(dict.fromkeys([*reversed(digests), *self._list(key)]))[:kept], 40 * kept
+        former = self._entries.get(key)  # not as the last used one: it is about to be set
+        held: list[bytes] = former[1] if former is not None else []
+        return key, list(dict.fromkeys([*digests[::-1], *held]))[:kept], 40 * kept
 
     def _get(self, key: _EntryKey) -> object:
         """The value of a key, None where there is none."""
