@@ -24,6 +24,7 @@ from threadmark_postgres.steps import Query, Rows
 
 Connection = psycopg.Connection[Any]
 
+# As in `exchange`, not to be looked up in their enumerations.
 _IDLE, _ABORTED, _OFF = TransactionStatus.IDLE, PipelineStatus.ABORTED, PipelineStatus.OFF
 
 _LEADERS = 2
