@@ -350,8 +350,8 @@ SET newest = max(newest, excluded.newest),
 """
 
 # The same for a checkpoint that is newer than all others, where the thread is as it was found before and plain: the
-# conditions are those of PLAIN_THREAD_WITHOUT. It changes no row where anything is otherwise, so that the thread need not
-# be looked at by itself.
+# conditions are those of PLAIN_THREAD_WITHOUT. It changes no row where anything is otherwise, so that the thread need
+# not be looked at by itself.
 ADD_TO_HEAD_OF_SAME = """
 UPDATE threadmark_head
 SET newest = ?, checkpoints = checkpoints + 1, updated_at = ?, newest_id = ?
