@@ -113,13 +113,62 @@ def test_what_becomes_of_a_pack_is_told_the_same() -> None:
         assert pair.add(_change([], [_write(PACK), record])) == MADE
         assert pair.directly == 3
         assert pair.add(_change([], [_write(PACK, value=b"other"), record])) == left_out
-        assert pair.directly == 3
+        assert pair.directly == 4  # the first of them counted on the thread as it was, and added nothing
         assert pair.add(_change([], [_write(1), _write(PACK), record])) == left_out  # as a copy adds them
         assert pair.add(_change([], [_write(1), record])) == MADE
         assert pair.add(_change([], [_write(-1), _write(PACK), record])) == left_out
         other = _write(PACK)._replace(task_id="another")
         assert pair.add(_change([], [other, record])) == MADE
         assert pair.add(_change([], [other, other._replace(task_id="third")])) == left_out
+
+
+def test_a_pack_for_a_thread_that_is_as_it_was_takes_no_look_at_it() -> None:
+    with Pair() as pair:
+        pair.add(_change([_checkpoint(EARLY)]))
+        assert pair.add(_pack("first")) == MADE
+        assert pair.directly == 3
+        assert pair.add(_pack("second")) == MADE
+        assert pair.directly == 2
+        assert pair.add(_pack("third", epoch=BEGUN, segments={b"k": b"v"})) == MADE
+        assert pair.directly == 3
+        assert pair.add(_pack("third")) == MADE._replace(pack_left_out=True)
+        assert pair.add(_pack("fourth", epoch=BEGUN + 1)) == Added(BEGUN)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE threadmark_thread SET epoch = 7",
+        "UPDATE threadmark_thread SET expires_at = 8",
+        "UPDATE threadmark_thread SET lease_ends = 1, lease_ttl = 9",
+        f"UPDATE threadmark_thread SET lease_ends = {2**62}, lease_ttl = 9",
+        "UPDATE threadmark_thread SET deleted_up_to = ''",
+        f"UPDATE threadmark_thread SET deleted_up_to = '{LATE}'",
+        "UPDATE threadmark_thread SET live = 0",
+        "UPDATE threadmark_thread SET thread = 20",
+        "UPDATE threadmark_thread SET thread_id = 'other'",
+        "DELETE FROM threadmark_thread",
+    ],
+)
+@pytest.mark.parametrize("epoch", [None, BEGUN])
+def test_what_was_found_of_a_thread_is_proven_before_it_counts(statement: str, epoch: int | None) -> None:
+    with Pair() as pair:
+        pair.add(_change([_checkpoint(EARLY)]))
+        pair.add(_pack("first"))
+        pair.change(statement)
+        pair.add(_pack("second", epoch=epoch, segments={b"k": b"v"}, continues=EARLY))
+        pair.add(_pack("third", epoch=epoch, only_owner=True, beginning=beginning("t", "Ann", None)))
+
+
+def test_many_threads_are_known_and_forgotten() -> None:
+    with Pair() as pair:
+        for task_id in ("first", "second", "third"):
+            for number in range(300):
+                change = _pack(task_id, thread_id=f"thread {number}")
+                assert played(pair.compiled, pair.store.add(change)) == MADE
+        for table in ("write", "batch"):
+            rows = pair.compiled.execute(f"SELECT count(DISTINCT thread), count(*) FROM threadmark_{table}").fetchall()
+            assert rows == [(300, 900)]
 
 
 def test_many_rows_take_more_than_one_statement() -> None:
@@ -270,6 +319,11 @@ def _write(idx: int, *, checkpoint_id: str = EARLY, value: bytes = b"value") -> 
 
 def _change(of_checkpoints: list[CheckpointRow], of_writes: list[WriteRow] | None = None, **fields: Any) -> Change:
     return Change("t", None, BEGUN, {}, of_checkpoints, of_writes or [], None)._replace(**fields)
+
+
+def _pack(task_id: str, **fields: Any) -> Change:
+    rows = [_write(idx)._replace(task_id=task_id) for idx in (PACK, FIRST_RECORD)]
+    return _change([], rows, **fields)
 
 
 def _outcome(action: Any, program: Program[Any]) -> Any:

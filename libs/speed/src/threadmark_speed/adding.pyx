@@ -20,7 +20,8 @@ from threadmark.text import to_column
 
 cdef enum:
     MOST_ROWS = 32  # of one statement, as in `threadmark_sqlite.adding`
-    MOST_KNOWN = 256  # threads that are remembered
+    WRITE_COLUMNS = 9
+    MOST_KNOWN = 256  # threads
 
 
 cdef inline object text_column(object text):
@@ -90,9 +91,13 @@ cdef class Adder:
     """Adds what is not unusual. It is made with the statements (the module), and with `placeholders.with_rows`."""
 
     cdef object thread, thread_without, segments, checkpoint, head, head_of_same, take_back, touch, follow, minute
-    cdef object writes, records, row_of_segment, row_of_write, with_rows
+    cdef object writes, records, pack_of_same, record, row_of_segment, row_of_write, with_rows
     cdef long long first_record, pack
-    cdef dict known  # the columns of threads by thread and namespace, of those that a checkpoint was added to
+    cdef dict known
+    """What was found of threads, and the namespaces in which they have a head, by the column of their names.
+
+    It may be of another database, or over: the statement that relies on it proves it.
+    """
 
     def __init__(self, statements, with_rows):
         self.thread, self.thread_without = statements.PLAIN_THREAD, statements.PLAIN_THREAD_WITHOUT
@@ -101,9 +106,9 @@ cdef class Adder:
         self.head_of_same, self.take_back = statements.ADD_TO_HEAD_OF_SAME, statements.TAKE_BACK
         self.follow, self.minute = statements.FOLLOW_HEAD, statements.MINUTE
         self.writes, self.records, self.row_of_write = statements.ADD_WRITES, statements.ADD_RECORDS, statements.ROW_OF_WRITE
-        self.with_rows = with_rows
+        self.pack_of_same, self.record = statements.ADD_PACK_OF_SAME, with_rows(self.records, self.row_of_write, 1)
+        self.with_rows, self.known = with_rows, {}
         self.first_record, self.pack = FIRST_RECORD, PACK
-        self.known = {}
 
     def __call__(self, run, fetch, change):
         """Add the rows of a change. Returns what became of it, or None where the program is to see to it.
@@ -122,9 +127,15 @@ cdef class Adder:
         if ordinary < 0:
             return None
         thread_column = text_column(thread_id)
-        asked = expected, only_owner, beginning
+        cdef bint has_pack = ordinary == 1 and fields(writes[0])[3] == self.pack
+        cdef tuple asked = (expected, only_owner, beginning), thread = None
         row = checkpoints[0] if checkpoints else None
-        cdef tuple thread = None if row is None else self.same(run, thread_column, asked, row)
+        if row is not None:
+            thread = self.add_to_same_head(run, thread_column, asked, row)
+        elif has_pack and not touches:
+            same = self.add_pack_to_same(run, thread_column, asked, segments, writes)
+            if same is not None:
+                return same
         cdef bint follows = False
         if thread is None:
             found = self.plain(run, fetch, thread_column, row)
@@ -135,6 +146,7 @@ cdef class Adder:
                 if not self.add_checkpoint(run, thread_column, thread, row):
                     return None
                 follows = self.is_of_another_minute(thread, row)
+            self.remember(thread_column, thread, row)
         number, epoch, _, expires_at, minute = thread
         if segments:
             self.add_segments(run, number, segments)
@@ -146,31 +158,68 @@ cdef class Adder:
         cdef bint pack_left_out = False
         if writes:
             there = ordinary - self.add_writes(run, number, self.writes, writes[:ordinary])
-            pack_left_out = there and fields(writes[0])[3] == self.pack
+            pack_left_out = there and has_pack
             self.add_writes(run, number, self.records, writes[ordinary:])
         return Added(epoch, replaced_writes=[], expires_at=expires_at, pack_left_out=pack_left_out)
 
-    cdef tuple same(self, run, thread, tuple asked, row):
-        """Add the newest checkpoint of a thread that is as it was when it was found. Returns its columns.
+    cdef int remember(self, thread_column, tuple thread, row) except -1:
+        """Remember a thread that was found, and that a checkpoint was added to its head, where nothing will expire."""
+        number, epoch, owner, expires_at, minute = thread
+        if expires_at is not None:
+            return 0
+        known = self.known.get(thread_column)
+        cdef set namespaces = set() if known is None else known[1]
+        if row is not None:
+            _, ns, _, _, _, created_at, _ = fields(fields(row)[0])
+            minute = minute if ns else created_at // self.minute
+            namespaces.add(ns)
+        if len(self.known) >= MOST_KNOWN or len(namespaces) > MOST_KNOWN:
+            self.known.clear()
+        self.known[thread_column] = (number, epoch, owner, expires_at, minute), namespaces
+        return 0
 
-        What is remembered is not trusted: the statement that adds to the head compares all of it with what is there.
+    cdef object add_pack_to_same(self, run, thread_column, tuple asked, segments, writes):
+        """Add a pack with its record and segments to a thread that is as it was before. Returns what became of it.
+
+        Returns None, and nothing was added, where the thread is another, or the pack of its task is there.
+        """
+        known = self.known.get(thread_column)
+        if known is None or len(writes) != 2 or asked[1] or not admits(known[0], asked):
+            return None
+        number, epoch, _, _, _ = known[0]
+        cdef list columns = write_columns(number, writes)
+        cdef list of_record = columns[WRITE_COLUMNS:]
+        columns[WRITE_COLUMNS:] = (number, thread_column, epoch)
+        if run(self.pack_of_same, columns).rowcount != 1:
+            self.known.pop(thread_column, None)
+            return None
+        if segments:
+            self.add_segments(run, number, segments)
+        run(self.record, of_record)
+        return Added(epoch, replaced_writes=[])
+
+    cdef tuple add_to_same_head(self, run, thread_column, tuple asked, row):
+        """Add the newest checkpoint of a thread that is as it was when it was found. Returns the thread's columns.
+
         Returns None, and nothing is added, where the thread or the checkpoint is another.
         """
-        cdef tuple outline = fields(fields(row)[0])
-        _, ns, checkpoint_id, rank, _, created_at, _ = outline
-        cdef tuple known = self.known.get((thread, ns))
-        if known is None or checkpoint_id != rank or not admits(known, asked) or self.is_of_another_minute(known, row):
+        _, ns, checkpoint_id, rank, _, created_at, _ = fields(fields(row)[0])
+        known = self.known.get(thread_column)
+        if known is None or checkpoint_id != rank or ns not in known[1]:
             return None
-        cdef tuple columns = checkpoint_columns(known[0], row)
+        cdef tuple thread = known[0]
+        number, epoch, owner, _, minute = thread
+        if owner is not None or not admits(thread, asked) or self.is_of_another_minute(thread, row):
+            return None
+        cdef tuple columns = checkpoint_columns(number, row)
         if not self.add_row(run, columns):
             return None
         ns, rank = columns[1], columns[2]
-        number, epoch, _, _, minute = known
-        head = rank, created_at, id_column(checkpoint_id), thread, ns, rank, created_at, number, epoch, minute, rank
-        if run(self.head_of_same, head).rowcount == 1:
-            return known
+        of_head = rank, created_at, id_column(checkpoint_id), thread_column, ns, rank, created_at
+        if run(self.head_of_same, (*of_head, number, epoch, minute, rank)).rowcount == 1:
+            return thread
         run(self.take_back, columns[:3])
-        self.known.pop((thread, outline[1]), None)
+        self.known.pop(thread_column, None)
         return None
 
     cdef bint add_checkpoint(self, run, thread_column, tuple thread, row) except -1:
@@ -178,13 +227,8 @@ cdef class Adder:
         cdef tuple columns = checkpoint_columns(thread[0], row)
         if not self.add_row(run, columns):
             return False
-        _, ns, checkpoint_id, _, _, created_at, _ = fields(fields(row)[0])
+        _, _, checkpoint_id, _, _, created_at, _ = fields(fields(row)[0])
         run(self.head, (thread_column, columns[1], columns[2], created_at, id_column(checkpoint_id)))
-        number, epoch, owner, expires_at, minute = thread
-        if owner is None and expires_at is None:
-            if len(self.known) >= MOST_KNOWN:
-                self.known.clear()
-            self.known[thread_column, ns] = number, epoch, None, None, minute if ns else created_at // self.minute
         return True
 
     cdef bint add_row(self, run, tuple columns) except -1:

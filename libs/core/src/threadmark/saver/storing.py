@@ -286,9 +286,11 @@ def _emptied(new: Iterable[str], before: Mapping[str, Stored], after: Mapping[st
 
 def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:
     """The segments that reading a checkpoint takes, those of its header first."""
-    manifests = [value for value in header.values.values() if value.digest]
-    keys = [*stored.segment_keys(), *(key for value in manifests for key in value.segment_keys())]
-    return tuple(dict.fromkeys(keys))
+    keys = [*stored.segment_keys()]
+    for value in header.values.values():
+        if value.digest:
+            keys += value.segment_keys()
+    return tuple(dict.fromkeys(keys)) if keys else ()
 
 
 def encode(serde: Serializer, what: str, value: Any) -> tuple[str, bytes]:
