@@ -21,7 +21,7 @@ VERSIONS = (
 VALUES = st.integers() | st.text(max_size=60)
 BODIES = st.binary(max_size=300) | st.just(70_000).map(bytes)
 PLAIN = st.binary(max_size=300)
-LONG = "a name that makes the header longer than those that are packed anew " * 8
+LONG = "a name that makes the header longer than those that are packed anew " * 36
 
 
 def _laid_out(parent: Header, before: bytes, given_values: Any, versions: Any, plain: bytes) -> tuple[Any, ...]:
@@ -62,7 +62,7 @@ def test_a_spliced_header_has_the_bytes_of_a_packed_one(
 
 
 def _many() -> Header:
-    names = [f"channel {number}" for number in range(40)]
+    names = [f"channel {number}" for number in range(100)]
     return Header(dict.fromkeys(names, 1), {name: Stored("m", b"\xa3" + b"abc", b"") for name in names}, b"\x80", None)
 
 

@@ -44,7 +44,7 @@ cdef enum:
     WRITTEN_FIELDS = 4
     GUESSED = 64  # bytes of a name with its version or value
     PLAIN_TAG = 3  # bytes before a literal
-    SHORT_HEADER = 512  # bytes that are packed as fast as they are spliced
+    SHORT_HEADER = 2048  # bytes: one of a few channels is packed faster than spliced
 
 cdef str plain_tag = "m"
 cdef bytes no_digest = b""
