@@ -7,7 +7,7 @@ can judge is left to them: CannotPackError says so.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
-from threadmark_speed.checks cimport check_of_bytes
+from threadmark_speed.checks cimport PACKED, RECORDED, check_of_bytes
 from threadmark_speed.packing cimport Packer
 from threadmark_speed.tuples cimport named_tuple
 
@@ -30,7 +30,7 @@ def _refuse():
 
 
 def rows_of_pack(
-    type cls not None, int recorded, tuple record not None, thread_id, ns, checkpoint_id, task_id, task_path,
+    type cls not None, tuple record not None, thread_id, ns, checkpoint_id, task_id, task_path,
     list written not None,
 ):
     """Return what `batches.rows_of_batch` does of ordinary writes: their pack, and its record.
@@ -41,7 +41,8 @@ def rows_of_pack(
     cdef Packer packer = Packer(_refuse)
     cdef Py_ssize_t begun
     packer.byte(0x90 + 1 + ROW_FIELDS)
-    for field in (recorded, thread_id, ns, checkpoint_id, task_id):
+    packer.byte(PACKED)
+    for field in (thread_id, ns, checkpoint_id, task_id):
         packer.value(field, 1, False)
     begun = packer.used
     rows = []
@@ -50,6 +51,7 @@ def rows_of_pack(
         for field in <tuple>fields:
             packer.value(field, 1, False)
         check = check_of_bytes(<unsigned char *>packer.start, packer.used)
+        packer.start[1] = RECORDED  # the record's, which comes second
         rows.append(named_tuple(cls, (ns, checkpoint_id, task_id, *<tuple>fields, check)))
     return rows
 
