@@ -1,6 +1,6 @@
 """The header of a put: what its parent has is inherited, and nothing else; a short one stands in its row as it is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -9,6 +9,8 @@ from threadmark.config import config_metadata
 from threadmark.memory import MemorySaver
 from threadmark.metadata import checked, merged
 from threadmark.model import Checkpoint
+from threadmark.rope import Deduplicated, Source, deduplicate
+from threadmark.saver import storing
 
 CONFIG = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
 
@@ -87,3 +89,25 @@ def test_checked_metadata_is_taken_as_it_is() -> None:
         found = saver.get_tuple(saver.put(config, _checkpoint(1, {}, {}), given, {}))
     assert found is not None
     assert found.metadata == {"step": 1}
+
+
+@pytest.mark.parametrize("empty", [{}, {"packets": []}])
+def test_what_a_step_emptied_is_compared_with_when_it_comes_back(
+    empty: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[bytes] = []
+
+    def recorded(data: bytes, sources: Sequence[Source], *rest: Any, **more: Any) -> Deduplicated:
+        compared.append(sources[0].data)
+        return deduplicate(data, sources, *rest, **more)
+
+    packets = [{"prompt": "given once " * 30, "number": number} for number in range(4)]
+    later = [{**packet, "turn": 2} for packet in packets]
+    with MemorySaver() as saver:
+        config = saver.put(CONFIG, _checkpoint(1, {"packets": packets}, {"packets": 1}), {}, {"packets": 1})
+        config = saver.put(config, _checkpoint(2, empty, {"packets": 2}), {}, {"packets": 2})
+        saver.put_writes(config, [("packets", packet) for packet in later], "task")
+        monkeypatch.setattr(storing, "deduplicate", recorded)
+        config = saver.put(config, _checkpoint(3, {"packets": later}, {"packets": 3}), {}, {"packets": 3})
+        assert compared == [saver.serde.dumps_typed(packets)[1]]
+        assert saver.get(config) == _checkpoint(3, {"packets": later}, {"packets": 3})

@@ -87,6 +87,16 @@ def test_what_a_step_wrote_to_a_channel_is_found_for_the_next() -> None:
     assert encoding_cache.written("thread", "", "id", "channel", 2) == []
 
 
+def test_the_value_of_a_channel_that_was_emptied_is_found_again() -> None:
+    encoding_cache, data = EncodingCache(1 << 20), b"value" * 60
+    encoding_cache.see_values("thread", 1, [(_stored(data), Source(data, deduplicate(data, []).packed))])
+    encoding_cache.see_emptied("thread", "", [("channel", proof(data).digest), ("another", b"unknown digest..")])
+    assert [source.data for source in encoding_cache.emptied("thread", "", "channel", 1)] == [data]
+    assert encoding_cache.emptied("thread", "", "another", 1) == []
+    assert encoding_cache.emptied("thread", "ns", "channel", 1) == []
+    assert encoding_cache.emptied("thread", "", "channel", 2) == []
+
+
 def test_the_last_values_of_a_thread_are_known_but_not_its_headers() -> None:
     encoding_cache = EncodingCache(1 << 20)
     values = [bytes([number]) * 300 for number in range(40)]

@@ -1,13 +1,16 @@
 """The statement for one change to a thread that is there does what the one for several changes does, or nothing."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import psycopg
 import pytest
 
+from postgres.steps import APIS, step, thread
 from postgres.test_leases import MINUTE, commit, lease, play
 from postgres.test_order import change_of, checkpoint
+from threadmark import Saver
 from threadmark.program import Program
 from threadmark.store import ANYONE, FIRST_RECORD, PACK, Added, Change, CheckpointRow, WriteRow, was_added
 from threadmark.thread_store import beginning
@@ -205,3 +208,26 @@ def test_other_writes_go_by_the_other_statement(session: psycopg.Connection, nam
     assert statements == 1
     stored = {(row[4], row[5]) for row in rows[TABLES.index("write")]}
     assert stored == {(write.idx, write.task_path) for write in OTHERS[name]}
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("options", [{}, {"combine": False}, {"prepare": False}])
+def test_a_checkpoint_that_its_damaged_head_does_not_know_is_replaced(
+    url: str, tables: psycopg.Connection, api: Callable[[Saver], Any], options: dict[str, Any]
+) -> None:
+    """Its statement fails then, and has not counted it twice."""
+    heads = "SELECT rank, checkpoints FROM threadmark_head"
+    second = step(1)
+
+    async def body() -> None:
+        with PostgresSaver(url, **options) as saver:
+            calls = api(saver)
+            first = await calls.aput(thread("one"), *step(0))
+            await calls.aput(first, *second)
+            before = tables.execute(heads).fetchall()
+            tables.execute("UPDATE threadmark_head SET rank = '1'")
+            await calls.aput(first, *second)
+            assert tables.execute(heads).fetchall() == before
+            assert [found.metadata["step"] for found in saver.list(thread("one"))] == [1, 0]
+
+    asyncio.run(body())

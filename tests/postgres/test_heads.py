@@ -115,3 +115,27 @@ def test_a_process_of_an_earlier_release_moves_no_head(url: str, tables: psycopg
             "VALUES ('one', '', '', '{}', 1, 0) "
             "ON CONFLICT (thread_id, ns) DO UPDATE SET updated_at = excluded.updated_at"
         )
+
+
+def test_a_thread_that_such_a_process_touched_is_named_and_placed_by_its_next_put(
+    url: str, tables: psycopg.Connection
+) -> None:
+    """What it says of a thread without a put is not refused: to look at each head would take a tenth of a put."""
+    with PostgresSaver(url) as saver:
+        config = saver.put(thread("one"), *step(0))
+        assert list(_damage(url)) == []
+        tables.execute(
+            "UPDATE threadmark_head SET updated_at = greatest(updated_at, %s) WHERE thread_id = 'one' AND ns = ''",
+            (time.time_ns() // 1000 + 2 * MINUTE,),
+        )
+        assert list(_damage(url)) == [
+            ("table threadmark_head", "1 threads are listed at a wrong time of their last update")
+        ]
+        tables.execute("UPDATE threadmark_head SET updated_at = updated_at - %s", (4 * MINUTE,))
+        saver.put(config, *step(1))
+    assert list(_damage(url)) == []
+
+
+def _damage(url: str) -> Any:
+    with psycopg.connect(url) as session:
+        return commit(session, PostgresStore(None).damage())

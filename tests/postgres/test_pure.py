@@ -83,6 +83,15 @@ def test_a_program_that_goes_on_is_started_anew_in_a_transaction() -> None:
     assert trips == [["ONE"], ["BEGIN", "ONE"], ["TWO"], ["COMMIT"]]
 
 
+def test_a_statement_that_failed_because_a_row_is_there_counts_as_no_rows_and_is_not_sent_again() -> None:
+    conversing = conversation(transaction(Query("ONE", likely_last=True), Query("TWO")))
+    assert [query.sql for query in next(conversing)] == ["ONE"]
+    batch = conversing.throw(psycopg.errors.UniqueViolation())
+    assert [query.sql.split()[0] for query in batch] == ["BEGIN", "TWO"]
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        conversing.throw(psycopg.errors.UniqueViolation())
+
+
 def test_the_first_statement_travels_with_begin() -> None:
     trips, _ = sent(conversation(transaction(Query("ONE"), Query("TWO", likely_last=True))))
     assert trips == [["BEGIN", "ONE"], ["TWO"], ["COMMIT"]]

@@ -117,6 +117,17 @@ def test_an_older_checkpoint_takes_three_round_trips(proxy: Proxy, url: str) -> 
         assert found.checkpoint["channel_values"]["count"] == 5
 
 
+def test_a_short_listing_takes_four_round_trips(proxy: Proxy, url: str) -> None:
+    """The page with its rows, what the head tells, the writes, and the end of the transaction."""
+    with through(proxy, url) as saver:
+        play(saver, "one", 12)
+        before = proxy.round_trips
+        found = list(saver.list(thread("one"), limit=10))
+        assert proxy.round_trips - before == 4
+    assert [each.metadata["step"] for each in found] == list(range(11, 1, -1))
+    assert all(each.pending_writes for each in found)
+
+
 @pytest.mark.parametrize(("others", "trips_of_cold"), [(0, 4), (80, 5)])
 @pytest.mark.parametrize("api", APIS)
 def test_the_history_of_a_delta_channel_takes_five_round_trips_however_long_it_is(

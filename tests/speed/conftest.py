@@ -5,5 +5,13 @@ from threadmark import compiled
 collect_ignore = (
     []
     if compiled.IN_USE
-    else ["test_adding.py", "test_given.py", "test_programs.py", "test_putting.py", "test_reading.py", "test_rope.py"]
+    else [
+        "test_adding.py",
+        "test_given.py",
+        "test_params.py",
+        "test_programs.py",
+        "test_putting.py",
+        "test_reading.py",
+        "test_rope.py",
+    ]
 )

@@ -18,7 +18,6 @@ from threadmark_sqlite.driver.playing import execute, played
 from threadmark_sqlite.migrations import ddl
 from threadmark_sqlite.store import SqliteStore
 
-STORE = SqliteStore()
 BEGUN = 4
 """When every change is made, so that it is the first epoch of its thread."""
 
@@ -60,6 +59,7 @@ class Pair:
 
     def __init__(self) -> None:
         self.compiled, self.in_python = (sqlite3.connect(":memory:", isolation_level=None) for _ in range(2))
+        self.store = SqliteStore()
         self.directly = 0
         for connection in (self.compiled, self.in_python):
             connection.executescript(ddl())
@@ -84,7 +84,7 @@ class Pair:
         return outcomes[0]
 
     def add(self, change: Change) -> Any:
-        return self.tell(partial(STORE.add, change))
+        return self.tell(partial(self.store.add, change))
 
     def change(self, statement: str, params: tuple[Any, ...] = ()) -> None:
         for connection in (self.compiled, self.in_python):
@@ -112,13 +112,62 @@ def test_what_becomes_of_a_pack_is_told_the_same() -> None:
         assert pair.add(_change([], [_write(PACK), record])) == MADE
         assert pair.directly == 3
         assert pair.add(_change([], [_write(PACK, value=b"other"), record])) == left_out
-        assert pair.directly == 3
+        assert pair.directly == 4  # the first of them counted on the thread as it was, and added nothing
         assert pair.add(_change([], [_write(1), _write(PACK), record])) == left_out  # as a copy adds them
         assert pair.add(_change([], [_write(1), record])) == MADE
         assert pair.add(_change([], [_write(-1), _write(PACK), record])) == left_out
         other = _write(PACK)._replace(task_id="another")
         assert pair.add(_change([], [other, record])) == MADE
         assert pair.add(_change([], [other, other._replace(task_id="third")])) == left_out
+
+
+def test_a_pack_for_a_thread_that_is_as_it_was_takes_no_look_at_it() -> None:
+    with Pair() as pair:
+        pair.add(_change([_checkpoint(EARLY)]))
+        assert pair.add(_pack("first")) == MADE
+        assert pair.directly == 3
+        assert pair.add(_pack("second")) == MADE
+        assert pair.directly == 2
+        assert pair.add(_pack("third", epoch=BEGUN, segments={b"k": b"v"})) == MADE
+        assert pair.directly == 3
+        assert pair.add(_pack("third")) == MADE._replace(pack_left_out=True)
+        assert pair.add(_pack("fourth", epoch=BEGUN + 1)) == Added(BEGUN)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE threadmark_thread SET epoch = 7",
+        "UPDATE threadmark_thread SET expires_at = 8",
+        "UPDATE threadmark_thread SET lease_ends = 1, lease_ttl = 9",
+        f"UPDATE threadmark_thread SET lease_ends = {2**62}, lease_ttl = 9",
+        "UPDATE threadmark_thread SET deleted_up_to = ''",
+        f"UPDATE threadmark_thread SET deleted_up_to = '{LATE}'",
+        "UPDATE threadmark_thread SET live = 0",
+        "UPDATE threadmark_thread SET thread = 20",
+        "UPDATE threadmark_thread SET thread_id = 'other'",
+        "DELETE FROM threadmark_thread",
+    ],
+)
+@pytest.mark.parametrize("epoch", [None, BEGUN])
+def test_what_was_found_of_a_thread_is_proven_before_it_counts(statement: str, epoch: int | None) -> None:
+    with Pair() as pair:
+        pair.add(_change([_checkpoint(EARLY)]))
+        pair.add(_pack("first"))
+        pair.change(statement)
+        pair.add(_pack("second", epoch=epoch, segments={b"k": b"v"}, continues=EARLY))
+        pair.add(_pack("third", epoch=epoch, only_owner=True, beginning=beginning("t", "Ann", None)))
+
+
+def test_many_threads_are_known_and_forgotten() -> None:
+    with Pair() as pair:
+        for task_id in ("first", "second", "third"):
+            for number in range(300):
+                change = _pack(task_id, thread_id=f"thread {number}")
+                assert played(pair.compiled, pair.store.add(change)) == MADE
+        for table in ("write", "batch"):
+            rows = pair.compiled.execute(f"SELECT count(DISTINCT thread), count(*) FROM threadmark_{table}").fetchall()
+            assert rows == [(300, 900)]
 
 
 def test_many_rows_take_more_than_one_statement() -> None:
@@ -151,7 +200,7 @@ def test_what_is_refused_is_refused_the_same() -> None:
 def test_a_thread_that_was_deleted_is_begun_anew_the_same() -> None:
     with Pair() as pair:
         pair.add(_change([_checkpoint(EARLY)]))
-        pair.tell(partial(STORE.drop, "t", 3))
+        pair.tell(partial(pair.store.drop, "t", 3))
         assert pair.add(_change([], [_write(0)], continues=EARLY)).too_late
         assert pair.add(_change([_checkpoint(LATE)])) == MADE._replace(epoch=BEGUN + 1)
         assert pair.add(_change([], [_write(0, checkpoint_id=LATE)], continues=LATE)) == MADE._replace(epoch=BEGUN + 1)
@@ -182,6 +231,11 @@ def _write(idx: int, *, checkpoint_id: str = EARLY, value: bytes = b"value") -> 
 
 def _change(of_checkpoints: list[CheckpointRow], of_writes: list[WriteRow] | None = None, **fields: Any) -> Change:
     return Change("t", None, BEGUN, {}, of_checkpoints, of_writes or [], None)._replace(**fields)
+
+
+def _pack(task_id: str, **fields: Any) -> Change:
+    rows = [_write(idx)._replace(task_id=task_id) for idx in (PACK, FIRST_RECORD)]
+    return _change([], rows, **fields)
 
 
 def _outcome(action: Any, program: Program[Any]) -> Any:

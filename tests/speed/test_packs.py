@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from threadmark.config import ParsedConfig
 from threadmark.digests import pack_plain
 from threadmark.errors import CorruptDataError
 from threadmark.packs import MOST_KEYS, Written, pack_writes, unpack_writes
@@ -14,8 +15,10 @@ from threadmark.saver.proving import batches
 from threadmark.saver.proving.batches import batch_record, rows_of_batch, separate_rows
 from threadmark.saver.proving.checks import write_rows
 from threadmark.saver.proving.writes import Write, proven_by_reference, proven_writes
+from threadmark.saver.storing import encode_writes, rows_of_scalars
+from threadmark.serde import Serde
 from threadmark.store import PACK, WriteRow
-from threadmark.stored import Stored
+from threadmark.stored import LITERAL_LIMIT, Stored
 from threadmark_speed import packs, proving
 from threadmark_speed.packing import CannotPackError
 
@@ -52,6 +55,40 @@ def test_a_batch_is_the_same(written: list[Written]) -> None:
     assert {type(row) for row in rows} == {WriteRow}
     ordinary = [each for each in written if each[0] >= 0]
     assert [unpack_writes(row.value) for row in rows if row.idx == PACK] == ([ordinary] if ordinary else [])
+
+
+SCALARS = some.integers(-(2**63), 2**64 - 1) | some.floats() | some.booleans() | TEXT | some.binary()
+WHERE = ParsedConfig("thread", "ns", "checkpoint", None)
+
+
+@given(some.lists(some.tuples(TEXT, SCALARS), min_size=1, max_size=20))
+def test_scalars_have_the_rows_of_their_literals(writes: list[tuple[str, object]]) -> None:
+    rows = rows_of_scalars(Serde(), WHERE, "task", "path", writes)
+    encoded, _ = encode_writes(Serde(), writes)
+    if any(len(data) > LITERAL_LIMIT for _, (_, data) in encoded.values()):
+        assert rows is None
+        return
+    literals = [(index, channel, Stored(*both, b"").body) for index, (channel, both) in encoded.items()]
+    assert rows == _rows(literals)
+    assert {type(row) for row in rows} == {WriteRow}
+    assert rows_of_scalars(Serde(), WHERE, "task", "path", tuple(writes)) == rows
+
+
+def test_long_and_unusual_writes_are_left_to_the_reference() -> None:
+    class Text(str):
+        __slots__ = ()
+
+    longest = "x" * (LITERAL_LIMIT - 2)
+    assert rows_of_scalars(Serde(), WHERE, "task", "path", [("a", longest)])
+    for value in (longest + "x", "ä" * 60, b"x" * 97, 2**64, Text("x"), [1], None, object()):
+        assert rows_of_scalars(Serde(), WHERE, "task", "path", [("b", 1), ("a", value)]) is None
+    for writes in ([], [("__resume__", 1)], [(Text("a"), 1)], [["a", 1]], [("a", 1, 2)], iter([("a", 1)]), None):
+        assert rows_of_scalars(Serde(), WHERE, "task", "path", writes) is None
+
+    class Own(Serde):
+        pass
+
+    assert rows_of_scalars(Own(), WHERE, "task", "path", [("a", 1)]) is None
 
 
 @given(some.lists(WRITTEN, min_size=1, max_size=3), some.randoms())

@@ -19,6 +19,7 @@ from threadmark_conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.driver import connection as opening
 from threadmark_sqlite.driver import writer
+from threadmark_sqlite.driver.callers import Callers, Lead
 from threadmark_sqlite.steps import execute
 
 ADD = "INSERT INTO threadmark_thread (thread_id, epoch, live, created_at) VALUES (?, 1, 1, 1)"
@@ -319,3 +320,46 @@ def test_callers_and_event_loops_meet(line: Line) -> None:
     assert loop.result() is None
     assert late.result() == "late"
     assert _stored(line) == 47
+
+
+class _Let:
+    """A lock that lets something happen before it is released, and something before that is over."""
+
+    def __init__(self, before: Callable[[], Any], after: Callable[[], Any]) -> None:
+        self._lock = threading.Lock()
+        self._before, self._after = before, after
+        self.taken = 0
+
+    def acquire(self, blocking: bool = True) -> bool:  # noqa: FBT001, FBT002 - as a lock's
+        taken = self._lock.acquire(blocking)
+        self.taken += taken
+        return taken
+
+    def release(self) -> None:
+        before, self._before = self._before, lambda: None
+        after, self._after = self._after, lambda: None
+        before()
+        self._lock.release()
+        after()
+
+
+def test_who_comes_while_the_last_one_leaves_is_answered_although_somebody_closes() -> None:
+    callers = Callers()
+    transaction = Transaction(partial(_add, "late"), writes=True)
+    waiting: list[Any] = []
+    closing: list[Caller] = []
+
+    def come() -> None:
+        """Wait for the one who is about to leave, and let somebody close."""
+        Caller("late", lambda: waiting.append(callers.enter(transaction))).result()
+        closing.append(Caller("closing", callers.close))
+        _until(lambda: callers._closed)
+
+    callers._led = lock = _Let(come, lambda: _until(lambda: lock.taken == 2))  # type: ignore[assignment]
+    assert callers.enter(transaction) is None
+    assert callers.leave() is None
+    (late,) = waiting
+    assert late.wait(PATIENCE)
+    assert isinstance(late.result(), Lead)
+    assert callers.leave() is None
+    assert closing[0].result() is None

@@ -189,6 +189,20 @@ def test_what_an_earlier_release_left_of_a_deleted_thread_is_gone_when_it_begins
     assert (found.owner, found.title, found.metadata) == (None, None, {})
 
 
+def test_a_segment_whose_key_is_no_key_is_in_nobodys_way(tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+    with SqliteSaver(path) as saver, closing(sqlite3.connect(path)) as connection:
+        config = at("thread")
+        for number, letter in enumerate("xyz"):
+            config = saver.put(config, checkpoint({"a": letter * 3000}, {"a": number}), {}, {"a": number})
+        with connection:
+            connection.execute("UPDATE threadmark_segment SET key = 'text' WHERE number = 1")
+        saver.prune(["thread"])
+        found = saver.get_tuple(at("thread"))
+        assert found is not None
+        assert found.checkpoint["channel_values"] == {"a": "z" * 3000}
+
+
 def test_the_harness_would_notice_a_wrong_value() -> None:
     """A saver that answers with something else must not pass: the check is tried on one that does."""
     other = MemorySaver()

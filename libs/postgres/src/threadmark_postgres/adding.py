@@ -35,10 +35,10 @@ class AddingStore(PostgresThreadStore, Store):
         """One statement. More only if a deleted thread begins again, another writer was faster, or it matters which
         checkpoint is the newest: then it locks the thread first.
         """
-        if change.has_place and (outcome := (yield from self._lock_and_judge(change))) is not None:
-            return outcome
-        alone = self._alone(change)
-        if alone is not None:
+        if change.has_place:
+            if (outcome := (yield from self._lock_and_judge(change))) is not None:
+                return outcome
+        elif (alone := self._alone(change)) is not None:
             rows: Rows = yield alone
             if rows and (added := (yield from self._outcome_alone(change, rows))) is not None:
                 return added
@@ -178,16 +178,17 @@ class AddingStore(PostgresThreadStore, Store):
         yield from self._execute(sql.REVIVE_THREAD, *row)
 
     def _alone(self, change: Change) -> Query | None:
-        """Return the shorter statement for the change, None where only the others can add it."""
-        if not change.continues or change.has_place or change.touches:
+        """Return the shorter statement for a change that has no place, None where only the others can add it."""
+        if not change.continues or change.touches:
             return None
         if change.only_owner and change.beginning.owner is None:  # there NULL stands for anybody
             return None
-        statement, params = shorter(change, recorded=_is_fenced(change))
+        recorded = _is_fenced(change)
+        statement, params = shorter(change, recorded=recorded)
         if params is None:
             return None
         kind = "writes" if change.writes else "checkpoint"
-        if _is_fenced(change):
+        if recorded:
             statement, params = replica_sql.alone(statement), (*params, change.term, change.entry)
             kind = f"{kind}, recorded"
         query = in_schema(statement, self._schema)

@@ -8,12 +8,17 @@ statement says the types of its parameters, so they are sent without one.
 from collections.abc import Callable, Sequence
 from itertools import chain
 from struct import Struct
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import psycopg
 from psycopg.adapt import Dumper
 from psycopg.postgres import types
 from psycopg.pq import Format
+
+from threadmark.compiled import IN_USE
+
+if TYPE_CHECKING or IN_USE:
+    from threadmark_speed import params as compiled
 
 _HEAD = Struct("!iiIii")
 _EMPTY = Struct("!iiI")
@@ -100,6 +105,8 @@ class BatchParams(tuple[Texts | Blobs | Numbers, ...]):
 
 def size_of(params: Sequence[Any]) -> int:
     """About how many bytes are sent, metadata included, which may be as large as any value."""
+    if IN_USE:
+        return compiled.size_of(params)
     size = 0
     for param in params:
         kind = type(param)
@@ -160,9 +167,13 @@ _PACK: dict[type[Any], Callable[[Any], bytes]] = {
 
 def packed(params: Sequence[Any]) -> list[bytes | None]:
     """Return parameters in their binary form, for a connection that has text in UTF-8."""
-    return [None if param is None else (_PACK.get(type(param)) or _packer(param))(param) for param in params]
+    if IN_USE:
+        return compiled.packed(params, _packed)
+    return [None if param is None else _packed(param) for param in params]
 
 
-def _packer(param: object) -> Callable[[Any], bytes]:
-    """Return what packs a value of a class of its user's, such as an enumeration of texts."""
-    return next(pack for kind, pack in _PACK.items() if isinstance(param, kind))
+def _packed(param: Any) -> bytes:
+    pack = _PACK.get(type(param))
+    if pack is None:  # a class of its user's, such as an enumeration of texts
+        pack = next(pack for kind, pack in _PACK.items() if isinstance(param, kind))
+    return pack(param)

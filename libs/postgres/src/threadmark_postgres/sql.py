@@ -428,11 +428,13 @@ WHERE NOT EXISTS (SELECT FROM tm.thread AS t WHERE t.thread_id = kept.thread_id 
 GROUP BY kind
 """
 
-# Threads that no listing finds.
-UNLISTED = """
-SELECT count(*)
+# Threads that no listing finds, having no head, and those that listings find in another minute than that of their last
+# update: a process of an earlier release can tell a head, without a put, that its thread was updated.
+UNLISTED = f"""
+SELECT count(*) FILTER (WHERE h.ns IS NULL), count(*) FILTER (WHERE h.minute <> {MINUTE.format("h.updated_at")})
 FROM tm.thread AS t
-WHERE t.live AND NOT EXISTS (SELECT FROM tm.head AS h WHERE h.thread_id = t.thread_id AND h.ns = '')
+LEFT JOIN tm.head AS h ON h.thread_id = t.thread_id AND h.ns = ''
+WHERE t.live
 """
 
 # A page of outlines: the clauses that a scope asks for are joined by AND.
@@ -443,6 +445,7 @@ WHERE {{clauses}}
 ORDER BY c.rank DESC, c.thread_id DESC, c.ns DESC
 LIMIT $1::bigint
 """
+PAGE_OF_ROWS = PAGE.replace(_OUTLINE, _ROW)
 PAGE_OF_ALL = "true"
 PAGE_OF_THREAD = "c.thread_id = ${}::text"
 PAGE_OF_NAMESPACE = "c.ns = ${}::text"
@@ -816,8 +819,9 @@ _HEAD_COUNTED = """checkpoints = h.checkpoints + 1,
         minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, excluded.minute)"""
 
 # A checkpoint that is stored under another rank than its id has a greater one (`rank_after`). So none with this id is
-# stored where its rank is greater than that of its head, and only such a one is added here. The head comes first for
-# that: two who put the same checkpoint at once, one of them by a statement above, may meet in a circle, which the
+# stored where its rank is greater than that of its head, and only such a one is added here; where a damaged head does
+# not know that it is there, the statement fails (`driver.conversation`). The head comes first for that: two who put the
+# same checkpoint, or the same segment, at once, one of them by a statement above, may meet in a circle, which the
 # server ends. What was there before the lock is not read, so the epoch is not compared with that.
 _SEGMENTS_OF_CHECKPOINT = _SEGMENTS_ALONE.format(source="headed", keys="$15", data="$16")
 ADD_CHECKPOINT_ALONE = f"""
@@ -838,11 +842,9 @@ ADD_CHECKPOINT_ALONE = f"""
     SELECT
         {_CHECKPOINT_VALUES}
     FROM headed
-    ON CONFLICT (thread_id, ns, rank) DO NOTHING
-    RETURNING rank
 )
 {_ACCEPTED.format(exists="false")}
-CROSS JOIN added
+CROSS JOIN headed
 """
 
 # The same in the order of the statements above, for a change that is recorded: its position is taken between its

@@ -29,7 +29,7 @@ from threadmark_postgres.columns import (
     optional,
     outline,
     run_number,
-    write_row,
+    write_rows,
 )
 from threadmark_postgres.following import FollowingStore
 from threadmark_postgres.replica_store import PostgresReplicaStore
@@ -120,14 +120,15 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         """One statement, made of the clauses that the scope asks for."""
-        clauses: list[str] = [sql.PAGE_OF_ALL]
-        params: list[Any] = [limit]
-        for clause, values in _clauses(scope, after):
-            numbers = range(len(params) + 1, len(params) + 1 + len(values))
-            clauses.append(clause.format(*numbers))
-            params += values
-        rows = yield from self._execute(sql.PAGE.format(clauses=" AND ".join(clauses)), *params, likely_last=True)
+        clauses, params = _numbered(scope, after, limit)
+        rows = yield from self._execute(sql.PAGE.format(clauses=clauses), *params, likely_last=True)
         return [outline(from_column(thread_id), columns) for thread_id, *columns in rows]
+
+    def page_of_rows(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[CheckpointRow] | None]:
+        """The same statement with more columns. Whoever asks for whole rows asks for their writes, too."""
+        clauses, params = _numbered(scope, after, limit)
+        rows = yield from self._execute(sql.PAGE_OF_ROWS.format(clauses=clauses), *params)
+        return [checkpoint_row(from_column(thread_id), columns) for thread_id, *columns in rows]
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
         """One statement, whatever their number."""
@@ -140,7 +141,7 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
             rows = yield from self._execute(sql.WRITES_OF_THREAD, to_column(thread_id))
         else:
             rows = yield from self._execute(sql.WRITES, to_column(thread_id), *keys_as_arrays(keys))
-        return [write_row(columns) for columns in rows]
+        return write_rows(rows)
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         """One recursive statement."""
@@ -193,13 +194,17 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
         return [_head(columns) for columns in rows]
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        """Return the rows whose thread is missing, and threads without the head that they are listed by."""
+        """Return the rows whose thread is missing, and the threads that are listed nowhere or in a wrong place."""
         rows = yield from self._execute(sql.LOST_ROWS)
         found = [(f"table threadmark_{kind}", f"{count} rows belong to no thread") for kind, count in rows]
-        ((unlisted,),) = yield from self._execute(sql.UNLISTED)
+        ((unlisted, misplaced),) = yield from self._execute(sql.UNLISTED)
         if unlisted:
             found.append(
                 ("table threadmark_head", f"{unlisted} threads are in no listing: their rows are missing here")
+            )
+        if misplaced:
+            found.append(
+                ("table threadmark_head", f"{misplaced} threads are listed at a wrong time of their last update")
             )
         return found
 
@@ -242,6 +247,17 @@ def _head(columns: Sequence[Any]) -> Head:
 
 def _texts(*names: str | None) -> list[str | None]:
     return [None if name is None else to_column(name) for name in names]
+
+
+def _numbered(scope: Scope, after: Outline | None, limit: int) -> tuple[str, list[Any]]:
+    """Return the conditions of a page and the parameters of its statement."""
+    clauses: list[str] = [sql.PAGE_OF_ALL]
+    params: list[Any] = [limit]
+    for clause, values in _clauses(scope, after):
+        numbers = range(len(params) + 1, len(params) + 1 + len(values))
+        clauses.append(clause.format(*numbers))
+        params += values
+    return " AND ".join(clauses), params
 
 
 def _clauses(scope: Scope, after: Outline | None) -> Iterator[tuple[str, list[Any]]]:

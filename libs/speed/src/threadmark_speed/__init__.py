@@ -21,6 +21,7 @@ MODULES: tuple[str, ...] = (
     "objects",
     "packing",
     "packs",
+    "params",
     "plain",
     "programs",
     "proving",

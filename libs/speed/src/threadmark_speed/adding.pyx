@@ -8,82 +8,33 @@ refused, a text that is not ASCII or has to be escaped, an id that is no UUID.
 
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
-from cpython.tuple cimport PyTuple_Check
 from cython cimport final
-from libc.string cimport memchr
+
+from threadmark_speed.texts cimport UUID_BYTES, is_column, pack_uuid
+from threadmark_speed.tuples cimport fields
 
 from sqlite3 import IntegrityError, OperationalError
 
 from threadmark.store import FIRST_RECORD, PACK, Added
 from threadmark.text import to_column
 
-cdef extern from "Python.h":
-    bint PyUnicode_CheckExact(object found)
-    bint PyUnicode_IS_COMPACT_ASCII(object text)
-    void *PyUnicode_DATA(object text)
-    Py_ssize_t PyUnicode_GET_LENGTH(object text)
-
 cdef enum:
-    UUID_LENGTH = 36
-    UUID_BYTES = 16
     MOST_ROWS = 32  # of one statement, as in `threadmark_sqlite.adding`
+    WRITE_COLUMNS = 9
+    MOST_KNOWN = 256  # threads
 
 
-cdef inline tuple fields(object row):
-    """A named tuple as a tuple, so that it is unpacked without an iterator: by number, which is compared."""
-    if not PyTuple_Check(row):
-        raise TypeError("not a row")
-    return <tuple>row
-
-
-cdef inline const char *ascii_text(object text):
-    """The characters of a text in ASCII, or NULL for any other object."""
-    if PyUnicode_CheckExact(text) and PyUnicode_IS_COMPACT_ASCII(text):
-        return <const char *>PyUnicode_DATA(text)
-    return NULL
-
-
-cdef object text_column(object text):
+cdef inline object text_column(object text):
     """The counterpart of `threadmark.text.to_column`."""
-    cdef const char *start = ascii_text(text)
-    cdef Py_ssize_t length
-    if start is not NULL:
-        length = PyUnicode_GET_LENGTH(text)
-        if memchr(start, 0, length) is NULL and memchr(start, 1, length) is NULL:
-            return text
-    return to_column(text)
+    return text if is_column(text) else to_column(text)
 
 
-cdef inline int digit(char character) noexcept:
-    """The value of a hexadecimal digit as UUIDs are written, or -1."""
-    if c'0' <= character <= c'9':
-        return character - c'0'
-    if c'a' <= character <= c'f':
-        return character - c'a' + 10
-    return -1
-
-
-cdef object id_column(object text):
+cdef inline object id_column(object text):
     """The counterpart of the function in `threadmark_sqlite.columns`."""
-    cdef const char *start = ascii_text(text)
     cdef char packed[UUID_BYTES]
-    cdef Py_ssize_t at = 0, made = 0
-    cdef int high, low
-    if start is NULL or PyUnicode_GET_LENGTH(text) != UUID_LENGTH:
-        return text_column(text)
-    while at < UUID_LENGTH:
-        if at == 8 or at == 13 or at == 18 or at == 23:
-            if start[at] != c'-':
-                return text_column(text)
-            at += 1
-            continue
-        high, low = digit(start[at]), digit(start[at + 1])  # groups have even lengths: the second is within the text
-        if high < 0 or low < 0:
-            return text_column(text)
-        packed[made] = <char>(high << 4 | low)
-        made += 1
-        at += 2
-    return PyByteArray_FromStringAndSize(packed, UUID_BYTES)
+    if pack_uuid(text, packed):
+        return PyByteArray_FromStringAndSize(packed, UUID_BYTES)
+    return text_column(text)
 
 
 cdef object blob(object data):
@@ -141,7 +92,13 @@ cdef class Adder:
 
     cdef object thread, thread_without, segments, checkpoint, head, touch, follow, minute, writes, records
     cdef object row_of_segment, row_of_write, with_rows
+    cdef object pack_of_same, record
     cdef long long first_record, pack
+    cdef dict known
+    """The number and the epoch of threads that a pack was added to, by the column of their names.
+
+    They may be of another database, or over: the statement that relies on them proves them.
+    """
 
     def __init__(self, statements, with_rows):
         self.thread, self.thread_without = statements.PLAIN_THREAD, statements.PLAIN_THREAD_WITHOUT
@@ -149,7 +106,8 @@ cdef class Adder:
         self.checkpoint, self.head, self.touch = statements.ADD_UNDER_RANK, statements.ADD_TO_HEAD, statements.TOUCH
         self.follow, self.minute = statements.FOLLOW_HEAD, statements.MINUTE
         self.writes, self.records, self.row_of_write = statements.ADD_WRITES, statements.ADD_RECORDS, statements.ROW_OF_WRITE
-        self.with_rows = with_rows
+        self.pack_of_same, self.record = statements.ADD_PACK_OF_SAME, with_rows(self.records, self.row_of_write, 1)
+        self.with_rows, self.known = with_rows, {}
         self.first_record, self.pack = FIRST_RECORD, PACK
 
     def __call__(self, run, fetch, change):
@@ -169,6 +127,11 @@ cdef class Adder:
         if ordinary < 0:
             return None
         thread_column = text_column(thread_id)
+        cdef bint has_pack = ordinary == 1 and fields(writes[0])[3] == self.pack
+        if has_pack and not (checkpoints or touches or only_owner):
+            same = self.add_to_same(run, thread_column, expected, segments, writes)
+            if same is not None:
+                return same
         found = self.plain(run, fetch, thread_column, checkpoints)
         if not found:
             return None
@@ -198,9 +161,35 @@ cdef class Adder:
         cdef bint pack_left_out = False
         if writes:
             there = ordinary - self.add_writes(run, number, self.writes, writes[:ordinary])
-            pack_left_out = there and fields(writes[0])[3] == self.pack
+            pack_left_out = there and has_pack
             self.add_writes(run, number, self.records, writes[ordinary:])
+        if has_pack and expires_at is None:
+            if len(self.known) >= MOST_KNOWN:
+                self.known.clear()
+            self.known[thread_column] = number, epoch
         return Added(epoch, replaced_writes=[], expires_at=expires_at, pack_left_out=pack_left_out)
+
+    cdef object add_to_same(self, run, thread, expected, segments, writes):
+        """Add a pack with its record and segments to a thread that is as it was before. Returns what became of it.
+
+        Returns None, and nothing was added, where the thread is another, or the pack of its task is there.
+        """
+        cdef tuple known = self.known.get(thread)
+        if known is None or len(writes) != 2:
+            return None
+        number, epoch = known
+        if expected is not None and expected != epoch:
+            return None
+        cdef list columns = write_columns(number, writes)
+        cdef list of_record = columns[WRITE_COLUMNS:]
+        columns[WRITE_COLUMNS:] = (number, thread, epoch)
+        if run(self.pack_of_same, columns).rowcount != 1:
+            self.known.pop(thread, None)
+            return None
+        if segments:
+            self.add_segments(run, number, segments)
+        run(self.record, of_record)
+        return Added(epoch, replaced_writes=[])
 
     cdef object plain(self, run, fetch, thread, checkpoints):
         """The columns of `sql.PLAIN_THREAD`, or None."""

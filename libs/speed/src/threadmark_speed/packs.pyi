@@ -12,3 +12,15 @@ def rows_of_pack(
     task_path: str,
     written: list[tuple[int, str, bytes]],
 ) -> list[_Tuple]: ...
+def rows_of_scalars(
+    cls: type[_Tuple],
+    record: tuple[int, str, str, bytes],
+    special: dict[str, int],
+    before: bytes,
+    thread_id: str,
+    ns: str,
+    checkpoint_id: str | None,
+    task_id: str,
+    task_path: str,
+    writes: object,
+) -> list[_Tuple] | None: ...

@@ -1,4 +1,4 @@
-"""Making named tuples: their classes would call a function in Python for each."""
+"""Making named tuples, for which their classes would call a function in Python, and unpacking them."""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -16,6 +16,14 @@ cdef extern from "Python.h":
     Py_ssize_t PyTuple_GET_SIZE(object items)
     PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
     void PyTuple_SET_ITEM(object items, Py_ssize_t index, object item)  # takes a reference that it must be given
+    bint PyTuple_Check(object found)
+
+
+cdef inline tuple fields(object row):
+    """A named tuple as a tuple, so that it is unpacked without an iterator: by number, which is compared."""
+    if not PyTuple_Check(row):
+        raise TypeError("not a row")
+    return <tuple>row
 
 
 cdef inline object tracked_tuple(type cls, tuple fields):

@@ -534,6 +534,17 @@ REPLACE_WRITES = f"INSERT OR REPLACE {_ADD_WRITES}"
 ROW_OF_WRITE = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 ADDED_ROWS = "SELECT changes()"  # how many rows the statement before added
 
+# A pack, only where the thread is as it was found before, and plain, without an expiry: then it need not be looked at
+# by itself. No row is added where anything is otherwise, nor where the pack is there.
+ADD_PACK_OF_SAME = """
+INSERT OR IGNORE
+INTO threadmark_write (thread, ns, checkpoint_id, task_id, task_path, idx, channel, value, checksum)
+SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?
+FROM threadmark_thread AS t
+WHERE t.thread = ? AND t.thread_id = ? AND t.epoch = ?
+    AND t.live = 1 AND t.deleted_up_to IS NULL AND t.lease_ends IS NULL AND t.expires_at IS NULL
+"""
+
 STORED_WRITE = """
 SELECT value
 FROM threadmark_write

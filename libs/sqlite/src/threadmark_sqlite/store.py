@@ -53,12 +53,13 @@ from threadmark_sqlite.thread_store import SqliteThreadStore
 if TYPE_CHECKING or IN_USE:
     from threadmark_speed.adding import Adder
 
-_add = Adder(sql, with_rows) if IN_USE else None
-"""Does at once what `SqliteStore.add` does where nothing is unusual."""
-
 
 class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     """The rows of every saver on one database."""
+
+    def __init__(self) -> None:
+        self._add_at_once = Adder(sql, with_rows) if IN_USE else None
+        """Does what `add` does where nothing is unusual."""
 
     def find(
         self,
@@ -167,7 +168,8 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         return self.epoch(thread_id)  # a writing transaction has the database to itself
 
     def add(self, change: Change) -> Program[Added]:
-        if _add is not None and (done := (yield from directly(_add, change))) is not None:
+        at_once = self._add_at_once
+        if at_once is not None and (done := (yield from directly(at_once, change))) is not None:
             return done
         thread = yield from admitted(change)
         if isinstance(thread, Added):
@@ -224,7 +226,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         rows = yield from execute(sql.SEGMENT_SIZES, (to_column(thread_id),))
-        return dict(rows)
+        return {key: size for key, size in rows if isinstance(key, bytes)}  # damaged, it may be anything
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         ((number, epoch, *_),) = yield from execute(sql.THREAD, (to_column(thread_id),))

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from threadmark.compiled import IN_USE
+from threadmark.config import ParsedConfig
 from threadmark.digests import proof
 from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
 from threadmark.header import HEADER_TAG, Header, split_fields
@@ -18,13 +19,15 @@ from threadmark.rope import Deduplicated, Source, deduplicate, keys_in, patch
 from threadmark.saver.arguments import GivenCheckpoint, given_writes
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
+from threadmark.saver.proving.batches import RECORD_OF_PACK
 from threadmark.serde import Serde, Serializer, compiled
 from threadmark.serde.serializer import OWN_TAGS, PLAIN
+from threadmark.store import WriteRow
 from threadmark.stored import LITERAL_LIMIT, LONGEST_TAG, Stored, before_literal, shrink
 from threadmark.versions import Version
 
 if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import putting
+    from threadmark_speed import packs, putting
 
 _SOURCES = 24
 
@@ -35,6 +38,8 @@ _WHOLE_HEADER_OF_LITERALS = 1024
 """The same for a header without manifests: there, more of it is new with every step."""
 
 _BEFORE_HEADER = before_literal(HEADER_TAG)
+
+_BEFORE_PLAIN = before_literal(PLAIN)
 
 _DIGEST = attrgetter("digest")
 
@@ -62,6 +67,8 @@ class Deduplicator:
         """Whether any value, so far, is not a literal."""
         self.deduplicated: list[tuple[Stored, Source]] = []
         """What was deduplicated, for the encoding cache."""
+        self.emptied: list[tuple[str, bytes]] = []
+        """The channels that a step has emptied, with the digests of the values that they had."""
 
     def store(self, encoded: tuple[str, bytes], near: Sequence[Source], beside: Collection[bytes] = ()) -> Stored:
         """The stored form of a value: compared with sources near it, and if much of it is new, with all others."""
@@ -101,6 +108,14 @@ class Deduplicator:
     def siblings(self) -> list[Source]:
         """What was deduplicated before in this change, the last first."""
         return [source for _, source in reversed(self.deduplicated)]
+
+    def near(self, ns: str, checkpoint_id: str | None, channel: str, held: Stored | None) -> list[Source]:
+        """What a channel's value after this checkpoint most likely repeats, where the checkpoint `held` another.
+
+        That is its value there, or the one that it had before a step emptied it: the same tasks run in each turn.
+        """
+        before = self.sources(held) or self._encoding_cache.emptied(self._thread_id, ns, channel, self._epoch)
+        return [*before, *self.written(ns, checkpoint_id, channel)]
 
     def written(self, ns: str, checkpoint_id: str | None, channel: str) -> list[Source]:
         """What the step after this checkpoint wrote to the channel, the last first."""
@@ -180,11 +195,11 @@ class Draft:
         """The channels whose value in the parent is worth having, to store only what changed."""
 
     def header(
-        self, deduplicator: Deduplicator, parent: Known | None, written: Callable[[str], Sequence[Source]]
+        self, deduplicator: Deduplicator, parent: Known | None, near: Callable[[str, Stored | None], Sequence[Source]]
     ) -> tuple[Header, bytes]:
         """Return the header with every value in its stored form, and its encoding.
 
-        `written` gives what tasks wrote to a channel.
+        `near` gives what a channel's value is compared with, by its name and the parent's value.
         """
         held, has_manifests = (parent.header, parent.has_manifests) if parent else (_NO_PARENT, False)
         packed = None
@@ -205,8 +220,9 @@ class Draft:
             if len(data) <= LITERAL_LIMIT:
                 values[channel] = Stored(tag, data, b"")
             else:
-                near = [*deduplicator.sources(held.values.get(channel)), *written(channel)]
-                values[channel] = deduplicator.store(encoded, near)
+                values[channel] = deduplicator.store(encoded, near(channel, held.values.get(channel)))
+        if parent is not None and parent.has_manifests:
+            deduplicator.emptied = _emptied(self._new, held.values, values)
         header = tuple.__new__(Header, (self._versions, values, self._plain, self._rest))
         return header, header.to_bytes() if packed is None else packed
 
@@ -254,11 +270,23 @@ def _inherited(new: Collection[str], versions: dict[str, Version], parent: Heade
     return inherited
 
 
+def _emptied(new: Iterable[str], before: Mapping[str, Stored], after: Mapping[str, Stored]) -> list[tuple[str, bytes]]:
+    """The channels whose value was more than a literal, and no longer is, with the digests of those values."""
+    emptied = []
+    for channel in new:
+        left = before.get(channel)
+        if left is not None and left.digest and (channel not in after or not after[channel].digest):
+            emptied.append((channel, left.digest))
+    return emptied
+
+
 def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:
     """The segments that reading a checkpoint takes, those of its header first."""
-    manifests = [value for value in header.values.values() if value.digest]
-    keys = [*stored.segment_keys(), *(key for value in manifests for key in value.segment_keys())]
-    return tuple(dict.fromkeys(keys))
+    keys = [*stored.segment_keys()]
+    for value in header.values.values():
+        if value.digest:
+            keys += value.segment_keys()
+    return tuple(dict.fromkeys(keys)) if keys else ()
 
 
 def encode(serde: Serializer, what: str, value: Any) -> tuple[str, bytes]:
@@ -305,3 +333,17 @@ def encode_writes(
     for _, (_, data) in encoded.values():
         size += len(data)
     return encoded, size
+
+
+def rows_of_scalars(
+    serde: Serializer, where: ParsedConfig, task_id: str, task_path: str, writes: object
+) -> list[WriteRow] | None:
+    """The rows of what a task wrote, where that is numbers and short texts: they need nothing that the thread holds.
+
+    Returns None for anything else, which `encode_writes` has to see, and without the compiled part.
+    """
+    if not (compiled.in_use and type(serde) is Serde):
+        return None
+    thread_id, ns, checkpoint_id, _ = where
+    at = thread_id, ns, checkpoint_id, task_id, task_path
+    return packs.rows_of_scalars(WriteRow, RECORD_OF_PACK, SPECIAL_WRITES, _BEFORE_PLAIN, *at, writes)

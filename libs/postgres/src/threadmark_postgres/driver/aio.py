@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
 import psycopg
+from psycopg.errors import UniqueViolation
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
@@ -269,7 +270,12 @@ async def converse(connection: Connection, conversation: Conversation, *, prepar
     try:
         batch = next(conversation)
         while True:
-            batch = conversation.send(await _answers(connection, batch, prepare=prepare))
+            try:
+                answers = await _answers(connection, batch, prepare=prepare)
+            except UniqueViolation as error:  # it may know what to do; if not, the error passes through
+                batch = conversation.throw(error)
+            else:
+                batch = conversation.send(answers)
     except StopIteration as stop:
         return stop.value
     except Exception:

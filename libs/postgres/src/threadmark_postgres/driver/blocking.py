@@ -2,12 +2,12 @@
 
 import queue
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 import psycopg
+from psycopg.errors import UniqueViolation
 from psycopg.generators import execute
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
@@ -16,13 +16,15 @@ from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkEr
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, split_rows, together
-from threadmark_postgres.driver.cancellation import Errand, in_use, of_thread
+from threadmark_postgres.driver.cancellation import in_use, of_thread
 from threadmark_postgres.driver.conversation import Conversation
 from threadmark_postgres.driver.exchange import exchange, is_plain, received, send_prepared
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.steps import Query, Rows
 
 Connection = psycopg.Connection[Any]
+
+_IDLE, _ABORTED, _OFF = TransactionStatus.IDLE, PipelineStatus.ABORTED, PipelineStatus.OFF
 
 _LEADERS = 2
 """How many shared statements are under way at once. With more of them, threads would rarely meet in one."""
@@ -129,7 +131,7 @@ class _Loan:
         self._pool = pool
 
     def __enter__(self) -> Connection:
-        self._errand: Errand | None = getattr(of_thread, "errand", None)
+        self._errand = of_thread.errand
         self._connection = connection = self._pool.take()
         if self._errand is not None:
             try:
@@ -203,7 +205,8 @@ class StatementBatcher:
         self._ask = ask
         self._changing = threading.Lock()
         self._waiting: dict[str, list[_Member]] = {}
-        self._leading: Counter[str] = Counter()
+        self._leading: dict[str, int] = {}
+        """How many lead, of each kind of which somebody ever did."""
 
     # Whoever leads may be at the end of its stack, where no function of ours can be called any more. So the others
     # are answered, and the lead is handed on, without one.
@@ -215,9 +218,10 @@ class StatementBatcher:
         is_alone = False
         try:
             with self._changing:
-                is_alone = self._leading[kind] < _LEADERS  # nobody waits then
+                leading = self._leading.get(kind, 0)
+                is_alone = leading < _LEADERS  # nobody waits then
                 if is_alone:
-                    self._leading[kind] += 1
+                    self._leading[kind] = leading + 1
                 else:
                     member = _Member(query)
                     self._waiting.setdefault(kind, []).append(member)
@@ -281,7 +285,12 @@ def converse(connection: Connection, conversation: Conversation, *, prepare: boo
     try:
         batch = next(conversation)
         while True:
-            batch = conversation.send(_answers(connection, batch, prepare=prepare))
+            try:
+                answers = _answers(connection, batch, prepare=prepare)
+            except UniqueViolation as error:  # it may know what to do; if not, the error passes through
+                batch = conversation.throw(error)
+            else:
+                batch = conversation.send(answers)
     except StopIteration as stop:
         return stop.value
     except BaseException:
@@ -294,20 +303,31 @@ def converse(connection: Connection, conversation: Conversation, *, prepare: boo
 def answer(connection: Connection, query: Query, *, prepare: bool) -> Rows:
     """Send a statement that is a transaction of its own, and leave none open. Returns its rows."""
     try:
-        (rows,) = _answers(connection, (query,), prepare=prepare)
+        rows = _answer_of_prepared(connection, query) if prepare else None
+        if rows is None:
+            (rows,) = _answers(connection, (query,), prepare=prepare)
     except BaseException:
         _roll_back(connection)
         raise
     return rows
 
 
+def _answer_of_prepared(connection: Connection, query: Query) -> Rows | None:
+    """Return the rows of a statement, None where it is to be sent in another way."""
+    if not is_plain(connection):
+        return None
+    with connection.lock:
+        statements = send_prepared(connection, query)
+        if statements is None:
+            return None
+        return received(connection, statements, connection.wait(execute(connection.pgconn)))
+
+
 def _answers(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> list[Rows]:
+    if prepare and len(batch) == 1 and (rows := _answer_of_prepared(connection, batch[0])) is not None:
+        return [rows]
     if is_plain(connection):
         with connection.lock:
-            if prepare and len(batch) == 1 and (statements := send_prepared(connection, batch[0])) is not None:
-                rows = received(connection, statements, connection.wait(execute(connection.pgconn)))
-                if rows is not None:
-                    return [rows]
             return connection.wait(exchange(connection, batch, prepare=prepare))
     return _answers_of_cursors(connection, batch, prepare=None if prepare else False)
 
@@ -357,11 +377,10 @@ def is_pipelined(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[A
 def is_free(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
     """Like `is_idle`, of a connection that the user may have put into pipeline mode."""
     pgconn = connection.pgconn
-    idle = pgconn.transaction_status == TransactionStatus.IDLE
-    return idle and pgconn.pipeline_status != PipelineStatus.ABORTED
+    return pgconn.transaction_status == _IDLE and pgconn.pipeline_status != _ABORTED
 
 
 def is_idle(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
     """Whether the connection works, has no transaction open and no statements under way."""
     pgconn = connection.pgconn
-    return pgconn.transaction_status == TransactionStatus.IDLE and pgconn.pipeline_status == PipelineStatus.OFF
+    return pgconn.transaction_status == _IDLE and pgconn.pipeline_status == _OFF

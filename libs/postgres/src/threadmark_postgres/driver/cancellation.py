@@ -81,8 +81,12 @@ class Errand:
             self._connection = connection
 
 
-of_thread = threading.local()
-"""Has the thread's `errand`, where it has one."""
+class _OfThread(threading.local):
+    errand: Errand | None = None
+    """The one that the thread does, if it does one."""
+
+
+of_thread = _OfThread()
 
 
 class in_use:  # noqa: N801 - it is used as a function would be
@@ -94,7 +98,7 @@ class in_use:  # noqa: N801 - it is used as a function would be
         self._connection = connection
 
     def __enter__(self) -> None:
-        self._errand: Errand | None = getattr(of_thread, "errand", None)
+        self._errand = of_thread.errand
         if self._errand is not None:
             self._errand.uses(self._connection)
 

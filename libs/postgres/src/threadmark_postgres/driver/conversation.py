@@ -8,6 +8,8 @@ drives it rolls back when it raises.
 from collections.abc import Generator, Sequence
 from typing import Any
 
+from psycopg.errors import UniqueViolation
+
 from threadmark.program import Program, Step, Transaction
 from threadmark_postgres import sql
 from threadmark_postgres.steps import Query, Rows
@@ -19,17 +21,24 @@ def conversation(transaction: Transaction[Any]) -> Conversation:
     """A program in one transaction.
 
     A program whose first statement is `likely_last` costs one round trip if it ends there: the statement is its own
-    transaction. Otherwise the first statement travels with BEGIN.
+    transaction. Otherwise the first statement travels with BEGIN. One that failed because a row of it is there already
+    has added nothing: that counts as no rows, and it is not sent again.
     """
     program = transaction.program()
     try:
         first = _query(next(program))
         if first.likely_last:
-            (rows,) = yield (first,)
+            failed = False
+            try:
+                (rows,) = yield (first,)
+            except UniqueViolation:
+                rows, failed = [], True
             program.send(rows)
             program.close()
             program = transaction.program()
             first = _query(next(program))
+            if failed:
+                first = _query(program.send([]))
     except StopIteration as stop:
         return stop.value
     return (yield from _in_transaction(program, first, sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ))

@@ -88,8 +88,10 @@ class Callers:
         """Let nobody come any more, and wait for those who have. It may be called again."""
         with self._changing:
             self._closed = True
-        with self._led:
-            pass
+        self._led.acquire()
+        while next_ones := self.leave():  # somebody left just now, who found that another one led: this one
+            next_ones.pop(0).waiting.set_result(Lead(next_ones))
+            self._led.acquire()
 
     def _wait(self, transaction: Transaction[Any]) -> Answer | None:
         """Come while somebody leads. Returns where to wait, or None if that one has left meanwhile."""

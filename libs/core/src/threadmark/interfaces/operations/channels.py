@@ -60,10 +60,10 @@ class StateDraft(Draft):
         return sum(len(data) for _, data in self._encoded.values())
 
     def header(
-        self, deduplicator: Deduplicator, parent: Known | None, written: Callable[[str], Sequence[Source]]
+        self, deduplicator: Deduplicator, parent: Known | None, near: Callable[[str, Stored | None], Sequence[Source]]
     ) -> tuple[Header, bytes]:
         """Return the header and its encoding. A channel has a new version if its value is not the parent's."""
-        header, _ = super().header(deduplicator, parent, written)
+        header, _ = super().header(deduplicator, parent, near)
         held = parent.header if parent else None
         new = _next_version(list(held.versions.values())) if held else 1
         versions = {

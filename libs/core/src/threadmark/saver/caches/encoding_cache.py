@@ -200,6 +200,15 @@ class EncodingCache:
         """What tasks wrote to a channel in the step after this checkpoint, the last first."""
         return self._sources(("writes", thread_id, ns, checkpoint_id, channel), epoch)
 
+    def see_emptied(self, thread_id: str, ns: str, emptied: Iterable[tuple[str, bytes]]) -> None:
+        """Remember the digests of the values that channels had before a step emptied them."""
+        size = len(thread_id) + len(ns)
+        self._set(*[(("emptied", thread_id, ns, channel), [digest], size) for channel, digest in emptied])
+
+    def emptied(self, thread_id: str, ns: str, channel: str, epoch: int | None) -> list[Source]:
+        """The last value of a channel that was emptied, in a list, or an empty list."""
+        return self._sources(("emptied", thread_id, ns, channel), epoch)
+
     def recent(self, thread_id: str, epoch: int | None) -> list[Source]:
         """The thread's last values, whatever they belong to."""
         return self._sources(("recent", thread_id), epoch)

@@ -145,6 +145,6 @@ def _empty_state(context: SaverContext, thread_id: str) -> _Empty:
     }
     draft = Draft(context.serde, given_checkpoint(state, {}))
     deduplicator = Deduplicator(context, thread_id, None, {})
-    header, data = draft.header(deduplicator, None, lambda _: ())
+    header, data = draft.header(deduplicator, None, lambda *_: ())
     stored, _ = deduplicator.store_header(data, None)
     return _Empty(draft.id, stored.body, deduplicator.segments(), partial(needed_segments, header, stored))

@@ -36,7 +36,7 @@ from threadmark.saver.operations.removing import sweep
 from threadmark.saver.operations.writing_again import add_whole, has_both
 from threadmark.saver.proving.batches import rows_of_batch
 from threadmark.saver.proving.checks import checkpoint_row
-from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_segments
+from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_segments, rows_of_scalars
 from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
 from threadmark.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.thread_store import NO_BEGINNING, Beginning, beginning
@@ -106,7 +106,7 @@ def store(
     for _ in range(_ATTEMPTS):
         found = _remembered(context, continues, draft.reads, early=False)
         parent, deduplicator = found or (yield from _read(context, continues, draft.reads, early=False))
-        header, data = draft.header(deduplicator, parent, partial(deduplicator.written, ns, continued))
+        header, data = draft.header(deduplicator, parent, partial(deduplicator.near, ns, continued))
         has_manifests = deduplicator.has_manifests
         stored, source = deduplicator.store_header(data, parent and parent.source)
         rank = replaced_rank or draft.id
@@ -139,6 +139,8 @@ def store(
         if added is not None:
             known = tuple.__new__(Known, (added.epoch, rank, header, source, stored.body, has_manifests, row))
             context.encoding_cache.see_checkpoint(thread_id, ns, draft.id, known)
+            if deduplicator.emptied:
+                context.encoding_cache.see_emptied(thread_id, ns, deduplicator.emptied)
             if added.replaced:
                 yield from sweep(context, thread_id)
             if context.threads.keep_last is not None:
@@ -152,12 +154,39 @@ def put_writes(
 ) -> Operation[None]:
     """Store what a task wrote, all of it or nothing."""
     where = usual_config(config) or given_config(config)
-    thread_id, ns, checkpoint_id, token = where
-    if checkpoint_id is None:
+    if where.checkpoint_id is None:
         raise ConfigError("put_writes needs the checkpoint_id of the step that the task belongs to")
     task_id, task_path = given_task(task_id, task_path)
+    rows = rows_of_scalars(context.serde, where, task_id, task_path, writes)
+    if rows is None or not context.keyring_check.done or not (yield from _add_alone(context, config, where, rows)):
+        yield from _put_any_writes(context, config, where, writes, task_id, task_path)
+
+
+def _add_alone(context: SaverContext, config: Config, where: ParsedConfig, rows: Sequence[WriteRow]) -> Operation[bool]:
+    """Add a task's writes that need nothing else of the thread. Returns whether that is all that was to be done."""
+    thread_id, _, checkpoint_id, token = where
+    begins = _beginning(context, config, {}, thread_id)
+    change = Change(thread_id, None, now(), {}, (), rows, checkpoint_id, token=token, beginning=begins)
+    outcome: Added = yield tuple.__new__(Transaction, (partial(context.store.add, change), *_WRITING))
+    added = (yield from _settled(context, None, change, outcome)) if any(outcome[1:]) else outcome
+    if added is None or added.pack_left_out:
+        return False
+    context.encoding_cache.see_epoch(thread_id, added.epoch)
+    return True
+
+
+def _put_any_writes(
+    context: SaverContext,
+    config: Config,
+    where: ParsedConfig,
+    writes: Sequence[tuple[str, Any]],
+    task_id: str,
+    task_path: str,
+) -> Operation[None]:
+    """Do what `put_writes` does, with values of any kind."""
+    thread_id, ns, checkpoint_id, token = where
     encoded, size = encode_writes(context.serde, writes)
-    if not encoded:
+    if not encoded or checkpoint_id is None:
         return
     if not context.keyring_check.done:
         yield from check_keyring(context)
@@ -313,7 +342,7 @@ _WRITING = Transaction(_NO_PROGRAM, writes=True)[1:]
 
 
 def _settled(
-    context: SaverContext, deduplicator: Deduplicator, change: Change, added: Added
+    context: SaverContext, deduplicator: Deduplicator | None, change: Change, added: Added
 ) -> Operation[Added | None]:
     """Do what follows from the outcome of a change. Returns what `add_change` does."""
     if added.exists:
@@ -329,7 +358,7 @@ def _settled(
     if not added.replaced and change.epoch not in (None, added.epoch):
         context.encoding_cache.see_epoch(change.thread_id, added.epoch)
         return None
-    if deduplicator.deduplicated:
+    if deduplicator is not None and deduplicator.deduplicated:
         deduplicator.remember(added.epoch)
     if added.renewal or added.expires_at is not None:
         return added if (yield from live_on(context, change, added)) else None

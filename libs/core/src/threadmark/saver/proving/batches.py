@@ -33,7 +33,7 @@ def rows_of_batch(
     if IN_USE:
         try:
             return packs.rows_of_pack(
-                WriteRow, _RECORD_OF_PACK, thread_id, ns, checkpoint_id, task_id, task_path, written
+                WriteRow, RECORD_OF_PACK, thread_id, ns, checkpoint_id, task_id, task_path, written
             )
         except packing.CannotPackError:  # a special write is among them, for one
             pass
@@ -65,7 +65,7 @@ def batch_record(written: tuple[int, ...]) -> tuple[int, str, str, bytes]:
     return FIRST_RECORD | (crc32(listed) & (FIRST_RECORD - 1)), "", "", Stored("", listed, b"").body
 
 
-_RECORD_OF_PACK = batch_record((PACK,))
+RECORD_OF_PACK = batch_record((PACK,))
 """What most batches have: their writes are a pack, and nothing else."""
 
 

@@ -1,0 +1,13 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from threadmark.store import Change
+
+def checkpoint_alone(
+    change: Change, blobs: type[list[bytes]], run_number: Callable[[str], int]
+) -> tuple[Any, ...] | None: ...
+def writes_alone(
+    change: Change, blobs: type[list[bytes]], id_column: Callable[[str], bytes]
+) -> tuple[Any, ...] | None: ...
+def size_of(params: Sequence[Any]) -> int: ...
+def packed(params: Sequence[Any], pack: Callable[[Any], bytes]) -> list[bytes | None]: ...
