@@ -200,4 +200,4 @@ def test_bytes_that_are_changed_are_read_the_same_or_left_to_the_reference(
 )
 def test_what_is_no_ordinary_write_is_left_to_the_reference(written: list[Written]) -> None:
     with pytest.raises((CannotPackError, TypeError, IndexError)):
-        packs.rows_of_pack(WriteRow, 2, batch_record((PACK,)), "thread", "", "1", "task", "", written)
+        packs.rows_of_pack(WriteRow, batch_record((PACK,)), "thread", "", "1", "task", "", written)

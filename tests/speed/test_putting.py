@@ -204,7 +204,7 @@ def test_arguments_of_other_types_are_refused_before_they_are_read() -> None:
     with pytest.raises(CannotPackError):
         putting.checkpoint_row(CheckpointRow, (1, 2), b"", None)
     with pytest.raises(CannotPackError):
-        putting.write_rows(WriteRow, 2, "1", "", "1", "task", [(1, 2)])  # type: ignore[list-item]  # as above
+        putting.write_rows(WriteRow, "1", "", "1", "task", [(1, 2)])  # type: ignore[list-item]  # as above
     cls: Any
     for cls in (None, object, 3):
         with pytest.raises(TypeError):

@@ -118,6 +118,13 @@ async def _put_writes(saver: Saver, name: str) -> None:
     await saver.aput_writes(newest.config, writes, "another task", "path")
 
 
+async def _put_writes_again(saver: Saver, name: str) -> None:
+    newest = await saver.aget_tuple(at(name))
+    assert newest is not None
+    writes = [("a", "not the first"), ("__interrupt__", _LONG), ("b", _LONG + name), ("__error__", "x" * 200)]
+    await saver.aput_writes(newest.config, writes, "task", "path")
+
+
 async def _put_writes_first(saver: Saver, name: str) -> None:
     await saver.aput_writes(at(name, "", early_id(2)), [("a", _LONG), ("b", _LONG * 2)], "task")
     await saver.aput(at(name), checkpoint(checkpoint_id=early_id(2)), {}, {})
@@ -163,6 +170,7 @@ OPERATIONS = {
     "put a child": Operation(_history, _put_next),
     "put an id again": Operation(_history, _put_again),
     "put writes": Operation(_history, _put_writes),
+    "put writes of a task again": Operation(_history, _put_writes_again),
     "put writes, then their checkpoint": Operation(_nothing, _put_writes_first),
     "delete a thread": Operation(_history, _delete),
     "delete a checkpoint": Operation(_history, _delete_checkpoint),

@@ -10,7 +10,7 @@ from threadmark.errors import StoreError
 from threadmark.program import Program
 from threadmark.replica_store import Copied, is_followed
 from threadmark.store import ANYONE, Added, Change, CheckpointRow, Follows, Key, Refusal, WriteRow
-from threadmark_redis.changes import needs_column
+from threadmark_redis.changes import needed_segments, needs_column
 from threadmark_redis.columns import (
     alias_of,
     checkpoint_row,
@@ -48,8 +48,8 @@ def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bo
     old = {key: row.header for key, (_, row) in places.items()}
     if old and not replace:
         return Added(epoch or 0, exists=True)
-    if change.has_place and not old and not change.may_follow(_newest(locked, change)):
-        return Added(epoch or 0, "conflict")
+    if (unfounded := (yield from _unfounded(reader, locked, change, is_there=bool(old)))) is not None:
+        return unfounded
     epoch = _begin(locked, change, epoch)
     locked.segments.changes.update(change.segments)
     replaced = any(old.get(row.outline.key, row.header) != row.header for row in change.checkpoints)
@@ -165,6 +165,19 @@ def _old_rows(reader: Reader, rows: Sequence[CheckpointRow]) -> Program[dict[Key
 
 def _newest(locked: Locked, change: Change) -> str:
     return namespaces_in(locked.head).get(change.checkpoints[0].outline.ns, (0, ""))[1]
+
+
+def _unfounded(reader: Reader, locked: Locked, change: Change, *, is_there: bool) -> Program[Added | None]:
+    """Return what becomes of a change that counts on segments or on a newest checkpoint that are not there; else None.
+
+    Where segments are gone, the epoch ends.
+    """
+    if change.epoch is not None and not (yield from reader.has_segments(needed_segments(change))):
+        locked.set_head({b"e": b"%d" % (change.epoch + 1)})
+        return Added(change.epoch + 1)
+    if change.has_place and not is_there and not change.may_follow(_newest(locked, change)):
+        return Added(int_or_none(locked.head.get(b"e")) or 0, "conflict")
+    return None
 
 
 def _begin(locked: Locked, change: Change, epoch: int | None) -> int:

@@ -52,6 +52,13 @@ def needs_column(change: Change) -> bytes:
     return b"".join(change.needs()) if len(change.checkpoints) == 1 else b""
 
 
+def needed_segments(change: Change) -> list[bytes]:
+    """Return the keys of the segments that a change counts on: those that its rows name and that it does not bring."""
+    named = needs_column(change) + _keys_of_writes(change)
+    keys = dict.fromkeys(named[start : start + KEY_SIZE] for start in range(0, len(named), KEY_SIZE))
+    return [key for key in keys if key not in change.segments]
+
+
 def _keys_of_writes(change: Change) -> bytes:
     """Return the keys of the segments that writes name. Those of sealed rows, which have no check, nobody can see."""
     return b"".join(_keys_of(row) for row in change.writes if row.check and row.value)

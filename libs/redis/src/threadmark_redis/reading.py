@@ -125,6 +125,19 @@ class Reader:
         locked = self.locked
         return (yield from self._names(self.keys.segments, locked, locked.segments if locked else None))
 
+    def has_segments(self, names: Sequence[bytes]) -> Program[bool]:
+        """Whether all of these segments are there."""
+        locked = self.locked
+        changes = locked.segments.changes if locked else {}
+        stored = [name for name in names if name not in changes]
+        if any(changes.get(name, b"") is None for name in names) or (stored and locked and locked.emptied):
+            return False
+        for start in range(0, len(stored), _CHUNK):
+            asked: list[Command] = [(b"HEXISTS", self.keys.segments, name) for name in stored[start : start + _CHUNK]]
+            if not all((yield from self.look(asked))):
+                return False
+        return True
+
     def segment_sizes(self) -> Program[dict[bytes, int]]:
         """Return how long each segment is."""
         names = yield from self.segment_names()

@@ -4,7 +4,6 @@ _Tuple = TypeVar("_Tuple", bound=tuple[Any, ...])
 
 def rows_of_pack(
     cls: type[_Tuple],
-    recorded: int,
     record: tuple[int, str, str, bytes],
     thread_id: str,
     ns: str,
@@ -15,7 +14,6 @@ def rows_of_pack(
 ) -> list[_Tuple]: ...
 def rows_of_scalars(
     cls: type[_Tuple],
-    recorded: int,
     record: tuple[int, str, str, bytes],
     special: dict[str, int],
     before: bytes,

@@ -7,7 +7,7 @@ can judge is left to them: CannotPackError says so.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
-from threadmark_speed.checks cimport check_of_bytes
+from threadmark_speed.checks cimport PACKED, RECORDED, check_of_bytes
 from threadmark_speed.packing cimport Packer
 from threadmark_speed.tuples cimport named_tuple
 
@@ -40,18 +40,18 @@ def _refuse():
 
 
 def rows_of_pack(
-    type cls not None, int recorded, tuple record not None, thread_id, ns, checkpoint_id, task_id, task_path,
+    type cls not None, tuple record not None, thread_id, ns, checkpoint_id, task_id, task_path,
     list written not None,
 ):
     """Return what `batches.rows_of_batch` does of ordinary writes: their pack, and its record.
 
     `record` is what `batches.batch_record` returns of a pack. Raises CannotPackError where only the reference can tell.
     """
-    return rows_with(cls, recorded, record, thread_id, ns, checkpoint_id, task_id, task_path, pack_of(written))
+    return rows_with(cls, record, thread_id, ns, checkpoint_id, task_id, task_path, pack_of(written))
 
 
 def rows_of_scalars(
-    type cls not None, int recorded, tuple record not None, dict special not None, bytes before not None,
+    type cls not None, tuple record not None, dict special not None, bytes before not None,
     thread_id, ns, checkpoint_id, task_id, task_path, writes,
 ):
     """Return the same of writes as a task gives them, where each value is a number, a text or bytes, and a literal.
@@ -63,19 +63,20 @@ def rows_of_scalars(
         pack = pack_of_scalars(writes, special, before)
         if pack is None:
             return None
-        return rows_with(cls, recorded, record, thread_id, ns, checkpoint_id, task_id, task_path, pack)
+        return rows_with(cls, record, thread_id, ns, checkpoint_id, task_id, task_path, pack)
     except CannotPackError:  # an int of more than 64 bits, text with lone surrogates
         return None
 
 
 cdef list rows_with(
-    type cls, int recorded, tuple record, thread_id, ns, checkpoint_id, task_id, task_path, bytes pack
+    type cls, tuple record, thread_id, ns, checkpoint_id, task_id, task_path, bytes pack
 ):
     """The rows of a pack and of its record."""
     cdef Packer packer = Packer(_refuse)
     cdef Py_ssize_t begun
     packer.byte(0x90 + 1 + ROW_FIELDS)
-    for field in (recorded, thread_id, ns, checkpoint_id, task_id):
+    packer.byte(PACKED)
+    for field in (thread_id, ns, checkpoint_id, task_id):
         packer.value(field, 1, False)
     begun = packer.used
     rows = []
@@ -84,6 +85,7 @@ cdef list rows_with(
         for field in <tuple>fields:
             packer.value(field, 1, False)
         check = check_of_bytes(<unsigned char *>packer.start, packer.used)
+        packer.start[1] = RECORDED  # the record's, which comes second
         rows.append(named_tuple(cls, (ns, checkpoint_id, task_id, *<tuple>fields, check)))
     return rows
 

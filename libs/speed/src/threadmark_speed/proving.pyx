@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
-from threadmark_speed.checks cimport Packer
+from threadmark_speed.checks cimport PACKED, RECORDED, Packer
 from threadmark_speed.plain cimport Bytes, read_value
 from threadmark_speed.tuples cimport named_tuple
 
@@ -76,7 +76,7 @@ cdef list proven(thread_id, list rows, type write_class):
         if type(each) is not WriteRow or PyTuple_GET_SIZE(each) != FIELDS:
             raise NeedsReferenceError
         packer.begin(FIELDS + 1)
-        packer.integer(2)  # `threadmark.saver.proving.checks.RECORDED`
+        packer.integer(PACKED if <object>PyTuple_GET_ITEM(each, INDEX) == PACK else RECORDED)
         packer.field(<PyObject *>thread_id)
         for index in range(ROW_CHECK):
             packer.field(PyTuple_GET_ITEM(each, index))

@@ -32,7 +32,6 @@ def literal(cls: type[_Tuple], value: object) -> _Tuple | None: ...
 def checkpoint_row(cls: type[_Tuple], outline: tuple[Any, ...], header: bytes, run_id: str | None) -> _Tuple: ...
 def write_rows(
     cls: type[_Tuple],
-    recorded: int,
     thread_id: str,
     ns: str,
     checkpoint_id: str,

@@ -14,11 +14,12 @@ from cpython.dict cimport PyDict_Next
 from cpython.object cimport Py_EQ, PyObject, PyObject_RichCompareBool
 from libc.string cimport memcpy
 
-from threadmark_speed.checks cimport check_of_bytes
+from threadmark_speed.checks cimport PACKED, RECORDED, check_of_bytes
 from threadmark_speed.packing cimport Packer
 from threadmark_speed.splicing cimport spliced_header
 from threadmark_speed.tuples cimport named_tuple
 
+from threadmark.store import PACK
 from threadmark_speed.packing import CannotPackError
 
 cdef extern from "Python.h":
@@ -328,19 +329,21 @@ def checkpoint_row(type cls not None, outline, header, run_id):
     return named_tuple(cls, (outline, header, check, run_id))
 
 
-def write_rows(type cls not None, int recorded, thread_id, ns, checkpoint_id, task_id, written):
+def write_rows(type cls not None, thread_id, ns, checkpoint_id, task_id, written):
     """Return what `checks.write_rows` does. Raises CannotPackError where only that can tell."""
     cdef Packer packer = Packer(_refuse)
     cdef Py_ssize_t begun
     cdef list rows = []
-    packer.byte(0x90 + 1 + ROW_FIELDS)  # the mark of those with a record, the thread, and all but the check
-    for field in (recorded, thread_id, ns, checkpoint_id, task_id):
+    packer.byte(0x90 + 1 + ROW_FIELDS)  # the mark, the thread, and all but the check
+    packer.byte(RECORDED)
+    for field in (thread_id, ns, checkpoint_id, task_id):
         packer.value(field, 1, False)
     begun = packer.used
     for each in written:
         if type(each) is not tuple or PyTuple_GET_SIZE(each) != WRITTEN_FIELDS:
             raise CannotPackError
         idx, task_path, channel, value = <tuple>each
+        packer.start[1] = PACKED if idx == PACK else RECORDED
         packer.used = begun
         packer.value(idx, 1, False)
         packer.value(task_path, 1, False)

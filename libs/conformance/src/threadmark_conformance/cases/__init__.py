@@ -52,6 +52,7 @@ from threadmark_conformance.cases import (
     threads_of_talks,
     tokens,
     writing,
+    writing_again,
 )
 
 
@@ -82,6 +83,7 @@ _TOPICS = (
     reading,
     writing,
     pending,
+    writing_again,
     metadata,
     listing,
     removing,

@@ -20,7 +20,6 @@ from threadmark.saver.arguments import GivenCheckpoint, given_writes
 from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
 from threadmark.saver.proving.batches import RECORD_OF_PACK
-from threadmark.saver.proving.checks import RECORDED
 from threadmark.serde import Serde, Serializer, compiled
 from threadmark.serde.serializer import OWN_TAGS, PLAIN
 from threadmark.store import WriteRow
@@ -355,4 +354,4 @@ def rows_of_scalars(
         return None
     thread_id, ns, checkpoint_id, _ = where
     at = thread_id, ns, checkpoint_id, task_id, task_path
-    return packs.rows_of_scalars(WriteRow, RECORDED, RECORD_OF_PACK, SPECIAL_WRITES, _BEFORE_PLAIN, *at, writes)
+    return packs.rows_of_scalars(WriteRow, RECORD_OF_PACK, SPECIAL_WRITES, _BEFORE_PLAIN, *at, writes)

@@ -5,7 +5,7 @@ in the epoch that the comparison relied on; where it is not (something was delet
 again with what is there now.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from threadmark.errors import ConfigError, ThreadDeletedError, TransientStoreErr
 from threadmark.metadata import CheckedMetadata, checked, merged, run_id_of, usual_metadata
 from threadmark.model import ChannelVersions, Checkpoint, Config
 from threadmark.packs import Written
-from threadmark.program import Operation, Transaction, read, read_itself, write
+from threadmark.program import Operation, Program, Transaction, read, write
 from threadmark.rope import Source, layout
 from threadmark.saver.arguments import (
     check_flag,
@@ -33,7 +33,8 @@ from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.refusals import refusal_error
 from threadmark.saver.operations.removing import sweep
-from threadmark.saver.proving.batches import proven_batches, rows_of_batch, separate_rows
+from threadmark.saver.operations.writing_again import add_whole, has_both
+from threadmark.saver.proving.batches import rows_of_batch
 from threadmark.saver.proving.checks import checkpoint_row
 from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_segments, rows_of_scalars
 from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
@@ -208,9 +209,13 @@ def _put_any_writes(
             token=token,
             beginning=_beginning(context, config, {}, thread_id) if epoch is None else NO_BEGINNING,
         )
-        added = yield from add_change(context, deduplicator, change)
-        if added is not None and added.pack_left_out:
-            added = yield from _add_rest(context, deduplicator, change, added, written)
+        adding = (
+            partial(add_whole, context.store, change, written) if has_both(rows) else partial(context.store.add, change)
+        )
+        added = yield from add_change(context, deduplicator, change, adding)
+        if added is not None and added.pack_left_out:  # which was all of the change
+            adding = partial(add_whole, context.store, change, written)
+            added = yield from add_change(context, deduplicator, change, adding)
         if added is not None:
             if added.replaced_writes:
                 yield from _clear_away(context, thread_id, added.replaced_writes, written)
@@ -244,25 +249,6 @@ def _stored_writes(
                 digests.append((channel, digest))
         written.append((index, channel, body))
     return written, digests
-
-
-def _add_rest(
-    context: SaverContext, deduplicator: Deduplicator, change: Change, added: Added, written: Sequence[Written]
-) -> Operation[Added | None]:
-    """Add those of a task's writes whose indexes it had not written yet, after a change that left out its pack.
-
-    Returns what became of both changes, as `add_change` does.
-    """
-    thread_id, (ns, checkpoint_id, task_id, _, task_path, *_) = change.thread_id, change.writes[0]
-    found = yield from read_itself(context.store.writes, thread_id, [(ns, checkpoint_id)])
-    there = {row.idx for row in proven_batches(thread_id, [row for row in found if row.task_id == task_id])}
-    rest = [each for each in written if each[0] >= 0 and each[0] not in there]
-    if not rest:
-        return added
-    rows = separate_rows(thread_id, ns, checkpoint_id, task_id, task_path, rest)
-    change = change._replace(epoch=added.epoch, segments={}, writes=rows)
-    of_rest = yield from add_change(context, deduplicator, change)
-    return of_rest and of_rest._replace(replaced_writes=added.replaced_writes)
 
 
 def _segments_of_values(known: Known) -> set[bytes]:
@@ -339,12 +325,14 @@ def _clear_away(
         yield from sweep(context, thread_id)
 
 
-def add_change(context: SaverContext, deduplicator: Deduplicator, change: Change) -> Operation[Added | None]:
-    """Apply a change. Returns None if it must be prepared again.
+def add_change(
+    context: SaverContext, deduplicator: Deduplicator, change: Change, adding: Callable[[], Program[Added]]
+) -> Operation[Added | None]:
+    """Apply a change with the program `adding`, which adds it. Returns None if it must be prepared again.
 
     Either the epoch it relied on is over, or what was added has gone at once with a thread that had expired.
     """
-    added: Added = yield tuple.__new__(Transaction, (partial(context.store.add, change), *_WRITING))
+    added: Added = yield tuple.__new__(Transaction, (adding, *_WRITING))
     return (yield from _settled(context, deduplicator, change, added))
 
 

@@ -16,7 +16,7 @@ from threadmark.compiled import IN_USE
 from threadmark.digests import pack_plain
 from threadmark.errors import CorruptDataError, located
 from threadmark.packs import Written, pack_writes, unpack_writes
-from threadmark.saver.proving.checks import RECORDED, prove_write, task_location, write_location, write_rows
+from threadmark.saver.proving.checks import prove_write, task_location, write_location, write_rows
 from threadmark.store import FIRST_RECORD, PACK, WriteRow
 from threadmark.stored import Stored
 
@@ -33,7 +33,7 @@ def rows_of_batch(
     if IN_USE:
         try:
             return packs.rows_of_pack(
-                WriteRow, RECORDED, RECORD_OF_PACK, thread_id, ns, checkpoint_id, task_id, task_path, written
+                WriteRow, RECORD_OF_PACK, thread_id, ns, checkpoint_id, task_id, task_path, written
             )
         except packing.CannotPackError:  # a special write is among them, for one
             pass

@@ -18,6 +18,10 @@ if TYPE_CHECKING or IN_USE:
 RECORDED = 2
 """Comes first in the check of a write whose batch has a record. A thread's name is no number, so it cannot be one."""
 
+PACKED = 3
+"""Comes first in the check of a pack (`store.PACK`). Releases that know none refuse a row with this check: to them it
+would be a write to a channel without a name, and those that it holds would be missing."""
+
 
 def checkpoint_row(outline: Outline, header: bytes, run_id: str | None) -> CheckpointRow:
     """The row of a checkpoint, with its check."""
@@ -46,13 +50,13 @@ def write_rows(
     """
     if IN_USE:
         try:
-            return putting.write_rows(WriteRow, RECORDED, thread_id, ns, checkpoint_id, task_id, written)
+            return putting.write_rows(WriteRow, thread_id, ns, checkpoint_id, task_id, written)
         except packing.CannotPackError:
             pass
     rows = []
     for idx, task_path, channel, value in written:
         fields = ns, checkpoint_id, task_id, idx, task_path, channel, value
-        check = check_of([RECORDED, thread_id, *fields])
+        check = check_of([_mark(idx), thread_id, *fields])
         rows.append(tuple.__new__(WriteRow, (*fields, check)))  # the class calls a function in Python
     return rows
 
@@ -86,7 +90,7 @@ def prove_write(thread_id: str, row: WriteRow) -> bool:
 
     Returns whether its batch has a record: the first format knew none.
     """
-    if row.check == check_of([RECORDED, thread_id, *row[:-1]]):
+    if row.check == check_of([_mark(row.idx), thread_id, *row[:-1]]):
         return True
     if row.check == row_check(thread_id, *row[:-1]):
         return False
@@ -129,6 +133,11 @@ def task_location(thread_id: str, row: WriteRow) -> str:
 def namespace_location(thread_id: str, ns: str) -> str:
     """How an error names a namespace."""
     return f"thread {thread_id!r}, namespace {ns!r}"
+
+
+def _mark(idx: int) -> int:
+    """What comes first in the check of a row with this index."""
+    return PACKED if idx == PACK else RECORDED
 
 
 def _problem(check: bytes) -> str:
