@@ -217,9 +217,31 @@ def test_a_large_thread_is_copied_in_parts_that_show_what_it_was_earlier(monkeyp
     assert_equal(one, other)
 
 
+def test_of_what_both_sides_wrote_for_a_task_one_sides_row_is_taken_whole(pair: tuple[Saver, Saver]) -> None:
+    """The task ran twice, and no state has a part of one run and the rest of another one."""
+    one, other = pair
+    put(one, "thread", 1)
+    copied_both_ways(side(one), side(other, "secondary"))
+    ours = {task: [(task, "a", f"one {task}"), (task, "b", 1)] for task in "abcdef"}
+    theirs = {task: [(task, "a", f"other {task}"), (task, "b", 2), (task, "c", LONG)] for task in "abcdef"}
+    for saver, written in ((one, ours), (other, theirs)):
+        for task, writes in written.items():
+            saver.put_writes(at("thread", "", "0001"), [write[1:] for write in writes], task)
+    one.put_writes(at("thread", "", "0001"), [("a", 1)], "only here")
+    other.put_writes(at("thread", "", "0001"), [("a", 2)], "only there")
+    copied_both_ways(side(one), side(other, "secondary"))
+    assert_equal(one, other)
+    (found,) = one.list(at("thread"))
+    for task in "abcdef":
+        writes = [write for write in found.pending_writes or [] if write[0] == task]
+        assert writes in (ours[task], theirs[task])
+    alone = [write for write in found.pending_writes or [] if write[0].startswith("only")]
+    assert alone == [("only here", "a", 1), ("only there", "a", 2)]
+
+
 _DEEDS = st.lists(
     st.tuples(
-        st.sampled_from(["put", "write", "again", "delete", "prune", "drop", "title", "copy", "die"]),
+        st.sampled_from(["put", "write", "another", "again", "delete", "prune", "drop", "title", "copy", "die"]),
         st.integers(0, 1),
         st.integers(1, 6),
     ),
@@ -245,6 +267,7 @@ def _do(deed: str, saver: Saver, number: int, here: Any, there: Any) -> None:
     deeds: dict[str, Callable[[], Any]] = {
         "put": lambda: put(saver, "thread", number),
         "write": lambda: _write(saver, name),
+        "another": lambda: _write_another(saver, name, number + (here.name == "primary")),
         "again": lambda: put(saver, "thread", number, again=True),
         "delete": lambda: saver.delete_checkpoint(at("thread", "", name)),
         "prune": lambda: saver.prune(["thread"]),
@@ -259,6 +282,12 @@ def _do(deed: str, saver: Saver, number: int, here: Any, there: Any) -> None:
 def _write(saver: Saver, name: str) -> None:
     if list(saver.list(at("thread", "", name))):
         write(saver, "thread", name, LONG)
+
+
+def _write_another(saver: Saver, name: str, count: int) -> None:
+    """Write for a task of a checkpoint, in each database other values and another number of them."""
+    if list(saver.list(at("thread", "", name))):
+        saver.put_writes(at("thread", "", name), [("a", f"{count} {LONG}")] * count + [("__error__", count)], "task")
 
 
 def _steps(exchange: Any) -> Iterator[On]:
