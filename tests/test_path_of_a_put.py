@@ -17,6 +17,7 @@ MOST = 25
 """Modules, where the thread that writes is another one; what that one goes through is its backend's."""
 
 COMPILED = {f"threadmark/rope/{name}.py" for name in ("deduplicate", "match", "packed")} | {
+    "threadmark/ids.py",
     "threadmark/metadata.py",
     "threadmark/text.py",
     "threadmark_langgraph/shapes.py",

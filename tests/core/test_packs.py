@@ -1,8 +1,13 @@
 """Packs: the row of all that a task wrote to ordinary channels at once."""
 
+import pytest
+
 from threadmark.digests import check_of, row_check
+from threadmark.errors import CorruptDataError
+from threadmark.packs import unpack_writes
 from threadmark.saver.proving.batches import rows_of_batch
 from threadmark.saver.proving.checks import RECORDED, write_row
+from threadmark.saver.proving.writes import proven_writes
 from threadmark.store import PACK
 
 
@@ -10,10 +15,37 @@ def test_a_release_that_knows_no_packs_refuses_them() -> None:
     """It knows two checks of a write, and takes a row with another one for a damaged one."""
     written = [(-1, "__error__", b"\0\1m0"), (0, "a", b"\0\1m1"), (1, "b", b"\0\1m2")]
     for some in (written, written[1:]):
-        rows = rows_of_batch("thread", "ns", "checkpoint", "task", "path", some)
+        rows = rows_of_batch("thread", "ns", "checkpoint", "task", "path", some, None)
         (pack,) = [row for row in rows if row.idx == PACK]
         for row in (pack, write_row("thread", *pack[:-1])):
             assert row.check == pack.check
             assert row.check not in (check_of([RECORDED, "thread", *row[:-1]]), row_check("thread", *row[:-1]))
         for row in rows:
             assert row is pack or row.check == check_of([RECORDED, "thread", *row[:-1]])
+
+
+@pytest.mark.parametrize(
+    ("longest", "packs"), [(None, [5]), (1000, [5]), (130, [2, 2, 1]), (70, [1] * 5), (1, [1] * 5)]
+)
+def test_long_batches_are_several_packs(longest: int | None, packs: list[int]) -> None:
+    written = [(index, "channel", b"\0\1m" + bytes(40)) for index in range(5)]
+    *rows, record = rows_of_batch("thread", "ns", "checkpoint", "task", "path", written, longest)
+    assert [row.idx for row in rows] == [PACK + number for number in range(len(packs))]
+    assert [len(unpack_writes(row.value)) for row in rows] == packs
+    assert [each for row in rows for each in unpack_writes(row.value)] == written
+    found = proven_writes("thread", [*reversed(rows), record])
+    assert [(each.row.idx, each.row.channel, each.row.value) for each in found] == written
+
+
+def test_of_two_packs_with_the_same_write_the_first_counts() -> None:
+    """A task wrote a short batch, and then a long one, of which one pack was new."""
+    short = [(index, "channel", b"\0\1m" + bytes(4)) for index in range(4)]
+    long = [(index, "channel", b"\0\1m" + bytes(90)) for index in range(6)]
+    at = "thread", "ns", "checkpoint", "task", "path"
+    first, second = rows_of_batch(*at, short, 300), rows_of_batch(*at, long, 300)
+    assert [row.idx - PACK for row in second[:-1]] == [0, 1, 2]
+    stored = {row[:4]: row for row in (*second, *first)}
+    values = {each.row.idx: each.row.value for each in proven_writes("thread", list(stored.values()))}
+    assert values == {index: value for index, _, value in (*long, *short)}
+    with pytest.raises(CorruptDataError, match="the row of its writes is missing"):
+        proven_writes("thread", [*second[:1], *second[2:]])

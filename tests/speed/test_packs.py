@@ -38,7 +38,7 @@ LONG = b"\1" + b"k" * 12 + b"\5" + b"d" * 16 + b"m\1"
 
 
 def _rows(written: list[Written], task: str = "task", path: str = "path") -> list[WriteRow]:
-    return rows_of_batch("thread", "ns", "checkpoint", task, path, written)
+    return rows_of_batch("thread", "ns", "checkpoint", task, path, written, None)
 
 
 def _with_value(body: bytes) -> list[WriteRow]:
@@ -63,7 +63,7 @@ WHERE = ParsedConfig("thread", "ns", "checkpoint", None)
 
 @given(some.lists(some.tuples(TEXT, SCALARS), min_size=1, max_size=20))
 def test_scalars_have_the_rows_of_their_literals(writes: list[tuple[str, object]]) -> None:
-    rows = rows_of_scalars(Serde(), WHERE, "task", "path", writes)
+    rows = rows_of_scalars(Serde(), WHERE, "task", "path", writes, None)
     encoded, _ = encode_writes(Serde(), writes)
     if any(len(data) > LITERAL_LIMIT for _, (_, data) in encoded.values()):
         assert rows is None
@@ -71,7 +71,7 @@ def test_scalars_have_the_rows_of_their_literals(writes: list[tuple[str, object]
     literals = [(index, channel, Stored(*both, b"").body) for index, (channel, both) in encoded.items()]
     assert rows == _rows(literals)
     assert {type(row) for row in rows} == {WriteRow}
-    assert rows_of_scalars(Serde(), WHERE, "task", "path", tuple(writes)) == rows
+    assert rows_of_scalars(Serde(), WHERE, "task", "path", tuple(writes), None) == rows
 
 
 def test_long_and_unusual_writes_are_left_to_the_reference() -> None:
@@ -79,16 +79,16 @@ def test_long_and_unusual_writes_are_left_to_the_reference() -> None:
         __slots__ = ()
 
     longest = "x" * (LITERAL_LIMIT - 2)
-    assert rows_of_scalars(Serde(), WHERE, "task", "path", [("a", longest)])
+    assert rows_of_scalars(Serde(), WHERE, "task", "path", [("a", longest)], None)
     for value in (longest + "x", "ä" * 60, b"x" * 97, 2**64, Text("x"), [1], None, object()):
-        assert rows_of_scalars(Serde(), WHERE, "task", "path", [("b", 1), ("a", value)]) is None
+        assert rows_of_scalars(Serde(), WHERE, "task", "path", [("b", 1), ("a", value)], None) is None
     for writes in ([], [("__resume__", 1)], [(Text("a"), 1)], [["a", 1]], [("a", 1, 2)], iter([("a", 1)]), None):
-        assert rows_of_scalars(Serde(), WHERE, "task", "path", writes) is None
+        assert rows_of_scalars(Serde(), WHERE, "task", "path", writes, None) is None
 
     class Own(Serde):
         pass
 
-    assert rows_of_scalars(Own(), WHERE, "task", "path", [("a", 1)]) is None
+    assert rows_of_scalars(Own(), WHERE, "task", "path", [("a", 1)], None) is None
 
 
 @given(some.lists(WRITTEN, min_size=1, max_size=3), some.randoms())

@@ -30,6 +30,8 @@ class StoreCall(Step):
 
 
 class _DeferredStore:
+    longest_pack = None
+
     def __getattr__(self, method: str) -> Callable[..., Program[Any]]:
         if method.startswith("_"):
             raise AttributeError(method)

@@ -3,6 +3,8 @@
 Each row costs its key, its check and its places in the database, which is more than most values take. So what one
 `put_writes` stores for ordinary channels is one row, whose value is the array of its writes. What a task wrote first
 stays: a pack is never changed, and where a task writes again, what it had not written yet is stored in rows of its own.
+Where a backend has a limit (`Store.longest_pack`) a batch has several packs, of which the first decides whether it is
+the task's first. Of two packs that hold the same write the one with the smaller index counts, which is the older one.
 Databases of earlier formats have nothing but such rows.
 
 Like any stored value, a pack begins with keys of its segments, so that a backend can bring them along without reading
@@ -16,14 +18,39 @@ import msgpack
 from threadmark.digests import KEY_SIZE, pack_plain
 from threadmark.errors import CorruptDataError
 from threadmark.rope import keys_in
+from threadmark.store import FIRST_RECORD, PACK
 
 Written = tuple[int, str, bytes]
 """The index of a write, its channel and its stored value."""
 
 _FIELDS = 3
+_FRAME = 8
+"""Bytes around the fields of a write in a pack, at most in most."""
 
 MOST_KEYS = 255
 """So many keys a pack names at most, the first ones."""
+
+
+def is_pack_index(idx: object) -> bool:
+    """Whether a row of writes with this index is a pack. A damaged file may hold anything."""
+    return isinstance(idx, int) and PACK <= idx < FIRST_RECORD
+
+
+def divided(written: Sequence[Written], longest: int | None) -> list[list[Written]]:
+    """Divide writes into those that share a pack, which has about so many bytes at most, or one write."""
+    if longest is None:
+        return [list(written)]
+    parts: list[list[Written]] = []
+    room = 0
+    for each in written:
+        _, channel, body = each
+        size = len(channel) + len(body) + body[0] * KEY_SIZE + _FRAME
+        if not parts or size > room:
+            parts.append([])
+            room = longest
+        parts[-1].append(each)
+        room -= size
+    return parts
 
 
 def pack_writes(written: Sequence[Written]) -> bytes:

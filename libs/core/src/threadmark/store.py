@@ -8,7 +8,7 @@ any error, so that no operation has to tidy up.
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from threadmark.program import Program
 from threadmark.thread_store import NO_BEGINNING, Beginning, ThreadStore
@@ -17,7 +17,7 @@ TOMBSTONE_MICROSECONDS = 24 * 3600 * 1_000_000
 """How long a deleted thread is remembered: longer than a run that was going on then."""
 
 PACK = 1 << 29
-"""The `WriteRow.idx` of the row that holds all that a task wrote to ordinary channels (`packs.py`)."""
+"""From this `WriteRow.idx` on a row holds several writes of a task to ordinary channels (`packs.py`)."""
 
 FIRST_RECORD = 1 << 30
 """From this `WriteRow.idx` on a row is the record of a batch of writes (`saver/proving/batches.py`)."""
@@ -92,7 +92,7 @@ class CheckpointRow(NamedTuple):
 
 
 class WriteRow(NamedTuple):
-    """A pending write as it is stored, or several in one row (`PACK`).
+    """A pending write as it is stored, or several in one row (from `PACK` on).
 
     `idx` numbers the writes of a task, and is negative for the special channels.
     """
@@ -268,6 +268,10 @@ def all_held() -> None:
 
 class Store(ThreadStore, Protocol):
     """The operations of a backend."""
+
+    longest_pack: ClassVar[int | None] = None
+    """How many bytes of a task's writes share a row, None for any number. A backend whose long rows take more room
+    than several short ones has a limit; there `add` must be part of the transaction from its first statement on."""
 
     def find(
         self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held

@@ -5,8 +5,8 @@ from typing import Any
 
 from threadmark.digests import KEY_SIZE
 from threadmark.errors import CorruptDataError
-from threadmark.packs import MOST_KEYS, unpack_writes
-from threadmark.store import ANYONE, PACK, Change, CheckpointRow, WriteRow
+from threadmark.packs import MOST_KEYS, is_pack_index, unpack_writes
+from threadmark.store import ANYONE, Change, CheckpointRow, WriteRow
 from threadmark_redis.columns import checkpoint_value, pack, to_bytes
 from threadmark_redis.writes import grouped
 
@@ -66,7 +66,7 @@ def _keys_of_writes(change: Change) -> bytes:
 
 def _keys_of(row: WriteRow) -> bytes:
     bodies = [row.value]
-    if row.idx == PACK and row.value[0] == MOST_KEYS:  # it may need others
+    if is_pack_index(row.idx) and row.value[0] == MOST_KEYS:  # it may need others
         with suppress(CorruptDataError):  # it is copied as it is
             bodies = [value for _, _, value in unpack_writes(row.value)]
     return b"".join(body[1 : 1 + KEY_SIZE * body[0]] for body in bodies if body)

@@ -127,7 +127,7 @@ cdef class Adder:
         if ordinary < 0:
             return None
         thread_column = text_column(thread_id)
-        cdef bint has_pack = ordinary == 1 and fields(writes[0])[3] == self.pack
+        cdef bint has_pack = ordinary > 0 and fields(writes[0])[3] == self.pack
         cdef tuple asked = (expected, only_owner, beginning), thread = None
         row = checkpoints[0] if checkpoints else None
         if row is not None:
@@ -261,18 +261,23 @@ cdef class Adder:
             return None  # no error of SQLite's: the text is damaged, and the program reads it all the same
 
     cdef Py_ssize_t ordinary(self, writes) except -2:
-        """How many writes come before the records of batches, or -1 where there are others, or a pack beside others."""
-        cdef Py_ssize_t count = 0, seen = 0
+        """How many writes come before the records of batches.
+
+        Returns -1 where there are others, or packs beside others: those of one task are counted from the first on.
+        """
+        cdef Py_ssize_t count = 0, seen = 0, packs = 0
         cdef long long index
-        cdef bint has_pack = False
         for row in writes:
             index = fields(row)[3]
             if index < 0 or (index < self.first_record and count < seen):
                 return -1
+            if self.pack <= index < self.first_record:
+                if index != self.pack + packs:
+                    return -1
+                packs += 1
             seen += 1
             count += index < self.first_record
-            has_pack |= index == self.pack
-        return -1 if has_pack and count > 1 else count
+        return -1 if packs and packs < count else count
 
     cdef int add_segments(self, run, number, segments) except -1:
         cdef list every = list(segments.items()), columns

@@ -65,6 +65,11 @@ def proven_writes(thread_id, list rows not None, type write_class not None):
         return None
 
 
+cdef bint is_pack(object idx) except -1:
+    """The counterpart of `threadmark.packs.is_pack_index`."""
+    return isinstance(idx, int) and pack_index <= idx < first_record
+
+
 cdef list proven(thread_id, list rows, type write_class):
     cdef Packer packer = Packer()
     cdef Py_ssize_t index
@@ -76,7 +81,7 @@ cdef list proven(thread_id, list rows, type write_class):
         if type(each) is not WriteRow or PyTuple_GET_SIZE(each) != FIELDS:
             raise NeedsReferenceError
         packer.begin(FIELDS + 1)
-        packer.integer(PACKED if <object>PyTuple_GET_ITEM(each, INDEX) == PACK else RECORDED)
+        packer.integer(PACKED if is_pack(<object>PyTuple_GET_ITEM(each, INDEX)) else RECORDED)
         packer.field(<PyObject *>thread_id)
         for index in range(ROW_CHECK):
             packer.field(PyTuple_GET_ITEM(each, index))
@@ -89,8 +94,9 @@ cdef list proven(thread_id, list rows, type write_class):
             continue
         recorded.append(each)
         last = <object>PyTuple_GET_ITEM(writes[-1], 0) if writes else None
-        if idx == pack_index:
+        if idx >= pack_index:
             has_packs = True
+            has_others |= idx > pack_index  # which may hold what the first of its task does
             first = unpack(each, writes, write_class)
         else:
             has_others |= idx >= 0

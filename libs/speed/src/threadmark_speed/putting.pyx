@@ -19,7 +19,7 @@ from threadmark_speed.packing cimport Packer
 from threadmark_speed.splicing cimport spliced_header
 from threadmark_speed.tuples cimport named_tuple
 
-from threadmark.store import PACK
+from threadmark.store import FIRST_RECORD, PACK
 from threadmark_speed.packing import CannotPackError
 
 cdef extern from "Python.h":
@@ -343,7 +343,7 @@ def write_rows(type cls not None, thread_id, ns, checkpoint_id, task_id, written
         if type(each) is not tuple or PyTuple_GET_SIZE(each) != WRITTEN_FIELDS:
             raise CannotPackError
         idx, task_path, channel, value = <tuple>each
-        packer.start[1] = PACKED if idx == PACK else RECORDED
+        packer.start[1] = PACKED if isinstance(idx, int) and PACK <= idx < FIRST_RECORD else RECORDED
         packer.used = begun
         packer.value(idx, 1, False)
         packer.value(task_path, 1, False)

@@ -57,6 +57,8 @@ if TYPE_CHECKING or IN_USE:
 class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     """The rows of every saver on one database."""
 
+    longest_pack = 800  # what a row has beyond 1,002 bytes, with its key, takes a page of 4 KB for itself
+
     def __init__(self) -> None:
         self._add_at_once = Adder(sql, with_rows) if IN_USE else None
         """Does what `add` does where nothing is unusual."""

@@ -77,13 +77,23 @@ async def the_first_write_of_each_place_counts(world: World) -> None:
 
 
 async def any_tasks_may_write_again_in_any_order(world: World) -> None:
+    await _written_in_any_order(world, most=5)
+
+
+async def many_writes_may_be_written_again_in_any_order(world: World) -> None:
+    """So many that a backend may store them in several rows."""
+    await _written_in_any_order(world, most=48)
+
+
+async def _written_in_any_order(world: World, most: int) -> None:
     chance = random.Random(5)
     run = Run(world.saver)
     await run.step()
     batches: dict[str, list[list[Write]]] = {}
     for attempt in range(24):
         task = f"task {chance.randrange(6)}"
-        places = {place for place in range(5) if chance.random() < 0.5}
+        share = chance.choice([0.1, 0.5, 1])
+        places = {place for place in range(chance.randrange(most + 1)) if chance.random() < share}
         batch = _batch(places, attempt, long=chance.random() < 0.5)
         batches.setdefault(task, []).append(batch)
         await run.write(*batch, task=task)
@@ -105,7 +115,8 @@ async def what_came_before_its_checkpoint_counts_when_it_is_written_again(world:
 async def a_copy_keeps_what_was_written_first(world: World) -> None:
     run = Run(world.saver, "source")
     config = await run.step()
-    batches = [_batch({0, 1}, 0, long=True), _batch({0, 2, 3}, 1, long=True), _batch({0, 1, 2, 3, 4}, 2)]
+    many = {*range(2, 32)}
+    batches = [_batch({0, 1, *many}, 0, long=True), _batch({0, 2, 3}, 1, long=True), _batch({0, 1, 2, 3, 40, *many}, 2)]
     for batch in batches[:2]:
         await run.write(*batch)
     await world.another().acopy_thread("source", "copy")

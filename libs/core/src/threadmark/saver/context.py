@@ -99,6 +99,8 @@ class SaverContext(NamedTuple):
     threads: ThreadRules = ThreadRules()
     keyring: Keyring | None = None
     """The one that rows are sealed with."""
+    longest_pack: int | None = None
+    """`Store.longest_pack` of the backend."""
 
     def of_owner(self, owner: str) -> "SaverContext":
         """The same, where only the threads of one owner are there. Raises ConfigError if only another one's are."""
@@ -181,6 +183,7 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
         expansion=EXPANSION_BYTES if expansion is None else expansion,
         pause_gc=pause_gc,
         threads=_thread_rules(options),
+        longest_pack=store.longest_pack,
     )
     keyring, seal_metadata = options.get("keyring"), options.get("seal_metadata", True)
     check_flag(seal_metadata, "seal_metadata")

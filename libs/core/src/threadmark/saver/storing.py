@@ -344,14 +344,16 @@ def encode_writes(
 
 
 def rows_of_scalars(
-    serde: Serializer, where: ParsedConfig, task_id: str, task_path: str, writes: object
+    serde: Serializer, where: ParsedConfig, task_id: str, task_path: str, writes: object, longest: int | None
 ) -> list[WriteRow] | None:
     """The rows of what a task wrote, where that is numbers and short texts: they need nothing that the thread holds.
 
-    Returns None for anything else, which `encode_writes` has to see, and without the compiled part.
+    Returns None without the compiled part, and for anything else, which `encode_writes` has to see. So it does where a
+    pack of them would have more bytes than `longest`.
     """
     if not (compiled.in_use and type(serde) is Serde):
         return None
     thread_id, ns, checkpoint_id, _ = where
     at = thread_id, ns, checkpoint_id, task_id, task_path
-    return packs.rows_of_scalars(WriteRow, RECORD_OF_PACK, SPECIAL_WRITES, _BEFORE_PLAIN, *at, writes)
+    rows = packs.rows_of_scalars(WriteRow, RECORD_OF_PACK, SPECIAL_WRITES, _BEFORE_PLAIN, *at, writes)
+    return None if rows and longest is not None and len(rows[0].value) > longest else rows

@@ -33,7 +33,7 @@ from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.refusals import refusal_error
 from threadmark.saver.operations.removing import sweep
-from threadmark.saver.operations.writing_again import add_whole, has_both
+from threadmark.saver.operations.writing_again import add_whole, has_more
 from threadmark.saver.proving.batches import rows_of_batch
 from threadmark.saver.proving.checks import checkpoint_row
 from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_segments, rows_of_scalars
@@ -157,7 +157,7 @@ def put_writes(
     if where.checkpoint_id is None:
         raise ConfigError("put_writes needs the checkpoint_id of the step that the task belongs to")
     task_id, task_path = given_task(task_id, task_path)
-    rows = rows_of_scalars(context.serde, where, task_id, task_path, writes)
+    rows = rows_of_scalars(context.serde, where, task_id, task_path, writes, context.longest_pack)
     if rows is None or not context.keyring_check.done or not (yield from _add_alone(context, config, where, rows)):
         yield from _put_any_writes(context, config, where, writes, task_id, task_path)
 
@@ -196,7 +196,7 @@ def _put_any_writes(
         found = _remembered(context, where, channels, early=True)
         current, deduplicator = found or (yield from _read(context, where, channels or (), early=True))
         written, digests = _stored_writes(deduplicator, where, current, encoded, large=large)
-        rows = rows_of_batch(thread_id, ns, checkpoint_id, task_id, task_path, written)
+        rows = rows_of_batch(thread_id, ns, checkpoint_id, task_id, task_path, written, context.longest_pack)
         epoch = deduplicator.epoch
         change = Change(
             thread_id,
@@ -210,7 +210,7 @@ def _put_any_writes(
             beginning=_beginning(context, config, {}, thread_id) if epoch is None else NO_BEGINNING,
         )
         adding = (
-            partial(add_whole, context.store, change, written) if has_both(rows) else partial(context.store.add, change)
+            partial(add_whole, context.store, change, written) if has_more(rows) else partial(context.store.add, change)
         )
         added = yield from add_change(context, deduplicator, change, adding)
         if added is not None and added.pack_left_out:  # which was all of the change

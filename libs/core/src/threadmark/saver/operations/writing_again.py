@@ -8,12 +8,12 @@ from threadmark.saver.proving.batches import proven_batches, separate_rows
 from threadmark.store import PACK, Added, Change, Store, WriteRow
 
 
-def has_both(rows: Sequence[WriteRow]) -> bool:
-    """Whether the rows of a batch are writes to special channels as well as a pack, which is the last but its record.
+def has_more(rows: Sequence[WriteRow]) -> bool:
+    """Whether the rows of a batch are more than its first pack and its record, and that is among them.
 
-    A store adds the former even where it leaves the latter out, so they are added by `add_whole`.
+    A store adds the others even where it leaves the pack out, so they are added by `add_whole`.
     """
-    return len(rows) > 2 and rows[-2].idx == PACK  # noqa: PLR2004 - the pack and its record
+    return len(rows) > 2 and rows[-2].idx >= PACK  # noqa: PLR2004 - the pack and its record
 
 
 def add_whole(store: Store, change: Change, written: Sequence[Written]) -> Program[Added]:

@@ -7,6 +7,7 @@ and what is there must be listed.
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -15,7 +16,7 @@ import msgpack
 from threadmark.compiled import IN_USE
 from threadmark.digests import pack_plain
 from threadmark.errors import CorruptDataError, located
-from threadmark.packs import Written, pack_writes, unpack_writes
+from threadmark.packs import Written, divided, is_pack_index, pack_writes, unpack_writes
 from threadmark.saver.proving.checks import prove_write, task_location, write_location, write_rows
 from threadmark.store import FIRST_RECORD, PACK, WriteRow
 from threadmark.stored import Stored
@@ -24,23 +25,36 @@ if TYPE_CHECKING or IN_USE:
     from threadmark_speed import packing, packs
 
 _WriteKey = tuple[str, str, str, int]
+_INDEX = attrgetter("idx")
 
 
 def rows_of_batch(
-    thread_id: str, ns: str, checkpoint_id: str, task_id: str, task_path: str, written: list[Written]
+    thread_id: str,
+    ns: str,
+    checkpoint_id: str,
+    task_id: str,
+    task_path: str,
+    written: list[Written],
+    longest: int | None,
 ) -> list[WriteRow]:
-    """Return the rows of what a task wrote: one for its ordinary writes, which are given in ascending order."""
+    """Return the rows of what a task wrote: one for its ordinary writes, which are given in ascending order.
+
+    Where that would have more bytes than `longest`, it is several.
+    """
     if IN_USE:
         try:
-            return packs.rows_of_pack(
+            rows_of_pack = packs.rows_of_pack(
                 WriteRow, RECORD_OF_PACK, thread_id, ns, checkpoint_id, task_id, task_path, written
             )
+            if longest is None or len(rows_of_pack[0].value) <= longest or len(written) == 1:
+                return rows_of_pack
         except packing.CannotPackError:  # a special write is among them, for one
             pass
     rows = [(index, task_path, channel, value) for index, channel, value in written if index < 0]
     ordinary = [each for each in written if each[0] >= 0] if rows else written
     if ordinary:
-        rows.append((PACK, task_path, "", pack_writes(ordinary)))
+        parts = divided(ordinary, longest)
+        rows += [(PACK + number, task_path, "", pack_writes(part)) for number, part in enumerate(parts)]
     rows.append(batch_record(tuple([index for index, *_ in rows])))
     return write_rows(thread_id, ns, checkpoint_id, task_id, rows)
 
@@ -75,8 +89,8 @@ def is_record(row: WriteRow) -> bool:
 
 
 def is_pack(row: WriteRow) -> bool:
-    """Whether the row holds all that a task wrote to ordinary channels at once."""
-    return isinstance(row.idx, int) and row.idx == PACK
+    """Whether the row holds several writes of a task to ordinary channels."""
+    return is_pack_index(row.idx)
 
 
 def without_records(rows: Iterable[WriteRow]) -> list[WriteRow]:
@@ -109,7 +123,7 @@ def proven_batches(thread_id: str, rows: Sequence[WriteRow]) -> list[WriteRow]:
     there = {row[:4] for row in writes}
     for key, row in listed.items():
         if key not in there:
-            missing = "row of its writes" if key[3] == PACK else f"write with index {key[3]}"
+            missing = "row of its writes" if is_pack_index(key[3]) else f"write with index {key[3]}"
             raise CorruptDataError(f"the {missing} is missing", task_location(thread_id, row))
     for row in recorded:
         if row[:4] not in listed:
@@ -122,13 +136,15 @@ def unpacked(thread_id: str, rows: list[WriteRow]) -> list[WriteRow]:
 
     Raises CorruptDataError if a pack cannot be read.
     """
-    several = [row for row in rows if is_pack(row)]
+    several = sorted([row for row in rows if is_pack(row)], key=_INDEX)
     if not several:
         return rows
-    single = [row for row in rows if not is_pack(row)]
     # A write may have a row of its own as well: it was stored before the pack, or in the other database of a pair.
-    there = {row[:4] for row in single}
-    return single + [each for pack in several for each in members(thread_id, pack) if each[:4] not in there]
+    writes = {row[:4]: row for row in rows if not is_pack(row)}
+    for pack in several:
+        for each in members(thread_id, pack):
+            writes.setdefault(each[:4], each)
+    return list(writes.values())
 
 
 def members(thread_id: str, pack: WriteRow) -> list[WriteRow]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from threadmark.compiled import IN_USE
 from threadmark.digests import check_of, row_check
 from threadmark.errors import CorruptDataError
+from threadmark.packs import is_pack_index
 from threadmark.sealed import NOT_SEALED
 from threadmark.sealed_threads import NOT_OPENED
 from threadmark.sealing import HOW_TO_SEAL
@@ -137,7 +138,7 @@ def namespace_location(thread_id: str, ns: str) -> str:
 
 def _mark(idx: int) -> int:
     """What comes first in the check of a row with this index."""
-    return PACKED if idx == PACK else RECORDED
+    return PACKED if is_pack_index(idx) else RECORDED
 
 
 def _problem(check: bytes) -> str:
