@@ -122,6 +122,22 @@ def test_what_becomes_of_a_pack_is_told_the_same() -> None:
         assert pair.add(_change([], [other, other._replace(task_id="third")])) == left_out
 
 
+def test_what_becomes_of_several_packs_is_told_the_same() -> None:
+    record, left_out = _write(FIRST_RECORD), MADE._replace(pack_left_out=True)
+    packs = [_write(PACK + number) for number in range(3)]
+    with Pair() as pair:
+        pair.add(_change([_checkpoint(EARLY)]))
+        assert pair.add(_change([], [*packs[:2], record])) == MADE
+        assert pair.directly == 3
+        assert pair.add(_change([], [*packs[:2], record])) == left_out
+        assert pair.directly == 3
+        assert pair.add(_change([], [*packs, record])) == left_out  # the third is added
+        assert pair.add(_change([], [_write(0), *packs, record])) == left_out
+        assert pair.add(_change([], [packs[2], packs[1]])) == MADE
+        others = [pack._replace(task_id="another") for pack in packs]
+        assert pair.add(_change([], [*packs, *others])) == left_out
+
+
 def test_a_pack_for_a_thread_that_is_as_it_was_takes_no_look_at_it() -> None:
     with Pair() as pair:
         pair.add(_change([_checkpoint(EARLY)]))

@@ -101,7 +101,8 @@ def store(
     if not context.keyring_check.done:
         yield from check_keyring(context)
     if type(metadata) is not CheckedMetadata:
-        metadata = usual_metadata(config, metadata) or checked(merged(config, metadata))
+        usual = usual_metadata(config, metadata)
+        metadata = checked(merged(config, metadata)) if usual is None else usual
     run_id = run_id_of(metadata) if "run_id" in metadata else None
     for _ in range(_ATTEMPTS):
         found = _remembered(context, continues, draft.reads, early=False)
