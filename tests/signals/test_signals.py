@@ -94,4 +94,4 @@ def test_an_interrupt_while_a_replaced_file_is_noticed_leaves_the_saver_with_the
 
 
 def test_a_lease_that_is_interrupted_at_any_instruction_is_over_soon(tmp_path: Path) -> None:
-    assert said_by("signals.leasing", str(tmp_path / "threads.db"), "7", "197") > 20
+    assert said_by("signals.leasing", str(tmp_path / "threads.db"), "7", "149") > 20

@@ -30,7 +30,7 @@ async def odd_calls_are_refused_whole_or_read_back_and_answered_as_in_memory(wor
     kind = type(world.saver).__name__  # so that other calls are made elsewhere
     calls = all_odd_calls() if _CALLS == "all" else odd_calls(int(_CALLS), seed=zlib.crc32(kind.encode()))
     counts = await check_odd_calls(world.saver, world.another(), world.in_memory(), calls)
-    assert min(counts["put", "refused"], counts["put", "done"]) > len(calls) // 80
+    assert min(counts["put", "refused"], counts["put", "done"]) >= len(calls) // 80
     assert sum(counts.values()) > len(calls) // 2
 
 
