@@ -9,6 +9,7 @@ collect_ignore = (
         "test_adding.py",
         "test_both_ways.py",
         "test_given.py",
+        "test_packs.py",
         "test_params.py",
         "test_programs.py",
         "test_putting.py",
