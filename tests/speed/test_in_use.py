@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import threadmark_speed
 from threadmark import compiled
 
 PRINTS = "import threadmark.compiled as c; print(c.IN_USE)"
@@ -29,3 +31,8 @@ def test_the_environment_says_which_parts_are_used(switch: str | None, *, in_use
 
 def test_another_word_in_the_environment_is_a_mistake() -> None:
     assert "THREADMARK_PURE_PYTHON in the environment must be 1, 0 or empty, not 'yes'" in _printed("yes").stderr
+
+
+def test_no_module_is_forgotten_where_it_was_not_compiled() -> None:
+    sources = Path(threadmark_speed.__file__).parent.glob("*.pyx")
+    assert sorted(path.stem for path in sources) == list(threadmark_speed.MODULES)

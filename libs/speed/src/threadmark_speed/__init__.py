@@ -28,5 +28,6 @@ MODULES: tuple[str, ...] = (
     "putting",
     "reading",
     "rope",
+    "splicing",
 )
 """The compiled modules. A source tree in which they were not compiled counts as not installed."""
