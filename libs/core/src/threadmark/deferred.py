@@ -31,6 +31,7 @@ class StoreCall(Step):
 
 class _DeferredStore:
     longest_pack = None
+    """As in `Store`. Which backend will answer is not known here."""
 
     def __getattr__(self, method: str) -> Callable[..., Program[Any]]:
         if method.startswith("_"):

@@ -25,7 +25,7 @@ Written = tuple[int, str, bytes]
 
 _FIELDS = 3
 _FRAME = 8
-"""Bytes around the fields of a write in a pack, at most in most."""
+"""About how many bytes a write in a pack takes beside its channel, its value and its keys."""
 
 MOST_KEYS = 255
 """So many keys a pack names at most, the first ones."""

@@ -270,8 +270,8 @@ class Store(ThreadStore, Protocol):
     """The operations of a backend."""
 
     longest_pack: ClassVar[int | None] = None
-    """How many bytes of a task's writes share a row, None for any number. A backend whose long rows take more room
-    than several short ones has a limit; there `add` must be part of the transaction from its first statement on."""
+    """How many bytes of a task's writes share a row, None for any number. A backend has a limit where a long row takes
+    more room than several short ones. Every statement of its programs must then be part of one transaction."""
 
     def find(
         self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held

@@ -233,9 +233,8 @@ def shorter(change: Change, *, recorded: bool) -> tuple[str, tuple[Any, ...] | N
     if change.writes:
         statement, params = sql.ADD_WRITES_ALONE, writes_alone(change)
     else:
-        statement, params = sql.ADD_CHECKPOINT_ALONE, checkpoint_alone(change)
-        if recorded:
-            statement = sql.ADD_CHECKPOINT_IN_ORDER
+        statement = sql.ADD_CHECKPOINT_IN_ORDER if recorded else sql.ADD_CHECKPOINT_ALONE
+        params = checkpoint_alone(change)
     if not change.segments:
         statement = sql.without_segments(statement)
     return (sql.without_token(statement) if change.token is None else statement), params

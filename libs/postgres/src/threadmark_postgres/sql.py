@@ -849,9 +849,9 @@ CROSS JOIN headed
 
 # The same in the order of the statements above, for a change that is recorded: its position is taken between its
 # checkpoint and its head.
-_SEGMENTS_OF_LISTED_CHECKPOINT = _SEGMENTS_ALONE.format(source="held", keys="$15", data="$16")
+_SEGMENTS_OF_CHECKPOINT_IN_ORDER = _SEGMENTS_ALONE.format(source="held", keys="$15", data="$16")
 ADD_CHECKPOINT_IN_ORDER = f"""
-{_ADD_ALONE.format(epoch=SEEN_EPOCH)}{_SEGMENTS_OF_LISTED_CHECKPOINT}, added AS (
+{_ADD_ALONE.format(epoch=SEEN_EPOCH)}{_SEGMENTS_OF_CHECKPOINT_IN_ORDER}, added AS (
     INSERT INTO tm.checkpoint
         {_CHECKPOINT_COLUMNS}
     SELECT
@@ -901,7 +901,7 @@ ADD_WRITES_ALONE = f"""
 @cache
 def without_segments(statement: str) -> str:
     """Return a statement for one change as one for a change that brings none: it ends with two parameters less."""
-    for segments in (_SEGMENTS_OF_CHECKPOINT, _SEGMENTS_OF_LISTED_CHECKPOINT, _SEGMENTS_OF_WRITES):
+    for segments in (_SEGMENTS_OF_CHECKPOINT, _SEGMENTS_OF_CHECKPOINT_IN_ORDER, _SEGMENTS_OF_WRITES):
         statement = statement.replace(segments, "")
     return statement
 

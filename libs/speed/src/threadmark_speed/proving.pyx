@@ -10,8 +10,9 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
-from threadmark_speed.checks cimport PACKED, RECORDED, Packer
+from threadmark_speed.checks cimport Packer
 from threadmark_speed.plain cimport Bytes, read_value
+from threadmark_speed.putting cimport mark_of
 from threadmark_speed.tuples cimport named_tuple
 
 from operator import attrgetter
@@ -65,11 +66,6 @@ def proven_writes(thread_id, list rows not None, type write_class not None):
         return None
 
 
-cdef bint is_pack(object idx) except -1:
-    """The counterpart of `threadmark.packs.is_pack_index`."""
-    return isinstance(idx, int) and pack_index <= idx < first_record
-
-
 cdef list proven(thread_id, list rows, type write_class):
     cdef Packer packer = Packer()
     cdef Py_ssize_t index
@@ -81,7 +77,7 @@ cdef list proven(thread_id, list rows, type write_class):
         if type(each) is not WriteRow or PyTuple_GET_SIZE(each) != FIELDS:
             raise NeedsReferenceError
         packer.begin(FIELDS + 1)
-        packer.integer(PACKED if is_pack(<object>PyTuple_GET_ITEM(each, INDEX)) else RECORDED)
+        packer.integer(mark_of(<object>PyTuple_GET_ITEM(each, INDEX)))
         packer.field(<PyObject *>thread_id)
         for index in range(ROW_CHECK):
             packer.field(PyTuple_GET_ITEM(each, index))

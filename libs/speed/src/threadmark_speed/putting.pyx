@@ -2,8 +2,7 @@
 """What a put does for each channel and each row, compiled: packing headers, and finding what did not change.
 
 The references are the functions of the same purpose in `threadmark.header`, `threadmark.saver.storing` and
-`threadmark.saver.proving.checks`. What only they can judge
-is left to them: CannotPackError, or None, says so.
+`threadmark.saver.proving.checks`. What only they can judge is left to them: CannotPackError, or None, says so.
 
 Dictionaries that users gave may change whenever other code runs. Where that is possible, nothing is held but references
 of our own.
@@ -16,7 +15,7 @@ from libc.string cimport memcpy
 
 from threadmark_speed.checks cimport PACKED, RECORDED, check_of_bytes
 from threadmark_speed.packing cimport Packer
-from threadmark_speed.splicing cimport spliced_header
+from threadmark_speed.splicing cimport spliced_header, stored_field
 from threadmark_speed.tuples cimport named_tuple
 
 from threadmark.store import FIRST_RECORD, PACK
@@ -37,8 +36,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     LITERAL_LIMIT = 96
-    STORED_FIELDS = 4  # of `stored.Stored`: the tag, what is packed, the digest and the body
-    DIGEST = 2
+    DIGEST = 2  # the place in a `stored.Stored`
     BODY = 3
     OUTLINE_FIELDS = 7  # of `store.Outline`
     ROW_FIELDS = 8  # of `store.WriteRow`
@@ -73,7 +71,7 @@ cdef bytes _packed_header(dict versions, dict values, bytes plain, rest):
     packer.mapping(versions, 1, False)
     packer.length(0x80, 16, 0xDE, False, count)
     while PyDict_Next(values, &position, &key, &value):
-        channel, body = <object>key, _field(<object>value, BODY)
+        channel, body = <object>key, stored_field(<object>value, BODY)
         if not _add_short(packer, channel, body):
             packer.value(channel, 2, False)
             packer.length(0, 0, 0xC4, True, PyBytes_GET_SIZE(body))
@@ -104,16 +102,6 @@ cdef bint _add_short(Packer packer, channel, body) except -1:
     memcpy(at + 3 + length, PyBytes_AS_STRING(body), size)
     packer.used += 3 + length + size
     return True
-
-
-cdef object _field(stored, int index):
-    """Return a field of a `stored.Stored` that is bytes."""
-    if not isinstance(stored, tuple) or PyTuple_GET_SIZE(stored) != STORED_FIELDS:
-        raise CannotPackError
-    found = <object>PyTuple_GET_ITEM(stored, index)
-    if type(found) is not bytes:
-        raise CannotPackError
-    return found
 
 
 def lay_out(
@@ -206,7 +194,7 @@ cdef tuple _in_step(dict given, list reads, new, dict versions, parent, bint has
         if version != before and not _are_equal(<object>version, <object>before):
             changed.append(<object>key)
         elif not inherits_one:
-            inherits_one = PyBytes_GET_SIZE(_field(<object>found, DIGEST)) > 0
+            inherits_one = PyBytes_GET_SIZE(stored_field(<object>found, DIGEST)) > 0
     known = set(changed)
     for channel in new:
         if channel in given and channel not in known:  # it is new, though its version is the same
@@ -237,14 +225,14 @@ cdef tuple _looked_up(dict given, list reads, new, dict versions, parent, bint h
             own = <object>found
             if channel not in fresh and _is_unchanged(channel, versions, held):
                 values[channel] = own
-                inherits_one = inherits_one or PyBytes_GET_SIZE(_field(own, DIGEST)) > 0
+                inherits_one = inherits_one or PyBytes_GET_SIZE(stored_field(own, DIGEST)) > 0
                 continue
         changed.append(channel)
     if met < len(stored):
         for channel in list(stored):
             if channel not in values and channel not in fresh and _is_unchanged(channel, versions, held):
                 own = values[channel] = stored[channel]
-                inherits_one = inherits_one or PyBytes_GET_SIZE(_field(own, DIGEST)) > 0
+                inherits_one = inherits_one or PyBytes_GET_SIZE(stored_field(own, DIGEST)) > 0
     return values, reads if len(reads) >= len(changed) else changed, has_manifests and inherits_one
 
 
@@ -329,6 +317,11 @@ def checkpoint_row(type cls not None, outline, header, run_id):
     return named_tuple(cls, (outline, header, check, run_id))
 
 
+cdef int mark_of(object idx) except -1:
+    """What comes first in the check of a row of writes: the counterpart of `threadmark.saver.proving.checks._mark`."""
+    return PACKED if isinstance(idx, int) and PACK <= idx < FIRST_RECORD else RECORDED
+
+
 def write_rows(type cls not None, thread_id, ns, checkpoint_id, task_id, written):
     """Return what `checks.write_rows` does. Raises CannotPackError where only that can tell."""
     cdef Packer packer = Packer(_refuse)
@@ -343,7 +336,7 @@ def write_rows(type cls not None, thread_id, ns, checkpoint_id, task_id, written
         if type(each) is not tuple or PyTuple_GET_SIZE(each) != WRITTEN_FIELDS:
             raise CannotPackError
         idx, task_path, channel, value = <tuple>each
-        packer.start[1] = PACKED if isinstance(idx, int) and PACK <= idx < FIRST_RECORD else RECORDED
+        packer.start[1] = <char>mark_of(idx)
         packer.used = begun
         packer.value(idx, 1, False)
         packer.value(task_path, 1, False)

@@ -146,15 +146,15 @@ cdef bint _splice(Packer packer, _Old old, dict own, dict before, bint are_store
         if not old.pass_one():
             return False
         old.begun = old.at
-        packer.value(_body(<object>value) if are_stored else <object>value, 2, False)
+        packer.value(stored_field(<object>value, BODY) if are_stored else <object>value, 2, False)
     return True
 
 
-cdef object _body(stored):
-    """Return the body of a `stored.Stored`."""
+cdef object stored_field(stored, int index):
+    """Return a field of a `stored.Stored` that is bytes."""
     if not isinstance(stored, tuple) or PyTuple_GET_SIZE(stored) != STORED_FIELDS:
         raise CannotPackError
-    body = <object>PyTuple_GET_ITEM(stored, BODY)
-    if type(body) is not bytes:
+    found = <object>PyTuple_GET_ITEM(stored, index)
+    if type(found) is not bytes:
         raise CannotPackError
-    return body
+    return found

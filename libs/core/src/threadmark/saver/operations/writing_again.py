@@ -9,9 +9,9 @@ from threadmark.store import PACK, Added, Change, Store, WriteRow
 
 
 def has_more(rows: Sequence[WriteRow]) -> bool:
-    """Whether the rows of a batch are more than its first pack and its record, and that is among them.
+    """Whether a batch has a pack, and more rows than that one and its record: special writes, or another pack.
 
-    A store adds the others even where it leaves the pack out, so they are added by `add_whole`.
+    A store adds these even where it leaves the first pack out, so such a batch is added by `add_whole`.
     """
     return len(rows) > 2 and rows[-2].idx >= PACK  # noqa: PLR2004 - the pack and its record
 
