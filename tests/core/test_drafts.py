@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from threadmark.config import config_metadata
+from threadmark.digests import Proof, proof
 from threadmark.memory import MemorySaver
 from threadmark.metadata import checked, merged
 from threadmark.model import Checkpoint
@@ -111,3 +112,21 @@ def test_what_a_step_emptied_is_compared_with_when_it_comes_back(
         config = saver.put(config, _checkpoint(3, {"packets": later}, {"packets": 3}), {}, {"packets": 3})
         assert compared == [saver.serde.dumps_typed(packets)[1]]
         assert saver.get(config) == _checkpoint(3, {"packets": later}, {"packets": 3})
+
+
+def test_a_value_that_a_task_has_written_is_not_hashed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[bytes] = []
+
+    def recorded(data: bytes, near: Proof | None = None) -> Proof:
+        hashed.append(data)
+        return proof(data, near)
+
+    value = {"text": "as a channel keeps it that has the last value " * 40}
+    monkeypatch.setattr(storing, "proof", recorded)
+    with MemorySaver() as saver:
+        config = saver.put(CONFIG, _checkpoint(1, {"last": None}, {"last": 1}), {}, {"last": 1})
+        saver.put_writes(config, [("last", value)], "task")
+        config = saver.put(config, _checkpoint(2, {"last": value}, {"last": 2}), {}, {"last": 2})
+        assert hashed == [saver.serde.dumps_typed(value)[1]]
+        assert saver.get(config) == _checkpoint(2, {"last": value}, {"last": 2})
+        assert saver.stats().segments == 1

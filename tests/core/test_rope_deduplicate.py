@@ -120,6 +120,22 @@ def test_a_short_value_that_changes_in_the_same_places_seldom_needs_a_segment() 
     assert patched.stored + 60 * len(patched.segments) < 0.7 * (deduplicated.stored + 60 * len(deduplicated.segments))
 
 
+def test_most_puts_of_a_long_header_add_no_segment() -> None:
+    chance = random.Random(12)
+    channels = [chance.randbytes(150) for _ in range(120)]
+    patched, deduplicated = Thread(), Thread()
+    value = other = None
+    for _ in range(150):
+        for channel in chance.sample(range(120), 2):
+            channels[channel] = chance.randbytes(70) + channels[channel][70:]
+        data = b"".join(channels)
+        value = patched.patch(data, value)
+        other = deduplicated.put(data, *[other] if other else [])
+    assert len(deduplicated.segments) == 150
+    assert len(patched.segments) < 80
+    assert patched.stored + 60 * len(patched.segments) < deduplicated.stored + 60 * len(deduplicated.segments)
+
+
 @pytest.mark.parametrize(
     ("lengths", "locations", "extent"),
     [
@@ -128,6 +144,7 @@ def test_a_short_value_that_changes_in_the_same_places_seldom_needs_a_segment() 
         pytest.param([2000], 3, 50, id="long"),
         pytest.param([2000, 2100], 1, 80, id="around the longest"),
         pytest.param([400, 1800], 1, 80, id="half of it comes and goes"),
+        pytest.param([3000], 1, 40, id="too long to stay literals"),
     ],
 )
 def test_amending_never_costs_much_more_than_weaving(lengths: list[int], locations: int, extent: int) -> None:

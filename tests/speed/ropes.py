@@ -161,14 +161,15 @@ def history(chance: random.Random, steps: int, *ropes: Rope) -> list[int]:
 def values(chance: random.Random, steps: int) -> Iterator[tuple[bytes, list[int], bool, int]]:
     """Yield values, the numbers of those to compare each with, whether it is patched, and what is beside it."""
     patches = chance.random() < 0.3
-    data = chance.randbytes(chance.choice([100, 700, 1500] if patches else [50, 500, 5000, 20_000]))
+    data = chance.randbytes(chance.choice([100, 700, 1500, 6000] if patches else [50, 500, 5000, 20_000]))
+    longest = 2500 if len(data) < 6000 else 12_000
     made = [data]
     yield data, [], patches, 0
     for step in range(1, steps):
         base = step - 1 - (chance.randrange(min(step, 5)) if chance.random() < 0.2 else 0)
         data = edited(made[base], chance)
         if patches:
-            data = data[:2500]
+            data = data[:longest]
         others = [chance.randrange(step) for _ in range(chance.choice([0, 0, 0, 1, 3]))]
         made.append(data)
         yield data, [base, *others], patches, chance.choice([0, 0, 128])

@@ -18,11 +18,14 @@ cdef enum:
     RAW = -1  # the segment of what is not stored yet: bytes of the value itself
     SLACK = 1024
     MOST_LITERAL = 64
+    MOST_LITERAL_OF_HEADER = 640
+    TIMES_NEW = 4
     KEPT = 24
     PART_COST = 5
     SEGMENT_COST = 14
     ROW_COST = 60
     COSTLY = 5
+    COSTLY_OF_HEADER = 7
     SIMPLIFIED = 8
     SHORT = 2048
     PATCH_COST = 12
@@ -49,7 +52,7 @@ def deduplicate(bytes data not None, sources, key=segment_key, *, beside=()):
     if PyBytes_GET_SIZE(data) <= MOST_LITERAL or not sources:
         return _whole(data, key)
     value = _compared(data, list(sources), beside)
-    value.tidy()
+    value.tidy(COSTLY, MOST_LITERAL)
     return value.stored(key, MOST_LITERAL)
 
 
@@ -57,17 +60,23 @@ def patch(bytes data not None, source, key=segment_key):
     """Express a value by the one before it, if only its successor will be compared with it."""
     cdef Value value
     cdef Py_ssize_t total = PyBytes_GET_SIZE(data)
+    cdef int64_t new, most_literal
     cdef bint is_cheap
     if source is None:
         return _whole(data, key)
-    if total > SHORT:
-        return deduplicate(data, [source], key)
     value = _compared(data, [source], ())
+    new = value.raw
+    if value.origins[0] is not None:
+        new -= (<Origin>value.origins[0]).literals()
+    if total > SHORT:
+        most_literal = max(MOST_LITERAL, min(MOST_LITERAL_OF_HEADER, TIMES_NEW * new))
+        value.tidy(COSTLY_OF_HEADER, most_literal)
+        return value.stored(key, most_literal)
     is_cheap = value.used_count and value.raw + value.cost() <= PATCH_COST * _root(total)
     if is_cheap and value.excess() <= 0 and not value.repeats():
         return value.stored(key, value.raw)
-    if value.used_count < FEW_SEGMENTS or (value.raw - (<Origin>value.origins[0]).literals()) * MOSTLY_NEW > total:
-        value.tidy()
+    if value.used_count < FEW_SEGMENTS or new * MOSTLY_NEW > total:
+        value.tidy(COSTLY, MOST_LITERAL)
         return value.stored(key, MOST_LITERAL)
     return _whole(data, key)
 
@@ -289,21 +298,21 @@ cdef class Value:
             at += piece.length
         return self.count_used()
 
-    cdef int tidy(self) except -1:
+    cdef int tidy(self, int64_t costly, int64_t most_literal) except -1:
         """Bring the slices within the limits of what may be stored."""
         cdef int index
-        self.without_fragments()
+        self.without_fragments(costly)
         self.without_waste()
-        self.with_fewer_segments()
+        self.with_fewer_segments(most_literal)
         if self.repeats():
             for index in range(self.segment_count):
                 self.segments[index].dropped = True
             self.make_raw(0)
         return 0
 
-    cdef int without_fragments(self) except -1:
+    cdef int without_fragments(self, int64_t costly) except -1:
         """Make the shortest slices raw if the manifest, put after put, costs more than storing them anew."""
-        cdef int64_t most = min(COSTLY * _root(PyBytes_GET_SIZE(self.data)), MOST_PARTS * PART_COST), shortest = 16
+        cdef int64_t most = min(costly * _root(PyBytes_GET_SIZE(self.data)), MOST_PARTS * PART_COST), shortest = 16
         if self.cost() <= most:
             return 0
         while self.count > 1 and self.cost() > most // SIMPLIFIED:
@@ -332,7 +341,7 @@ cdef class Value:
             free(chosen)
         return self.make_raw(0)
 
-    cdef int with_fewer_segments(self) except -1:
+    cdef int with_fewer_segments(self, int64_t most_literal) except -1:
         """Merge the smallest segments if there are more than the value should have."""
         cdef bint all_count = self.used_count >= MOST_SEGMENTS
         cdef int index, merged = 0
@@ -346,7 +355,7 @@ cdef class Value:
                 if chosen[merged].used and (all_count or not chosen[merged].beside):
                     chosen[index] = chosen[merged]
                     index += 1
-            merged = _merged(chosen, index, self.raw > MOST_LITERAL)
+            merged = _merged(chosen, index, self.raw > most_literal)
             for index in range(merged):
                 self.segments[chosen[index].number].dropped = True
         finally:

@@ -20,7 +20,14 @@ SLACK = 1024
 """A value's segments may be longer together than twice the value by this many bytes."""
 
 MOST_LITERAL = 64
-"""Up to this many raw bytes stay in the manifest as literals; more are worth a segment."""
+"""Up to this many raw bytes of a value stay in its manifest as literals; more are worth a segment."""
+
+_MOST_LITERAL_OF_HEADER = 640
+"""The same for a long header, of which each put has to write the literals again. Most puts need no new segment then:
+a segment costs about as many bytes, and its row and its index are two pages of a database."""
+
+_TIMES_NEW = 4
+"""But no more than this many times what is new since the header before it."""
 
 _KEPT = 24
 """Beside a new segment, the shortest raw pieces stay literals, up to this many bytes: mostly counts."""
@@ -36,6 +43,9 @@ _ROW_COST = 60
 
 _COSTLY = 5
 """A manifest that costs more than this many times the square root of the value's length is simplified."""
+
+_COSTLY_OF_HEADER = 7
+"""The same for a long header, of which something is new in many places with every put."""
 
 _SIMPLIFIED = 8
 """A simplified manifest costs at most this fraction (one part in 8) of that limit."""
@@ -77,26 +87,29 @@ def deduplicate(
 def patch(data: bytes, source: Source | None, key: Callable[[bytes], bytes] = segment_key) -> Deduplicated:
     """Express a value by the one before it, if only its successor will be compared with it.
 
-    A short value that changes in the same few places each time needs no new segments: literals take fewer bytes, and
-    less time. When there are too many of them, the value is deduplicated like any other, so that they become a segment.
-    The next time the whole value becomes one segment, unless so much is new each time that this would not last.
+    What is new in a long value stays literal for some puts before it becomes a segment. A short value that changes in
+    the same few places each time needs no new segments: literals take fewer bytes, and less time. When there are too
+    many of them, the value is deduplicated like any other, so that they become a segment. The next time the whole value
+    becomes one segment, unless so much is new each time that this would not last.
     """
-    if source is None or len(data) > _SHORT:
-        return deduplicate(data, [source] if source else [], key)
+    if source is None:
+        return deduplicate(data, [], key)
     slices = reused(data, [source])
     pieces = Pieces(slices)
+    new = pieces.raw - sum(len(part) for part in source.manifest if isinstance(part, bytes))
+    if len(data) > _SHORT:
+        most = max(MOST_LITERAL, min(_MOST_LITERAL_OF_HEADER, _TIMES_NEW * new))
+        return _with_new_segment(data, tidied(slices, costly=_COSTLY_OF_HEADER, most_literal=most), key, most)
     cheap = pieces.used and pieces.raw + pieces.cost <= _PATCH_COST * isqrt(len(data))
     if cheap and pieces.excess() <= 0 and not pieces.repeats():
-        return _with_new_segment(data, slices, key, most_literal=pieces.raw)
-    literal = sum(len(part) for part in source.manifest if isinstance(part, bytes))
-    mostly_new = (pieces.raw - literal) * _MOSTLY_NEW > len(data)
-    if mostly_new or len(pieces.used) < _FEW_SEGMENTS:
+        return _with_new_segment(data, slices, key, pieces.raw)
+    if new * _MOSTLY_NEW > len(data) or len(pieces.used) < _FEW_SEGMENTS:
         return _with_new_segment(data, tidied(slices), key)
     return deduplicate(data, [], key)
 
 
 def _with_new_segment(
-    data: bytes, slices: list[Slice], key: Callable[[bytes], bytes], *, most_literal: int = MOST_LITERAL
+    data: bytes, slices: list[Slice], key: Callable[[bytes], bytes], most_literal: int = MOST_LITERAL
 ) -> Deduplicated:
     """Turn raw slices into literals, or into slices of one new segment if they are too long for that."""
     raw = [piece for piece in slices if piece.key == RAW]
@@ -132,14 +145,21 @@ def _shortest_gathered(lengths: list[int], most_literal: int) -> int:
     return ascending[kept]
 
 
-def tidied(slices: list[Slice], beside: frozenset[bytes] = frozenset()) -> list[Slice]:
+def tidied(
+    slices: list[Slice],
+    beside: frozenset[bytes] = frozenset(),
+    *,
+    costly: int = _COSTLY,
+    most_literal: int = MOST_LITERAL,
+) -> list[Slice]:
     """Return the slices of the same value within the limits of what may be stored.
 
     The order matters: the first rule may leave less of a segment in use, the second corrects that, and the last two
     drop segments only as a whole. Segments in `beside` are read with the value in any case. A value that mostly repeats
     itself is stored anew, so that what is read stays in proportion to what is stored.
     """
-    pieces = _with_fewer_segments(_without_waste(_without_fragments(Pieces(slices)), beside), beside)
+    pieces = _without_waste(_without_fragments(Pieces(slices), costly), beside)
+    pieces = _with_fewer_segments(pieces, beside, most_literal)
     return (pieces.without(pieces.used) if pieces.repeats() else pieces).slices
 
 
@@ -180,13 +200,13 @@ class Pieces:
         return Pieces(made_raw(self.slices, [piece.key in keys for piece in self.slices])) if keys else self
 
 
-def _without_fragments(pieces: Pieces) -> Pieces:
+def _without_fragments(pieces: Pieces, costly: int) -> Pieces:
     """Make the shortest pieces raw if the manifest, put after put, costs more than storing them anew.
 
     Edits add parts, so that the cost of the manifests grows with the square of the number of edits. Together with the
     cost of storing pieces anew, that is least if a manifest costs about the square root of the value's length.
     """
-    most = min(_COSTLY * isqrt(pieces.total), MOST_PARTS * _PART_COST)
+    most = min(costly * isqrt(pieces.total), MOST_PARTS * _PART_COST)
     if pieces.cost <= most:
         return pieces
     shortest = 16
@@ -212,7 +232,7 @@ def _without_waste(pieces: Pieces, beside: frozenset[bytes]) -> Pieces:
     return pieces.without(wasteful)
 
 
-def _with_fewer_segments(pieces: Pieces, beside: frozenset[bytes]) -> Pieces:
+def _with_fewer_segments(pieces: Pieces, beside: frozenset[bytes], most_literal: int) -> Pieces:
     """Merge the smallest segments if there are more than the value should have.
 
     A value may have more segments if they are larger, because merging them costs more. The best merge is the one with
@@ -225,7 +245,7 @@ def _with_fewer_segments(pieces: Pieces, beside: frozenset[bytes]) -> Pieces:
     if not smaller:
         return pieces
     room = min(isqrt(sum(smaller) // len(smaller)), MOST_SEGMENTS - 1)
-    fresh = pieces.raw > MOST_LITERAL
+    fresh = pieces.raw > most_literal
     if len(ascending) + fresh <= room:
         return pieces
     costs = list(accumulate((length for length, _ in ascending), initial=0 if fresh else _ROW_COST))
