@@ -20,7 +20,6 @@ COMPILED = {f"threadmark/rope/{name}.py" for name in ("deduplicate", "match", "p
     "threadmark/ids.py",
     "threadmark/metadata.py",
     "threadmark/text.py",
-    "threadmark_langgraph/shapes.py",
     "threadmark_sqlite/adding.py",
     "threadmark_sqlite/columns.py",
     "threadmark_sqlite/driver/database_files.py",
