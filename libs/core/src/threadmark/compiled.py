@@ -34,7 +34,3 @@ def _are_there() -> bool:
 
 IN_USE = _are_wanted() and _are_there()
 """Whether the compiled parts are used in this process."""
-
-
-def nothing_usual(*_: object) -> None:
-    """What stands for a compiled function where there is none: everything is left to the functions in Python."""

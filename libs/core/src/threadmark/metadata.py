@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from threadmark.compiled import IN_USE, nothing_usual
+from threadmark.compiled import IN_USE
 from threadmark.config import NOT_METADATA, config_metadata
 from threadmark.errors import ConfigError, CorruptDataError, SerializationError, shown
 from threadmark.model import MAPPING, Config, Metadata
@@ -45,8 +45,12 @@ class CheckedMetadata(Metadata):
     """Its JSON."""
 
 
+def _nothing_usual(*_: object) -> None:
+    """What stands for the compiled part where it is not used."""
+
+
 usual_metadata: Callable[[Config, Mapping[str, Any]], CheckedMetadata | None] = (
-    partial(given.usual_metadata, CheckedMetadata, NOT_METADATA, orjson.dumps) if IN_USE else nothing_usual
+    partial(given.usual_metadata, CheckedMetadata, NOT_METADATA, orjson.dumps) if IN_USE else _nothing_usual
 )
 """Does what `checked` and `merged` do for metadata of usual types. Returns None for any other, and for text with NUL,
 which stands for itself here and is left out by LangGraph."""

@@ -12,7 +12,7 @@ from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from threadmark.compiled import IN_USE, nothing_usual
+from threadmark.compiled import IN_USE
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import ConfigError, shown
 from threadmark.model import MAPPING, ChannelVersions, Checkpoint, Config
@@ -59,6 +59,10 @@ class GivenCheckpoint(NamedTuple):
     """Those of them that have a value, where that is known."""
     plain: bytes | None = None
     """The other fields as `header.split_fields` packs them, where there are none but the usual ones."""
+
+
+def nothing_usual(*_: object) -> None:
+    """What stands for the compiled part where it is not used: everything is left to the functions in Python."""
 
 
 usual_config: Callable[[Config], ParsedConfig | None] = (
