@@ -7,8 +7,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
 
+import threadmark
 from threadmark.compiled import IN_USE
 from threadmark_langgraph import InMemorySaver, SqliteSaver
 
@@ -26,6 +28,13 @@ COMPILED = {f"threadmark/rope/{name}.py" for name in ("deduplicate", "match", "p
     "threadmark_sqlite/driver/playing.py",
 }
 """Modules that a put does not go through where their compiled counterparts are used."""
+
+
+@pytest.fixture(autouse=True)
+def _packages_are_of_this_checkout() -> None:
+    """Modules are told by their place, so those of another checkout, such as one in PYTHONPATH, would not count."""
+    place = Path(str(threadmark.__file__)).resolve()
+    assert ROOT / "libs" in place.parents, f"threadmark is imported from {place}, outside of this checkout"
 
 
 def _checkpoint(number: int) -> Checkpoint:

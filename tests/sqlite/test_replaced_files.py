@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from sqlite_file import looking_at
 from threadmark import StoreError, ThreadmarkError
 from threadmark_conformance.engine import at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
+from threadmark_sqlite.driver import log_index
 
 LONG = "a long value that is stored as a segment of its own, "
 SIDES = ("-wal", "-shm")
@@ -519,6 +521,59 @@ def test_a_log_that_others_copy_into_the_file_is_no_reason_to_stop(api: type[Syn
             config = one.put("thread", number, config)
         assert one.numbers("thread") == [4, 3, 2, 1]
     assert set(_everything(path)) == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("by", ["a tool", "a saver that is closed"])
+def test_a_log_that_others_copy_in_part_is_no_reason_to_stop(by: str, api: type[Sync], path: Path) -> None:
+    """A reader must not see what was committed after it began, so that stays out of the file."""
+    with SqliteSaver(path) as earlier, SqliteSaver(path) as saver:
+        Sync(earlier).put("other", 1)
+        one = api(saver)
+        config = one.put("thread", 1)
+        with looking_at(path) as reader, looking_at(path) as other:
+            reader.execute("BEGIN")
+            assert reader.execute("SELECT count(*) FROM threadmark_checkpoint").fetchone() == (2,)
+            config = one.put("thread", 2, config)
+            before = path.stat().st_mtime_ns
+            if by == "a tool":
+                _, pages, copied = other.execute("PRAGMA wal_checkpoint").fetchone()
+                assert copied < pages
+            else:
+                earlier.close()
+            assert path.stat().st_mtime_ns != before
+            config = one.put("thread", 3, config)
+        one.put("thread", 4, config)
+        assert one.numbers("thread") == [4, 3, 2, 1]
+    assert set(_everything(path)) == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("way", ["commit", "copy"])
+def test_whoever_writes_while_the_file_is_examined_is_no_reason_to_stop(
+    way: str, api: type[Sync], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nobody can tell how much of the log was copied, which is simulated here."""
+
+    def written_to(_: float) -> None:
+        if way == "copy":
+            reader.execute("ROLLBACK")
+            other.execute("PRAGMA wal_checkpoint")
+        else:
+            other.execute("UPDATE threadmark_thread SET epoch = epoch + 1")
+        monkeypatch.undo()
+
+    connect = partial(sqlite3.connect, path, isolation_level=None, check_same_thread=False)
+    with SqliteSaver(path) as saver, closing(connect()) as reader, closing(connect()) as other:
+        one = api(saver)
+        config = one.put("thread", 1)
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM threadmark_checkpoint").fetchone() == (1,)
+        config = one.put("thread", 2, config)
+        other.execute("PRAGMA wal_checkpoint")
+        monkeypatch.setattr(log_index, "_OPEN_FILES", "nowhere")
+        monkeypatch.setattr(time, "sleep", written_to)
+        one.put("thread", 3, config)
+        assert one.numbers("thread") == [3, 2, 1]
+    assert set(_everything(path)) == {1, 2, 3}
 
 
 @pytest.mark.parametrize("how", ["deleted", "replaced"])

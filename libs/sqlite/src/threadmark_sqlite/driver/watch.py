@@ -13,11 +13,13 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
+from typing import Any
 
 from threadmark.errors import StoreError, TransientStoreError
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import Settings, location
 from threadmark_sqlite.driver.database_files import FileId, Files, Looks, file_id, id_of, status_of, take_log_away
+from threadmark_sqlite.driver.log_index import is_copied_in_part
 from threadmark_sqlite.driver.unchanging import is_whole
 
 _ATTEMPTS = 100
@@ -171,21 +173,40 @@ class Watch:
     def _examine(self, connection: sqlite3.Connection, files: Files, stamp: tuple[int, int]) -> None:
         """Find out who has written to the file.
 
-        What others commit gets into the file by and by, so this can be told only as long as nobody else has
-        committed anything. Then it was somebody who only copied the log into the file, which holds the same now as
-        the two together, or a program that knows nothing of SQLite, such as `cp`.
+        It was either somebody who copied the log into it, or a program that knows nothing of SQLite, such as `cp`.
         """
         _, size = stamp
-        if size:
-            self._alone = self._alone and _commits_of_others(connection) == self._version
-            if not self._alone:
-                return
-            if is_whole(files.path):
-                raise ReplacedError  # there is no log that could be mixed with what is there now
-            if _holds_the_same(self._settings, connection):
-                return
+        if size and self._may_be_copied(connection, files):
+            return
         self._overwritten = True
         raise self._refused(_OVERWRITTEN.format(path=files.path))
+
+    def _may_be_copied(self, connection: sqlite3.Connection, files: Files) -> bool:
+        """Whether the log may have been copied into the file. If so, the file by itself holds what it holds with it.
+
+        Others may commit, or copy, at any moment. So what was found counts only if they have done neither after it.
+        """
+        known: list[Any] = []
+        for _ in range(_ATTEMPTS):
+            whole = is_whole(files.path)
+            if self._may_differ(connection, files):
+                return True
+            if whole:
+                raise ReplacedError  # there is no log that could be mixed with what is there now
+            known = known or connection.execute(sql.SUMMARY).fetchall()
+            if _held_without_log(self._settings) == known:
+                return True
+            time.sleep(_PAUSE)
+        return self._may_differ(connection, files)
+
+    def _may_differ(self, connection: sqlite3.Connection, files: Files) -> bool:
+        """Whether the file by itself may rightly hold something else than with its log.
+
+        What others commit gets into it by and by, and a copying may end before what was committed last: it began
+        before that, or a reader must not see it yet.
+        """
+        self._alone = self._alone and _commits_of_others(connection) == self._version
+        return not self._alone or is_copied_in_part(files.wal_index)
 
     def _refused(self, reason: str) -> StoreError:
         self._refusal = f"{self._settings}{reason}"
@@ -231,15 +252,8 @@ def _commits_of_others(connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def _holds_the_same(settings: Settings, connection: sqlite3.Connection) -> bool:
-    """Whether the file by itself holds what it holds with its log, or does so soon: a copy may be under way."""
-    known = connection.execute(sql.SUMMARY).fetchall()
-    for _ in range(_ATTEMPTS):
-        with (
-            suppress(sqlite3.Error),
-            closing(sqlite3.connect(location(settings, unchanging=True), uri=True)) as file,
-        ):
-            if file.execute(sql.SUMMARY).fetchall() == known:
-                return True
-        time.sleep(_PAUSE)
-    return False
+def _held_without_log(settings: Settings) -> list[Any] | None:
+    """Return the summary of the file by itself, or None if it cannot be read: it may be written to right now."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect(location(settings, unchanging=True), uri=True)) as file:
+        return file.execute(sql.SUMMARY).fetchall()
+    return None
