@@ -156,6 +156,18 @@ def test_what_is_begun_after_it_stays(sides: _Sides) -> None:
     assert sides.found() == [["2"], ["2"]]
 
 
+def test_what_comes_late_to_the_side_that_lost_the_writes_does_not_begin_it_anew(sides: _Sides) -> None:
+    """It is refused from when that side has learned of the deletion."""
+    sides.ways[0].fails = "late"
+    sides.put("1")
+    assert sides.pair.delete_thread(THREAD)
+    sides.ways[0].way = "open"
+    assert sides.pair.drain() == 0
+    sides.ways[0].come_late()
+    sides.meet()
+    assert sides.found() == [[], []]
+
+
 def test_where_it_begins_just_when_it_is_deleted(tmp_path: Path) -> None:
     """Another process does both between two statements: it waits, and what it puts is not removed unnoticed."""
     with ExitStack() as closing:
