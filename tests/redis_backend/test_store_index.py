@@ -11,8 +11,8 @@ from postgres.steps import play, step, thread
 from redis_backend.backends import OPTIONS
 from redis_backend.processes import RedisProcess
 from threadmark.program import Program
-from threadmark_redis import RedisSaver, thread_store
-from threadmark_redis.index import STALE
+from threadmark_redis import RedisSaver
+from threadmark_redis.index import STALE, unindex
 from threadmark_redis.keys import SHARDS, index_keys, shard_of, thread_keys
 
 
@@ -129,14 +129,13 @@ def test_a_thread_that_begins_anew_before_its_deletion_reaches_the_index_stays_t
     server: RedisProcess, prefix: str, saver: RedisSaver
 ) -> None:
     play(saver, "one", 1)
-    taking_out = thread_store.unindex
 
     def unindex_late(*args: Any) -> Program[None]:
         with RedisSaver(server.url, prefix=prefix, **OPTIONS) as other:
             play(other, "one", 1)
-        return taking_out(*args)
+        return unindex(*args)
 
-    with patch.object(thread_store, "unindex", unindex_late):
+    with patch("threadmark_redis.thread_store.unindex", unindex_late):
         assert saver.delete_thread("one")
     assert _ids(saver, "id") == _ids(saver, "updated") == ["one"]
     assert saver.verify().problems == []
