@@ -17,7 +17,7 @@ from redis_backend import processes
 from replication.actor import Newest, put_arguments
 from replication.links import Link
 from replication.look import Look, unequal
-from threadmark import MemorySaver, Saver, TransientStoreError
+from threadmark import MemorySaver, Saver, SessionCheckpoint, SessionMetadata, Sessions, TransientStoreError
 from threadmark.program import Driver, Program, Transaction
 from threadmark.replica_store import StaleTermError
 from threadmark.replication import ReplicatedSaver
@@ -137,6 +137,15 @@ def test_where_the_deletion_failed_on_the_side_that_had_it(sides: _Sides) -> Non
     assert sides.found() == [["1"], []]
     sides.meet()
     assert sides.found() == [[], []]
+
+
+def test_where_all_sessions_are_cleared_on_the_side_that_lacks_them(sides: _Sides) -> None:
+    sessions = Sessions(sides.pair)
+    sessions.save(SessionCheckpoint(SessionMetadata(session_id="session"), {"n": 1}))
+    sides.ways[0].fails = "at the commit"
+    assert sessions.clear_all() == 1
+    sides.meet()
+    assert [look.summaries() for look in sides.looks] == [{}, {}]
 
 
 def test_where_it_says_that_there_is_none(sides: _Sides) -> None:
