@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from postgres.steps import play, step, thread
 from redis_backend.backends import OPTIONS
 from redis_backend.processes import RedisProcess
+from threadmark.program import Program
 from threadmark_redis import RedisSaver
-from threadmark_redis.index import STALE
+from threadmark_redis.index import STALE, unindex
 from threadmark_redis.keys import SHARDS, index_keys, shard_of, thread_keys
 
 
@@ -121,6 +123,22 @@ def test_a_thread_that_was_deleted_leaves_the_index_and_a_tombstone_that_expires
     play(saver, "one", 1)
     assert server.client.pttl(keys.head) == -1
     assert saver.get_tuple(thread("one")) is not None
+
+
+def test_a_thread_that_begins_anew_before_its_deletion_reaches_the_index_stays_there(
+    server: RedisProcess, prefix: str, saver: RedisSaver
+) -> None:
+    play(saver, "one", 1)
+
+    def unindex_late(*args: Any) -> Program[None]:
+        with RedisSaver(server.url, prefix=prefix, **OPTIONS) as other:
+            play(other, "one", 1)
+        return unindex(*args)
+
+    with patch("threadmark_redis.thread_store.unindex", unindex_late):
+        assert saver.delete_thread("one")
+    assert _ids(saver, "id") == _ids(saver, "updated") == ["one"]
+    assert saver.verify().problems == []
 
 
 def test_verify_names_a_thread_of_which_a_key_is_gone_and_goes_on(

@@ -8,16 +8,18 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from contextlib import suppress
+from functools import partial
+from typing import Any, Literal, TypeVar
 
-from threadmark import Saver, TransientStoreError
-from threadmark.program import Driver, Transaction
+from threadmark import Saver, ThreadmarkError, TransientStoreError
+from threadmark.program import Driver, Program, Transaction
 
 T = TypeVar("T")
 
-Way = Literal["open", "closed", "silent", "deaf"]
-"""Whether the database can be reached; not at all; after a while (nothing is answered until it opens); or is reached,
-and the answer is lost."""
+Way = Literal["open", "closed", "silent", "deaf", "late"]
+"""Whether the database can be reached; not at all; after a while (nothing is answered until it opens); is reached, and
+the answer is lost; or will be reached some time, perhaps, when nobody waits for the answer any more."""
 
 _LOOKS = 0.002
 
@@ -35,6 +37,9 @@ class Link:
         self.way: Way = "open"
         self.held = 0
         """How many transactions wait for a silent way to open."""
+        self.late: list[Transaction[Any]] = []
+        """What was to be written on a way that is late, and is not carried out yet."""
+        self._unanswered = 0
         self.kill: Callable[[], None] = _lives
         """Is called before and after every transaction, and may raise Killed."""
 
@@ -50,6 +55,7 @@ class Link:
                 time.sleep(_LOOKS)
             self.held -= 1
         self._expect("closed")
+        self._expect_in_time(transaction)
         result = self._driver.run(transaction)
         self._expect("deaf")
         self.kill()
@@ -64,10 +70,16 @@ class Link:
                 await asyncio.sleep(_LOOKS)
             self.held -= 1
         self._expect("closed")
+        self._expect_in_time(transaction)
         result = await self._driver.arun(transaction)
         self._expect("deaf")
         self.kill()
         return result
+
+    def carry_out_late(self) -> None:
+        """Carry out the first of what is late. Its caller was told long ago that it failed."""
+        with suppress(ThreadmarkError):
+            self._driver.run(self.late.pop(0))
 
     def close(self) -> None:
         """Leave the driver open: it is others', too."""
@@ -77,6 +89,17 @@ class Link:
 
     def _is(self, way: Way) -> bool:
         return (self._way() if self._way else self.way) == way
+
+    def _expect_in_time(self, transaction: Transaction[Any]) -> None:
+        """What is late has read already what it is going to change. Of that every other one is never carried out."""
+        if not self._is("late"):
+            return
+        if transaction.writes:
+            self._unanswered += 1
+            if self._unanswered % 2:
+                self.late.append(transaction)
+            self._driver.run(transaction._replace(program=partial(_not_committed, transaction.program)))
+        raise TransientStoreError(f"no answer came from {self} in time")
 
     def _expect(self, way: Way) -> None:
         if self._is(way):
@@ -113,6 +136,11 @@ class Death:
         if self._left < 0:
             self.came = True
             raise Killed
+
+
+def _not_committed(program: Callable[[], Program[Any]]) -> Program[Any]:
+    yield from program()
+    raise TransientStoreError("no answer came in time")
 
 
 def _lives() -> None:

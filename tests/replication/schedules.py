@@ -12,6 +12,7 @@ from types import coroutine
 from typing import Any, TypeVar
 
 from replication.actor import atake_step
+from replication.links import Link
 from replication.simulation import LAG, Client, Plan, World
 from threadmark import ReplicatedSaver, Saver, ThreadmarkError
 from threadmark.program import aplay
@@ -31,6 +32,8 @@ _RARELY = 2.5
 """A task may be chosen so many powers of ten less often than another one."""
 _LASTS = (20, 400)
 """For how many turns the tasks are chosen as often as before: at least, and at most."""
+_ENDING = ("works", "is late")
+"""How the names of those tasks end that come to an end by themselves."""
 _LOOKS = 0.5
 """In this part of its rounds a pair's own task looks at both sides, and does not only copy."""
 
@@ -70,6 +73,10 @@ class ScheduledWorld(World):
             lambda: all(self._steps.get(name, 0) >= number for name, number in wanted.items()), "the clients to get on"
         )
 
+    def come_late(self, link: Link) -> None:
+        """Have what is late on a way carried out, each at a moment of its own."""
+        self._begin(f"{id(link)} is late", self._come_late(link))
+
     def promote(self) -> None:
         """Move the writes to the other side, while the others go on."""
         side = 1 - self.active
@@ -90,7 +97,7 @@ class ScheduledWorld(World):
         """Let the clients finish what they do, and judge."""
         for client in self.clients:
             self._steps[client.name] = -1
-        self.wait_for(lambda: not any(name.endswith("works") for name in self._tasks), "the clients to end")
+        self.wait_for(lambda: not any(name.endswith(_ENDING) for name in self._tasks), "the clients to end")
         super().judge_at_the_end()
 
     def close(self) -> None:
@@ -127,6 +134,11 @@ class ScheduledWorld(World):
         while True:
             with suppress(ThreadmarkError):  # the next round may succeed
                 await driver.aplay(driver._background._round(looks=self._chance.random() < _LOOKS))
+            await _turn_of_others()
+
+    async def _come_late(self, link: Link) -> None:
+        while link.late:
+            link.carry_out_late()
             await _turn_of_others()
 
     async def _promote(self, side: int) -> None:

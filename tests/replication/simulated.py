@@ -92,6 +92,23 @@ def _deaf(world: World) -> None:
     world.work()
 
 
+def _late(world: World) -> None:
+    """What is written to the active side fails, and is carried out when others may have done the same elsewhere."""
+    side = world.active
+    links = [each.links[side] for each in (*world.clients, world.operator)]
+    for link in links:
+        link.way = "late"
+    world.work(1)
+    _move_from(world, side)
+    world.work(2)
+    for link in links:
+        link.way = "open"
+        world.come_late(link)
+    world.work()
+    world.judge_now()
+    world.work()
+
+
 def _death(world: World) -> None:
     """A client dies between any two transactions, then the active side cannot be reached."""
     for client in world.clients[1:]:
@@ -157,6 +174,7 @@ _ROUNDS: dict[Fault, Callable[[World], Any]] = {
     "standby": _standby,
     "split": _split,
     "deaf": _deaf,
+    "late": _late,
     "death": _death,
     "slow": _slow,
 }

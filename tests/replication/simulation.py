@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, get_args
 from replication.actor import Actor, atake_step, take_step
 from replication.checker import Expectations, Failovers, Found, Mode, altered, blamed, missing, returned
 from replication.journal import Journal, calls_of
-from replication.links import Death, Killed, linked
+from replication.links import Death, Killed, Link, linked
 from replication.look import Look, unequal
 from threadmark import MemorySaver, Saver, ThreadmarkError
 from threadmark.replication import ReplicatedSaver, replicated
@@ -24,10 +24,11 @@ from threadmark_sqlite import SqliteSaver
 
 Kind = Literal["memory", "sqlite"]
 
-Fault = Literal["none", "move", "active", "standby", "split", "deaf", "death", "slow"]
+Fault = Literal["none", "move", "active", "standby", "split", "deaf", "late", "death", "slow"]
 """What happens in a round: nothing but mistakes of callers; the writes are moved while all is well; the active side, or
 the other one, cannot be reached; one client sees only the active one, which the others do not see; commits whose answer
-is lost; a client dies between two transactions; one is stopped while it copies, and goes on later."""
+is lost; what is written to the active side fails, and is carried out later; a client dies between two transactions; one
+is stopped while it copies, and goes on later."""
 
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 
@@ -196,6 +197,11 @@ class World:
             for rule in (missing, returned, altered):
                 self.objections += rule(found, expectations)
         self.objections += blamed(expectations.calls, calm=self.plan.fault in ("none", "move"))
+
+    def come_late(self, link: Link) -> None:
+        """Have what is late on a way carried out."""
+        while link.late:
+            link.carry_out_late()
 
     def promote(self) -> None:
         """Move the writes to the other side."""

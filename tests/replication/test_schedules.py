@@ -10,7 +10,7 @@ from replication.schedules import ScheduledWorld
 from replication.simulated import first_objections
 from replication.simulation import Fault, Plan
 
-FAULTS: tuple[Fault, ...] = ("none", "move", "active", "standby", "split", "deaf")
+FAULTS: tuple[Fault, ...] = ("none", "move", "active", "standby", "split", "deaf", "late")
 MODES: tuple[Mode, ...] = ("sync", "async")
 
 

@@ -184,8 +184,8 @@ def _reindex(settings: Settings, locked: Locked) -> Program[None]:
     before, head = locked.stored, locked.head
     owner_before = text_or_none(before.get(b"o"))
     if not is_live(head):
-        if is_live(before):
-            yield from unindex(settings, locked.thread_id, owner_before)
+        if is_live(before):  # it may have begun anew since the commit, and be at another place
+            yield from unindex(settings, locked.thread_id, owner_before, int_or_none(before.get(b"y")))
         return
     if any(before.get(name) != head.get(name) for name in (*_INDEXED, b"y")):
         outline = thread_outline(locked.thread_id, head)

@@ -3,9 +3,10 @@
 Rows that are only added commute. So it does not matter that a source goes on meanwhile: the entries up to some position
 are copied with the rows that they name, and later ones are left for the next time. A row may be newer than that
 position only if it does no harm to write it again later, and if nothing older is left that would be written over it.
+The segments that it needs are copied with it: the source may be lost before the next time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from threadmark.program import Program
@@ -47,6 +48,8 @@ class _Part(NamedTuple):
     """That of the last of them."""
     rest: Touched
     """What those touched that come after it."""
+    beside: frozenset[bytes]
+    """The segments that those of them brought that add writes to the same checkpoints."""
 
 
 def read_entry_rows(store: ReplicaStore, thread_id: str, copied_to: int) -> Program[EntryRows | NotAddable]:
@@ -73,6 +76,7 @@ def read_entry_rows(store: ReplicaStore, thread_id: str, copied_to: int) -> Prog
     touched = part.touched
     rows, writes = sorted(touched.checkpoints), sorted(touched.writes)
     found = yield from read_bodies(store, thread_id, rows, writes, touched.segments)
+    beside = part.beside
     written = {key[:2] for key in found.writes}
     is_whole = (
         len(found.rows) == len(rows) and written >= touched.writes and len(found.segments) == len(touched.segments)
@@ -81,13 +85,16 @@ def read_entry_rows(store: ReplicaStore, thread_id: str, copied_to: int) -> Prog
         return "more"
     if (yield from last_position(store, thread_id)) != known_to:
         entries = yield from store.outbox(thread_id, MOST_ENTRIES)
-        later = joined(Touched.from_bytes(entry.body) for entry in entries if entry.position > known_to)
+        changes = [Touched.from_bytes(entry.body) for entry in entries if entry.position > known_to]
+        later, beside = joined(changes), beside | _segments_beside(changes, touched)
         if copied_to == NEVER:  # checkpoints that were added meanwhile have an entry of their own
             rows_then = {key: row for key, row in found.rows.items() if key not in later.checkpoints}
             found = found._replace(rows=rows_then)
             touched = touched._replace(checkpoints=touched.checkpoints - later.checkpoints)
         if len(entries) == MOST_ENTRIES or _meets(later, touched, found):
             return "moved"
+    if beside:
+        found = found._replace(segments={**found.segments, **(yield from store.segments(thread_id, sorted(beside)))})
     sets_row = touched.thread or (copied_to == NEVER and (outline.row.title, outline.row.metadata) != (None, None))
     return EntryRows(part.position, known_to, epoch, outline, copied.position if copied else 0, sets_row, found)
 
@@ -108,7 +115,8 @@ def _first(entries: Sequence[Entry]) -> _Part | NotAddable:
         count += 1
     if not count:
         return "more"
-    return _Part(joined(changes[:count]), entries[count - 1].position, joined(changes[count:]))
+    touched, rest = joined(changes[:count]), changes[count:]
+    return _Part(touched, entries[count - 1].position, joined(rest), _segments_beside(rest, touched))
 
 
 def _all(store: ReplicaStore, thread_id: str, position: int) -> Program[_Part | NotAddable]:
@@ -118,7 +126,13 @@ def _all(store: ReplicaStore, thread_id: str, position: int) -> Program[_Part | 
     if len(marks.checkpoints) + len(marks.writes) > _MOST_ROWS or size > _MOST_BYTES:
         return "more"
     rows = Touched(frozenset(marks.checkpoints), frozenset(key[:2] for key in marks.writes), frozenset(marks.segments))
-    return _Part(rows, position, Touched())
+    return _Part(rows, position, Touched(), frozenset())
+
+
+def _segments_beside(later: Iterable[Touched], touched: Touched) -> frozenset[bytes]:
+    """Return what the writes need that later changes added to the same checkpoints: they may have been read as well."""
+    none: frozenset[bytes] = frozenset()
+    return none.union(*(each.segments for each in later if not each.writes.isdisjoint(touched.writes)))
 
 
 def _meets(later: Touched, touched: Touched, found: Bodies) -> bool:

@@ -17,6 +17,7 @@ from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import Exchange, Side, on
 from threadmark.replication.terms import (
     agree,
+    expect_term,
     follow,
     next_term,
     note_compared,
@@ -65,6 +66,8 @@ def reconcile_pair(
     before = (yield from read_compared(known.active)) if after and not dry_run else ""
     after = min(after, before) if before else after
     continues = bool(before) or not after
+    for side in () if dry_run else pair.sides:
+        yield from expect_term(pair, side, known)
     report = yield from reconcile(
         known.active,
         pair.standby,
@@ -143,7 +146,9 @@ def drain(pair: Pair, within: float) -> Exchange[int]:
 
 def copy_waiting(pair: Pair, source: Side, target: Side) -> Exchange[int]:
     """Copy some of what waits on one side. Returns how many threads that were."""
-    copied = yield from copy_all(source, target, pair.known.term)
+    known = pair.known
+    yield from expect_term(pair, target, known)
+    copied = yield from copy_all(source, target, known.term)
     note_copied(pair, copied)
     return len(copied)
 

@@ -16,6 +16,9 @@ from threadmark.replication.steps import Side
 from threadmark.store import ANYONE, Added, Change, CheckpointRow, Found, Key, Store, nothing_held
 from threadmark.thread_store import LeaseRow, ThreadRow
 
+FIRST_TERM = 1
+"""That of a new pair. Under it the standby never has what the active side lacks."""
+
 _EVERYTHING = Touched(everything=True)
 
 _TERMS = 256
@@ -136,16 +139,18 @@ class _ActiveStore(_ShownStore):
         return self._shown(epoch)
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
+        """Once the writes have moved, it is recorded also where the thread is not there: the other side may have it."""
+        yield from self._store.lock_lease(thread_id)  # nobody begins it before this is recorded
         epoch = yield from self._store.epoch(thread_id)
-        if epoch is None:
-            # There is nothing to record, but an earlier call may have deleted it, which the other side does not know.
-            self._journal.threads[thread_id] = None
-            if (yield from self._store.replica()).term > self._term:
-                raise StaleTermError
         yield from self._store.drop(thread_id, now)
-        if epoch is not None:
+        if epoch is not None or self._term > FIRST_TERM:
             self._whole.discard(thread_id)
             yield from self._record(thread_id, Touched(dropped=True))
+            return
+        # There is nothing to record, but an earlier call may have deleted it, which the other side does not know.
+        self._journal.threads[thread_id] = None
+        if (yield from self._store.replica()).term > self._term:
+            raise StaleTermError
 
     def set_thread(self, row: ThreadRow) -> Program[None]:
         yield from self._store.set_thread(row)

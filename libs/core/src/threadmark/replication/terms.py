@@ -162,6 +162,18 @@ def spread_term(pair: Pair, side: Side, replica: Replica) -> Exchange[None]:
         yield from write_replica(side, pair.known)
 
 
+def expect_term(pair: Pair, side: Side, roles: Roles) -> Exchange[None]:
+    """Have a side hold the term under which something is going to be copied to it.
+
+    A write that was made under an earlier one may still be on its way to it, although its caller has made it on the
+    other side. After a deletion was copied, it would begin the thread anew.
+    """
+    if (pair.health[side].term or 0) < roles.term:
+        replica = yield from read_replica(side)
+        yield from spread_term(pair, side, replica)
+        pair.health[side].term = max(replica.term, roles.term)
+
+
 def _read_agreements(pair: Pair) -> Exchange[tuple[dict[Side, Replica], dict[Side, Agreement]]]:
     """Read what both databases have noted of their pair. Raises ConfigError for two that are none.
 

@@ -19,7 +19,7 @@ from threadmark.replication.pair import READ_FROM, Pair, Roles, SideAwayError
 from threadmark.replication.promoting import count_waiting, fail_over
 from threadmark.replication.side_store import Journal, active_store, standby_store
 from threadmark.replication.steps import Exchange, on, pause
-from threadmark.replication.terms import agree, follow
+from threadmark.replication.terms import agree, expect_term, follow
 from threadmark.replication.turns import Waiters
 from threadmark.store import Added, Change
 
@@ -127,6 +127,7 @@ def _replicate(pair: Pair, known: Roles, journal: Journal) -> Exchange[None]:
 
 def _copy_to_standby(pair: Pair, known: Roles, journal: Journal) -> Exchange[None]:
     only = journal.only_change
+    yield from expect_term(pair, pair.other(known.active), known)
     for thread_id in journal.thread_ids:
         with pair.turns.join(thread_id, known.term) as waiters:
             yield from _copy_in_turn(pair, known, thread_id, waiters, only)
