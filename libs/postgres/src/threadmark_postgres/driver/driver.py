@@ -321,11 +321,13 @@ class PostgresDriver:
             return self._pool
 
     def _source_of_loop(self) -> aio.ConnectionSource:
+        loop = asyncio.get_running_loop()
+        if (pool := self._pools.get(loop)) is not None and self._process == os.getpid() and not self._closed:
+            return pool
         with self._changing:
             self._check_process()
             if self._given_async is not None:
                 return self._given_async
-            loop = asyncio.get_running_loop()
             if loop not in self._pools:
                 for ended in [other for other in self._pools if other.is_closed()]:
                     self._pools.pop(ended).close()
@@ -342,9 +344,11 @@ class PostgresDriver:
             return self._threads
 
     def _batcher_of_loop(self) -> aio.StatementBatcher:
+        loop = asyncio.get_running_loop()
+        if (batcher := self._tasks.get(loop)) is not None and self._process == os.getpid() and not self._closed:
+            return batcher
         with self._changing:
             self._check_process()
-            loop = asyncio.get_running_loop()
             if loop not in self._tasks:
                 self._tasks[loop] = aio.StatementBatcher(self._arun_shared)
             return self._tasks[loop]
