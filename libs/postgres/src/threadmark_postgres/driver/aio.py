@@ -22,6 +22,7 @@ from threadmark_postgres.driver.conversation import Conversation
 from threadmark_postgres.driver.exchange import exchange, is_plain, received, send_prepared
 from threadmark_postgres.driver.pipelines import pipeline
 from threadmark_postgres.driver.settings import Settings
+from threadmark_postgres.driver.waiting import answered
 from threadmark_postgres.steps import Query, Rows
 
 Connection = psycopg.AsyncConnection[Any]
@@ -351,7 +352,7 @@ async def _answer_of_prepared(connection: Connection, query: Query) -> Rows | No
         statements = send_prepared(connection, query)
         if statements is None:
             return None
-        return received(connection, statements, await connection.wait(execute(connection.pgconn)))
+        return received(connection, statements, await answered(connection, execute(connection.pgconn)))
 
 
 async def _answers(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> list[Rows]:
@@ -359,7 +360,7 @@ async def _answers(connection: Connection, batch: Sequence[Query], *, prepare: b
         return [rows]
     if is_plain(connection):
         async with connection.lock:
-            return await connection.wait(exchange(connection, batch, prepare=prepare))
+            return await answered(connection, exchange(connection, batch, prepare=prepare))
     return await _answers_of_cursors(connection, batch, prepare=None if prepare else False)
 
 
