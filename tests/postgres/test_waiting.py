@@ -15,8 +15,9 @@ from psycopg.waiting import Ready, Wait
 from threadmark.errors import TransientStoreError
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import BatchParams, ChangeNumbers, Numbers, Texts
-from threadmark_postgres.driver.aio import LoopPool, StatementBatcher
+from threadmark_postgres.driver.aio import StatementBatcher
 from threadmark_postgres.driver.exchange import exchange
+from threadmark_postgres.driver.loop_pool import LoopPool
 from threadmark_postgres.driver.waiting import answered
 from threadmark_postgres.steps import Query, Rows
 

@@ -28,6 +28,7 @@ from threadmark_postgres.driver.failures import (
     raise_encoding_error,
 )
 from threadmark_postgres.driver.log import log
+from threadmark_postgres.driver.loop_pool import LoopPool
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.migrations import CURRENT, format_of, migrate
 from threadmark_postgres.steps import Query, Rows, execute
@@ -331,7 +332,7 @@ class PostgresDriver:
             if loop not in self._pools:
                 for ended in [other for other in self._pools if other.is_closed()]:
                     self._pools.pop(ended).close()
-                self._pools[loop] = aio.LoopPool(self._settings)
+                self._pools[loop] = LoopPool(self._settings)
             return self._pools[loop]
 
     def _batcher(self) -> blocking.StatementBatcher:
