@@ -171,3 +171,28 @@ def test_who_is_cancelled_when_another_has_taken_the_change_along_leaves_the_oth
         assert begun == 1
 
     asyncio.run(body())
+
+
+def test_where_an_interrupt_strikes_who_leads_the_others_go_alone() -> None:
+    seen: list[list[int]] = []
+
+    async def ask(query: Query) -> Rows:
+        seen.append(list(query.params[2]))
+        return [(place, number) for place, number in enumerate(query.params[2], 1)]
+
+    class Batcher(StatementBatcher):
+        def _set_out(self, members: Any) -> None:  # noqa: ARG002 - it is struck before it looks at them
+            raise KeyboardInterrupt
+
+    batcher = Batcher(ask)
+    loop = asyncio.new_event_loop()
+    try:
+        tasks = [loop.create_task(batcher.rows(change(number))) for number in range(3)]
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(asyncio.wait(tasks))
+        assert loop.run_until_complete(asyncio.gather(*tasks[1:])) == [[(1, 1)], [(1, 2)]]
+        assert seen == [[1], [2]]
+        with pytest.raises(KeyboardInterrupt):
+            tasks[0].result()
+    finally:
+        loop.close()

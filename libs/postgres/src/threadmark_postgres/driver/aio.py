@@ -122,7 +122,8 @@ class StatementBatcher:
             waiting.append(member)
             if len(waiting) < MOST:
                 await asyncio.sleep(0)
-            if member.answer is None and len(members := self._waiting.pop(kind)) > 1:
+            # Where an interrupt struck the one that led, its list is gone, and each of the others goes alone.
+            if member.answer is None and len(members := self._waiting.pop(kind, ())) > 1:
                 self._set_out(members)
             if member.answer is not None:
                 return await member.answer
@@ -135,17 +136,18 @@ class StatementBatcher:
     def _set_out(self, members: Sequence["_Member"]) -> None:
         loop = asyncio.get_running_loop()
         answers: list[asyncio.Future[Rows]] = [loop.create_future() for _ in members]
-        for member, answer in zip(members, answers, strict=True):
-            member.answer = answer
         # In a task of its own, because no member may be stopped when another is cancelled.
         task = loop.create_task(self._answer([member.query for member in members], answers))
         self._answering[task] = answers
         task.add_done_callback(self._answering.pop)
+        for member, answer in zip(members, answers, strict=True):  # not before somebody will answer
+            member.answer = answer
 
     async def _leave(self, member: "_Member", kind: str) -> None:
         """Stop a statement when its last waiter leaves."""
         if member.answer is None:
-            self._waiting[kind].remove(member)
+            if member in (waiting := self._waiting.get(kind, [])):
+                waiting.remove(member)
             return
         member.answer.cancel()
         for task, answers in list(self._answering.items()):
