@@ -1,25 +1,26 @@
-"""Like `blocking`, for asyncio: a pool of one event loop, or what the user gave."""
+"""Like `blocking`, for asyncio: what the user gave, statements that tasks share, and conversations."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import psycopg
 from psycopg.errors import UniqueViolation
+from psycopg.generators import execute
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError, TransientStoreError
+from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
 from threadmark_postgres import sql
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, split_rows, together
-from threadmark_postgres.driver.blocking import check_encoding, is_free, is_idle, is_pipelined
+from threadmark_postgres.driver.blocking import check_encoding, is_free, is_pipelined
 from threadmark_postgres.driver.cancellation import stopped
 from threadmark_postgres.driver.conversation import Conversation
-from threadmark_postgres.driver.exchange import exchange, is_plain
+from threadmark_postgres.driver.exchange import exchange, is_plain, received, send_prepared
 from threadmark_postgres.driver.pipelines import pipeline
-from threadmark_postgres.driver.settings import Settings
+from threadmark_postgres.driver.waiting import answered
 from threadmark_postgres.steps import Query, Rows
 
 Connection = psycopg.AsyncConnection[Any]
@@ -36,90 +37,6 @@ class ConnectionSource(Protocol):
 
     def close(self) -> None:
         """Close the connections, unless they are the user's."""
-
-
-class LoopPool:
-    """Up to `pool_size` connections of one event loop, closed when the loop shuts down.
-
-    Giving a connection back and closing never await, so that a cancelled task cannot be stopped in the
-    middle.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._free = asyncio.Semaphore(settings.pool_size)
-        self._idle: list[Connection] = []
-        self._closed = False
-        self._watch: AsyncGenerator[None, None] | None = None
-
-    @asynccontextmanager
-    async def lend(self) -> AsyncIterator[Connection]:
-        """Lend a connection, after waiting if all are in use."""
-        if self._watch is None:
-            # A loop closes its asynchronous generators before it ends, and tells nobody else.
-            self._watch = self._until_shutdown()
-            await anext(self._watch)
-        await self._turn()
-        connection: Connection | None = None
-        try:
-            connection = self._idle.pop() if self._idle else await self._connect()
-            yield connection
-        except (psycopg.Error, ThreadmarkError, asyncio.CancelledError):
-            raise
-        except BaseException:
-            # A signal's handler may have raised it anywhere in psycopg, whose state nobody knows then.
-            if connection is not None:
-                connection.pgconn.finish()
-            raise
-        finally:
-            if connection is not None:
-                self._take_back(connection)
-            self._free.release()
-
-    async def forget_idle(self, longest: float) -> None:  # noqa: ARG002 - it takes no time
-        """Close all idle connections."""
-        self._finish_idle()
-
-    def close(self) -> None:
-        """Close the idle connections now, and the others when they come back."""
-        self._closed = True
-        self._finish_idle()
-
-    async def _turn(self) -> None:
-        if not self._free.locked():  # a timeout costs more than the rest
-            await self._free.acquire()
-            return
-        try:
-            async with asyncio.timeout(self._settings.timeout):
-                await self._free.acquire()
-        except TimeoutError as error:
-            raise TransientStoreError(
-                f"all {self._settings.pool_size} connections have been in use "
-                f"for {self._settings.timeout:g} s: give a larger pool_size"
-            ) from error
-
-    async def _connect(self) -> Connection:
-        connection: Connection = await psycopg.AsyncConnection.connect(**self._settings.connecting())
-        register_dumpers(connection)
-        return connection
-
-    def _finish_idle(self) -> None:
-        while self._idle:
-            connection = self._idle.pop()
-            connection.pgconn.finish()
-
-    def _take_back(self, connection: Connection) -> None:
-        if self._closed or not is_idle(connection):
-            connection.pgconn.finish()
-        else:
-            self._idle.append(connection)
-
-    async def _until_shutdown(self) -> AsyncGenerator[None, None]:
-        try:
-            yield
-        finally:
-            self._finish_idle()
-            self._watch = None
 
 
 class BorrowedConnection:
@@ -185,61 +102,70 @@ class BorrowedConnection:
 
 
 class StatementBatcher:
-    """Lets the tasks that add in the same turn of an event loop share a statement."""
+    """Lets the tasks that add in the same turn of an event loop share a statement.
+
+    Each lets the turn end. Who then goes on first leads: it sends what has come together, its own alone if nobody else
+    came.
+    """
 
     def __init__(self, ask: Callable[[Query], Awaitable[Rows]]) -> None:
         self._ask = ask
         self._waiting: dict[str, list[_Member]] = {}
-        self._answering: dict[asyncio.Task[None], Sequence[_Member]] = {}
+        self._answering: dict[asyncio.Task[None], Sequence[asyncio.Future[Rows]]] = {}
 
     async def rows(self, query: Query) -> Rows:
         """Return this caller's rows of the shared answer, or none if its program has to run alone."""
-        loop = asyncio.get_running_loop()
-        member = _Member(query, loop.create_future())
         kind = query.kind or query.sql
-        waiting = self._waiting.setdefault(kind, [])
-        waiting.append(member)
-        if len(waiting) == MOST:
-            self._set_out(kind)
-        else:  # each asks for it: where an interrupt lost the first one's call, nobody would set out any more
-            loop.call_soon(self._set_out, kind)
+        member = _Member(query)
         try:
-            rows = await member.rows
+            waiting = self._waiting.setdefault(kind, [])
+            waiting.append(member)
+            if len(waiting) < MOST:
+                await asyncio.sleep(0)
+            # Where an interrupt struck the one that led, its list is gone, and each of the others goes alone.
+            if member.answer is None and len(members := self._waiting.pop(kind, ())) > 1:
+                self._set_out(members)
+            if member.answer is not None:
+                return await member.answer
         except asyncio.CancelledError:
-            await self._leave(member)
+            await self._leave(member, kind)
             raise
-        if rows is None:
-            (rows,) = await self._answers([query])
+        (rows,) = await self._answers([query])
         return rows
 
-    def _set_out(self, kind: str) -> None:
-        members = [member for member in self._waiting.pop(kind, ()) if not member.rows.done()]
-        if len(members) == 1:
-            members[0].rows.set_result(None)
-        elif members:
-            # In a task of its own, because no member may be stopped when another is cancelled.
-            task = asyncio.create_task(self._answer(members))
-            self._answering[task] = members
-            task.add_done_callback(self._answering.pop)
+    def _set_out(self, members: Sequence["_Member"]) -> None:
+        loop = asyncio.get_running_loop()
+        answers: list[asyncio.Future[Rows]] = [loop.create_future() for _ in members]
+        # In a task of its own, because no member may be stopped when another is cancelled.
+        task = loop.create_task(self._answer([member.query for member in members], answers))
+        self._answering[task] = answers
+        task.add_done_callback(self._answering.pop)
+        for member, answer in zip(members, answers, strict=True):  # not before somebody will answer
+            member.answer = answer
 
-    async def _leave(self, member: "_Member") -> None:
+    async def _leave(self, member: "_Member", kind: str) -> None:
         """Stop a statement when its last waiter leaves."""
-        for task, members in list(self._answering.items()):
-            if any(other is member for other in members) and all(other.rows.cancelled() for other in members):
+        if member.answer is None:
+            if member in (waiting := self._waiting.get(kind, [])):
+                waiting.remove(member)
+            return
+        member.answer.cancel()
+        for task, answers in list(self._answering.items()):
+            if any(answer is member.answer for answer in answers) and all(answer.cancelled() for answer in answers):
                 await stopped(task)
 
-    async def _answer(self, members: Sequence["_Member"]) -> None:
-        answers: list[Rows] = []
+    async def _answer(self, queries: Sequence[Query], answers: Sequence[asyncio.Future[Rows]]) -> None:
+        found: list[Rows] = []
         try:
-            answers = await self._answers([member.query for member in members])
+            found = await self._answers(queries)
         except ThreadmarkError as error:
-            for member in members:
-                if not member.rows.done():
-                    member.rows.set_exception(error)
+            for answer in answers:
+                if not answer.done():
+                    answer.set_exception(error)
         finally:
-            for index, member in enumerate(members):
-                if not member.rows.done():
-                    member.rows.set_result(answers[index] if answers else [])
+            for index, answer in enumerate(answers):
+                if not answer.done():
+                    answer.set_result(found[index] if found else [])
 
     async def _answers(self, queries: Sequence[Query]) -> list[Rows]:
         try:
@@ -250,11 +176,15 @@ class StatementBatcher:
             return [[] for _ in queries]
 
 
-class _Member(NamedTuple):
-    """A task in a batch, and the future for its rows (None if it is alone)."""
+class _Member:
+    """A task in a batch."""
 
-    query: Query
-    rows: asyncio.Future[Rows | None]
+    __slots__ = ("answer", "query")
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        self.answer: asyncio.Future[Rows] | None = None
+        """Its rows, where it shares a statement."""
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
@@ -288,17 +218,32 @@ async def converse(connection: Connection, conversation: Conversation, *, prepar
 async def answer(connection: Connection, query: Query, *, prepare: bool) -> Rows:
     """Like `blocking.answer`, for asyncio."""
     try:
-        (rows,) = await _answers(connection, (query,), prepare=prepare)
+        rows = await _answer_of_prepared(connection, query) if prepare else None
+        if rows is None:
+            (rows,) = await _answers(connection, (query,), prepare=prepare)
     except Exception:
         await _roll_back(connection)
         raise
     return rows
 
 
+async def _answer_of_prepared(connection: Connection, query: Query) -> Rows | None:
+    """Like `blocking._answer_of_prepared`, for asyncio."""
+    if not is_plain(connection):
+        return None
+    async with connection.lock:
+        statements = send_prepared(connection, query)
+        if statements is None:
+            return None
+        return received(connection, statements, await answered(connection, execute(connection.pgconn)))
+
+
 async def _answers(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> list[Rows]:
+    if prepare and len(batch) == 1 and (rows := await _answer_of_prepared(connection, batch[0])) is not None:
+        return [rows]
     if is_plain(connection):
         async with connection.lock:
-            return await connection.wait(exchange(connection, batch, prepare=prepare))
+            return await answered(connection, exchange(connection, batch, prepare=prepare))
     return await _answers_of_cursors(connection, batch, prepare=None if prepare else False)
 
 

@@ -28,6 +28,7 @@ from threadmark_postgres.driver.failures import (
     raise_encoding_error,
 )
 from threadmark_postgres.driver.log import log
+from threadmark_postgres.driver.loop_pool import LoopPool
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.migrations import CURRENT, format_of, migrate
 from threadmark_postgres.steps import Query, Rows, execute
@@ -321,15 +322,17 @@ class PostgresDriver:
             return self._pool
 
     def _source_of_loop(self) -> aio.ConnectionSource:
+        loop = asyncio.get_running_loop()
+        if (pool := self._pools.get(loop)) is not None and self._process == os.getpid() and not self._closed:
+            return pool
         with self._changing:
             self._check_process()
             if self._given_async is not None:
                 return self._given_async
-            loop = asyncio.get_running_loop()
             if loop not in self._pools:
                 for ended in [other for other in self._pools if other.is_closed()]:
                     self._pools.pop(ended).close()
-                self._pools[loop] = aio.LoopPool(self._settings)
+                self._pools[loop] = LoopPool(self._settings)
             return self._pools[loop]
 
     def _batcher(self) -> blocking.StatementBatcher:
@@ -342,9 +345,11 @@ class PostgresDriver:
             return self._threads
 
     def _batcher_of_loop(self) -> aio.StatementBatcher:
+        loop = asyncio.get_running_loop()
+        if (batcher := self._tasks.get(loop)) is not None and self._process == os.getpid() and not self._closed:
+            return batcher
         with self._changing:
             self._check_process()
-            loop = asyncio.get_running_loop()
             if loop not in self._tasks:
                 self._tasks[loop] = aio.StatementBatcher(self._arun_shared)
             return self._tasks[loop]

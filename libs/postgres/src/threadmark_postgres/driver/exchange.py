@@ -3,7 +3,7 @@
 A cursor of psycopg finds out anew, for each statement, how to write every parameter and how to read every column, which
 costs several times as much as all the rest. Here parameters are packed by `arrays`, what reads the columns is kept, and
 psycopg's wrapper of libpq does the sending. What is left to psycopg as well is the waiting: `exchange` is a generator
-for the `wait` of a connection, blocking or not, which also knows how to give up.
+for the `wait` of a connection, which also knows how to give up, or on an event loop for `waiting`.
 """
 
 from collections.abc import Sequence

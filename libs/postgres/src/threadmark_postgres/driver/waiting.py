@@ -1,0 +1,77 @@
+"""Waiting for the server on an event loop, where psycopg's own `wait` does more than is needed.
+
+For each answer, that one sets a timer and cancels it, so that a signal is noticed where nothing else wakes the loop.
+Here it does what is rare: statements that do not fit into the socket at once, and waiters that are cancelled.
+"""
+
+import asyncio
+from collections.abc import Generator
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.abc import PQGen
+from psycopg.waiting import Ready, Wait
+
+T = TypeVar("T")
+
+# As in `exchange`, not to be looked up in their enumerations.
+_WAIT_R, _READY_R = Wait.R, Ready.R
+
+
+async def answered(connection: psycopg.AsyncConnection[Any], statement: PQGen[T]) -> T:
+    """Like `connection.wait`."""
+    try:
+        wanted = next(statement)
+        while wanted == _WAIT_R:
+            try:
+                await _until_readable(connection.pgconn.socket)
+            except OSError:  # of a socket that was closed, which psycopg has words for
+                break
+            except BaseException as error:
+                await connection.wait(_UnderWay(statement, wanted, error))
+                raise
+            wanted = statement.send(_READY_R)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+    return await connection.wait(_UnderWay(statement, wanted))
+
+
+async def _until_readable(socket: int) -> None:
+    loop = asyncio.get_running_loop()
+    readable = loop.create_future()
+    loop.add_reader(socket, _tell, readable)
+    try:
+        await readable
+    finally:
+        loop.remove_reader(socket)
+
+
+def _tell(readable: asyncio.Future[None]) -> None:
+    if not readable.done():
+        readable.set_result(None)
+
+
+class _UnderWay(Generator[Wait, Ready | int, T]):
+    """A statement that was begun, as psycopg's `wait` takes it over.
+
+    With an error it begins with that, as if it had been raised there: psycopg then has the server stop the statement,
+    and goes on to its end.
+    """
+
+    def __init__(self, statement: PQGen[T], wanted: Wait, error: BaseException | None = None) -> None:
+        self._statement = statement
+        self._wanted = wanted
+        self._error = error
+
+    def send(self, ready: Ready | int | None) -> Wait:
+        """Begin with None, as every generator does."""
+        if ready is not None:
+            return self._statement.send(ready)
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return self._wanted
+
+    def throw(self, *error: Any) -> Wait:
+        """Let the statement have the error."""
+        return self._statement.throw(*error)
