@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.generators import execute
 from psycopg.pq import TransactionStatus
 
 from postgres.cluster import PostgresServer
@@ -16,7 +17,7 @@ from postgres.proxy import Proxy
 from postgres.steps import count, play, step, thread
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import Blobs, Numbers, Texts
-from threadmark_postgres.driver.exchange import exchange, is_plain
+from threadmark_postgres.driver.exchange import exchange, is_plain, received, send_prepared
 from threadmark_postgres.steps import Query, Rows
 
 ONE = Query("SELECT $1::bigint", (1,))
@@ -168,6 +169,21 @@ def test_in_a_transaction_a_statement_that_the_server_forgot_is_an_error(connect
         asked(connection, ONE)
     asked(connection, Query("ROLLBACK"))
     assert asked(connection, ONE) == [[(1,)]]
+
+
+def test_a_statement_that_answers_and_is_not_committed_fails(connection: psycopg.Connection) -> None:
+    connection.prepare_threshold = 0
+    connection.execute("CREATE TABLE late (one bigint UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+    add = Query("INSERT INTO late VALUES ($1::bigint) RETURNING one", (1,))
+    asked(connection, add)
+    for _ in range(2):
+        statements = send_prepared(connection, add)
+        assert statements is not None
+        results = connection.wait(execute(connection.pgconn))
+        assert len(results) == 2  # its rows, and the error of the commit
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            received(connection, statements, results)
+    assert asked(connection, Query("SELECT count(*) FROM late")) == [[(1,)]]
 
 
 def test_a_statement_whose_columns_changed_fails_once(connection: psycopg.Connection) -> None:

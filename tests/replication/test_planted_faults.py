@@ -20,7 +20,7 @@ from threadmark.replication.pair import Pair, Roles
 from threadmark.replication.steps import Exchange, Side, on
 from threadmark.store import Added, Change
 
-ROUNDS = 12
+ROUNDS = 40
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -99,7 +99,7 @@ def send_prepared(connection: Connection, query: Query) -> Statements | None:
 
 def received(connection: Connection, statements: Statements, results: Sequence[PGresult]) -> Rows | None:
     """Return the rows of the answer, None where the statement is to be sent again: the server has forgotten it."""
-    if results[0].status in _GOOD:
+    if results[-1].status in _GOOD:  # a session that is ended before it commits has answered, and then says so
         return _rows(statements, results)
     try:
         _check(results, statements)
