@@ -5,10 +5,7 @@ closed, which the kernel does, then kills every server that the run has started,
 """
 
 import atexit
-import errno
-import fcntl
 import functools
-import os
 import random
 import shutil
 import signal
@@ -170,7 +167,7 @@ def program() -> str:
 
 
 def free_port() -> int:
-    """A port on which nobody listens, nor on that of its bus, and that no other test run has been given.
+    """A port on which nobody listens, nor on that of its bus.
 
     Both are below those that the kernel gives to outgoing connections. A server that is down for a moment would not
     get its port back otherwise, and a client that looks for it could be connected with itself.
@@ -180,29 +177,7 @@ def free_port() -> int:
         with socket.socket() as one, socket.socket() as other, suppress(OSError):
             one.bind((HOST, port))
             other.bind((HOST, port + _BUS))
-            _reserve(port)
             return port
-
-
-def _reserve(port: int) -> None:
-    """Keep a port for this run. Raises OSError where one has it.
-
-    Nobody listens until the server is launched. Where two runs had the same port, one would take the other's server for
-    its own, and the nodes of a cluster would give up the one that does not belong to them.
-    """
-    if port in _RESERVED:
-        raise OSError(errno.EADDRINUSE, f"port {port} was given before")
-    fcntl.lockf(_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
-    _RESERVED.add(port)
-
-
-_RESERVED: set[int] = set()
-
-
-@functools.cache
-def _reservations() -> int:
-    """A file in which each run locks the bytes at its ports, until it ends."""
-    return os.open(Path(tempfile.gettempdir()) / "threadmark-redis-ports", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
 
 
 def bus_port(port: int) -> int:
