@@ -218,9 +218,7 @@ async def converse(connection: Connection, conversation: Conversation, *, prepar
 async def answer(connection: Connection, query: Query, *, prepare: bool) -> Rows:
     """Like `blocking.answer`, for asyncio."""
     try:
-        rows = await _answer_of_prepared(connection, query) if prepare else None
-        if rows is None:
-            (rows,) = await _answers(connection, (query,), prepare=prepare)
+        (rows,) = await _answers(connection, (query,), prepare=prepare)
     except Exception:
         await _roll_back(connection)
         raise
