@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from threadmark.program import Program, Step, Transaction
+from threadmark_speed.programs import AtOnce
 from threadmark_sqlite.driver.playing import committed, committed_in_python, plain_text, played, played_in_python
-from threadmark_sqlite.steps import directly, execute, execute_alone, executemany
+from threadmark_sqlite.steps import Direct, execute, execute_alone, executemany
 
 
 @pytest.fixture
@@ -203,10 +204,53 @@ def test_nothing_asked_begins_no_reading(commit: Any, connection: sqlite3.Connec
     assert executed == []
 
 
-def test_only_a_cursor_is_given_to_a_function(connection: sqlite3.Connection) -> None:
-    def function(run: Any, fetch: Any, argument: int) -> Any:
-        run("SELECT ?", (argument,))
-        return fetch()
+def _counted(at_least: int) -> Program[str]:
+    """A program whose one step counts what is kept, where that is so much."""
 
-    assert played(connection, directly(function, 3)) == [(3,)]
-    assert played_in_python(connection, directly(function, 3)) is None
+    def count(run: Any, fetch: Any, least: int) -> str | None:
+        run("SELECT count(*) FROM kept")
+        ((found,),) = fetch()
+        return f"{found} at once" if found >= least else None
+
+    def in_steps(least: int) -> Program[str]:
+        yield from execute("INSERT INTO kept VALUES (1, 'one')")
+        ((found,),) = yield from execute("SELECT count(*) FROM kept")
+        return f"{found} of {least} in steps"
+
+    return AtOnce(Direct(count, at_least), in_steps)
+
+
+def _as_part(program: Program[str]) -> Program[str]:
+    yield from execute("SELECT 1")
+    found = yield from program
+    yield from execute("SELECT 2")
+    return found
+
+
+@pytest.mark.parametrize("made", [_counted, lambda least: _as_part(_counted(least))], ids=["whole", "part"])
+def test_what_one_step_cannot_do_the_program_does(made: Any, connection: sqlite3.Connection) -> None:
+    assert played(connection, made(0)) == "0 at once"
+    assert played(connection, made(1)) == "1 of 1 in steps"
+    assert played(connection, made(1)) == "1 at once"
+
+
+def test_who_has_no_cursor_to_give_runs_the_program(connection: sqlite3.Connection) -> None:
+    assert played_in_python(connection, _counted(0)) == "1 of 0 in steps"
+
+
+def test_what_fails_in_one_step_fails_the_program(connection: sqlite3.Connection) -> None:
+    def failing(run: Any, fetch: Any, argument: str) -> str | None:
+        run(argument)
+        return str(fetch())
+
+    def in_steps(argument: str) -> Program[str]:
+        return str((yield from execute(argument)))
+
+    for made in (
+        AtOnce(Direct(failing, "SELECT x"), in_steps),
+        _as_part(AtOnce(Direct(failing, "SELECT x"), in_steps)),
+    ):
+        with pytest.raises(sqlite3.OperationalError, match="no such column"):
+            played(connection, made)
+    # Text that sqlite3 cannot read is no failure: the program reads it in another way.
+    assert played(connection, AtOnce(Direct(failing, "SELECT CAST(x'FF' AS TEXT)"), in_steps)) == "[('\\udcff',)]"

@@ -12,7 +12,7 @@ from threadmark.errors import ConfigError
 SWITCH = "THREADMARK_PURE_PYTHON"
 """The variable of the environment that leaves the compiled parts out, set to 1."""
 
-_CONTRACT = 3
+_CONTRACT = 4
 """What core expects of the compiled modules. Another version of the package may offer something else."""
 
 

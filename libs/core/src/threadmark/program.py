@@ -98,16 +98,6 @@ class Driver(Protocol):
         """Like `close`, for asyncio."""
 
 
-def run(driver: Driver, operation: Operation[T]) -> T:
-    """Drive an operation on the caller's thread."""
-    return play(operation, driver.run)
-
-
-async def arun(driver: Driver, operation: Operation[T]) -> T:
-    """Like `run`, for asyncio."""
-    return await aplay(operation, driver.arun)
-
-
 def play_in_python(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Any]) -> T:
     """Answer everything that a generator yields until it returns. Errors of `answer` are thrown into it."""
     try:
@@ -125,10 +115,22 @@ def play_in_python(generator: Generator[Asked, Any, T], answer: Callable[[Asked]
         generator.close()
 
 
+def run_in_python(driver: Driver, operation: Operation[T]) -> T:
+    """Drive an operation on the caller's thread."""
+    return play_in_python(operation, driver.run)
+
+
 if TYPE_CHECKING or not IN_USE:
-    play = play_in_python
+    play, run = play_in_python, run_in_python
 else:
-    from threadmark_speed.programs import play
+    from threadmark_speed import programs
+
+    play, run = programs.play, programs.run
+
+
+async def arun(driver: Driver, operation: Operation[T]) -> T:
+    """Like `run`, for asyncio."""
+    return await aplay(operation, driver.arun)
 
 
 async def aplay(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Awaitable[Any]]) -> T:

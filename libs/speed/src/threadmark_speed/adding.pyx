@@ -11,7 +11,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SI
 from cython cimport final
 
 from threadmark_speed.texts cimport UUID_BYTES, is_column, pack_uuid
-from threadmark_speed.tuples cimport fields
+from threadmark_speed.tuples cimport fields, tracked_tuple
 
 from sqlite3 import IntegrityError, OperationalError
 
@@ -160,7 +160,7 @@ cdef class Adder:
             there = ordinary - self.add_writes(run, number, self.writes, writes[:ordinary])
             pack_left_out = there and has_pack
             self.add_writes(run, number, self.records, writes[ordinary:])
-        return Added(epoch, replaced_writes=[], expires_at=expires_at, pack_left_out=pack_left_out)
+        return outcome(epoch, expires_at, pack_left_out)
 
     cdef int remember(self, thread_column, tuple thread, row) except -1:
         """Remember a thread that was found, and that a checkpoint was added to its head, where nothing will expire."""
@@ -196,7 +196,7 @@ cdef class Adder:
         if segments:
             self.add_segments(run, number, segments)
         run(self.record, of_record)
-        return Added(epoch, replaced_writes=[])
+        return outcome(epoch, None, False)
 
     cdef tuple add_to_same_head(self, run, thread_column, tuple asked, row):
         """Add the newest checkpoint of a thread that is as it was when it was found. Returns the thread's columns.
@@ -296,6 +296,11 @@ cdef class Adder:
             some = rows[start : start + MOST_ROWS]
             count += run(self.with_rows(statement, self.row_of_write, len(some)), write_columns(number, some)).rowcount
         return count
+
+
+cdef inline object outcome(epoch, expires_at, bint pack_left_out):
+    """The `Added` of a change that was made, in which nothing took the place of anything."""
+    return tracked_tuple(Added, (epoch, None, False, False, False, [], 0, expires_at, 0, 0, pack_left_out))
 
 
 cdef bint admits(tuple thread, tuple asked) except -1:

@@ -29,6 +29,7 @@ cdef enum:
     KEY_SIZE = 12  # `threadmark.digests.KEY_SIZE`
     MOST_KEYS = 255  # `threadmark.packs.MOST_KEYS`
     PAIR = 2
+    SHORT = 42  # letters of a name that is short enough for any key, as in `threadmark.saver.arguments`
     LITERAL_LIMIT = 96  # `threadmark.stored.LITERAL_LIMIT`
     ONE_BYTE = 0x100  # a length below is spelled in one
     BYTES = 0xC4  # comes before it
@@ -57,8 +58,10 @@ def rows_of_scalars(
     """Return the same of writes as a task gives them, where each value is a number, a text or bytes, and a literal.
 
     `special` has the channels that are not ordinary, and `before` is what comes before a literal of the serializer.
-    Returns None for any other writes.
+    Returns None for any other writes, and where the names of the task have to be looked at.
     """
+    if type(task_id) is not str or PyUnicode_GET_LENGTH(task_id) > SHORT or type(task_path) is not str:
+        return None
     try:
         pack = pack_of_scalars(writes, special, before)
         if pack is None:

@@ -2,12 +2,21 @@ import sqlite3
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar
 
-from threadmark.program import Program, Step, Transaction
+from threadmark.program import Driver, Operation, Program, Step, Transaction
 
 _T = TypeVar("_T")
+_Given = TypeVar("_Given")
 _Asked = TypeVar("_Asked")
 
+def run(driver: Driver, operation: Operation[_T]) -> _T: ...
 def play(generator: Generator[_Asked, Any, _T], answer: Callable[[_Asked], Any]) -> _T: ...
+
+class AtOnce(Program[_T]):
+    def __init__(
+        self, step: tuple[Callable[..., _T | None], _Given], steps: Callable[[_Given], Program[_T]]
+    ) -> None: ...
+    def send(self, answer: Any, /) -> Step: ...
+    def throw(self, *error: Any) -> Step: ...
 
 class Player:
     def __init__(

@@ -1,8 +1,11 @@
 # cython: language_level=3
-"""Running programs on connections of sqlite3: the counterpart of `threadmark_sqlite.driver.connection`."""
+"""Running operations and programs: the counterparts of `threadmark.program.run` and `play`, and for connections of sqlite3
+those of `threadmark_sqlite.driver.playing`.
+"""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
+from cython cimport final
 
 cdef extern from "Python.h":
     ctypedef enum PySendResult:
@@ -14,7 +17,12 @@ cdef extern from "Python.h":
     bint Py_IS_TYPE(object found, type expected)
 
 
-def play(generator, answer):
+def run(driver, operation):
+    """Drive an operation on the caller's thread."""
+    return play(operation, driver.run)
+
+
+cpdef play(generator, answer):
     """Answer everything that a generator yields until it returns. Errors of `answer` are thrown into it."""
     cdef object asked, result = None, failure = None
     cdef bint has_ended = False
@@ -46,6 +54,49 @@ cdef object next_asked(object generator, object sent, object failure, bint *has_
     asked = <object>given
     Py_DECREF(asked)  # the reference that was given
     return asked
+
+
+@final
+cdef class AtOnce:
+    """A program that is mostly one step, the call of a compiled function. A `Player` makes it without the program.
+
+    Where the step is answered with None, nothing was done, and the program that `steps` makes of its argument goes on.
+    """
+
+    cdef object step, steps, program
+    cdef bint has_asked
+
+    def __init__(self, step not None, steps not None):
+        self.step, self.steps = step, steps
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self.send(None)
+
+    def send(self, answer):
+        if self.program is not None:
+            return self.program.send(answer)
+        if not self.has_asked:
+            self.has_asked = True
+            return self.step
+        if answer is not None:
+            raise StopIteration(answer)
+        return next(self.begun())
+
+    def throw(self, *error):
+        if self.program is not None:
+            return self.program.throw(*error)
+        raise error[0] if len(error) == 1 else error[1]
+
+    def close(self):
+        if self.program is not None:
+            self.program.close()
+
+    cdef begun(self):
+        self.program = self.steps(self.step[1])
+        return self.program
 
 
 cdef class Player:
@@ -120,6 +171,11 @@ cdef class _Playing:
         self.has_begun = True
 
     cdef play(self, program):
+        if type(program) is AtOnce and not self.reads:
+            done = self.rows_of((<AtOnce>program).step)
+            if done is not None:
+                return done
+            program = (<AtOnce>program).begun()
         try:
             return self.answer_all(program)
         except:

@@ -71,9 +71,3 @@ def executemany(sql: str, params: Sequence[Sequence[Any]]) -> Program[None]:
     """Execute one statement for each item of `params`."""
     if params:
         yield _step(Many, (sql, params))
-
-
-def directly(function: Callable[..., T | None], argument: Any) -> Program[T | None]:
-    """Have a compiled function do what a program would. Returns what it does, None if nothing was done."""
-    result: T | None = yield _step(Direct, (function, argument))
-    return result

@@ -47,11 +47,12 @@ from threadmark_sqlite.columns import (
 )
 from threadmark_sqlite.placeholders import chunks, with_pairs, with_placeholders, with_rows
 from threadmark_sqlite.replica_store import SqliteReplicaStore, noted
-from threadmark_sqlite.steps import directly, execute, execute_alone, executemany
+from threadmark_sqlite.steps import Direct, execute, execute_alone, executemany
 from threadmark_sqlite.thread_store import SqliteThreadStore
 
 if TYPE_CHECKING or IN_USE:
     from threadmark_speed.adding import Adder
+    from threadmark_speed.programs import AtOnce
 
 
 class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
@@ -171,17 +172,8 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
 
     def add(self, change: Change) -> Program[Added]:
         at_once = self._add_at_once
-        if at_once is not None and (done := (yield from directly(at_once, change))) is not None:
-            return done
-        thread = yield from admitted(change)
-        if isinstance(thread, Added):
-            return thread
-        if (yield from is_stored(thread, change)):
-            return Added(thread.epoch, exists=True)
-        made = added(thread, change, (yield from insert(thread, change)))
-        if change.entry is None and change.copied is None:
-            return made
-        return (yield from noted(change, made))
+        # Named tuples are made without their classes, which would call a function in Python for each.
+        return _add(change) if at_once is None else AtOnce(tuple.__new__(Direct, (at_once, change)), _add)
 
     def replace(self, change: Change) -> Program[Added]:
         thread = yield from admitted(change)
@@ -315,3 +307,15 @@ def _clauses(scope: Scope, after: Outline | None) -> tuple[list[str], list[Any]]
         clauses.append(sql.PAGE_AFTER)
         params.extend(map(to_column, (after.rank, after.thread_id, after.ns)))
     return clauses, params
+
+
+def _add(change: Change) -> Program[Added]:
+    thread = yield from admitted(change)
+    if isinstance(thread, Added):
+        return thread
+    if (yield from is_stored(thread, change)):
+        return Added(thread.epoch, exists=True)
+    made = added(thread, change, (yield from insert(thread, change)))
+    if change.entry is None and change.copied is None:
+        return made
+    return (yield from noted(change, made))

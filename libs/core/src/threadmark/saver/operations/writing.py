@@ -44,6 +44,9 @@ from threadmark.thread_store import NO_BEGINNING, Beginning, beginning
 if TYPE_CHECKING or IN_USE:
     from threadmark_speed import given as compiled_given
 
+_LATER_FIELDS = Change("", None, 0, {}, (), (), None)[10:]
+"""What an ordinary change has behind its `beginning`."""
+
 _ATTEMPTS = 64
 """Where each of several puts to one thread prunes it (`keep_last`), one of them may be overtaken many times."""
 
@@ -116,19 +119,14 @@ def store(
         moment, (epoch, segments) = now(), deduplicator.needs()
         outline = tuple.__new__(Outline, (thread_id, ns, draft.id, rank, parent_id, moment, metadata.text))
         row = checkpoint_row(outline, stored.body, run_id)
-        change = Change(
-            thread_id,
-            epoch,
-            moment,
-            segments,
-            (row,),
-            (),
-            parent_id,
-            partial(needed_segments, header, stored),
-            token,
-            _beginning(context, config, metadata, thread_id) if epoch is None else NO_BEGINNING,
-            expects=_expected_rank(parent, parent_id) if expect_newest else None,
+        needs = partial(needed_segments, header, stored)
+        begins = _beginning(context, config, metadata, thread_id) if epoch is None else NO_BEGINNING
+        change = tuple.__new__(
+            Change,
+            (thread_id, epoch, moment, segments, (row,), (), parent_id, needs, token, begins, *_LATER_FIELDS),
         )
+        if expect_newest:
+            change = change._replace(expects=_expected_rank(parent, parent_id))
         adding = (
             partial(context.store.add, change)
             if about_thread is None
@@ -155,25 +153,22 @@ def put_writes(
 ) -> Operation[None]:
     """Store what a task wrote, all of it or nothing."""
     where = usual_config(config) or given_config(config)
-    if where.checkpoint_id is None:
-        raise ConfigError("put_writes needs the checkpoint_id of the step that the task belongs to")
-    task_id, task_path = given_task(task_id, task_path)
-    rows = rows_of_scalars(context.serde, where, task_id, task_path, writes, context.longest_pack)
-    if rows is None or not context.keyring_check.done or not (yield from _add_alone(context, config, where, rows)):
-        yield from _put_any_writes(context, config, where, writes, task_id, task_path)
-
-
-def _add_alone(context: SaverContext, config: Config, where: ParsedConfig, rows: Sequence[WriteRow]) -> Operation[bool]:
-    """Add a task's writes that need nothing else of the thread. Returns whether that is all that was to be done."""
     thread_id, _, checkpoint_id, token = where
-    begins = _beginning(context, config, {}, thread_id)
-    change = Change(thread_id, None, now(), {}, (), rows, checkpoint_id, token=token, beginning=begins)
-    outcome: Added = yield tuple.__new__(Transaction, (partial(context.store.add, change), *_WRITING))
-    added = (yield from _settled(context, None, change, outcome)) if any(outcome[1:]) else outcome
-    if added is None or added.pack_left_out:
-        return False
-    context.encoding_cache.see_epoch(thread_id, added.epoch)
-    return True
+    if checkpoint_id is None:
+        raise ConfigError("put_writes needs the checkpoint_id of the step that the task belongs to")
+    rows = rows_of_scalars(context.serde, where, task_id, task_path, writes, context.longest_pack)
+    if rows is not None and context.keyring_check.done:  # they need nothing else of the thread
+        begins = _beginning(context, config, {}, thread_id)
+        change = tuple.__new__(
+            Change, (thread_id, None, now(), {}, (), rows, checkpoint_id, tuple, token, begins, *_LATER_FIELDS)
+        )
+        outcome: Added = yield tuple.__new__(Transaction, (partial(context.store.add, change), *_WRITING))
+        added = (yield from _settled(context, None, change, outcome)) if any(outcome[1:]) else outcome
+        if added is not None and not added.pack_left_out:
+            context.encoding_cache.see_epoch(thread_id, added.epoch)
+            return
+    task_id, task_path = given_task(task_id, task_path)
+    yield from _put_any_writes(context, config, where, writes, task_id, task_path)
 
 
 def _put_any_writes(
