@@ -20,6 +20,8 @@ from typing import Any, Self
 
 import redis
 
+from redis_backend.waiting import wait_until
+
 ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
 
@@ -138,6 +140,22 @@ class RedisProcess:
         """A section of what the server says of itself."""
         found: dict[str, Any] = self.client.info(section)
         return found
+
+    def wait_for_replicas(self) -> None:
+        """Wait until all its replicas have acknowledged everything that it has now.
+
+        A WAIT concerns what its own connection has changed, and nothing else. And a replica whose link is up need not
+        get changes yet: after a transfer without a disk the master may begin with them up to a second later, at the
+        replica's next acknowledgement.
+        """
+        now = self.information("replication")["master_repl_offset"]
+
+        def have_it() -> bool:
+            found = self.information("replication")
+            replicas = [found[f"slave{number}"] for number in range(found["connected_slaves"])]
+            return bool(replicas) and all(each["offset"] >= now for each in replicas)
+
+        wait_until(have_it, f"the replicas of the server at {self.port} do not follow it")
 
     def __enter__(self) -> Self:
         return self
