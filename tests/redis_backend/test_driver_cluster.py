@@ -11,7 +11,7 @@ from redis.crc import key_slot
 from redis_backend.cluster import RedisCluster
 from redis_backend.drivers import adding, driver_of, echoing, members, running
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess
-from redis_backend.sentinel import Watched
+from redis_backend.sentinel import NAME, Watched
 from redis_backend.waiting import wait_until
 from threadmark import StoreError, TransientStoreError
 from threadmark.program import Transaction
@@ -160,6 +160,20 @@ def test_a_new_connection_leads_to_whom_the_sentinels_call_the_master_now() -> N
         assert watched.master.client.smembers("set") >= {b"1", b"2"}
         for driver in drivers:
             driver.close()
+
+
+def test_a_master_that_was_replaced_behind_its_back_is_left() -> None:
+    """It is cut off from the Sentinels and from its replicas, and goes on to answer whoever is connected with it."""
+    with Watched(replicas=0) as watched, RedisProcess(FORGETFUL).start() as other:
+        driver = driver_of(watched.url, timeout=5)
+        assert driver.run(adding(b"set", 1)) == 1
+        watched.master.command("CONFIG", "SET", "min-replicas-to-write", 1)
+        for sentinel in watched.sentinels:
+            sentinel.command("SENTINEL", "REMOVE", NAME)
+            sentinel.command("SENTINEL", "MONITOR", NAME, HOST, other.port, 2)
+        assert _both(driver, adding(b"set", 2)) == [1, 0]
+        assert other.client.smembers("set") == {b"2"}
+        driver.close()
 
 
 def test_sentinels_that_are_away_are_passed_over_and_a_wrong_name_is_told() -> None:

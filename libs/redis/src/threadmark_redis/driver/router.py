@@ -239,8 +239,8 @@ class Router:
                 log.note(logging.WARNING, "%s: %s", str(self._settings), warning)
 
 
-_STAYS = {"LOADING", "BUSY", "TRYAGAIN", "UNPROVEN", "NOREPLICAS"}
-"""Refusals after which the same server is asked again."""
+_STAYS = {"LOADING", "BUSY", "TRYAGAIN"}
+"""Refusals after which the same server is asked again. One that lacks replicas may have been replaced meanwhile."""
 
 
 @dataclass(slots=True)
