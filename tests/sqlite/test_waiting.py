@@ -1,4 +1,4 @@
-"""Waiting for another connection's lock: it is asked for again and again, up to the timeout, and nothing stays behind."""
+"""Waiting for another connection's lock: it is asked for often, up to the timeout, and nothing stays behind."""
 
 import asyncio
 import signal
@@ -61,7 +61,7 @@ def _statements(saver: SqliteSaver) -> Iterator[list[str]]:
     connection.set_trace_callback(None)
 
 
-def _on_a_thread(call: Callable[..., None], *arguments: Any) -> tuple[threading.Thread, list[BaseException]]:
+def _on_a_thread(call: Callable[..., object], *arguments: Any) -> tuple[threading.Thread, list[BaseException]]:
     errors: list[BaseException] = []
 
     def work() -> None:
@@ -75,7 +75,7 @@ def _on_a_thread(call: Callable[..., None], *arguments: Any) -> tuple[threading.
     return thread, errors
 
 
-def _error_of(call: Callable[..., None], *arguments: Any) -> BaseException:
+def _error_of(call: Callable[..., object], *arguments: Any) -> BaseException:
     thread, errors = _on_a_thread(call, *arguments)
     thread.join(60)
     assert not thread.is_alive()
@@ -215,8 +215,7 @@ def test_a_task_that_is_cancelled_while_it_waits_leaves_nothing_behind(tmp_path:
         with _statements(saver) as executed:
             other.execute(BEGIN)
             task = asyncio.ensure_future(saver.aput(at("thread"), checkpoint({"a": 1}), {}, {"a": 1}))
-            while BEGIN not in executed:
-                await asyncio.sleep(0.001)
+            await asyncio.to_thread(_until, lambda: BEGIN in executed)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

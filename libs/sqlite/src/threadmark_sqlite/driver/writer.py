@@ -158,7 +158,7 @@ class Writer:
                     is_slow = time.monotonic() - begun >= self._slow
                     if others or is_slow or transaction.reclaims_space or self._log_is_due:
                         transactions = [transaction, *[job.transaction for job in others]]
-                        self._finish(connection, transactions, begun, stored=stored)
+                        self._finish(connection, transactions, begun, [outcome, *outcomes] if stored else [])
                     elif looks is None or not looks.is_kept():
                         self._watch.expect_kept()
         except BaseException as error:
@@ -224,8 +224,7 @@ class Writer:
         try:
             connection, begun = self._ready(), time.monotonic()
             outcomes = self._together(connection, transactions, joining)
-            stored = not all(isinstance(outcome, Failed) for outcome in outcomes)
-            self._finish(connection, transactions, begun, stored=stored)
+            self._finish(connection, transactions, begun, outcomes)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
             return [Failed(meant(error, self._settings))] * len(transactions)
         return outcomes
@@ -242,10 +241,10 @@ class Writer:
         return connection
 
     def _finish(
-        self, connection: sqlite3.Connection, transactions: Sequence[Transaction[Any]], begun: float, *, stored: bool
+        self, connection: sqlite3.Connection, transactions: list[Transaction[Any]], begun: float, outcomes: list[Any]
     ) -> None:
         """After the commit, or after it failed. Raises if what was stored is not in files that others find."""
-        if stored and any(map(_RECLAIMS, transactions)):
+        if any(map(_RECLAIMS, transactions)) and not all(isinstance(outcome, Failed) for outcome in outcomes):
             connection.execute(busy_timeout(self._timeout))  # readers are waited for
             self._log_is_due = not give_space_back(connection)
             connection.execute(busy_timeout(self._round))
