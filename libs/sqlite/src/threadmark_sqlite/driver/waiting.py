@@ -14,6 +14,9 @@ from threadmark_sqlite import sql
 _ROUND = 0.003
 """Seconds that SQLite waits before it is asked again: it looks, after one millisecond, and after two more."""
 
+_PAUSE = 0.001
+"""Seconds between two rounds: a SQLite that was built to sleep for whole seconds only does not sleep in a round."""
+
 
 def busy_timeout(seconds: float) -> str:
     """Return the statement that has SQLite wait that long for a lock, from then on."""
@@ -42,6 +45,7 @@ def begin_later(connection: sqlite3.Connection, seconds: float) -> None:
     """Begin a transaction that writes as soon as nobody has the lock. Raises SQLite's error when the time is over."""
     deadline = time.monotonic() + seconds
     while True:
+        time.sleep(_PAUSE)
         try:
             connection.execute(sql.BEGIN_WRITE)
         except sqlite3.OperationalError as error:
