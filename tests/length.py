@@ -35,6 +35,7 @@ NOT_AGAIN = {
     "sqlite/test_read_only.py": "files",
     "sqlite/test_replaced_files.py": "files",
     "sqlite/test_thread_plans.py": "plans",
+    "sqlite/test_waiting.py": "drivers",
     "sqlite/test_watching.py": "logs and spans",
     "test_benchmarks.py": "that benchmarks run",
     "test_docs.py": "pages",

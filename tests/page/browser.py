@@ -18,6 +18,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
+from ports import free_port
 from threadmark import SaverProtocol
 from threadmark_cli.page.app import create_app
 from threadmark_cli.page.serving import PageServer
@@ -199,7 +200,7 @@ def browser() -> Iterator[Browser]:
         for switch in (*SWITCHES, f"--user-data-dir={profile}"):
             options.add_argument(switch)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        driver = Chrome(options, Service(program("CHROMEDRIVER")))
+        driver = Chrome(options, Service(program("CHROMEDRIVER"), port=free_port()))
         try:
             found = Browser(driver)
             found.resize(1440, 900)

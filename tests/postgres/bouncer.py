@@ -13,7 +13,8 @@ from typing import Self
 
 import pytest
 
-from postgres.cluster import ROOT, PostgresServer, as_user, free_port, server_user, shared
+from ports import free_port
+from postgres.cluster import ROOT, PostgresServer, as_user, server_user, shared
 
 _SETTINGS = """
 [databases]

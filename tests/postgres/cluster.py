@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from contextlib import suppress
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Self
 
 import psycopg
+
+from ports import free_port
 
 ROOT = Path(__file__).parents[2]
 _SETTINGS = {
@@ -159,14 +160,6 @@ def as_user(user: str | None, command: list[str]) -> list[str]:
     if user is None:
         return command
     return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--", *command]
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @functools.cache

@@ -11,7 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from postgres.cluster import Cluster, free_port
+from ports import free_port
+from postgres.cluster import Cluster
 from postgres.proxy import Proxy
 from postgres.steps import APIS, play, step, thread
 from threadmark import Saver, StoreError, TransientStoreError

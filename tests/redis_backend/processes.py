@@ -6,10 +6,8 @@ closed, which the kernel does, then kills every server that the run has started,
 
 import atexit
 import functools
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,6 +17,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import redis
+
+from ports import BUS, free_port
+from redis_backend.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
@@ -30,9 +31,6 @@ DURABLE = {"save": '""', "appendonly": "yes", "appendfsync": "always"}
 """What a saver asks of a server for `durability="full"`."""
 
 _REPLICATION = {"repl-diskless-sync": "yes", "repl-diskless-sync-delay": "0"}
-_PORTS = range(11_000, 22_000)
-_BUS = 10_000
-"""So far above its port a node of a cluster listens for the others."""
 
 _GUARD = """
 trap '' INT TERM HUP
@@ -139,6 +137,22 @@ class RedisProcess:
         found: dict[str, Any] = self.client.info(section)
         return found
 
+    def wait_for_replicas(self) -> None:
+        """Wait until all its replicas have acknowledged everything that it has now.
+
+        A WAIT concerns what its own connection has changed, and nothing else. And a replica whose link is up need not
+        get changes yet: after a transfer without a disk the master may begin with them up to a second later, at the
+        replica's next acknowledgement.
+        """
+        now = self.information("replication")["master_repl_offset"]
+
+        def have_it() -> bool:
+            found = self.information("replication")
+            replicas = [found[f"slave{number}"] for number in range(found["connected_slaves"])]
+            return bool(replicas) and all(each["offset"] >= now for each in replicas)
+
+        wait_until(have_it, f"the replicas of the server at {self.port} do not follow it")
+
     def __enter__(self) -> Self:
         return self
 
@@ -166,23 +180,9 @@ def program() -> str:
     return found.stdout.strip()
 
 
-def free_port() -> int:
-    """A port on which nobody listens, nor on that of its bus.
-
-    Both are below those that the kernel gives to outgoing connections. A server that is down for a moment would not
-    get its port back otherwise, and a client that looks for it could be connected with itself.
-    """
-    while True:
-        port = random.SystemRandom().choice(_PORTS)
-        with socket.socket() as one, socket.socket() as other, suppress(OSError):
-            one.bind((HOST, port))
-            other.bind((HOST, port + _BUS))
-            return port
-
-
 def bus_port(port: int) -> int:
     """Where a node of a cluster listens for the others."""
-    return port + _BUS
+    return port + BUS
 
 
 @functools.cache

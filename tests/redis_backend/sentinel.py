@@ -48,7 +48,15 @@ class Watched:
     @property
     def master(self) -> RedisProcess:
         """Whom the Sentinels call the master now."""
-        address: Any = self.sentinels[0].command("SENTINEL GET-MASTER-ADDR-BY-NAME", NAME)
+        return self._named_by(self.sentinels[0])
+
+    def replace(self, dead: RedisProcess) -> None:
+        """Have a dead master replaced at once. Every Sentinel names another one then, and goes on to."""
+        with self.replacing():
+            wait_until(lambda: dead not in map(self._named_by, self.sentinels), "a Sentinel has done nothing")
+
+    def _named_by(self, sentinel: RedisProcess) -> RedisProcess:
+        address: Any = sentinel.command("SENTINEL GET-MASTER-ADDR-BY-NAME", NAME)
         (found,) = (server for server in self.servers if server.port == int(address[1]))
         return found
 

@@ -11,7 +11,7 @@ from redis.crc import key_slot
 from redis_backend.cluster import RedisCluster
 from redis_backend.drivers import adding, driver_of, echoing, members, running
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess
-from redis_backend.sentinel import Watched
+from redis_backend.sentinel import NAME, Watched
 from redis_backend.waiting import wait_until
 from threadmark import StoreError, TransientStoreError
 from threadmark.program import Transaction
@@ -142,6 +142,37 @@ def test_the_server_that_sentinels_chose_is_found() -> None:
         with watched.replacing():
             assert _both(driver, adding(b"set", 2)) == [1, 0]
         assert watched.master is not old
+        driver.close()
+
+
+def test_a_new_connection_leads_to_whom_the_sentinels_call_the_master_now() -> None:
+    """One that was replaced while nothing was asked of it is back, as a master, until a Sentinel tells it otherwise."""
+    with Watched() as watched:
+        drivers = [driver_of(watched.url, timeout=60) for _ in range(2)]
+        for driver in drivers:
+            asyncio.run(driver.arun(adding(b"set", 0)))  # the connections end with the event loop
+        old = watched.master
+        old.kill()
+        watched.replace(old)
+        old.start()
+        assert drivers[0].run(adding(b"set", 1)) == 1
+        assert asyncio.run(drivers[1].arun(adding(b"set", 2))) == 1
+        assert watched.master.client.smembers("set") >= {b"1", b"2"}
+        for driver in drivers:
+            driver.close()
+
+
+def test_a_master_that_was_replaced_behind_its_back_is_left() -> None:
+    """It is cut off from the Sentinels and from its replicas, and goes on to answer whoever is connected with it."""
+    with Watched(replicas=0) as watched, RedisProcess(FORGETFUL).start() as other:
+        driver = driver_of(watched.url, timeout=5)
+        assert driver.run(adding(b"set", 1)) == 1
+        watched.master.command("CONFIG", "SET", "min-replicas-to-write", 1)
+        for sentinel in watched.sentinels:
+            sentinel.command("SENTINEL", "REMOVE", NAME)
+            sentinel.command("SENTINEL", "MONITOR", NAME, HOST, other.port, 2)
+        assert _both(driver, adding(b"set", 2)) == [1, 0]
+        assert other.client.smembers("set") == {b"2"}
         driver.close()
 
 

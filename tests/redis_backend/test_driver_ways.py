@@ -14,8 +14,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from ports import free_port
 from redis_backend.drivers import adding, driver_of, members
-from redis_backend.processes import FORGETFUL, HOST, RedisProcess, free_port
+from redis_backend.processes import FORGETFUL, HOST, RedisProcess
 from threadmark import TransientStoreError
 from threadmark_redis.driver import RedisDriver
 

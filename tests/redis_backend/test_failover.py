@@ -39,7 +39,7 @@ def test_a_cluster_goes_on_without_a_master_that_was_killed() -> None:
     with RedisCluster() as cluster, RedisSaver(cluster.url, **_PATIENT) as saver:
         early = _stored(saver, 40)
         for master in cluster.masters:
-            _wait_for_replica(master)
+            master.wait_for_replicas()
         load = Load(saver, "load", _WRITERS)
         with load.running():
             load.wait_for(2)
@@ -60,19 +60,29 @@ def test_sentinels_replace_a_master_that_was_killed() -> None:
     with Watched() as watched, RedisSaver(watched.url, **_PATIENT) as saver:
         first = watched.master
         early = _stored(saver, 10)
-        _wait_for_replica(first)
+        first.wait_for_replicas()
         load = Load(saver, "load", _WRITERS)
         with load.running():
             load.wait_for(2)
             first.kill()
-            with watched.replacing():
-                wait_until(lambda: watched.master is not first, "no Sentinel has done anything")
+            watched.replace(first)
             load.wait_for(2)
             first.start()  # as a master, until the Sentinels tell it otherwise
             load.wait_for(2)
         late = _stored(saver, 10)
         assert all_faults(early + late, saver) == []
         assert [problem for log in load.logs for problem in saver.verify(log.thread_id).problems] == []
+
+
+def test_what_a_replica_has_acknowledged_is_there_when_it_takes_over() -> None:
+    with Watched() as watched:
+        with RedisSaver(watched.url, **{**_PATIENT, "durability": "replicas:1"}) as saver:
+            logs = _stored(saver, 4)
+        first = watched.master
+        first.kill()
+        watched.replace(first)
+        with RedisSaver(watched.url, **_PATIENT) as saver:
+            assert all_faults(logs, saver) == []
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -132,10 +142,6 @@ def _stored(saver: RedisSaver, threads: int) -> list[ClientLog]:
         for _ in range(3):
             log.step(saver)
     return logs
-
-
-def _wait_for_replica(master: RedisProcess) -> None:
-    assert master.command("WAIT", 1, 60_000) >= 1
 
 
 def _is_master(node: RedisProcess) -> bool:

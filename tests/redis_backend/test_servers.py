@@ -93,11 +93,29 @@ def test_sentinels_make_the_replica_the_master_when_the_master_is_killed() -> No
         first.client.set("key", "value")
         assert first.client.wait(1, 60_000) == 1
         first.kill()
-        with watched.replacing():
-            wait_until(lambda: watched.master is not first, "no Sentinel has done anything")
+        watched.replace(first)
         now = watched.master
         assert now.client.get("key") == b"value"
         assert now.client.set("key", "another")
+
+
+def test_replicas_are_waited_for_until_they_have_what_others_have_given_the_master() -> None:
+    with Watched() as watched, redis.Redis(port=watched.master.port) as other:
+        master, replica = watched.servers
+        goes_on = threading.Event()
+
+        def resume() -> None:
+            goes_on.set()
+            replica.resume()
+
+        replica.suspend()
+        other.set("key", "value")
+        timer = threading.Timer(0.2, resume)
+        timer.start()
+        master.wait_for_replicas()
+        assert goes_on.is_set()
+        assert replica.client.get("key") == b"value"
+        timer.join()
 
 
 def test_a_proxy_counts_what_goes_through(proxy: Proxy, prefix: str) -> None:

@@ -21,6 +21,7 @@ SECURE_DELETE = "PRAGMA secure_delete = ON"
 # Run on a new file, before its first table. With a write-ahead log, readers go on while another connection writes.
 INCREMENTAL_VACUUM = "PRAGMA auto_vacuum = INCREMENTAL"
 WRITE_AHEAD_LOG = "PRAGMA journal_mode = WAL"
+LOG_MODE = "PRAGMA journal_mode"
 
 BEGIN_READ = "BEGIN"
 BEGIN_WRITE = "BEGIN IMMEDIATE"

@@ -16,7 +16,7 @@ from threadmark_redis.driver.connecting import Address, Kind
 from threadmark_redis.driver.facts import GREETING, Facts, RefusedError, admitted
 from threadmark_redis.driver.failures import failure_of
 from threadmark_redis.driver.settings import Settings
-from threadmark_redis.driver.topology import Conversation, Exchange, Outcome, Pause
+from threadmark_redis.driver.topology import UNOPENED, Conversation, Exchange, Outcome, Pause
 from threadmark_redis.driver.wire import BROKEN, answered, made, packed, refused, whole
 from threadmark_redis.steps import Command
 
@@ -114,17 +114,12 @@ class Pool:
         self._closed = False
 
     @asynccontextmanager
-    async def lend(self) -> AsyncIterator[Link]:
-        """Lend a connection, after waiting if all are in use. One that comes back with a reply missing is closed."""
+    async def lend(self, *, opens: bool) -> AsyncIterator[Link]:
+        """Like that of `blocking.Pool`."""
         await self._turn()
         link: Link | None = None
         try:
-            if self._idle:
-                link = self._idle.pop()
-            else:
-                opened = Link(self._settings, self._address, sentinel=self._sentinel)
-                await opened.open()
-                link = opened
+            link = self._idle.pop() if self._idle else await self._opened(opens=opens)
             yield link
         finally:
             self._free.release()
@@ -156,6 +151,13 @@ class Pool:
                 f"for {self._settings.timeout:g} s: give a larger pool_size"
             ) from error
 
+    async def _opened(self, *, opens: bool) -> Link:
+        if not opens:
+            raise RefusedError(UNOPENED)
+        link = Link(self._settings, self._address, sentinel=self._sentinel)
+        await link.open()
+        return link
+
     async def _take_back(self, link: Link) -> None:
         if link.is_reusable and not self._closed:
             self._idle.append(link)
@@ -183,7 +185,7 @@ class Connections:
         if pool is None:
             pool = self._pools[asked.address] = Pool(self._settings, asked.address, sentinel=asked.sentinel)
         try:
-            async with pool.lend() as link:
+            async with pool.lend(opens=asked.opens) as link:
                 return await link.exchange(asked)
         except RefusedError as error:
             return error.refused

@@ -17,7 +17,7 @@ from threadmark_redis.driver.connecting import Address, Kind
 from threadmark_redis.driver.facts import GREETING, Facts, RefusedError, admitted
 from threadmark_redis.driver.failures import failure_of
 from threadmark_redis.driver.settings import Settings
-from threadmark_redis.driver.topology import Conversation, Exchange, Outcome, Pause
+from threadmark_redis.driver.topology import UNOPENED, Conversation, Exchange, Outcome, Pause
 from threadmark_redis.driver.wire import BROKEN, answered, made, packed, refused, whole
 from threadmark_redis.steps import Command
 
@@ -94,8 +94,11 @@ class Pool:
         self._closed = False
 
     @contextmanager
-    def lend(self) -> Iterator[Link]:
-        """Lend a connection, after waiting if all are in use. One that comes back with a reply missing is closed."""
+    def lend(self, *, opens: bool) -> Iterator[Link]:
+        """Lend a connection, after waiting if all are in use. One that comes back with a reply missing is closed.
+
+        Raises RefusedError where one would have to be opened and `opens` is false.
+        """
         counted = not may_be_interrupted()
         if counted and not self._free.acquire(timeout=max(self._settings.timeout, 0)):
             raise TransientStoreError(
@@ -104,7 +107,7 @@ class Pool:
             )
         link: Link | None = None
         try:
-            link = self._taken() or Link(self._settings, self._address, sentinel=self._sentinel)
+            link = self._taken() or self._opened(opens=opens)
             yield link
         finally:
             if link is not None:
@@ -121,6 +124,11 @@ class Pool:
         """Close the idle connections now, and the others when they come back."""
         self._closed = True
         self.close_idle()
+
+    def _opened(self, *, opens: bool) -> Link:
+        if not opens:
+            raise RefusedError(UNOPENED)
+        return Link(self._settings, self._address, sentinel=self._sentinel)
 
     def _taken(self) -> Link | None:
         try:
@@ -149,7 +157,7 @@ class Connections:
         """Send commands to a server. Returns what became of it."""
         pool = self._pool(asked)
         try:
-            with pool.lend() as link:
+            with pool.lend(opens=asked.opens) as link:
                 return link.exchange(asked)
         except RefusedError as error:
             return error.refused

@@ -69,6 +69,7 @@ _PASSING = {
     "NOREPLICAS",
     "UNPROVEN",  # our own: the change is not yet where the saver's durability wants it
     "REPLICA",  # our own: what the Sentinels call the master says that it is none
+    "REPLACED",  # our own: the Sentinels call another one the master now
 }
 
 _FULL = "max number of clients reached"
@@ -143,6 +144,7 @@ _EVENTS = {
     "BUSY": "somebody's script keeps the server busy",
     "READONLY": "the server takes no writes, as a replica or after a failover",
     "REPLICA": "the server is a replica, and the Sentinels have not agreed on another master yet",
+    "REPLACED": "the Sentinels have made another server the master",
     "MASTERDOWN": "the server is a replica that has lost its master",
     "CLUSTERDOWN": "the cluster lacks a master",
     "TRYAGAIN": "the thread's slot moves to another node",

@@ -139,7 +139,7 @@ class Router:
                 yield Pause(retries.next_wait(error.failure, reached=self._reached))
 
     def _asked(self, address: Address, command: Command) -> Conversation:
-        outcome = yield Exchange(address, [command])
+        outcome = yield from self._topology.exchange(Exchange(address, [command]))
         self._see(outcome)
         failure = outcome if not isinstance(outcome, Answered) else _first_refused(outcome.replies)
         if failure is None or (isinstance(outcome, Answered) and _TRIAL in command):
@@ -161,7 +161,7 @@ class Router:
                 continue
             for address, slots in places.items():
                 asked = [command for slot in slots for command in batches[slot].commands]
-                outcome = yield Exchange(address, asked, change)
+                outcome = yield from self._topology.exchange(Exchange(address, asked, change))
                 self._see(outcome)
                 outcome = yield from self._followed(outcome, asked, change)
                 failure = self._sort(outcome, address, {slot: batches[slot] for slot in slots}, replies)
@@ -239,8 +239,8 @@ class Router:
                 log.note(logging.WARNING, "%s: %s", str(self._settings), warning)
 
 
-_STAYS = {"LOADING", "BUSY", "TRYAGAIN", "UNPROVEN", "NOREPLICAS"}
-"""Refusals after which the same server is asked again."""
+_STAYS = {"LOADING", "BUSY", "TRYAGAIN"}
+"""Refusals after which the same server is asked again. One that lacks replicas may have been replaced meanwhile."""
 
 
 @dataclass(slots=True)

@@ -27,6 +27,8 @@ class Exchange(NamedTuple):
     """A key of what the commands change, if they do: proofs that it is durable are asked for behind them."""
     sentinel: bool = False
     """Whether the server is a Sentinel, which is not greeted."""
+    opens: bool = True
+    """Whether a connection may be opened for it. Where that would be needed and may not be, it is `UNOPENED`."""
 
 
 class Pause(NamedTuple):
@@ -46,6 +48,8 @@ class Answered(NamedTuple):
 Outcome = Answered | Failure
 """What became of an exchange. It failed as a whole where there was no connection, or the connection was refused."""
 
+UNOPENED = Refused("UNOPENED", "no connection is open")
+
 Conversation = Generator[Exchange | Pause, Any, Any]
 
 
@@ -62,6 +66,9 @@ class Topology(Protocol):
 
     def masters(self) -> Conversation:
         """Return the addresses of all servers that have slots."""
+
+    def exchange(self, asked: Exchange) -> Conversation:
+        """Return what becomes of an exchange with a server that was found so."""
 
     def forget(self, address: Address) -> None:
         """Look anew before the next exchange: this server failed."""
@@ -94,6 +101,10 @@ class Single:
         yield from ()
         return [self._address]
 
+    def exchange(self, asked: Exchange) -> Conversation:
+        """Return its outcome."""
+        return (yield asked)
+
     def forget(self, address: Address) -> None:
         """Nothing is to be looked for."""
 
@@ -118,6 +129,22 @@ class Sentinels:
     def masters(self) -> Conversation:
         """Return the master's address alone."""
         return [(yield from self.locate(0))]
+
+    def exchange(self, asked: Exchange) -> Conversation:
+        """Return its outcome. Before a connection is opened, a Sentinel must say again that this is the master.
+
+        One that was replaced comes back as a master, until a Sentinel makes it a replica: what it took is lost then.
+        """
+        outcome = yield asked._replace(opens=False)
+        if outcome is not UNOPENED:
+            return outcome
+        try:
+            self._master = master = yield from self._ask()
+        except UnreachableError as error:
+            return error.failure
+        if master != asked.address:
+            return Refused("REPLACED", f"{master} is the master, no longer {asked.address}")
+        return (yield asked)
 
     def forget(self, address: Address) -> None:
         """Ask the Sentinels again."""
@@ -183,6 +210,10 @@ class Cluster:
         """Return the addresses of all nodes that have slots."""
         slots = yield from self._current()
         return sorted(set(slots.owners))
+
+    def exchange(self, asked: Exchange) -> Conversation:
+        """Return its outcome. A node that was replaced refuses commands until it knows the others."""
+        return (yield asked)
 
     def forget(self, address: Address) -> None:  # noqa: ARG002 - another may have taken over from any
         """Ask the nodes again."""

@@ -15,6 +15,7 @@ from threadmark.program import Transaction
 from threadmark_sqlite import sql
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.playing import committed, end_transaction, played
+from threadmark_sqlite.driver.waiting import busy_timeout
 from threadmark_sqlite.migrations import CURRENT, is_current, is_made, migrate
 
 MEMORY = ":memory:"
@@ -105,7 +106,7 @@ def expect_file(settings: Settings, *, creates_tables: bool) -> None:
 def connection_pragmas(settings: Settings) -> tuple[str, ...]:
     """Return the pragmas that every connection runs before its first transaction."""
     return (
-        sql.BUSY_TIMEOUT.format(milliseconds=round(settings.timeout * 1000)),
+        busy_timeout(settings.timeout),
         sql.SYNCHRONOUS[settings.durability],
         sql.WAL_SIZE_LIMIT,
         sql.SECURE_DELETE,
@@ -170,19 +171,17 @@ def empty_log(connection: sqlite3.Connection) -> bool:
     Returns whether it is empty.
     """
     end_transaction(connection)
-    connection.execute(sql.BUSY_TIMEOUT.format(milliseconds=0))
+    connection.execute(busy_timeout(0))
     ((busy, *_),) = connection.execute(sql.EMPTY_LOG).fetchall()
     return not busy
 
 
-def try_to_empty_log(connection: sqlite3.Connection, settings: Settings) -> bool:
-    """Empty the log if nobody is in the way right now. Returns whether it is empty."""
+def try_to_empty_log(connection: sqlite3.Connection) -> bool:
+    """Like `empty_log`, where SQLite may be unable to."""
     try:
         return empty_log(connection)
     except sqlite3.OperationalError:
         return False
-    finally:
-        connection.execute(sql.BUSY_TIMEOUT.format(milliseconds=round(settings.timeout * 1000)))
 
 
 def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError:
@@ -194,6 +193,15 @@ def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError
         return CorruptDataError(f"the file is damaged or is not a SQLite database ({error})", str(settings))
     meaning = _MEANINGS[primary].format(timeout=settings.timeout) if primary in _MEANINGS else f": {error}"
     return (TransientStoreError if primary in _PASSING else StoreError)(f"{settings}{meaning}")
+
+
+def meant(error: BaseException, settings: Settings) -> BaseException:
+    """Return what whoever waits is to be told of an error."""
+    if not isinstance(error, sqlite3.Error):
+        return error
+    meaning = to_threadmark_error(error, settings)
+    meaning.__cause__ = error
+    return meaning
 
 
 READ_ONLY = " is read-only: nothing can be stored in it; give the saver a path, or a connection, that may be written to"

@@ -123,3 +123,8 @@ def answer(outcomes: Iterable[tuple[Job, Any]]) -> None:
 def _settle_all(outcomes: Iterable[tuple[Waiting, Any]]) -> None:
     for waiting, outcome in outcomes:
         settle(waiting, outcome)
+
+
+def lacked_room(outcome: Any) -> bool:
+    """Whether a transaction failed because the stack was full."""
+    return isinstance(outcome, Failed) and isinstance(outcome.error, RecursionError)

@@ -30,13 +30,15 @@ from threadmark_sqlite.driver.connection import (
     connect,
     empty_log,
     give_space_back,
+    meant,
     to_threadmark_error,
     try_to_empty_log,
 )
 from threadmark_sqlite.driver.forking import Pausing
-from threadmark_sqlite.driver.jobs import Job, Jobs, answer
+from threadmark_sqlite.driver.jobs import Job, Jobs, answer, lacked_room
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.playing import committed, end_transaction, played
+from threadmark_sqlite.driver.waiting import begin_later, busy_timeout, is_refused_early, shorten_waits
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 
 _RECLAIMS = attrgetter("reclaims_space")
@@ -60,6 +62,8 @@ class Writer:
         self._slow = settings.slow
         self._watch = watch
         self._connection: sqlite3.Connection | None = None
+        self._timeout = self._round = settings.timeout
+        """Seconds to wait for the lock: altogether, and within SQLite before it is asked again."""
         self._serving = threading.Lock()
         """Held by the thread that serves."""
         self._thread: threading.Thread | None = None
@@ -153,14 +157,15 @@ class Writer:
                 finally:
                     is_slow = time.monotonic() - begun >= self._slow
                     if others or is_slow or transaction.reclaims_space or self._log_is_due:
-                        self._finish(connection, [transaction, *[job.transaction for job in others]], begun)
+                        transactions = [transaction, *[job.transaction for job in others]]
+                        self._finish(connection, transactions, begun, [outcome, *outcomes] if stored else [])
                     elif looks is None or not looks.is_kept():
                         self._watch.expect_kept()
         except BaseException as error:
+            if not stored and (others or is_refused_early(error, self._round, self._timeout)):
+                return self._lead(transaction, others)  # it waits for the lock, and finds out which of them fails
             if others:
-                if not stored:
-                    return self._lead(transaction, others)  # it finds out which of them fails
-                outcome, outcomes = Failed(self._meant(error)), [Failed(self._meant(error))] * len(others)
+                outcome, *outcomes = [Failed(meant(error, self._settings)) for _ in (transaction, *others)]
             elif isinstance(error, sqlite3.Error):
                 raise to_threadmark_error(error, self._settings) from error
             else:
@@ -184,8 +189,8 @@ class Writer:
         pairs = list(zip(others, outcomes, strict=True))
         return (
             outcome,
-            [pair for pair in pairs if not _lacked_room(pair[1])],
-            [job for job, each in pairs if _lacked_room(each)],
+            [pair for pair in pairs if not lacked_room(pair[1])],
+            [job for job, each in pairs if lacked_room(each)],
         )
 
     def _let_serve(self) -> None:
@@ -219,27 +224,33 @@ class Writer:
         try:
             connection, begun = self._ready(), time.monotonic()
             outcomes = self._together(connection, transactions, joining)
-            self._finish(connection, transactions, begun)
+            self._finish(connection, transactions, begun, outcomes)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
-            return [Failed(self._meant(error))] * len(transactions)
+            return [Failed(meant(error, self._settings))] * len(transactions)
         return outcomes
 
     def _ready(self) -> sqlite3.Connection:
         """Return the connection, on the file that is at the path, with no transaction open."""
         if self._connection is None:
             self._connection = self._watch.open(lambda expect_same: connect(self._settings, expect_same))
+            self._round = shorten_waits(self._connection, self._timeout)
         connection = self._connection
         if connection.in_transaction:
             end_transaction(connection)
         self._watch.expect_untouched(connection)
         return connection
 
-    def _finish(self, connection: sqlite3.Connection, transactions: Sequence[Transaction[Any]], begun: float) -> None:
+    def _finish(
+        self, connection: sqlite3.Connection, transactions: list[Transaction[Any]], begun: float, outcomes: list[Any]
+    ) -> None:
         """After the commit, or after it failed. Raises if what was stored is not in files that others find."""
-        if any(map(_RECLAIMS, transactions)):
+        if any(map(_RECLAIMS, transactions)) and not all(isinstance(outcome, Failed) for outcome in outcomes):
+            connection.execute(busy_timeout(self._timeout))  # readers are waited for
             self._log_is_due = not give_space_back(connection)
+            connection.execute(busy_timeout(self._round))
         elif self._log_is_due:
-            self._log_is_due = not try_to_empty_log(connection, self._settings)
+            self._log_is_due = not try_to_empty_log(connection)
+            connection.execute(busy_timeout(self._round))
         if (seconds := time.monotonic() - begun) >= self._slow:
             log.note_slow(self._settings, seconds, transactions[0], len(transactions) - 1)
         self._watch.expect_kept()
@@ -252,9 +263,14 @@ class Writer:
         If one fails, the others are committed without it.
         """
         try:
-            connection.execute(sql.BEGIN_WRITE)
+            try:
+                connection.execute(sql.BEGIN_WRITE)
+            except sqlite3.OperationalError as error:
+                if not is_refused_early(error, self._round, self._timeout):
+                    raise
+                begin_later(connection, self._timeout - self._round)
         except sqlite3.Error as error:  # somebody else has the lock, and all have waited for it long enough
-            return [Failed(self._meant(error)) for _ in transactions]
+            return [Failed(meant(error, self._settings)) for _ in transactions]
         try:
             outcomes = [played(connection, transaction.program()) for transaction in transactions]
             while joining and (more := joining()):
@@ -264,7 +280,7 @@ class Writer:
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
             end_transaction(connection)
             if len(transactions) == 1:
-                return [Failed(self._meant(error))]
+                return [Failed(meant(error, self._settings))]
             self._note_halving(error, len(transactions))
         else:
             return outcomes
@@ -280,15 +296,3 @@ class Writer:
             count,
             type(error).__name__,  # its text may quote what was stored
         )
-
-    def _meant(self, error: BaseException) -> BaseException:
-        if not isinstance(error, sqlite3.Error):
-            return error
-        meaning = to_threadmark_error(error, self._settings)
-        meaning.__cause__ = error
-        return meaning
-
-
-def _lacked_room(outcome: Any) -> bool:
-    """Whether a transaction failed because the stack was full."""
-    return isinstance(outcome, Failed) and isinstance(outcome.error, RecursionError)

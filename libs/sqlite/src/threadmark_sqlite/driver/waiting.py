@@ -1,0 +1,55 @@
+"""Waiting for the lock that lets one connection write.
+
+SQLite has no queue for it. It sleeps ever longer between two looks, a tenth of a second at last: beside somebody who
+stores without a pause it may look at the wrong moment for seconds. So the connection that writes has SQLite wait for a
+few milliseconds only, and then asks again, until the saver's timeout is over. Where nobody has the lock, nothing of
+this is reached: the first BEGIN succeeds (docs/decisions/0039).
+"""
+
+import sqlite3
+import time
+
+from threadmark_sqlite import sql
+
+_ROUND = 0.003
+"""Seconds that SQLite waits before it is asked again: it looks, after one millisecond, and after two more."""
+
+_PAUSE = 0.001
+"""Seconds between two rounds: a SQLite that was built to sleep for whole seconds only does not sleep in a round."""
+
+
+def busy_timeout(seconds: float) -> str:
+    """Return the statement that has SQLite wait that long for a lock, from then on."""
+    return sql.BUSY_TIMEOUT.format(milliseconds=round(seconds * 1000))
+
+
+def shorten_waits(connection: sqlite3.Connection, timeout: float) -> float:
+    """Have SQLite wait for a round. Returns how many seconds that is.
+
+    A file without a write-ahead log, such as a copy made by VACUUM INTO, keeps the whole timeout: there a commit waits
+    for readers, too, and keeps new ones out meanwhile.
+    """
+    ((mode,),) = connection.execute(sql.LOG_MODE).fetchall()
+    seconds = min(_ROUND, timeout) if mode == "wal" else timeout
+    connection.execute(busy_timeout(seconds))
+    return seconds
+
+
+def is_refused_early(error: BaseException, after: float, end: float) -> bool:
+    """Whether a lock was refused, after a time that is less than the whole of it."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
+    return after < end and isinstance(error, sqlite3.OperationalError) and code & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def begin_later(connection: sqlite3.Connection, seconds: float) -> None:
+    """Begin a transaction that writes as soon as nobody has the lock. Raises SQLite's error when the time is over."""
+    deadline = time.monotonic() + seconds
+    while True:
+        time.sleep(_PAUSE)
+        try:
+            connection.execute(sql.BEGIN_WRITE)
+        except sqlite3.OperationalError as error:
+            if not is_refused_early(error, time.monotonic(), deadline):
+                raise
+        else:
+            return
