@@ -21,11 +21,14 @@ MOST = 25
 COMPILED = {f"threadmark/rope/{name}.py" for name in ("deduplicate", "match", "packed")} | {
     "threadmark/ids.py",
     "threadmark/metadata.py",
+    "threadmark/program.py",
     "threadmark/text.py",
+    "threadmark_langgraph/shapes.py",
     "threadmark_sqlite/adding.py",
     "threadmark_sqlite/columns.py",
     "threadmark_sqlite/driver/database_files.py",
     "threadmark_sqlite/driver/playing.py",
+    "threadmark_sqlite/steps.py",
 }
 """Modules that a put does not go through where their compiled counterparts are used."""
 
