@@ -72,11 +72,12 @@ class Interruptions:
 def _may_strike(frame: FrameType | None) -> bool:
     """Whether an event loop survives what is raised here: in a task, and where it waits.
 
-    Elsewhere asyncio itself is left half-way: a callback taken from its list and not called, a loop half-made.
+    Elsewhere asyncio itself is left half-way: a callback taken from its list and not called, a loop half-made. So it is
+    where a task is made: it may begin, and is not among those that are waited for before the loop is closed.
     """
     if frame is not None and frame.f_code.co_name == "select":
         return True
-    while frame is not None:
+    while frame is not None and frame.f_code.co_name != "create_task":
         if frame.f_code.co_flags & inspect.CO_COROUTINE:
             return True
         frame = frame.f_back
