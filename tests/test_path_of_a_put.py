@@ -23,7 +23,6 @@ COMPILED = {f"threadmark/rope/{name}.py" for name in ("deduplicate", "match", "p
     "threadmark/metadata.py",
     "threadmark/program.py",
     "threadmark/text.py",
-    "threadmark_langgraph/shapes.py",
     "threadmark_sqlite/adding.py",
     "threadmark_sqlite/columns.py",
     "threadmark_sqlite/driver/database_files.py",

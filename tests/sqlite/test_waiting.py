@@ -43,6 +43,15 @@ def _count(saver: SqliteSaver) -> int:
     return len(list(saver.list(None)))
 
 
+@contextmanager
+def _locked(path: Path, timeout: float) -> Iterator[tuple[SqliteSaver, sqlite3.Connection]]:
+    """A saver that has stored a checkpoint, and another connection, which has the lock now."""
+    with SqliteSaver(path, timeout=timeout) as saver, looking_at(path) as other:
+        _put(saver)
+        other.execute(BEGIN)
+        yield saver, other
+
+
 PUTS = pytest.mark.parametrize("put", [_put, _put_on_a_loop])
 
 
@@ -124,9 +133,7 @@ def test_who_is_alone_asks_once(put: Callable[..., None], tmp_path: Path) -> Non
 @PUTS
 def test_the_timeout_is_for_the_whole_wait(put: Callable[..., None], timeout: float, tmp_path: Path) -> None:
     path = tmp_path / "threads.db"
-    with SqliteSaver(path, timeout=timeout) as saver, looking_at(path) as other:
-        _put(saver)
-        other.execute(BEGIN)
+    with _locked(path, timeout) as (saver, other):
         with _statements(saver) as executed:
             begun = time.monotonic()
             error = _error_of(put, saver)
@@ -145,9 +152,7 @@ def test_the_timeout_is_for_the_whole_wait(put: Callable[..., None], timeout: fl
 
 def test_callers_that_come_while_one_waits_share_its_commit(tmp_path: Path) -> None:
     path = tmp_path / "threads.db"
-    with SqliteSaver(path, timeout=60) as saver, looking_at(path) as other:
-        _put(saver)
-        other.execute(BEGIN)
+    with _locked(path, 60) as (saver, other):
         with _statements(saver) as executed:
             first, errors = _on_a_thread(_put, saver, "first")
             _until(lambda: BEGIN in executed)
@@ -164,9 +169,7 @@ def test_callers_that_come_while_one_waits_share_its_commit(tmp_path: Path) -> N
 
 def test_a_removal_gives_space_back_once_it_is_stored(tmp_path: Path) -> None:
     path = tmp_path / "threads.db"
-    with SqliteSaver(path, timeout=0.2) as saver, looking_at(path) as other:
-        _put(saver)
-        other.execute(BEGIN)
+    with _locked(path, 0.2) as (saver, other):
         with _statements(saver) as executed:
             assert isinstance(_error_of(saver.delete_thread, "thread"), TransientStoreError)
             assert set(executed) == {BEGIN}
@@ -191,9 +194,7 @@ def test_an_interrupt_of_who_waits_leaves_nothing_behind(tmp_path: Path) -> None
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        with SqliteSaver(path, timeout=60) as saver, looking_at(path) as other:
-            _put(saver)
-            other.execute(BEGIN)
+        with _locked(path, 60) as (saver, other):
             with _statements(saver) as executed:
                 signal.setitimer(signal.ITIMER_REAL, 0.2)
                 with pytest.raises(KeyboardInterrupt):

@@ -18,13 +18,10 @@ from langgraph.checkpoint.base import (
 
 from threadmark import CheckpointTuple as StoredTuple
 from threadmark import Lease, OnBusy, Pruned, PruneStrategy, SaverProtocol
-from threadmark.metadata import usual_metadata
 from threadmark.saver import expect_saver
-from threadmark.saver.arguments import are_usual_writes
 from threadmark_langgraph.allowlist import extended
 from threadmark_langgraph.sends import lacks_sends, with_sends
 from threadmark_langgraph.shapes import (
-    ERROR,
     FIRST_VERSION,
     engine_tuple,
     following_version,
@@ -170,7 +167,7 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
-        merged = usual_metadata(config, metadata) or stored_metadata(config, metadata)
+        merged = stored_metadata(config, metadata)
         # Both sides declare the same keys of checkpoints and configurations, each for itself.
         return self._saver.put(config, checkpoint, merged, new_versions)  # type: ignore[arg-type, return-value]
 
@@ -182,24 +179,20 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Like `put`, for asyncio."""
-        merged = usual_metadata(config, metadata) or stored_metadata(config, metadata)
+        merged = stored_metadata(config, metadata)
         return await self._saver.aput(config, checkpoint, merged, new_versions)  # type: ignore[arg-type, return-value]
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Store what a task wrote, before the step is over: all of it or nothing."""
-        if not are_usual_writes(writes, ERROR):
-            writes = stored_writes(self._saver, writes)
-        self._saver.put_writes(config, writes, task_id, task_path)
+        self._saver.put_writes(config, stored_writes(self._saver, writes), task_id, task_path)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Like `put_writes`, for asyncio."""
-        if not are_usual_writes(writes, ERROR):
-            writes = stored_writes(self._saver, writes)
-        await self._saver.aput_writes(config, writes, task_id, task_path)
+        await self._saver.aput_writes(config, stored_writes(self._saver, writes), task_id, task_path)
 
     def delete_thread(self, thread_id: str) -> None:
         """Remove a thread whole. What a run that is still going stores for it later is refused."""

@@ -15,9 +15,9 @@ from langgraph.checkpoint.base import (
 
 from threadmark import CheckpointTuple as StoredTuple
 from threadmark import SaverProtocol, SerializationError
-from threadmark.metadata import checked
+from threadmark.metadata import checked, usual_metadata
 from threadmark.metadata import merged as merged_by_saver
-from threadmark.saver.arguments import given_writes
+from threadmark.saver.arguments import are_usual_writes, given_writes
 from threadmark_langgraph.log import log
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ def stored_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> dic
 
     What is returned is checked as far as it can be, so that the saver need not do that again.
     """
+    usual = usual_metadata(config, metadata)
+    if usual is not None:
+        return usual
     merged = merged_by_saver(config, metadata)
     for key, value in merged.items():
         if isinstance(value, str) and "\0" in value:
@@ -78,6 +81,8 @@ def stored_writes(saver: SaverProtocol, writes: Sequence[tuple[str, Any]]) -> Se
 
     The engine puts down what a node raised, whatever that is, and nobody hears of it where that is refused.
     """
+    if are_usual_writes(writes, ERROR):
+        return writes
     writes = given_writes(writes)
     if ERROR not in map(_CHANNEL, writes):
         return writes

@@ -1,6 +1,6 @@
 # cython: language_level=3
-"""Running operations and programs: the counterparts of `threadmark.program.run` and `play`, and for connections of sqlite3
-those of `threadmark_sqlite.driver.playing`.
+"""Running operations and programs: the counterparts of `run` and `play` in `threadmark.program`, and for connections of
+sqlite3 those of `threadmark_sqlite.driver.playing`.
 """
 
 from cpython.object cimport PyObject
@@ -58,9 +58,10 @@ cdef object next_asked(object generator, object sent, object failure, bint *has_
 
 @final
 cdef class AtOnce:
-    """A program that is mostly one step, the call of a compiled function. A `Player` makes it without the program.
+    """A program that mostly ends with its first step, the call of a compiled function.
 
-    Where the step is answered with None, nothing was done, and the program that `steps` makes of its argument goes on.
+    A `Player` calls that function itself, without a generator. Where the answer is None, nothing was done, and the
+    program goes on as the one that `steps` returns for the same argument.
     """
 
     cdef object step, steps, program
@@ -171,7 +172,7 @@ cdef class _Playing:
         self.has_begun = True
 
     cdef play(self, program):
-        if type(program) is AtOnce and not self.reads:
+        if type(program) is AtOnce and not self.reads:  # a reading transaction may have to begin first
             done = self.rows_of((<AtOnce>program).step)
             if done is not None:
                 return done

@@ -352,7 +352,7 @@ def rows_of_scalars(
     """The rows of what a task wrote, where that is numbers and short texts: they need nothing that the thread holds.
 
     Returns None without the compiled part, and for anything else, which `encode_writes` has to see. So it does where a
-    pack of them would have more bytes than `longest`.
+    pack of them would have more bytes than `longest`, or where the names of the task have to be checked.
     """
     if not (compiled.in_use and type(serde) is Serde):
         return None

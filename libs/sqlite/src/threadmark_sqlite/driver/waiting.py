@@ -35,10 +35,10 @@ def shorten_waits(connection: sqlite3.Connection, timeout: float) -> float:
     return seconds
 
 
-def is_refused_early(error: BaseException, after: float, end: float) -> bool:
-    """Whether a lock was refused, after a time that is less than the whole of it."""
+def is_busy(error: BaseException) -> bool:
+    """Whether SQLite refused a lock that another connection holds."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
-    return after < end and isinstance(error, sqlite3.OperationalError) and code & 0xFF == sqlite3.SQLITE_BUSY
+    return isinstance(error, sqlite3.OperationalError) and code & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def begin_later(connection: sqlite3.Connection, seconds: float) -> None:
@@ -49,7 +49,7 @@ def begin_later(connection: sqlite3.Connection, seconds: float) -> None:
         try:
             connection.execute(sql.BEGIN_WRITE)
         except sqlite3.OperationalError as error:
-            if not is_refused_early(error, time.monotonic(), deadline):
+            if not is_busy(error) or time.monotonic() >= deadline:
                 raise
         else:
             return

@@ -38,7 +38,7 @@ from threadmark_sqlite.driver.forking import Pausing
 from threadmark_sqlite.driver.jobs import Job, Jobs, answer, lacked_room
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.playing import committed, end_transaction, played
-from threadmark_sqlite.driver.waiting import begin_later, busy_timeout, is_refused_early, shorten_waits
+from threadmark_sqlite.driver.waiting import begin_later, busy_timeout, is_busy, shorten_waits
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 
 _RECLAIMS = attrgetter("reclaims_space")
@@ -162,7 +162,7 @@ class Writer:
                     elif looks is None or not looks.is_kept():
                         self._watch.expect_kept()
         except BaseException as error:
-            if not stored and (others or is_refused_early(error, self._round, self._timeout)):
+            if not stored and (others or self._may_ask_again(error)):
                 return self._lead(transaction, others)  # it waits for the lock, and finds out which of them fails
             if others:
                 outcome, *outcomes = [Failed(meant(error, self._settings)) for _ in (transaction, *others)]
@@ -266,7 +266,7 @@ class Writer:
             try:
                 connection.execute(sql.BEGIN_WRITE)
             except sqlite3.OperationalError as error:
-                if not is_refused_early(error, self._round, self._timeout):
+                if not self._may_ask_again(error):
                     raise
                 begin_later(connection, self._timeout - self._round)
         except sqlite3.Error as error:  # somebody else has the lock, and all have waited for it long enough
@@ -287,6 +287,10 @@ class Writer:
         middle = len(transactions) // 2
         first = self._together(connection, transactions[:middle])
         return first + self._together(connection, transactions[middle:])
+
+    def _may_ask_again(self, error: BaseException) -> bool:
+        """Whether the lock was refused, and SQLite has waited for a part of the timeout only."""
+        return self._round < self._timeout and is_busy(error)
 
     def _note_halving(self, error: BaseException, count: int) -> None:
         log.note(

@@ -86,15 +86,11 @@ class EncodingCache:
 
     def see_epoch(self, thread_id: str, epoch: int) -> None:
         """Remember the epoch that a transaction read. Mostly it is the one that is known."""
-        key, entries = ("thread", thread_id), self._entries
-        with self._lock:
-            entry = entries.get(key)
-            if entry is not None:
-                entries.move_to_end(key)
-        if entry is not None:
-            entry[1].epoch = epoch
+        thread = self._get(("thread", thread_id))
+        if isinstance(thread, _Thread):
+            thread.epoch = epoch
         else:
-            self._set((key, _Thread(epoch), _THREAD_SIZE))
+            self._set((("thread", thread_id), _Thread(epoch), _THREAD_SIZE))
 
     def checkpoint(self, thread_id: str, ns: str, checkpoint_id: str) -> Known | None:
         """The checkpoint, if it is remembered from the thread's present epoch."""

@@ -44,8 +44,8 @@ from threadmark.thread_store import NO_BEGINNING, Beginning, beginning
 if TYPE_CHECKING or IN_USE:
     from threadmark_speed import given as compiled_given
 
-_LATER_FIELDS = Change("", None, 0, {}, (), (), None)[10:]
-"""What an ordinary change has behind its `beginning`."""
+_LATER_FIELDS = Change("", None, 0, {}, (), (), None)[Change._fields.index("only_owner") :]
+"""The defaults of a change's fields from `only_owner` on."""
 
 _ATTEMPTS = 64
 """Where each of several puts to one thread prunes it (`keep_last`), one of them may be overtaken many times."""
@@ -159,8 +159,9 @@ def put_writes(
     rows = rows_of_scalars(context.serde, where, task_id, task_path, writes, context.longest_pack)
     if rows is not None and context.keyring_check.done:  # they need nothing else of the thread
         begins = _beginning(context, config, {}, thread_id)
+        needs = tuple  # as by default: no checkpoint is added that needs any segments
         change = tuple.__new__(
-            Change, (thread_id, None, now(), {}, (), rows, checkpoint_id, tuple, token, begins, *_LATER_FIELDS)
+            Change, (thread_id, None, now(), {}, (), rows, checkpoint_id, needs, token, begins, *_LATER_FIELDS)
         )
         outcome: Added = yield tuple.__new__(Transaction, (partial(context.store.add, change), *_WRITING))
         added = (yield from _settled(context, None, change, outcome)) if any(outcome[1:]) else outcome
