@@ -80,9 +80,13 @@ class Browser:
         permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"]
         driver.execute_cdp_cmd("Browser.grantPermissions", {"permissions": permissions})
 
+    def leave(self) -> None:
+        """Leave the page that was open, which asks its server as long as it follows a thread."""
+        self.driver.get("about:blank")
+
     def reset(self) -> None:
         """Leave the page that was open, and forget what the browser said of it."""
-        self.driver.get("about:blank")
+        self.leave()
         self.complaints()
 
     def complaints(self) -> list[str]:
@@ -114,7 +118,7 @@ class Browser:
 
     def open(self, address: str, **route: str) -> None:
         """Open the page, as somebody does whom the server has just told its address."""
-        self.driver.get("about:blank")
+        self.leave()
         self.driver.get(f"{address}/?token={TOKEN}")
         if route:
             self.go(**route)

@@ -22,10 +22,11 @@ def saver() -> Iterator[SaverProtocol]:
 
 
 @pytest.fixture
-def address(saver: SaverProtocol) -> Iterator[str]:
-    """Return the address of a page that may write."""
+def address(page: Browser, saver: SaverProtocol) -> Iterator[str]:
+    """Return the address of a page that may write. The window leaves it before its server ends."""
     with served(saver, write=True) as address:
         yield address
+        page.leave()
 
 
 def test_a_checkpoint_is_forked_to_a_branch_with_other_values(

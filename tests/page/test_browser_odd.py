@@ -49,6 +49,7 @@ def test_damage_to_a_channel_leaves_the_others_to_be_seen(page: Browser, tmp_pat
         page.sees("#checkpoint .failure", "damaged")
         page.go(thread="t", list="search", find="left")
         page.sees("#thread .failure", "Not all could be searched. damaged")
+        page.leave()  # before its server ends
 
 
 def test_an_id_that_is_no_text_is_opened(page: Browser, address: str) -> None:
